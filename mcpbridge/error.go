@@ -1,0 +1,153 @@
+package mcpbridge
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Class says what became of a call, or of an attempt to dial.
+type Class uint8
+
+// The classes of an [Error].
+const (
+	// Lost: sent and not answered. The call may have run.
+	Lost Class = iota
+	// Expired: refused, because the server does not know the session. The call
+	// did not run.
+	Expired
+	// NotSent: it never left. The call did not run.
+	NotSent
+	// Unavailable: dialing failed, and may work later.
+	Unavailable
+	// Invalid: the caller's mistake: refused by the server, or not marshalable.
+	Invalid
+	// Unauthorized: 401 or 403.
+	Unauthorized
+	// RateLimited: 429.
+	RateLimited
+	// ServerError: an answer that is an error of the server.
+	ServerError
+	// Protocol: the server's answer is no valid MCP.
+	Protocol
+	// Cancelled: the context was cancelled.
+	Cancelled
+	// Deadline: the context's deadline passed.
+	Deadline
+	// Internal: a hook or this package panicked.
+	Internal
+)
+
+var codes = [...]messages.Code{
+	Lost: messages.CodeLost, Expired: messages.CodeExpired, NotSent: messages.CodeUnavailable,
+	Unavailable: messages.CodeUnavailable, Invalid: messages.CodeInvalid, Unauthorized: messages.CodeUnauthorized,
+	RateLimited: messages.CodeRateLimited, ServerError: messages.CodeServerError, Protocol: messages.CodeProtocol,
+	Cancelled: messages.CodeCancelled, Deadline: messages.CodeDeadline, Internal: messages.CodeInternal,
+}
+
+// Code returns the failure code that callers get to see.
+func (c Class) Code() messages.Code { return codes[c] }
+
+// String returns the name of the class.
+func (c Class) String() string {
+	if c == NotSent {
+		return "not_sent"
+	}
+	return string(codes[c])
+}
+
+// Fate says what became of a session.
+type Fate uint8
+
+// The fates of a session.
+const (
+	// Alive: it goes on.
+	Alive Fate = iota
+	// Gone: it expired: the server does not know it any more.
+	Gone
+	// Broken: its connection broke. Over HTTP the server may know it still.
+	Broken
+)
+
+// Error is what went wrong, with what that means for the call and its session.
+// Its text has no session ids, headers, arguments or control characters.
+type Error struct {
+	// Class is what became of the call.
+	Class Class
+	// Session is what became of the session it ran on.
+	Session Fate
+	// Detail is the cause in words.
+	Detail string
+	// Sent is true when some of the request may have reached the server.
+	Sent bool
+	// RetryAfter is what the server asked for, or 0.
+	RetryAfter time.Duration
+	// Err is the error behind it, where there is one.
+	Err error
+}
+
+// Error returns the class and the detail.
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return e.Class.String()
+	}
+	return e.Class.String() + ": " + e.Detail
+}
+
+// Unwrap returns the error behind it.
+func (e *Error) Unwrap() error { return e.Err }
+
+// AsError returns err as an [Error]. One of another type becomes [Lost] with a
+// broken session, which is the safe thing to believe.
+func AsError(err error) *Error {
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Class: Deadline, Sent: true, Err: err}
+	case errors.Is(err, context.Canceled):
+		return &Error{Class: Cancelled, Sent: true, Err: err}
+	}
+	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: clean(err.Error()), Err: err}
+}
+
+// describe returns the text of err without what must not be repeated: URLs,
+// whose queries carry tokens, and the given secrets.
+func describe(err error, secrets ...string) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return clean(err.Error(), secrets...)
+}
+
+// maxDetail bounds what a server can put into an error text.
+const maxDetail = 512
+
+// clean makes text fit for a log line: one line, no control characters, valid
+// UTF-8, bounded, secrets blacked out.
+func clean(text string, secrets ...string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	if len(text) > maxDetail {
+		text = text[:maxDetail] + "…"
+	}
+	text = strings.ToValidUTF8(text, "�")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}

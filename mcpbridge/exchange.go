@@ -1,0 +1,109 @@
+package mcpbridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// exchange records what the wire knows of one operation. It travels in the
+// context of the call, so that whoever sees the wire can write into it. An
+// operation may be several requests.
+type exchange struct {
+	mu       sync.Mutex
+	sent     bool   // some of a request may have reached the server
+	onWire   bool   // an HTTP request got a connection
+	accepted bool   // the server took a request, by a 2xx or by an answer
+	answered bool   // the last response arrived, whatever it says
+	refusal  *Error // the last thing that came instead of an answer
+	resumes  int    // attempts to resume a broken stream
+
+	id  jsonrpc.ID // of the last request, as the tap knows it
+	raw []byte     // the last request, as the exchanger knows it: for its id
+}
+
+type exchangeKey struct{}
+
+// withExchange returns a context that carries a new exchange.
+func withExchange(ctx context.Context) (context.Context, *exchange) {
+	ex := new(exchange)
+	return context.WithValue(ctx, exchangeKey{}, ex), ex
+}
+
+// exchangeOf returns the exchange of ctx, or one that nobody reads.
+func exchangeOf(ctx context.Context) *exchange {
+	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return ex
+	}
+	return new(exchange)
+}
+
+func (ex *exchange) note(f func(*exchange)) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	f(ex)
+}
+
+// refuse notes what came instead of an answer. If an earlier request of the
+// operation was taken, a refusal no longer proves that nothing ran.
+func (ex *exchange) refuse(e *Error) {
+	ex.note(func(ex *exchange) {
+		if ex.accepted && e.Class == Expired {
+			lost := *e
+			lost.Class = Lost
+			e = &lost
+		}
+		ex.refusal = e
+	})
+}
+
+// explain says what err means, for the call and for its session. The order of
+// the cases is the order of certainty.
+func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *Error {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+
+	var already *Error
+	var wire *jsonrpc.Error
+	isWire := errors.As(err, &wire)
+	e := &Error{Sent: ex.sent || ex.accepted, Detail: describe(err, secrets...), Err: err}
+	switch {
+	case errors.As(err, &already):
+		return already
+	case ex.refusal != nil:
+		return ex.refusal
+	case ex.answered || ex.accepted && isWire:
+		// An answer that arrived is an answer, whatever sentinel it reads like.
+		e.Class = ServerError
+		if !isWire {
+			e.Class = Protocol // it arrived and could not be decoded
+		} else {
+			e.Detail = clean(wire.Message, secrets...)
+			if wire.Code == codeInvalidParams || wire.Code == codeMethodNotFound {
+				e.Class = Invalid
+			}
+		}
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		e.Class = Deadline
+	case ctx.Err() != nil:
+		e.Class = Cancelled
+	case !ex.sent && unmarshalable(err):
+		e.Class = Invalid
+	case !ex.sent:
+		e.Class, e.Session = NotSent, Broken
+	default:
+		e.Class, e.Session = Lost, Broken
+	}
+	return e
+}
+
+// unmarshalable reports whether err is about parameters that are no JSON.
+func unmarshalable(err error) bool {
+	var kind *json.UnsupportedTypeError
+	var value *json.UnsupportedValueError
+	var marshaler *json.MarshalerError
+	return errors.As(err, &kind) || errors.As(err, &value) || errors.As(err, &marshaler)
+}

@@ -1,0 +1,386 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	headerSession  = "Mcp-Session-Id"
+	headerProtocol = "Mcp-Protocol-Version"
+	headerEvent    = "Last-Event-Id"
+
+	methodInitialize  = "initialize"
+	methodInitialized = "notifications/initialized"
+
+	typeJSON = "application/json"
+	typeSSE  = "text/event-stream"
+
+	// maxRefusal bounds how much of a refusal is read.
+	maxRefusal = 64 << 10
+	// maxResumes bounds how often the broken answer of one call is resumed. It
+	// is below the SDK's own bound, which would end the whole session.
+	maxResumes = 3
+)
+
+// exchanger is the http.RoundTripper of one session. It adds the configured
+// headers, writes into the exchange of each call what happened to it, and
+// hands the SDK answers in place of refusals, so that what fails one call
+// fails no other.
+type exchanger struct {
+	srv  *Server
+	base http.RoundTripper
+	url  *url.URL // the endpoint, for its origin
+	sse  bool     // HTTP+SSE: the session id is in the URL, answers come elsewhere
+	seen *discovery
+	down func(*Error) // called once, when the session expired
+
+	// connecting ends when the handshake is over, or given up.
+	connecting context.Context
+	// abort ends the handshake with a cause.
+	abort context.CancelCauseFunc
+	// resume is the session to attach to, or nil: its handshake is answered
+	// from here.
+	resume *Resume
+
+	mu        sync.Mutex
+	sessionID string // of the last request that had one
+	protocol  string
+	expired   bool
+	deleted   bool // or not there to be deleted
+}
+
+// RoundTrip does one exchange. See [exchanger].
+func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	if len(x.srv.Headers) > 0 && req.URL.Scheme == x.url.Scheme && req.URL.Host == x.url.Host {
+		r := *req
+		r.Header = req.Header.Clone()
+		for name, value := range x.srv.Headers {
+			r.Header.Set(name, value)
+		}
+		req = &r
+	}
+	if id := req.Header.Get(headerSession); id != "" {
+		x.mu.Lock()
+		x.sessionID, x.protocol = id, req.Header.Get(headerProtocol)
+		x.mu.Unlock()
+	}
+	switch {
+	case req.Method == http.MethodDelete:
+		return answer(req, http.StatusOK, "", nil), nil // Close has seen to it
+	case req.Method == http.MethodGet && x.sse:
+		return x.connectSSE(req)
+	case req.Method == http.MethodGet && req.Header.Get(headerEvent) != "":
+		return x.resumeAnswer(req)
+	case req.Method == http.MethodGet:
+		return x.openStream(req)
+	}
+	return x.post(req)
+}
+
+// post sends one JSON-RPC message.
+func (x *exchanger) post(req *http.Request) (*http.Response, error) {
+	ex := exchangeOf(req.Context())
+	raw := bodyOf(req)
+	handshake := x.connecting.Err() == nil
+	if handshake {
+		msg := parse(raw)
+		x.seen.asked(msg.Method)
+		// What counts is what became of the last request.
+		ex.note(func(ex *exchange) { ex.sent, ex.accepted, ex.answered, ex.refusal = false, false, false, nil })
+		if resp := x.attach(req, msg); resp != nil {
+			return resp, nil
+		}
+	}
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) {
+			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
+		},
+	})
+	resp, err := x.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if handshake {
+		x.seen.answered()
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return x.refused(req, resp, ex, raw), nil
+	}
+	return x.taken(req, resp, ex, raw), nil
+}
+
+// taken handles a 2xx: the server has the message. A JSON answer is read here
+// and now, because the SDK ends the session over one that it cannot read.
+func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
+	ex.note(func(ex *exchange) { ex.accepted, ex.raw, ex.refusal = true, raw, nil })
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if x.sse || kind == typeSSE || resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent {
+		return resp
+	}
+	call := parse(raw)
+	if !call.isCall() {
+		return resp
+	}
+	defer resp.Body.Close()
+	var e *Error
+	body, err := readBounded(resp.Body, x.srv.maxResult())
+	switch msg := parse(body); {
+	case errors.Is(err, errTooLarge):
+		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the result has more than %d bytes (maxResult)", x.srv.maxResult())}
+	case err != nil:
+		e = &Error{Class: Lost, Session: Broken, Detail: describe(err)}
+	case kind != typeJSON:
+		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the answer has content type %q", clean(kind))}
+	case msg.Version != "2.0" || msg.Method != "":
+		e = &Error{Class: Protocol, Detail: "the answer is no JSON-RPC response"}
+	case string(msg.ID) == string(call.ID):
+		ex.note(func(ex *exchange) { ex.answered = true })
+		return answer(req, resp.StatusCode, typeJSON, body, resp.Header)
+	case msg.Error != nil:
+		// An error without the call's id is this exchange's answer all the same.
+		ex.note(func(ex *exchange) { ex.answered = true })
+		return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, msg.Error.Code, msg.Error.Message), resp.Header)
+	default:
+		e = &Error{Class: Protocol, Detail: "the answer has the id of another request"}
+	}
+	e.Sent = true
+	ex.refuse(e)
+	return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, 0, e.Detail), resp.Header)
+}
+
+// refused handles everything but a 2xx.
+func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
+	body, _ := readBounded(resp.Body, maxRefusal)
+	resp.Body.Close()
+	had := req.Header.Get(headerSession)
+	e := judge(resp.StatusCode, resp.Header, []byte(clean(string(body), had)), had != "" || x.sse)
+	ex.refuse(e)
+	if e.Session == Gone {
+		x.expire(e)
+	}
+	msg := parse(raw)
+	if msg.Method == methodDiscover && (e.Class == ServerError || e.Class == RateLimited) {
+		// The SDK would take a server that is busy for one that is old.
+		x.abort(e)
+	}
+	switch {
+	case x.sse:
+		return answer(req, resp.StatusCode, "", body, resp.Header)
+	case !msg.isCall():
+		// A refused notification must not end the session of those who wait.
+		return answer(req, http.StatusAccepted, "", nil)
+	}
+	return answer(req, resp.StatusCode, typeJSON, rpcFailure(msg.ID, 0, e.Detail), resp.Header)
+}
+
+// attach answers the handshake of a session that is to be attached to, or
+// returns nil.
+func (x *exchanger) attach(req *http.Request, msg rpcEnvelope) *http.Response {
+	switch {
+	case x.resume == nil:
+		return nil
+	case msg.Method == methodInitialized:
+		return answer(req, http.StatusAccepted, "", nil)
+	case msg.Method != methodInitialize:
+		return nil
+	}
+	result, err := json.Marshal(x.resume.Server)
+	if err != nil {
+		return nil
+	}
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": msg.ID, "result": json.RawMessage(result)})
+	resp := answer(req, http.StatusOK, typeJSON, body)
+	resp.Header.Set(headerSession, x.resume.SessionID)
+	return resp
+}
+
+// resumeAnswer resumes the stream of a call's answer that broke off. The call
+// was accepted, so whatever refuses this proves nothing about the call: it is
+// lost. The SDK would end the session; the call gets an event instead.
+func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
+	ex := exchangeOf(req.Context())
+	attempts := 0
+	var raw []byte
+	ex.note(func(ex *exchange) { ex.resumes++; attempts, raw = ex.resumes, ex.raw })
+	lost := func(e *Error) *http.Response {
+		e.Class, e.Sent = Lost, true
+		ex.note(func(ex *exchange) { ex.refusal = e })
+		event := "data: " + string(rpcFailure(parse(raw).ID, 0, e.Detail)) + "\n\n"
+		return answer(req, http.StatusOK, typeSSE, []byte(event))
+	}
+	resp, err := x.base.RoundTrip(req)
+	switch {
+	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
+		return resp, nil
+	case err == nil:
+		body, _ := readBounded(resp.Body, maxRefusal)
+		resp.Body.Close()
+		had := req.Header.Get(headerSession)
+		e := judge(resp.StatusCode, resp.Header, []byte(clean(string(body), had)), had != "")
+		if e.Session == Gone {
+			x.expire(e)
+			e = &Error{Session: Gone, Detail: "its answer broke off, and the session expired: " + e.Detail}
+			return lost(e), nil
+		}
+		err = e
+	case req.Context().Err() != nil:
+		return nil, err
+	}
+	if attempts >= maxResumes {
+		return lost(&Error{Session: Broken, Detail: "its answer broke off and could not be resumed: " + describe(err)}), nil
+	}
+	return nil, err
+}
+
+// connectSSE opens the one stream of an HTTP+SSE session.
+func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
+	resp, err := x.base.RoundTrip(req)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		body, _ := readBounded(resp.Body, maxRefusal)
+		resp.Body.Close()
+		e := judge(resp.StatusCode, resp.Header, body, false)
+		exchangeOf(req.Context()).refuse(e)
+		return nil, e
+	}
+	return resp, err
+}
+
+// expire notes that the server does not know the session any more, and tells
+// of it once.
+func (x *exchanger) expire(e *Error) {
+	x.mu.Lock()
+	first := !x.expired
+	x.expired, x.deleted = true, true
+	x.mu.Unlock()
+	if first && x.connecting.Err() != nil {
+		x.down(e)
+	}
+}
+
+// delete ends the session on the server. It may be called again when it failed.
+func (x *exchanger) delete(ctx context.Context) error {
+	x.mu.Lock()
+	id, protocol, done := x.sessionID, x.protocol, x.deleted
+	x.mu.Unlock()
+	if done || id == "" || x.sse {
+		return nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.url.String(), nil)
+	if err != nil {
+		return err
+	}
+	for name, value := range x.srv.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set(headerSession, id)
+	if protocol != "" {
+		req.Header.Set(headerProtocol, protocol)
+	}
+	resp, err := x.base.RoundTrip(req)
+	if err != nil {
+		return errors.New("ending the session on the server: " + describe(err, id))
+	}
+	resp.Body.Close()
+	// The specification lets a server refuse: 405, and 404 for one that is gone.
+	if resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented {
+		return fmt.Errorf("ending the session on the server: it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.deleted = true
+	return nil
+}
+
+// maxResult returns the bound on one message, as a number that is never 0.
+func (s *Server) maxResult() int {
+	switch s.MaxResult {
+	case 0:
+		return DefaultMaxResult
+	case -1:
+		return int(^uint(0) >> 1)
+	}
+	return s.MaxResult
+}
+
+var errTooLarge = errors.New("too large")
+
+func readBounded(r io.Reader, limit int) ([]byte, error) {
+	if limit == int(^uint(0)>>1) {
+		return io.ReadAll(r)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		return data[:limit], errTooLarge
+	}
+	return data, err
+}
+
+// bodyOf returns the body of a request of the SDK, whose bodies can be had
+// again.
+func bodyOf(req *http.Request) []byte {
+	if req.GetBody == nil {
+		return nil
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	data, _ := io.ReadAll(r)
+	return data
+}
+
+// parse returns the envelope of a JSON-RPC message; an empty one if it is none.
+func parse(raw []byte) rpcEnvelope {
+	var msg rpcEnvelope
+	if json.Unmarshal(raw, &msg) != nil {
+		return rpcEnvelope{}
+	}
+	return msg
+}
+
+// rpcFailure returns a JSON-RPC error response.
+func rpcFailure(id json.RawMessage, code int64, text string) []byte {
+	if !hasID(id) {
+		id = json.RawMessage("null")
+	}
+	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": rpcError{Code: code, Message: text}})
+	return data
+}
+
+// answer makes a response that the SDK takes for the server's.
+func answer(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
+	header := http.Header{}
+	for _, h := range from {
+		header = h.Clone()
+		header.Del("Content-Length")
+		header.Del("Content-Encoding")
+	}
+	if kind != "" {
+		header.Set("Content-Type", kind)
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}
+}
+
+// Resume is what it takes to attach to a session that the server still knows.
+// The id is a secret.
+type Resume struct {
+	SessionID string
+	Server    *mcp.InitializeResult
+}

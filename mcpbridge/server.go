@@ -1,0 +1,117 @@
+package mcpbridge
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The transports of a [Server] with a URL.
+const (
+	// TransportHTTP is streamable HTTP, the default.
+	TransportHTTP = "http"
+	// TransportSSE is the HTTP+SSE transport of protocol 2024-11-05.
+	TransportSSE = "sse"
+)
+
+// DefaultMaxResult is the default of [Server.MaxResult]: 64 MiB.
+const DefaultMaxResult = 64 << 20
+
+// Server is the configuration of one MCP server. Exactly one of Command, URL
+// and InMemory is set. It is read-only once the supervisor was started.
+type Server struct {
+	// Name is what [messages.Key] calls the server. Letters, digits, dots,
+	// dashes and underscores.
+	Name string
+
+	// Command is the program of a stdio server, looked up in PATH. Each
+	// session is a process of its own, in a process group of its own.
+	Command string
+	// Args are the arguments of Command.
+	Args []string
+	// Env is added to the environment of our own process. Secrets in it are
+	// never logged.
+	Env map[string]string
+	// Dir is the working directory of Command. Defaults to our own.
+	Dir string
+
+	// URL is the endpoint of an HTTP server.
+	URL string
+	// Transport is how to talk to URL: [TransportHTTP] or [TransportSSE].
+	// Defaults to TransportHTTP.
+	Transport string
+	// Headers are sent with every request to the origin of URL, and to no
+	// other. They are never logged.
+	Headers map[string]string
+	// HTTPClient sends the requests; its Transport is shared by all sessions
+	// of the server. Do not set its Timeout: it would end idle streams.
+	// Defaults to a client of our own with enough idle connections.
+	HTTPClient *http.Client
+	// NoStream turns off the stream over which an HTTP server sends what
+	// nobody asked for: notifications, requests of its own. An idle session
+	// then needs no connection and less memory. Some servers close a session
+	// that has no stream.
+	NoStream bool
+
+	// InMemory is a server in our own process: each session connects to it
+	// through a pipe.
+	InMemory *mcp.Server
+
+	// ProtocolVersion is what to ask the server for, such as "2025-11-25".
+	// Defaults to the newest that both sides speak, for which servers older
+	// than 2026-07-28 are asked twice.
+	ProtocolVersion string
+	// MaxResult bounds one message of the server, in bytes. A result over it
+	// fails with protocol. Defaults to [DefaultMaxResult]; -1 is no limit.
+	MaxResult int
+	// KeepAlive is how often an idle session is pinged. A session that misses
+	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
+	// never.
+	KeepAlive time.Duration
+}
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// Validate reports the first field that is wrong.
+func (s *Server) Validate() error {
+	if !serverName.MatchString(s.Name) {
+		return fmt.Errorf("name: %q is not a name: use letters, digits, dots, dashes and underscores", s.Name)
+	}
+	given := 0
+	for _, set := range []bool{s.Command != "", s.URL != "", s.InMemory != nil} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return fmt.Errorf("command: is empty, and so are url and in-memory server: set one")
+	case given > 1:
+		return fmt.Errorf("command: set only one of command, url and in-memory server")
+	case s.Transport != "" && s.Transport != TransportHTTP && s.Transport != TransportSSE:
+		return fmt.Errorf("transport: %q is none of %q and %q", s.Transport, TransportHTTP, TransportSSE)
+	case s.MaxResult < -1:
+		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
+	case s.KeepAlive < 0:
+		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
+	}
+	if s.URL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("url: is malformed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("url: scheme %q is none of http and https", u.Scheme)
+	case u.Host == "":
+		return fmt.Errorf("url: has no host")
+	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
+		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
+	}
+	return nil
+}

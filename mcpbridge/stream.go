@@ -1,0 +1,180 @@
+package mcpbridge
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	streamRetryMin = 500 * time.Millisecond
+	streamRetryMax = 30 * time.Second
+	// streamHeaders bounds the wait for a server to answer a GET that opens
+	// the stream again.
+	streamHeaders = 30 * time.Second
+)
+
+// stream is the standalone stream of a session, over which the server sends
+// what nobody asked for. The SDK would end the session when it is cut a few
+// times, or refused once; but the session is the server's to end. So the SDK
+// gets one stream that does not end, and behind it the real one is opened
+// again for as long as it takes.
+type stream struct {
+	x      *exchanger
+	req    *http.Request
+	out    *io.PipeWriter
+	lastID string        // the last event's id
+	retry  time.Duration // what the server asked for, or 0
+	worked bool          // the server has given us a stream before
+}
+
+// openStream answers the SDK's GET. The first attempt is waited for: a server
+// that accepts it and never answers cannot be connected to.
+func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
+	none := answer(req, http.StatusMethodNotAllowed, "", nil)
+	if x.srv.NoStream {
+		return none, nil
+	}
+	in, out := io.Pipe()
+	s := &stream{x: x, req: req, out: out}
+	body, again := s.open(x.connecting)
+	if x.connecting.Err() != nil || body == nil && !again {
+		return none, nil
+	}
+	go s.run(body)
+	resp := answer(req, http.StatusOK, typeSSE, nil)
+	resp.Body, resp.ContentLength = in, -1
+	return resp, nil
+}
+
+// open opens the stream once. Without a body it says whether to try again.
+// It gives up when giveUp ends before the server has answered.
+func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
+	ctx, cancel := context.WithCancel(s.req.Context())
+	stop := context.AfterFunc(giveUp, cancel)
+	defer stop()
+	req := s.req.Clone(ctx)
+	if s.lastID != "" {
+		req.Header.Set(headerEvent, s.lastID)
+	}
+	resp, err := s.x.base.RoundTrip(req)
+	if err != nil {
+		cancel()
+		return nil, true
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && kind == typeSSE {
+		s.worked = true
+		return &cancelBody{resp.Body, cancel}, true
+	}
+	text, _ := readBounded(resp.Body, maxRefusal)
+	resp.Body.Close()
+	cancel()
+	had := req.Header.Get(headerSession)
+	e := judge(resp.StatusCode, resp.Header, []byte(clean(string(text), had)), had != "")
+	switch {
+	case e.Session == Gone && s.worked:
+		s.x.expire(e)
+		return nil, false
+	case e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
+		s.retry = e.RetryAfter
+		return nil, true
+	}
+	return nil, false // this server has no such stream
+}
+
+// run passes events on until the session is closed. It keeps the SDK's end
+// open all that time, also when there is nothing more to come.
+func (s *stream) run(body io.ReadCloser) {
+	ctx := s.req.Context()
+	defer s.out.Close()
+	for delay, again := streamRetryMin, true; again && ctx.Err() == nil; delay = min(2*delay, streamRetryMax) {
+		if body != nil && s.pass(body) {
+			delay = streamRetryMin
+		}
+		wait := delay/2 + rand.N(delay)
+		if s.retry > 0 {
+			wait = min(s.retry, streamRetryMax)
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+		headers, cancel := context.WithTimeout(ctx, streamHeaders)
+		body, again = s.open(headers)
+		cancel()
+	}
+	if body != nil {
+		body.Close()
+	}
+	<-ctx.Done()
+}
+
+// pass copies whole events, so that a stream cut in the middle of one does not
+// garble the next. It reports whether there was any.
+func (s *stream) pass(body io.ReadCloser) (any bool) {
+	defer body.Close()
+	r := bufio.NewReader(body)
+	var event []byte
+	for {
+		line, err := r.ReadSlice('\n')
+		event = append(event, line...)
+		if err == bufio.ErrBufferFull && len(event) <= s.x.srv.maxResult() {
+			continue
+		}
+		if err != nil {
+			return any
+		}
+		switch field, value := fieldOf(line); field {
+		case "id":
+			s.lastID = value
+		case "retry":
+			if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
+				s.retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			if _, err := s.out.Write(event); err != nil {
+				return any
+			}
+			any, event = true, event[:0]
+		}
+		if len(event) > s.x.srv.maxResult() {
+			return any
+		}
+	}
+}
+
+// fieldOf splits a line of an event stream.
+func fieldOf(line []byte) (field, value string) {
+	name, rest, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
+	return string(name), string(bytes.TrimPrefix(rest, []byte(" ")))
+}
+
+// cancelBody ends its request when it is closed.
+type cancelBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *cancelBody) Close() error {
+	b.cancel()
+	return b.ReadCloser.Close()
+}
+
+// sleep waits for d, and reports whether ctx let it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

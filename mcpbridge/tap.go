@@ -1,0 +1,169 @@
+package mcpbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// methodDiscover is the first request to a server whose protocol is not known.
+const methodDiscover = "server/discover"
+
+// errRejected makes the SDK fail the one request and keep the connection: it
+// compares errors by their code.
+var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
+
+// tap sits between the SDK and a connection that is not streamable HTTP, and
+// notes for each call whether it was sent and whether it was answered.
+//
+// Streamable HTTP must not be wrapped: the SDK tells its own connection type
+// which protocol was agreed on. There the [exchanger] does this work.
+type tap struct {
+	mcp.Transport
+	down func(error) // called once, when the connection ended by itself
+	seen *discovery
+
+	mu      sync.Mutex
+	pending map[jsonrpc.ID]*exchange
+	closing bool  // we ended it ourselves
+	readErr error // what ended it
+}
+
+// tapped is the connection of a tap.
+type tapped struct {
+	mcp.Connection
+	*tap
+}
+
+// Connect connects the transport inside.
+func (t *tap) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.pending = map[jsonrpc.ID]*exchange{}
+	return &tapped{c, t}, nil
+}
+
+// Read notes the answers that come in, and the end.
+func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if err != nil {
+		c.ended(err)
+		return nil, err
+	}
+	if resp, ok := msg.(*jsonrpc.Response); ok {
+		c.seen.answered()
+		if ex := c.forget(resp.ID); ex != nil {
+			ex.note(func(ex *exchange) { ex.answered = true })
+		}
+	}
+	return msg, nil
+}
+
+// Write notes what is sent. A line that could not be written whole was not
+// received: its end is what makes it a message.
+func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !req.IsCall() {
+		return c.Connection.Write(ctx, msg)
+	}
+	ex := exchangeOf(ctx)
+	ex.note(func(ex *exchange) { ex.sent, ex.answered, ex.id = true, false, req.ID })
+	c.mu.Lock()
+	c.pending[req.ID] = ex
+	c.mu.Unlock()
+	c.seen.asked(req.Method)
+
+	err := c.Connection.Write(ctx, msg)
+	if err == nil {
+		return nil
+	}
+	c.forget(req.ID)
+	var refused *Error
+	ex.note(func(ex *exchange) {
+		refused = ex.refusal
+		ex.sent = refused != nil || ex.onWire // which only HTTP+SSE has
+	})
+	if refused != nil && refused.Session == Alive {
+		return fmt.Errorf("%w: %w", refused, errRejected)
+	}
+	return err
+}
+
+// forget drops the call with the given id, and returns its exchange.
+func (t *tap) forget(id jsonrpc.ID) *exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ex := t.pending[id]
+	delete(t.pending, id)
+	return ex
+}
+
+// ended notes the end of the connection and tells of it, once, unless it is
+// our own doing.
+func (t *tap) ended(err error) {
+	t.mu.Lock()
+	first := t.readErr == nil && !t.closing
+	if t.readErr == nil {
+		t.readErr = err
+	}
+	t.mu.Unlock()
+	if first {
+		t.down(err)
+	}
+}
+
+// close says that the end, when it comes, is our own doing.
+func (t *tap) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+}
+
+// nonsense returns the error of a connection that ended because what it read
+// was no JSON-RPC, or nil.
+func (t *tap) nonsense() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.readErr; err != nil && !endOfStream(err) {
+		return err
+	}
+	return nil
+}
+
+func endOfStream(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || isClosedFile(err)
+}
+
+// discovery watches the SDK's first request, server/discover: some servers
+// ignore a method that they do not know, which would eat all the time there is
+// to connect.
+type discovery struct {
+	mu      sync.Mutex
+	pending bool
+}
+
+func (d *discovery) asked(method string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pending = method == methodDiscover
+}
+
+func (d *discovery) answered() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pending = false
+}
+
+func (d *discovery) unanswered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pending
+}

@@ -1,0 +1,203 @@
+package messages
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Command is anything that may be sent to the supervisor's PID. Every command
+// but [Cancel] gets exactly one [Reply], sent to the sender of the message.
+type Command interface {
+	// RequestID is the caller's own name for the command. It comes back in the
+	// reply, and [Cancel] refers to it.
+	RequestID() string
+	command()
+}
+
+// Operation is a command that runs on the session of one key.
+type Operation interface {
+	Command
+	// Head returns what all operations carry.
+	Head() *Header
+	// Method is the operation's MCP method, such as "tools/call".
+	Method() string
+}
+
+// Replay says whether a call that was sent and not answered, and so may have
+// run, may be run again. A call that provably did not run is replayed under
+// all of them but [ReplayNever].
+type Replay uint8
+
+const (
+	// ReplaySafe replays reads, and tools that the server annotated with
+	// readOnlyHint or idempotentHint. It is the default.
+	ReplaySafe Replay = iota
+	// ReplayNever replays nothing: not even a call that provably did not run.
+	ReplayNever
+	// ReplayAlways replays whatever was lost: the caller knows that running it
+	// twice does no harm.
+	ReplayAlways
+)
+
+// Header is what every operation carries. It keeps arguments out of logs: all
+// operations print as their header.
+type Header struct {
+	// Key names the session. It is opened on first use.
+	Key Key
+	// ID is the caller's name for the operation: it comes back in the reply,
+	// and [Cancel] refers to it. It should be unique among the caller's
+	// operations on this key. Empty is fine for what is never cancelled.
+	ID string
+	// Deadline is when the caller wants an answer at the latest. Zero means
+	// the configured call timeout from now.
+	Deadline time.Time
+	// Replay says whether the operation may run twice when its answer was lost.
+	Replay Replay
+}
+
+// To returns the header of an operation on the session of server and scope.
+func To(server, scope string) Header {
+	return Header{Key: Key{Server: server, Scope: scope}}
+}
+
+// Head returns the header itself.
+func (h *Header) Head() *Header { return h }
+
+// RequestID returns the caller's name for the operation.
+func (h *Header) RequestID() string { return h.ID }
+
+// String returns the key and the id, and nothing that could be a secret.
+func (h *Header) String() string { return h.Key.String() + "#" + h.ID }
+
+// LogValue returns the key and the id, and nothing that could be a secret.
+func (h *Header) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
+}
+
+func (*Header) command() {}
+
+// CallTool calls a tool.
+//
+// Send to: the supervisor.
+// Replies: [ToolResult] or [Failure].
+type CallTool struct {
+	Header
+	// Params are the SDK's, read-only once sent. They are copied for each
+	// attempt.
+	Params *mcp.CallToolParams
+}
+
+// Method returns "tools/call".
+func (*CallTool) Method() string { return "tools/call" }
+
+// ListTools lists the tools of the server: all pages in one reply.
+//
+// Send to: the supervisor.
+// Replies: [ToolList] or [Failure].
+type ListTools struct {
+	Header
+}
+
+// Method returns "tools/list".
+func (*ListTools) Method() string { return "tools/list" }
+
+// Ping asks the server for a sign of life on the key's session. Protocol
+// 2026-07-28 has no ping: there the server refuses it.
+//
+// Send to: the supervisor.
+// Replies: [Pong] or [Failure].
+type Ping struct {
+	Header
+}
+
+// Method returns "ping".
+func (*Ping) Method() string { return "ping" }
+
+// Open opens the key's session ahead of the first call. It does nothing to
+// one that is open already.
+//
+// Send to: the supervisor.
+// Replies: [SessionInfo] or [Failure].
+type Open struct {
+	Header
+}
+
+// Method returns "initialize".
+func (*Open) Method() string { return "initialize" }
+
+// Cancel gives up the operations of a key that carry the given id, wherever
+// they are: they are answered with [CodeCancelled], and the server is told of
+// those it is working on. An id that is not (or no longer) known does nothing.
+//
+// Send to: the supervisor.
+// Replies: none.
+type Cancel struct {
+	Key Key
+	// ID is the [Header.ID] of the operations to cancel.
+	ID string
+}
+
+// RequestID returns the id of the operations to cancel.
+func (m *Cancel) RequestID() string { return m.ID }
+
+func (*Cancel) command() {}
+
+// CloseScope closes the sessions of a scope on all servers. Calls in flight
+// may finish within the drain timeout, calls that wait are refused with
+// [CodeClosed]. Closing twice is fine.
+//
+// Send to: the supervisor.
+// Replies: [Closed] or [Failure].
+type CloseScope struct {
+	ID    string
+	Scope string
+}
+
+// RequestID returns the caller's name for the command.
+func (m *CloseScope) RequestID() string { return m.ID }
+
+func (*CloseScope) command() {}
+
+// CloseServer closes the sessions of all scopes on a server, as [CloseScope]
+// does.
+//
+// Send to: the supervisor.
+// Replies: [Closed] or [Failure].
+type CloseServer struct {
+	ID     string
+	Server string
+}
+
+// RequestID returns the caller's name for the command.
+func (m *CloseServer) RequestID() string { return m.ID }
+
+func (*CloseServer) command() {}
+
+// CloseAll closes all sessions, as [CloseScope] does. The supervisor goes on:
+// a later operation opens a new session.
+//
+// Send to: the supervisor.
+// Replies: [Closed] or [Failure].
+type CloseAll struct {
+	ID string
+}
+
+// RequestID returns the caller's name for the command.
+func (m *CloseAll) RequestID() string { return m.ID }
+
+func (*CloseAll) command() {}
+
+// Inspect asks for a [Snapshot] of the supervisor.
+//
+// Send to: the supervisor.
+// Replies: [Snapshot] or [Failure].
+type Inspect struct {
+	ID string
+}
+
+// RequestID returns the caller's name for the command.
+func (m *Inspect) RequestID() string { return m.ID }
+
+func (*Inspect) command() {}

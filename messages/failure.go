@@ -1,0 +1,148 @@
+package messages
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Code says why an operation failed. It survives serialisation, and is an
+// error itself, so that errors.Is works against it.
+type Code string
+
+// Error returns the code.
+func (c Code) Error() string { return string(c) }
+
+// The codes of a [Failure].
+const (
+	// CodeExpired: the session expired, and its successor did too.
+	CodeExpired Code = "expired"
+	// CodeLost: the connection broke after the call was sent. It may have run.
+	CodeLost Code = "lost"
+	// CodeUnavailable: there is no session and none could be opened. The call
+	// did not run.
+	CodeUnavailable Code = "unavailable"
+	// CodeBusy: a limit is reached: too many calls wait on the session, or the
+	// cap on sessions left no slot until the deadline. The call did not run.
+	CodeBusy Code = "busy"
+	// CodeDraining: the supervisor is being stopped. The call did not run.
+	CodeDraining Code = "draining"
+	// CodeClosed: the session, or the supervisor, was closed under the call.
+	CodeClosed Code = "closed"
+	// CodeUnknownServer: no server of that name is configured.
+	CodeUnknownServer Code = "unknown_server"
+	// CodeInvalid: the command or its parameters are wrong: the caller's
+	// mistake.
+	CodeInvalid Code = "invalid"
+	// CodeUnauthorized: the server answered 401 or 403.
+	CodeUnauthorized Code = "unauthorized"
+	// CodeRateLimited: the server answered 429.
+	CodeRateLimited Code = "rate_limited"
+	// CodeServerError: the server answered with an error of its own.
+	CodeServerError Code = "server_error"
+	// CodeProtocol: the server's answer was no valid MCP.
+	CodeProtocol Code = "protocol"
+	// CodeCancelled: the caller cancelled the call.
+	CodeCancelled Code = "cancelled"
+	// CodeDeadline: the deadline passed.
+	CodeDeadline Code = "deadline"
+	// CodeInternal: a bug, here or in a hook.
+	CodeInternal Code = "internal"
+)
+
+// Sentinels for errors.Is, one for each code.
+var (
+	ErrExpired       error = CodeExpired
+	ErrLost          error = CodeLost
+	ErrUnavailable   error = CodeUnavailable
+	ErrBusy          error = CodeBusy
+	ErrDraining      error = CodeDraining
+	ErrClosed        error = CodeClosed
+	ErrUnknownServer error = CodeUnknownServer
+	ErrInvalid       error = CodeInvalid
+	ErrUnauthorized  error = CodeUnauthorized
+	ErrRateLimited   error = CodeRateLimited
+	ErrServerError   error = CodeServerError
+	ErrProtocol      error = CodeProtocol
+	ErrCancelled     error = CodeCancelled
+	ErrDeadline      error = CodeDeadline
+	ErrInternal      error = CodeInternal
+)
+
+// Failure is the reply to a command that did not go well. It is an error:
+// errors.Is works against the sentinels of this package, and for
+// [CodeDeadline] and [CodeCancelled] against those of package context too.
+type Failure struct {
+	Key Key
+	// ID is the id that the command carried.
+	ID string
+	// Op is the MCP method, or the name of the command.
+	Op   string
+	Code Code
+	// Detail is the cause in words, without secrets.
+	Detail string
+	// Generation is that of the session the operation ran on, or 0.
+	Generation uint64
+	// Replayed is true when the operation was sent a second time.
+	Replayed bool
+	// MayHaveRun is true when the operation was sent and its fate is unknown.
+	MayHaveRun bool
+	// RetryAfter is how long to wait before trying again, when that is known:
+	// from the server's Retry-After, a backoff, or an open circuit breaker.
+	RetryAfter time.Duration
+	// Cause is the error behind it, where there is one. It does not survive
+	// serialisation.
+	Cause error `json:"-"`
+}
+
+// Error returns the operation, the key, the code and the detail.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	if f.Op != "" {
+		b.WriteString(f.Op)
+		b.WriteByte(' ')
+	}
+	if f.Key != (Key{}) {
+		b.WriteString(f.Key.String())
+		b.WriteString(": ")
+	}
+	b.WriteString(string(f.Code))
+	if f.Detail != "" {
+		b.WriteString(": ")
+		b.WriteString(f.Detail)
+	}
+	if f.RetryAfter > 0 {
+		b.WriteString("; try again in ")
+		b.WriteString(f.RetryAfter.Round(time.Millisecond).String())
+	}
+	return b.String()
+}
+
+// Is makes errors.Is work against codes, sentinels and context errors.
+func (f *Failure) Is(target error) bool {
+	switch target {
+	case error(f.Code):
+		return true
+	case context.DeadlineExceeded:
+		return f.Code == CodeDeadline
+	case context.Canceled:
+		return f.Code == CodeCancelled
+	}
+	return false
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// RequestID returns the id that the command carried.
+func (f *Failure) RequestID() string { return f.ID }
+
+// LogValue returns the error text.
+func (f *Failure) LogValue() slog.Value { return slog.StringValue(f.Error()) }
+
+// IgnoreDeadLetterLogging keeps a reply to an actor that has stopped meanwhile
+// out of Proto.Actor's dead letter log.
+func (*Failure) IgnoreDeadLetterLogging() {}
+
+func (*Failure) reply() {}

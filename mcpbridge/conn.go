@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -17,17 +18,22 @@ type Conn interface {
 	// Do runs one operation until its answer, or until ctx ends. The error is
 	// an [*Error].
 	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
-	// Replayable reports whether the server annotated a tool as read-only or
-	// idempotent. It asks the server if that is not known yet.
-	Replayable(ctx context.Context, tool string) (bool, error)
+	// Hint reports whether the server annotated a tool as read-only or
+	// idempotent, as far as that is known: from a [messages.ListTools] on any
+	// session of the server. It does not block.
+	Hint(tool string) (safe, known bool)
 	// Info describes the session.
 	Info() Info
 	// Resume returns what it takes to attach to the session again, or nil
 	// where that cannot be.
 	Resume() *Resume
-	// Close ends the session and its transport, before ctx ends. It may be
-	// called again when it failed. Operations that are still running fail.
+	// Close ends the session on the server, and its transport, before ctx
+	// ends. It may be called again when it failed. Operations that are still
+	// running fail.
 	Close(ctx context.Context) error
+	// Detach ends the transport only: over HTTP the session stays open on the
+	// server, to be resumed, or to be ended by a Close after all.
+	Detach(ctx context.Context) error
 }
 
 // Info describes a session.
@@ -91,17 +97,8 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	return result, nil
 }
 
-// Replayable reports whether a tool may run twice.
-func (c *conn) Replayable(ctx context.Context, tool string) (bool, error) {
-	if safe, known := c.at.hint(tool); known {
-		return safe, nil
-	}
-	if _, err := c.Do(ctx, &messages.ListTools{}); err != nil {
-		return false, err
-	}
-	safe, _ := c.at.hint(tool)
-	return safe, nil
-}
+// Hint reports whether a tool may run twice.
+func (c *conn) Hint(tool string) (safe, known bool) { return c.at.hint(tool) }
 
 // explain says what err means, with the process's last words if it died.
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
@@ -132,12 +129,20 @@ func (c *conn) broke(err error) *Error {
 
 // Close ends the session on the server, then here.
 func (c *conn) Close(ctx context.Context) error {
-	var err error
 	if c.tap != nil {
 		c.tap.close()
 	}
+	var refused error
 	if c.x != nil {
-		err = c.x.delete(ctx)
+		refused = c.x.delete(ctx)
+	}
+	return errors.Join(refused, c.Detach(ctx))
+}
+
+// Detach ends the session here.
+func (c *conn) Detach(ctx context.Context) error {
+	if c.tap != nil {
+		c.tap.close()
 	}
 	c.cancel()
 	c.closing.Do(func() {
@@ -147,7 +152,9 @@ func (c *conn) Close(ctx context.Context) error {
 		}()
 	})
 	if c.proc != nil {
-		err = c.proc.stop(ctx)
+		if err := c.proc.stop(ctx); err != nil {
+			return err
+		}
 	}
 	// With everything cut there is nothing left to wait for, so a short time
 	// is enough also when ctx has none left.
@@ -155,12 +162,10 @@ func (c *conn) Close(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-c.closed:
+		return nil
 	case <-timer.C:
-		if err == nil {
-			err = fmt.Errorf("the session did not let go of its transport")
-		}
+		return errors.New("the session did not let go of its transport")
 	}
-	return err
 }
 
 // recovered turns a panic, of a hook or of the SDK, into an error.

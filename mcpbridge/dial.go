@@ -3,7 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -22,7 +21,7 @@ const (
 	protocolLegacy = "2025-11-25"
 	// discoverLimit is how long a server may take to answer server/discover.
 	discoverLimit = 5 * time.Second
-	// dialFallback bounds what has to be cleaned up after a dial that failed.
+	// dialCleanup bounds what has to be cleaned up after a dial that failed.
 	dialCleanup = 2 * time.Second
 	// maxIdlePerHost keeps the connections of a busy session warm: the default
 	// of net/http, 2, halves the throughput at 64 callers.
@@ -213,7 +212,10 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 
 // transport makes the SDK's transport for the server.
 func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, down func(*Error), resume *Resume, seen *discovery) (mcp.Transport, error) {
-	srv := &c.at.Server
+	srv, limit := &c.at.Server, c.at.MaxResult
+	if limit == 0 {
+		limit = DefaultMaxResult
+	}
 	lost := func(err error) {
 		if connecting.Err() != nil { // else it is the dial that fails
 			go func() { down(c.broke(err)) }() // it may wait for the process
@@ -227,10 +229,6 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
 			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect
-		}
-		limit := srv.MaxResult
-		if limit == 0 {
-			limit = DefaultMaxResult
 		}
 		if c.x.sse {
 			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen}
@@ -251,10 +249,6 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		return nil, err
 	}
 	c.proc = proc
-	limit := srv.MaxResult
-	if limit == 0 {
-		limit = DefaultMaxResult
-	}
 	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen}
 	return c.tap, nil
 }
@@ -351,5 +345,3 @@ func (at *endpoint) hint(tool string) (safe, known bool) {
 }
 
 func isClosedFile(err error) bool { return errors.Is(err, os.ErrClosed) }
-
-var _ = fmt.Sprint

@@ -21,6 +21,8 @@ type Operation interface {
 	Command
 	// Head returns what all operations carry.
 	Head() *Header
+	// With returns a copy that carries another header.
+	With(h Header) Operation
 	// Method is the operation's MCP method, such as "tools/call".
 	Method() string
 }
@@ -92,6 +94,12 @@ type CallTool struct {
 // Method returns "tools/call".
 func (*CallTool) Method() string { return "tools/call" }
 
+// With returns a copy that carries another header.
+func (m CallTool) With(h Header) Operation {
+	m.Header = h
+	return &m
+}
+
 // ListTools lists the tools of the server: all pages in one reply.
 //
 // Send to: the supervisor.
@@ -102,6 +110,12 @@ type ListTools struct {
 
 // Method returns "tools/list".
 func (*ListTools) Method() string { return "tools/list" }
+
+// With returns a copy that carries another header.
+func (m ListTools) With(h Header) Operation {
+	m.Header = h
+	return &m
+}
 
 // Ping asks the server for a sign of life on the key's session. Protocol
 // 2026-07-28 has no ping: there the server refuses it.
@@ -115,6 +129,12 @@ type Ping struct {
 // Method returns "ping".
 func (*Ping) Method() string { return "ping" }
 
+// With returns a copy that carries another header.
+func (m Ping) With(h Header) Operation {
+	m.Header = h
+	return &m
+}
+
 // Open opens the key's session ahead of the first call. It does nothing to
 // one that is open already.
 //
@@ -126,6 +146,12 @@ type Open struct {
 
 // Method returns "initialize".
 func (*Open) Method() string { return "initialize" }
+
+// With returns a copy that carries another header.
+func (m Open) With(h Header) Operation {
+	m.Header = h
+	return &m
+}
 
 // Cancel gives up the operations of a key that carry the given id, wherever
 // they are: they are answered with [CodeCancelled], and the server is told of

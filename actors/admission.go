@@ -1,0 +1,278 @@
+package actors
+
+import (
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onWantDial begins the way to a grant.
+func (r *registry) onWantDial(c actor.Context, ch *child) {
+	if !ch.leaving && !ch.dialing {
+		ch.wants = true
+		r.advance(c, ch)
+	}
+}
+
+// advance takes a child that wants a grant as far as it gets now: past its
+// backoff, past its predecessor, to a slot, to a dial permit.
+func (r *registry) advance(c actor.Context, ch *child) {
+	if !ch.wants {
+		return
+	}
+	srv := r.servers[ch.key.Server]
+	switch wait := time.Until(ch.notBefore); {
+	case wait > 0:
+		ch.stopTimer()
+		ch.timer = after(c, wait, &due{ch})
+	case r.entries[ch.key].holder(ch) != nil:
+		// when that one is gone, we are called again
+	case !ch.slot && r.open >= r.cfg.MaxSessions:
+		ch.enqueue(&r.slotQueue)
+		c.Send(ch.pid, &queued{})
+		r.makeRoom(c)
+	case srv.dialing >= r.cfg.MaxDials:
+		r.takeSlot(ch)
+		ch.enqueue(&srv.queue)
+	default:
+		r.takeSlot(ch)
+		ch.dequeue()
+		srv.dialing++
+		r.counters.Dials++
+		ch.wants, ch.dialing, ch.state = false, true, messages.StateConnecting
+		c.Send(ch.pid, &grant{})
+	}
+}
+
+// takeSlot counts a child under the cap.
+func (r *registry) takeSlot(ch *child) {
+	if !ch.slot {
+		ch.slot = true
+		r.open++
+	}
+	r.lru.put(&ch.place, ch.rank(), ch)
+}
+
+// freeSlot gives the slot of a child to those who wait for one.
+func (r *registry) freeSlot(c actor.Context, ch *child) {
+	if !ch.slot {
+		return
+	}
+	ch.slot = false
+	r.open--
+	if ch.leaving {
+		r.freeing--
+	}
+	for r.open < r.cfg.MaxSessions && r.slotQueue.Len() > 0 {
+		r.advance(c, r.slotQueue.Front().Value.(*child))
+	}
+}
+
+// freePermit gives the dial permit of a child to the next.
+func (r *registry) freePermit(c actor.Context, ch *child) {
+	if !ch.dialing {
+		return
+	}
+	ch.dialing = false
+	srv := r.servers[ch.key.Server]
+	srv.dialing--
+	if next := srv.queue.Front(); next != nil {
+		r.advance(c, next.Value.(*child))
+	}
+}
+
+// makeRoom evicts as many sessions as there are waiting for a slot: idle ones
+// first, then busy ones, each the least recently used first. One that is not
+// open yet, and has callers, is left alone.
+func (r *registry) makeRoom(c actor.Context) {
+	for _, of := range []rank{unused, inUse} {
+		for ch := range r.lru.oldest(of) {
+			if r.freeing >= r.slotQueue.Len() {
+				return
+			}
+			if ch.slot && (of == unused || ch.state == messages.StateReady) {
+				r.evict(c, ch, messages.EvictCap)
+			}
+		}
+	}
+}
+
+// evict drains a session that nobody asked to be closed.
+func (r *registry) evict(c actor.Context, ch *child, reason messages.EvictReason) {
+	if ch.served {
+		r.counters.Evicted++
+		r.emit(c, &messages.SessionEvicted{Stamp: ch.stamp(), Reason: reason})
+	}
+	r.drain(c, ch, true)
+}
+
+// onIdle evicts whom nobody has used for the idle timeout.
+func (r *registry) onIdle(c actor.Context) {
+	r.idleTimer = nil
+	now := time.Now()
+	next := time.Duration(-1)
+	for _, of := range []rank{unused, resting} {
+		for ch := range r.lru.oldest(of) {
+			if left := ch.used.Add(r.cfg.IdleTimeout).Sub(now); left > 0 {
+				if next < 0 || left < next {
+					next = left
+				}
+				break
+			}
+			r.evict(c, ch, messages.EvictIdle)
+		}
+	}
+	if next > 0 {
+		r.idleTimer = after(c, next, &idle{})
+	}
+}
+
+// onVacant takes the slot of a child that has no connection and wants none.
+func (r *registry) onVacant(c actor.Context, ch *child) {
+	if ch.dialing || ch.leaving {
+		return
+	}
+	ch.wants = false
+	ch.dequeue()
+	ch.stopTimer()
+	r.freeSlot(c, ch)
+	r.lru.put(&ch.place, ch.rank(), ch)
+	// Keys that cannot be opened are remembered for their backoff, but not
+	// without bound.
+	for old := range r.lru.oldest(resting) {
+		if r.lru.len(resting) <= max(r.cfg.MaxSessions, minResting) {
+			break
+		}
+		r.evict(c, old, messages.EvictCap)
+	}
+}
+
+// minResting is how many keys without a session are remembered in any case.
+const minResting = 1024
+
+// onOpened notes that a session is ready.
+func (r *registry) onOpened(c actor.Context, msg *opened) {
+	ch := msg.of
+	r.freePermit(c, ch)
+	ch.served, ch.cause, ch.openUntil = true, nil, time.Time{}
+	ch.generation = msg.generation
+	r.past.set(ch.key, msg.generation)
+	if !ch.leaving {
+		ch.state = messages.StateReady
+	}
+	if !msg.restarted {
+		r.counters.Opened++
+		r.emit(c, &messages.SessionOpened{Stamp: ch.stamp(), Elapsed: msg.elapsed})
+		return
+	}
+	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.attached, Elapsed: msg.elapsed})
+}
+
+// HandleFailure decides what becomes of a session that failed: it makes the
+// registry the supervision strategy of its children. The session actor is
+// restarted at once, so that it can serve deadlines and cancellations; what
+// takes time is the grant for its next dial.
+func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	c := supervisor.(actor.Context)
+	ch := r.children[pid.Id]
+	if ch == nil {
+		supervisor.StopChildren(pid)
+		return
+	}
+	f, typed := reason.(*Fault)
+	if !typed {
+		f = bug(ch.key, reason)
+	}
+	now := time.Now()
+	v := r.decide(ch, f, now)
+	directive := actor.RestartDirective
+	if v.GiveUp && !typed {
+		directive = actor.StopDirective // it might panic for ever
+	}
+	c.Send(r.publisher, &actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
+	r.count(c, ch, f)
+	if directive == actor.StopDirective {
+		supervisor.StopChildren(pid)
+		return
+	}
+	r.counters.Restarts++
+	supervisor.RestartChildren(pid)
+	ch.cause, ch.notBefore = f, now.Add(v.Delay)
+	ch.wants = false
+	ch.dequeue()
+	r.freePermit(c, ch)
+	if ch.leaving {
+		c.Send(pid, &drain{evict: ch.evicted})
+		return
+	}
+	ch.state = messages.StateWaiting
+	switch {
+	case v.GiveUp:
+		ch.openUntil = ch.notBefore
+		r.counters.GaveUp++
+		r.emit(c, &messages.SessionGaveUp{Stamp: ch.stamp(), Cause: f.Cause.Error(), RetryAt: ch.openUntil})
+	case ch.served:
+		r.emit(c, &messages.SessionRestarting{Stamp: ch.stamp(), Attempt: v.Attempt, Delay: v.Delay, Cause: f.Cause.Error()})
+	}
+	c.Send(pid, &verdict{cause: f, gaveUp: v.GiveUp, retryAt: ch.notBefore})
+}
+
+// decide asks the strategy, which is not ours to trust.
+func (r *registry) decide(ch *child, f *Fault, now time.Time) (v Verdict) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
+			v = Verdict{Delay: time.Second}
+		}
+	}()
+	return ch.decider.Decide(f, now)
+}
+
+// count notes a fault of a session that was open.
+func (r *registry) count(c actor.Context, ch *child, f *Fault) {
+	switch {
+	case f.Dialing:
+	case f.Class == mcpbridge.Expired:
+		r.counters.Expired++
+		r.emit(c, &messages.SessionExpired{Stamp: ch.stamp(), Cause: f.Cause.Error()})
+	default:
+		r.counters.Lost++
+		r.emit(c, &messages.SessionLost{Stamp: ch.stamp(), Cause: f.Cause.Error()})
+	}
+}
+
+// remove forgets a child that has no connection any more.
+func (r *registry) remove(c actor.Context, ch *child) {
+	delete(r.children, ch.pid.Id)
+	r.lru.remove(&ch.place)
+	ch.wants = false
+	ch.dequeue()
+	ch.stopTimer()
+	e := r.entries[ch.key]
+	e.leaving = slices.DeleteFunc(e.leaving, func(l *child) bool { return l == ch })
+	r.freePermit(c, ch)
+	r.freeSlot(c, ch)
+	switch {
+	case e.current != nil:
+		r.advance(c, e.current)
+	case len(e.leaving) == 0:
+		delete(r.entries, ch.key)
+	}
+}
+
+// stamp returns what all events of a child carry.
+func (ch *child) stamp() messages.Stamp {
+	return messages.Stamp{Key: ch.key, Generation: ch.generation, Time: time.Now()}
+}
+
+func (ch *child) stopTimer() {
+	if ch.timer != nil {
+		ch.timer.Stop()
+	}
+	ch.timer = nil
+}

@@ -1,0 +1,91 @@
+package actors
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// entry is a key that has a session, or had one that is still closing.
+type entry struct {
+	current *child   // takes the calls; nil when all are leaving
+	leaving []*child // told to drain
+}
+
+// holder returns the session of the key, other than c, that may have a
+// connection: no other may open one before it is gone.
+func (e *entry) holder(c *child) *child {
+	for _, l := range e.leaving {
+		if l != c && l.slot {
+			return l
+		}
+	}
+	return nil
+}
+
+// child is what the registry knows of one session actor. Only the registry
+// touches it.
+type child struct {
+	key     messages.Key
+	pid     *actor.PID
+	decider Decider
+
+	state       messages.State
+	outstanding int // calls forwarded and not settled
+	calls       uint64
+	used        time.Time // when that last changed
+	place       place     // in the LRU order
+
+	generation uint64
+	served     bool // it has been open
+
+	slot    bool          // counts under the cap
+	wants   bool          // waits for a grant
+	dialing bool          // has a grant and a dial permit
+	leaving bool          // told to drain
+	evicted bool          // the drain was an eviction
+	queue   *list.List    // the queue it stands in, for a slot or a permit
+	elem    *list.Element // its place in queue
+
+	cause     *Fault      // the last one; nil while it is open
+	notBefore time.Time   // when it may dial again
+	openUntil time.Time   // its circuit breaker is open until then
+	timer     *time.Timer // sends due
+}
+
+// rank returns where the child stands in the LRU order.
+func (ch *child) rank() rank {
+	switch {
+	case ch.leaving:
+		return unranked
+	case ch.outstanding > 0:
+		return inUse
+	case ch.slot:
+		return unused
+	}
+	return resting
+}
+
+// broken reports whether the circuit breaker is open.
+func (ch *child) broken(now time.Time) bool {
+	return ch.cause != nil && now.Before(ch.openUntil)
+}
+
+// enqueue puts the child at the end of a queue, unless it stands there already.
+func (ch *child) enqueue(q *list.List) {
+	if ch.queue != q {
+		ch.dequeue()
+		ch.queue, ch.elem = q, q.PushBack(ch)
+	}
+}
+
+// dequeue takes the child out of the queue it stands in.
+func (ch *child) dequeue() {
+	if ch.queue != nil {
+		ch.queue.Remove(ch.elem)
+	}
+	ch.queue, ch.elem = nil, nil
+}

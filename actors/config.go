@@ -1,0 +1,39 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Config is what the registry and its sessions need to know. There are no
+// defaults here: package supervisor fills in every field.
+type Config struct {
+	Servers  []mcpbridge.Server
+	Dialer   mcpbridge.Dialer
+	Strategy Strategy
+	Logger   zerolog.Logger
+
+	MaxSessions int // open sessions, those still draining included
+	MaxInFlight int // calls running on one session
+	MaxWaiting  int // calls waiting for one session
+	MaxDials    int // dials at once to one server
+
+	IdleTimeout    time.Duration // 0 is never
+	ConnectTimeout time.Duration
+	CallTimeout    time.Duration // for operations without a deadline
+	DrainTimeout   time.Duration
+	CloseTimeout   time.Duration
+
+	// Stopped is called once, when the registry has stopped, with the keys
+	// whose closing failed.
+	Stopped func([]messages.Left)
+
+	// probe is called with every message of a session before it is handled.
+	// Tests use it to plant bugs.
+	probe func(actor.Context)
+}

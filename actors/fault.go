@@ -1,0 +1,68 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Fault is why a session cannot go on. It is the reason in Proto.Actor's
+// supervision events. Its text has no secrets.
+type Fault struct {
+	Key messages.Key
+	// Class is what went wrong: Expired, Lost, Internal for a bug, or anything
+	// that dialing can come to.
+	Class mcpbridge.Class
+	// Dialing is true when there was no session yet, or no more.
+	Dialing bool
+	// Generation is that of the session that failed, or of the last before it.
+	Generation uint64
+	// Cause is what the bridge made of it.
+	Cause *mcpbridge.Error
+}
+
+// Error returns the class and the cause.
+func (f *Fault) Error() string { return f.Key.String() + ": " + f.Cause.Error() }
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Cause }
+
+// Strategy decides what becomes of sessions that failed. Implement it to
+// replace the default of package supervisor.
+type Strategy interface {
+	// Decider returns the decider for a session. It is called when the session
+	// actor is spawned, and may return one decider for many sessions: all calls
+	// come from the registry's goroutine, one after the other.
+	Decider(key messages.Key) Decider
+}
+
+// Decider decides what becomes of one session, fault by fault. It must not
+// block.
+type Decider interface {
+	Decide(f *Fault, now time.Time) Verdict
+}
+
+// Verdict is what a [Decider] decided.
+type Verdict struct {
+	// GiveUp answers every call that waits with the cause, and those that come
+	// within Delay at once. After that one trial may dial again.
+	GiveUp bool
+	// Delay is how long to wait before dialing again.
+	Delay time.Duration
+	// Attempt counts the failures that are still remembered, this one included.
+	Attempt int
+}
+
+// fail is the one place that panics: it hands the session to its supervisor.
+// The reason is a [Fault], or what a bug has panicked with.
+func fail(reason any) {
+	panic(reason)
+}
+
+// bug returns the fault for a panic that was none.
+func bug(key messages.Key, reason any) *Fault {
+	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
+	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}
+}

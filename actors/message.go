@@ -1,0 +1,116 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// From the registry to a session, beside [call].
+type (
+	// cancelled gives up the calls with an id.
+	cancelled struct{ id string }
+	// queued tells that there is no free slot yet.
+	queued struct{}
+	// grant allows one dial.
+	grant struct{}
+	// verdict is what was decided about the last fault.
+	verdict struct {
+		cause   *Fault
+		gaveUp  bool
+		retryAt time.Time
+	}
+	// drain is the end of a session. It is the last message to it, but for
+	// another drain that is less patient.
+	drain struct {
+		// evict hands calls that wait back to the registry, for the successor,
+		// and lets those in flight finish. Otherwise those that wait are
+		// refused, and those in flight have the drain timeout.
+		evict bool
+	}
+)
+
+// From a session to the registry. of is the registry's, and opaque to sessions.
+type (
+	// wantDial asks for a grant. There is no connection at this moment.
+	wantDial struct{ of *child }
+	// vacant gives back slot and wish: there is no connection, and none wanted.
+	vacant struct{ of *child }
+	// opened tells that there is a connection.
+	opened struct {
+		of         *child
+		generation uint64
+		attached   bool
+		restarted  bool
+		elapsed    time.Duration
+	}
+	// settled tells that one call was answered.
+	settled struct{ of *child }
+	// handback returns calls that a successor shall serve.
+	handback struct {
+		of    *child
+		calls []*call
+	}
+	// gone is a session's last message.
+	gone struct {
+		of   *child
+		conn mcpbridge.Conn // set with err: to try again
+		err  error
+	}
+)
+
+// From a session's goroutines and timers to itself.
+type (
+	// dialed is the end of a dial.
+	dialed struct {
+		conn    mcpbridge.Conn
+		err     error
+		elapsed time.Duration
+	}
+	// answered is the end of one run of a call.
+	answered struct {
+		call   *call
+		conn   mcpbridge.Conn
+		result messages.Result
+		err    error
+		// declined: it was not given to conn.
+		declined bool
+	}
+	// down tells that a connection ended by itself.
+	down struct {
+		from *session // the incarnation that dialed it
+		err  *mcpbridge.Error
+	}
+	// released is the end of closing a connection, or of letting it go.
+	released struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// pulsed is the answer to a keepalive ping.
+	pulsed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// woke says that something of the session may be due.
+	woke struct{}
+)
+
+// From the registry's goroutines and timers to itself.
+type (
+	// due says that a backoff is over.
+	due struct{ of *child }
+	// idle says that the idle timeout may have passed for someone.
+	idle struct{}
+	// overdue says that a close command was not done in time.
+	overdue struct{ of *tally }
+	// retried is the end of another attempt to close.
+	retried struct {
+		key  messages.Key
+		conn mcpbridge.Conn
+		err  error
+	}
+)
+
+// Stop tells the registry to close everything, and then to stop.
+type Stop struct{}

@@ -1,0 +1,322 @@
+package actors
+
+import (
+	"container/list"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// rememberedKeys bounds the keys without a session whose generation is kept.
+const rememberedKeys = 1 << 16
+
+// registry is the parent of all sessions, and the PID that commands go to. It
+// creates each session once, knows who was used last, and who may be open.
+//
+//	running ──Stop──▶ stopping ──all gone──▶ stopped
+//
+// Its state is all in one goroutine, and it never waits. A bug in it is logged
+// and survived: restarting it would forget every session.
+type registry struct {
+	cfg     *Config
+	servers map[string]*server
+
+	entries  map[messages.Key]*entry
+	children map[string]*child // by PID id
+	lru      lru[*child]
+	past     generations
+
+	open      int       // slots in use
+	freeing   int       // of those, how many are draining
+	slotQueue list.List // children that wait for a slot
+	idleTimer *time.Timer
+	tallies   map[*tally]struct{} // close commands that wait
+	left      leftovers
+	retrying  int // closings that are tried again
+	counters  messages.Counters
+	publisher *actor.PID
+	stopping  bool                  // it takes no calls
+	ending    bool                  // the publisher was told to stop, and we are next
+	strangers map[reflect.Type]bool // foreign messages that were logged
+	after     *afterlife
+}
+
+// server is what the sessions of one server share.
+type server struct {
+	pulse   time.Duration
+	dialing int
+	queue   list.List // children that wait for a dial permit
+}
+
+// NewRegistry returns the Props of a registry. Spawn it once, as a top-level
+// actor; its PID takes all commands, and [Stop].
+func NewRegistry(cfg Config) *actor.Props {
+	after := &afterlife{bury: bury}
+	return actor.PropsFromProducer(func() actor.Actor {
+		r := &registry{
+			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
+			children: map[string]*child{}, past: generations{limit: rememberedKeys},
+			tallies: map[*tally]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
+			strangers: map[reflect.Type]bool{}, after: after,
+		}
+		for _, srv := range cfg.Servers {
+			r.servers[srv.Name] = &server{pulse: srv.KeepAlive}
+		}
+		return r
+	}, after.props())
+}
+
+// Receive handles the actor's own life, the commands, and what sessions say.
+func (r *registry) Receive(c actor.Context) {
+	defer r.guard(c)
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		r.onStarted(c)
+	case *actor.Stopped:
+		r.onStopped(c)
+	case *actor.Terminated:
+		r.onTerminated(c, msg)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case messages.Operation:
+		r.onOperation(c, msg)
+	case *messages.Cancel:
+		r.onCancel(c, msg)
+	case messages.Command:
+		r.onControl(c, msg)
+	case *Stop:
+		r.onStop(c)
+	default:
+		r.onReport(c)
+	}
+}
+
+// onReport handles what sessions, goroutines and timers say.
+func (r *registry) onReport(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *settled:
+		r.onSettled(c, msg.of)
+	case *wantDial:
+		r.onWantDial(c, msg.of)
+	case *vacant:
+		r.onVacant(c, msg.of)
+	case *opened:
+		r.onOpened(c, msg)
+	case *handback:
+		r.onHandback(c, msg)
+	case *gone:
+		r.onGone(c, msg)
+	case *due:
+		r.advance(c, msg.of)
+	case *idle:
+		r.onIdle(c)
+	case *overdue:
+		r.onOverdue(c, msg.of)
+	case *retried:
+		r.onRetried(c, msg)
+	default:
+		r.onStranger(msg)
+	}
+}
+
+// onStarted spawns what the registry needs beside the sessions.
+func (r *registry) onStarted(c actor.Context) {
+	logger := r.cfg.Logger
+	r.publisher = c.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &publisher{logger} }), "events")
+}
+
+// onOperation forwards a call to the session of its key.
+func (r *registry) onOperation(c actor.Context, op messages.Operation) {
+	r.counters.Calls++
+	now := time.Now()
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
+	if k.deadline.IsZero() {
+		k.deadline = now.Add(r.cfg.CallTimeout)
+	}
+	if f := r.reject(k, now); f != nil {
+		r.respond(c, f)
+		return
+	}
+	r.forward(c, k)
+}
+
+// reject returns why a call is not accepted, or nil.
+func (r *registry) reject(k *call, now time.Time) *messages.Failure {
+	tool, isTool := k.op.(*messages.CallTool)
+	err := k.key.Validate()
+	switch {
+	case r.stopping:
+		return k.failure(messages.CodeDraining, "the supervisor is stopping")
+	case r.servers[k.key.Server] == nil:
+		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", bounded(k.key.Server)))
+	case err != nil:
+		f := k.failure(messages.CodeInvalid, err.Error())
+		f.Key.Scope = "" // it is what is wrong
+		return f
+	case isTool && (tool.Params == nil || tool.Params.Name == ""):
+		return k.failure(messages.CodeInvalid, "params: the tool name is empty")
+	case !now.Before(k.deadline):
+		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
+	}
+	e := r.entries[k.key]
+	if e == nil || e.current == nil {
+		return nil
+	}
+	switch ch := e.current; {
+	case ch.broken(now):
+		f := k.explain(ch.cause.Cause)
+		f.MayHaveRun, f.RetryAfter = false, ch.openUntil.Sub(now)
+		return f
+	case ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))
+	}
+	return nil
+}
+
+// forward gives a call to the session of its key, which is spawned if need be.
+func (r *registry) forward(c actor.Context, k *call) {
+	e := r.entries[k.key]
+	if e == nil {
+		e = new(entry)
+		r.entries[k.key] = e
+	}
+	if e.current == nil {
+		e.current = r.spawn(c, k.key)
+	}
+	ch := e.current
+	ch.outstanding++
+	ch.calls++
+	r.touch(c, ch)
+	c.Send(ch.pid, k)
+}
+
+// spawn makes the session actor of a key.
+func (r *registry) spawn(c actor.Context, key messages.Key) *child {
+	ch := &child{key: key, state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
+	l := &life{
+		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: r.servers[key.Server].pulse,
+		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
+	}
+	l.after.bury = bury
+	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props())
+	ch.pid = c.SpawnPrefix(props, "session")
+	r.children[ch.pid.Id] = ch
+	return ch
+}
+
+// touch makes a child the most recently used of its rank.
+func (r *registry) touch(c actor.Context, ch *child) {
+	ch.used = time.Now()
+	r.lru.put(&ch.place, ch.rank(), ch)
+	if r.idleTimer == nil && r.cfg.IdleTimeout > 0 {
+		r.idleTimer = after(c, r.cfg.IdleTimeout, &idle{})
+	}
+}
+
+// onSettled counts an answer.
+func (r *registry) onSettled(c actor.Context, ch *child) {
+	ch.outstanding--
+	r.touch(c, ch)
+}
+
+// onCancel passes a cancellation on to whoever may have the call.
+func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+	e := r.entries[msg.Key.Normal()]
+	if e == nil || msg.ID == "" {
+		return
+	}
+	if e.current != nil {
+		c.Send(e.current.pid, &cancelled{msg.ID})
+	}
+	for _, ch := range e.leaving {
+		c.Send(ch.pid, &cancelled{msg.ID})
+	}
+}
+
+// onHandback gives calls that an evicted session has not run to its successor.
+func (r *registry) onHandback(c actor.Context, msg *handback) {
+	msg.of.outstanding -= len(msg.calls)
+	for _, k := range msg.calls {
+		switch f := r.reject(k, time.Now()); {
+		case f == nil:
+			r.forward(c, k)
+		case k.caller != nil:
+			c.Send(k.caller, f)
+		}
+	}
+}
+
+// onStranger logs a message of a type that is none of ours, once.
+func (r *registry) onStranger(msg any) {
+	if kind := reflect.TypeOf(msg); !r.strangers[kind] {
+		r.strangers[kind] = true
+		r.cfg.Logger.Warn().Str("type", fmt.Sprint(kind)).Msg("supervisor got a message it does not know")
+	}
+}
+
+// guard survives a bug: the command at hand is answered, the rest goes on.
+func (r *registry) guard(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
+	cmd, ok := c.Message().(messages.Command)
+	switch {
+	case !ok:
+	case reflect.ValueOf(cmd).IsNil():
+		r.respond(c, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is a nil pointer"})
+	default:
+		r.respond(c, refusal(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
+	}
+}
+
+// respond answers the command at hand, if anybody waits for it.
+func (r *registry) respond(c actor.Context, reply messages.Reply) {
+	if c.Sender() != nil {
+		c.Send(c.Sender(), reply)
+	}
+}
+
+// refusal is the failure for a command of any kind.
+func refusal(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
+	f := &messages.Failure{ID: cmd.RequestID(), Op: fmt.Sprintf("%T", cmd)[len("*messages."):], Code: code, Detail: detail}
+	if op, ok := cmd.(messages.Operation); ok {
+		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
+	}
+	return f
+}
+
+// bury answers what was left unread in a mailbox.
+func bury(c *actor.RootContext, msg any, sender *actor.PID) {
+	switch msg := msg.(type) {
+	case *call:
+		if msg.caller != nil {
+			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
+		}
+	case *handback:
+		for _, k := range msg.calls {
+			bury(c, k, nil)
+		}
+	case *dialed:
+		if msg.conn != nil {
+			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
+		}
+	case *messages.Cancel:
+	case messages.Command:
+		if sender != nil {
+			c.Send(sender, refusal(msg, messages.CodeClosed, "the supervisor has stopped"))
+		}
+	}
+}
+
+// bounded shortens what a caller has made up.
+func bounded(name string) string {
+	if len(name) > 128 {
+		return name[:128] + "…"
+	}
+	return name
+}

@@ -1,0 +1,331 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// session is one incarnation of the actor that owns the connection of a key.
+//
+//	waiting ──grant──▶ connecting ──dialed──▶ ready ──drain──▶ draining ──▶ gone
+//	   ▲                   │                    │
+//	   └──── restart ◀─────┴────── fault ◀──────┘
+//
+// A drain may come in any state. Calls are accepted in all but draining, and
+// their deadlines and cancellations are served in all.
+type session struct {
+	*life
+	state func(actor.Context) // the behavior
+
+	// While waiting:
+	judged bool // the verdict on the last fault is known
+	eager  bool // it dials even if nobody waits
+	freed  bool // old is being let go
+	asked  bool // a grant is on its way
+	full   bool // it waits for a slot
+
+	// While connecting:
+	early *mcpbridge.Error // the connection ended before dialed came
+
+	// While ready:
+	pingAt  time.Time // when a keepalive ping is due, or zero
+	pinging bool      // one was sent, and not answered yet
+
+	// While draining:
+	shutting bool // a connection is being closed
+	last     gone // what to say at the end
+
+	grace  time.Time   // when calls on old, or while draining, are cut
+	wakeAt time.Time   // when timer fires
+	timer  *time.Timer // sends woke; nil when that is not needed
+}
+
+func newSession(l *life) *session {
+	return &session{life: l}
+}
+
+// Receive handles the actor's own life, and leaves the rest to the state.
+func (s *session) Receive(c actor.Context) {
+	defer s.guard(c)
+	if s.cfg.probe != nil {
+		s.cfg.probe(c)
+	}
+	switch c.Message().(type) {
+	case *actor.Started:
+		s.onStarted(c)
+	case *actor.Restarting, *actor.Stopping:
+		s.stopTimer()
+	case *actor.Stopped:
+		s.onStopped(c)
+	default:
+		s.state(c)
+	}
+}
+
+// waiting: there is no connection. The one before is let go, the verdict and
+// then the grant are awaited.
+func (s *session) waiting(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+		s.proceed(c)
+	case *verdict:
+		s.onVerdict(c, msg)
+	case *released:
+		s.onReleased(c, msg)
+	case *queued:
+		s.full = true
+	case *grant:
+		s.onGrant(c)
+	case *dialed:
+		s.onStray(c, msg)
+	default:
+		s.always(c)
+	}
+}
+
+// connecting: a dial is running. Calls wait for it.
+func (s *session) connecting(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *dialed:
+		s.onDialed(c, msg)
+	case *down:
+		s.early = msg.err
+	default:
+		s.always(c)
+	}
+}
+
+// ready: calls run.
+func (s *session) ready(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+		s.startParked(c)
+	case *down:
+		s.onDown(msg)
+	case *pulsed:
+		s.onPulsed(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// drained: calls in flight may finish, nothing new starts, connections close.
+func (s *session) drained(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *dialed:
+		s.abort, s.conn = nil, msg.conn
+		s.finish(c)
+	case *released:
+		s.onClosed(c, msg)
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	case *grant, *verdict:
+		// too late to matter
+	default:
+		s.always(c)
+	}
+}
+
+// over: the last message is sent, and the registry is about to stop us.
+func (s *session) over(actor.Context) {}
+
+// always is what every state does alike.
+func (s *session) always(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *answered:
+		s.onAnswered(c, msg)
+		s.goOn(c)
+	case *cancelled:
+		s.onCancelled(c, msg)
+	case *drain:
+		s.onDrain(c, msg)
+	case *woke:
+		s.timer = nil
+		s.onWoke(c)
+	case *down, *pulsed, *queued:
+		// of a connection, or a wish, that was given up
+	default:
+		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session got a message it does not handle")
+	}
+}
+
+// onStarted begins an incarnation: the connection before is let go first.
+func (s *session) onStarted(c actor.Context) {
+	s.state = s.waiting
+	s.judged = s.cause == nil
+	if s.conn != nil {
+		s.old, s.conn = s.conn, nil
+	}
+	s.grace = s.failed.Add(s.cfg.DrainTimeout)
+	if s.draining != nil { // there was a bug
+		s.state = s.drained
+		s.finish(c)
+		return
+	}
+	s.release(c)
+	s.proceed(c)
+	s.onWoke(c)
+}
+
+// release lets the old connection go, once no call runs on it any more or their
+// grace is over. Its session is left open on the server, to be resumed.
+func (s *session) release(c actor.Context) {
+	if s.old == nil || s.freed {
+		return
+	}
+	if len(s.running) > 0 && time.Now().Before(s.grace) {
+		s.wakeBy(c, s.grace)
+		return
+	}
+	s.freed = true
+	s.cut()
+	conn, timeout := s.old, s.cfg.CloseTimeout
+	work(c, func() any { return &released{conn, closing(timeout, conn.Detach)} })
+}
+
+// onReleased goes on when the old connection is gone.
+func (s *session) onReleased(c actor.Context, msg *released) {
+	if msg.conn != s.old {
+		return
+	}
+	s.old = nil
+	if s.cause.Class != mcpbridge.Expired && msg.conn.Resume() != nil {
+		s.detached = msg.conn
+	}
+	s.proceed(c)
+}
+
+// onStray takes the connection that an incarnation before had dialed.
+func (s *session) onStray(c actor.Context, msg *dialed) {
+	s.abort, s.old, s.freed = nil, msg.conn, false
+	s.release(c)
+	s.proceed(c)
+}
+
+// onVerdict answers those who need not wait any longer: after giving up, and
+// after a first connection that could not be made. A session that was open is
+// opened again even if nobody waits for it.
+func (s *session) onVerdict(c actor.Context, msg *verdict) {
+	s.judged, s.eager = true, s.served && !msg.gaveUp
+	if !s.eager {
+		for _, k := range s.takeParked() {
+			f := k.explain(msg.cause.Cause)
+			f.RetryAfter = max(f.RetryAfter, time.Until(msg.retryAt))
+			s.reply(c, k, f)
+		}
+	}
+	s.proceed(c)
+}
+
+// proceed asks for a grant, or says that none is wanted.
+func (s *session) proceed(c actor.Context) {
+	want := s.eager || len(s.parked) > 0
+	switch {
+	case s.old != nil || s.abort != nil || !s.judged || want && s.asked:
+	case want:
+		s.asked = true
+		c.Send(s.registry, &wantDial{s.of})
+	default:
+		s.asked, s.full = false, false
+		c.Send(s.registry, &vacant{s.of})
+	}
+}
+
+// onGrant dials. A connection that nobody is left to take is closed.
+func (s *session) onGrant(c actor.Context) {
+	s.state, s.full = s.connecting, false
+	wanted, abort := context.WithCancel(context.Background())
+	s.abort = abort
+
+	root, self, cfg := c.ActorSystem().Root, c.Self(), s.cfg
+	req := mcpbridge.DialRequest{Key: s.key, Down: func(e *mcpbridge.Error) { root.Send(self, &down{s, e}) }}
+	if s.detached != nil {
+		req.Resume = s.detached.Resume()
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(wanted, cfg.ConnectTimeout)
+		defer cancel()
+		started := time.Now()
+		conn, err := dial(ctx, cfg.Dialer, req)
+		root.Send(self, &dialed{conn, err, time.Since(started)})
+		if conn != nil && wanted.Err() != nil {
+			closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // the session tells, if it is there
+		}
+	}()
+}
+
+// onDialed begins to serve, or fails.
+func (s *session) onDialed(c actor.Context, msg *dialed) {
+	s.abort = nil
+	if msg.err != nil {
+		e := mcpbridge.AsError(msg.err)
+		if e.Class == mcpbridge.Cancelled || e.Class == mcpbridge.Deadline {
+			e = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "timed out while connecting", Err: e}
+		}
+		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
+	}
+	s.conn, s.detached = msg.conn, nil
+	restarted, elapsed := s.served, msg.elapsed
+	if restarted {
+		elapsed = time.Since(s.failed)
+	}
+	s.served = true
+	info := s.conn.Info()
+	if !restarted || !info.Attached && !info.Stateless {
+		s.generation++
+	}
+	c.Send(s.registry, &opened{s.of, s.generation, info.Attached, restarted, elapsed})
+	s.state = s.ready
+	if s.early != nil {
+		s.broke(s.early)
+	}
+	s.keepAlive(c)
+	s.startParked(c)
+}
+
+// onDown ends an incarnation whose connection ended by itself.
+func (s *session) onDown(msg *down) {
+	if msg.from == s {
+		s.broke(msg.err)
+	}
+}
+
+// broke hands the session to its supervisor.
+func (s *session) broke(e *mcpbridge.Error) {
+	class := mcpbridge.Lost
+	if e.Session == mcpbridge.Gone {
+		class = mcpbridge.Expired
+	}
+	s.fail(&Fault{Class: class, Cause: e})
+}
+
+// fail ends the incarnation. It does not return.
+func (s *session) fail(f *Fault) {
+	f.Key, f.Generation = s.key, s.generation
+	s.cause, s.failed = f, time.Now()
+	fail(f)
+}
+
+// keepAlive sets when the connection is pinged next.
+func (s *session) keepAlive(c actor.Context) {
+	if s.pulse > 0 {
+		s.pingAt = time.Now().Add(s.pulse)
+		s.wakeBy(c, s.pingAt)
+	}
+}
+
+// log adds the fields that all log lines of a session have.
+func (s *session) log(e *zerolog.Event) *zerolog.Event {
+	return e.Str("server", s.key.Server).Str("scope", s.key.Scope).Uint64("generation", s.generation)
+}

@@ -1,0 +1,210 @@
+package actors
+
+import (
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cancelPause is the time that notifications/cancelled gets to reach the server
+// before its connection is closed.
+const cancelPause = 50 * time.Millisecond
+
+// onDrain takes nothing new from here on. It may come twice, the second time
+// less patient.
+func (s *session) onDrain(c actor.Context, msg *drain) {
+	s.shutting = s.shutting || s.freed
+	s.state, s.draining = s.drained, msg
+	parked := s.takeParked()
+	switch {
+	case !msg.evict:
+		s.grace = time.Now().Add(s.cfg.DrainTimeout)
+		for _, k := range parked {
+			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
+		}
+	default:
+		for k := range s.running {
+			if at := k.deadline.Add(s.cfg.CloseTimeout); at.After(s.grace) {
+				s.grace = at
+			}
+		}
+		if len(parked) > 0 {
+			c.Send(s.registry, &handback{s.of, parked})
+		}
+	}
+	if s.abort != nil {
+		s.abort()
+	}
+	s.finish(c)
+}
+
+// finish takes the next step towards the end.
+func (s *session) finish(c actor.Context) {
+	now := time.Now()
+	switch {
+	case s.abort != nil || s.shutting:
+		return // dialed or released will come
+	case s.waitsForCalls() && now.Before(s.grace):
+		s.wakeBy(c, s.grace)
+		return
+	}
+	for k := range s.running {
+		if !k.answered {
+			s.abandon(c, k, messages.CodeClosed)
+		}
+	}
+	for _, conn := range []mcpbridge.Conn{s.conn, s.old, s.detached} {
+		if conn != nil {
+			s.shut(c, conn)
+			return
+		}
+	}
+	if len(s.running) > 0 && now.Before(s.grace.Add(patience)) {
+		s.wakeBy(c, s.grace.Add(patience)) // cut as they are, they return soon
+		return
+	}
+	if s.stopTimer() {
+		s.state = s.over
+		s.last.of = s.of
+		c.Send(s.registry, &s.last)
+	}
+}
+
+// waitsForCalls reports whether a caller waits for a call that is running.
+func (s *session) waitsForCalls() bool {
+	for k := range s.running {
+		if !k.answered {
+			return true
+		}
+	}
+	return false
+}
+
+// shut closes a connection for good.
+func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
+	s.shutting = true
+	pause, timeout := len(s.running) > 0, s.cfg.CloseTimeout
+	work(c, func() any {
+		if pause {
+			<-time.After(cancelPause)
+		}
+		return &released{conn, closing(timeout, conn.Close)}
+	})
+}
+
+// onClosed goes on with the next connection.
+func (s *session) onClosed(c actor.Context, msg *released) {
+	s.shutting = false
+	s.grace = time.Now()
+	switch {
+	case msg.conn == s.old && s.freed: // it was only let go, not closed
+		s.freed = false
+		s.old, s.detached = nil, s.old
+		msg.err = nil
+	case msg.conn == s.conn:
+		s.conn = nil
+	case msg.conn == s.old:
+		s.old = nil
+	case msg.conn == s.detached:
+		s.detached = nil
+	}
+	if msg.err != nil {
+		s.last.conn, s.last.err = msg.conn, msg.err
+	}
+	s.finish(c)
+}
+
+// cut cancels what runs on the old connection: its grace is over.
+func (s *session) cut() {
+	for k := range s.running {
+		k.cancel()
+	}
+}
+
+// onStopped is the last that is done. After gone there is nothing left to do;
+// but anybody may stop any actor.
+func (s *session) onStopped(c actor.Context) {
+	s.stopTimer()
+	if s.abort != nil {
+		s.abort()
+	}
+	s.cut()
+	for _, k := range s.owed() {
+		if k.caller != nil {
+			c.Send(k.caller, k.failure(messages.CodeClosed, "the session was stopped"))
+		}
+	}
+	s.parked, s.running = nil, nil
+	for _, conn := range []mcpbridge.Conn{s.conn, s.old, s.detached} {
+		if conn != nil {
+			go closing(s.cfg.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
+		}
+	}
+	s.conn, s.old, s.detached = nil, nil, nil
+	s.after.begin(c)
+}
+
+// guard turns a bug into the end of the incarnation that loses nothing: the
+// callers get their replies, and what the message brought is kept. A fault
+// passes.
+func (s *session) guard(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if _, ok := reason.(*Fault); ok {
+		fail(reason)
+	}
+	s.log(s.cfg.Logger.Error()).Type("message", c.Message()).Interface("reason", reason).
+		Bytes("stack", debug.Stack()).Msg("session panicked")
+	s.salvage(c)
+	switch c.Message().(type) {
+	case *actor.Stopped:
+		s.onStopped(c)
+	case *actor.Restarting, *actor.Stopping:
+		// a panic here would lose the restart, or the stop
+	default:
+		s.cause, s.failed = bug(s.key, reason), time.Now()
+		fail(reason)
+	}
+}
+
+// salvage keeps what a message brought that was not handled to its end, and
+// answers all callers.
+func (s *session) salvage(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		if msg.conn == nil && !slices.Contains(s.parked, msg) {
+			s.parked = append(s.parked, msg)
+		}
+	case *answered:
+		if _, ok := s.running[msg.call]; ok && !msg.call.answered {
+			s.parked = append(s.parked, msg.call)
+		}
+		delete(s.running, msg.call)
+	case *dialed:
+		s.abort, s.old = nil, msg.conn
+	case *drain:
+		s.draining = msg
+	}
+	if s.abort != nil {
+		s.abort()
+	}
+	for k := range s.running {
+		if !k.answered {
+			k.answered = true
+			k.cancel()
+			s.parked = append(s.parked, k)
+		}
+	}
+	for _, k := range s.takeParked() {
+		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
+		f.MayHaveRun = k.runs > 0
+		s.reply(c, k, f)
+	}
+}

@@ -1,0 +1,557 @@
+//go:build linux
+
+package mcpbridge
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// testProcess names the act that the test binary plays as a server.
+const testProcess = "MCPBRIDGE_TEST_PROCESS"
+
+func TestMain(m *testing.M) {
+	if act, ok := acts[os.Getenv(testProcess)]; ok {
+		act()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// acts are servers that misbehave.
+var acts = map[string]func(){
+	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
+	"die": func() {
+		fmt.Fprintln(os.Stderr, "first words\nlast words of", os.Getenv("TOKEN"))
+		os.Exit(3)
+	},
+	"patient": func() { // ignores the end of its input
+		say("ready")
+		linger()
+	},
+	"stubborn": stubborn,
+	"mute": func() { // closes its output and lives
+		os.Stdout.Close()
+		linger()
+	},
+	"flood": func() {
+		for range 8 << 10 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<10))
+		}
+		say("flooded")
+		fmt.Fprintln(os.Stderr, "the end")
+		os.Exit(1)
+	},
+	"parent": func() { // its child holds all of its pipes
+		child := spawn("stubborn", nil)
+		say(child.Process.Pid)
+		io.Copy(io.Discard, os.Stdin)
+	},
+	"stubborn parent": func() {
+		child := spawn("stubborn", nil)
+		say(child.Process.Pid)
+		stubborn()
+	},
+	"runaway": func() { // its child does so outside the group
+		child := spawn("stubborn", &syscall.SysProcAttr{Setsid: true})
+		say(child.Process.Pid)
+	},
+	"owner": func() { // is one of us
+		p, err := startProcess(server("parent"))
+		if err != nil {
+			panic(err)
+		}
+		grandchild, _ := bufio.NewReader(p).ReadString('\n')
+		shell, _ := watch()
+		say(p.cmd.Process.Pid, strings.TrimSpace(grandchild), shell)
+		linger()
+	},
+	"watched": func() { // is one of us; nothing but the watchdog ends its children
+		own := &syscall.SysProcAttr{Setpgid: true}
+		spared, doomed := spawn("patient", own), spawn("patient", own)
+		watchdog.add(spared.Process.Pid)
+		watchdog.add(doomed.Process.Pid)
+		watchdog.remove(spared.Process.Pid)
+		shell, _ := watch()
+		say(spared.Process.Pid, doomed.Process.Pid, shell)
+		linger()
+	},
+}
+
+func say(words ...any) { fmt.Println(words...) }
+
+// linger waits longer than any test, and not for ever.
+func linger() { <-time.After(time.Minute) }
+
+func stubborn() {
+	signal.Ignore(syscall.SIGTERM)
+	say("ready")
+	linger()
+}
+
+func spawn(act string, attr *syscall.SysProcAttr) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), testProcess+"="+act)
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	cmd.Stdout = os.Stdout
+	if act == "patient" {
+		cmd.Stdout = nil
+	}
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+func server(act string) *Server {
+	return &Server{Name: "test", Command: os.Args[0], Env: map[string]string{
+		testProcess: act,
+		"GORACE":    "atexit_sleep_ms=0", // else a race build takes a second to exit
+	}}
+}
+
+// start starts an act, and stops it when the test ends.
+func start(t *testing.T, act string) (*process, *bufio.Reader) {
+	t.Helper()
+	return startServer(t, server(act))
+}
+
+func startServer(t *testing.T, srv *Server) (*process, *bufio.Reader) {
+	t.Helper()
+	p, err := startProcess(srv)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		p.kill()
+		require.NoError(t, p.stop(context.Background()))
+	})
+	return p, bufio.NewReader(p)
+}
+
+// numbers reads a line of process ids.
+func numbers(t *testing.T, r *bufio.Reader) []int {
+	t.Helper()
+	line := readLine(t, r)
+	var all []int
+	for _, word := range strings.Fields(line) {
+		n, err := strconv.Atoi(word)
+		require.NoError(t, err, line)
+		all = append(all, n)
+	}
+	return all
+}
+
+func readLine(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimSpace(line)
+}
+
+// alive reports whether a process exists and is no zombie: who adopts ours
+// may take his time to reap them.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+}
+
+func requireGone(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return !alive(pid) }, 5*time.Second, 5*time.Millisecond, "process %d", pid)
+	}
+}
+
+// within fails the test if f does not return in time.
+func within(t *testing.T, limit time.Duration, f func()) {
+	t.Helper()
+	began := time.Now()
+	f()
+	require.Less(t, time.Since(began), limit)
+}
+
+func stopIn(t *testing.T, p *process, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	within(t, limit+killWait, func() { require.NoError(t, p.stop(ctx)) })
+}
+
+func TestProcessTalksAndEndsWithItsInput(t *testing.T) {
+	p, out := start(t, "echo")
+	fmt.Fprintln(p, "hello")
+	require.Equal(t, "hello", readLine(t, out))
+	stopIn(t, p, 10*time.Second)
+	require.Equal(t, "exited with status 0", p.obituary())
+	_, err := out.ReadByte()
+	require.Equal(t, io.EOF, err)
+	_, err = p.Write([]byte("x"))
+	require.Error(t, err)
+}
+
+func TestProcessRunsWhereAndWithWhatItIsTold(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	t.Setenv("OLD", "inherited")
+	_, out := startServer(t, &Server{
+		Command: "sh", Args: []string{"-c", `echo "$PWD $OLD $NEW $1"`, "sh", "two words"},
+		Env: map[string]string{"NEW": "added"}, Dir: dir,
+	})
+	require.Equal(t, dir+" inherited added two words", readLine(t, out))
+}
+
+func TestProcessThatCannotStartSaysWhy(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for name, c := range map[string]struct {
+		srv  Server
+		want string
+	}{
+		"not in PATH":    {Server{Command: "nope"}, `exec: "nope": executable file not found in $PATH`},
+		"no file":        {Server{Command: "/nope/nope"}, "fork/exec /nope/nope: no such file or directory"},
+		"not executable": {Server{Command: plain}, "permission denied"},
+		"no dir":         {Server{Command: "cat", Dir: "/nope"}, "working directory: stat /nope: no such file or directory"},
+		"dir is a file":  {Server{Command: "cat", Dir: plain}, plain + " is not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := startProcess(&c.srv)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestProcessThatDiesLeavesItsLastWords(t *testing.T) {
+	srv := server("die")
+	srv.Env["TOKEN"] = "hunter22"
+	p, out := startServer(t, srv)
+	_, err := out.ReadByte()
+	require.Equal(t, io.EOF, err)
+	<-p.exited()
+	require.Equal(t, "exited with status 3: first words last words of …", p.obituary())
+}
+
+func TestProcessThatClosesItsOutputLivesOn(t *testing.T) {
+	p, out := start(t, "mute")
+	_, err := out.ReadByte()
+	require.Equal(t, io.EOF, err)
+	within(t, 10*lastGasp, func() { require.Equal(t, "closed its output", p.obituary()) })
+}
+
+func TestStopAsksBeforeItKills(t *testing.T) {
+	p, out := start(t, "patient")
+	require.Equal(t, "ready", readLine(t, out))
+	stopIn(t, p, time.Second)
+	require.Equal(t, "was killed by signal: terminated", p.obituary())
+}
+
+func TestStopKillsWhoDoesNotListen(t *testing.T) {
+	p, out := start(t, "stubborn parent")
+	child := numbers(t, out)[0]
+	require.Equal(t, "ready", readLine(t, out)) // the one of the two, or the other
+	require.Equal(t, "ready", readLine(t, out))
+	began := time.Now()
+	stopIn(t, p, time.Second)
+	require.GreaterOrEqual(t, time.Since(began), 700*time.Millisecond, "it was not given its time")
+	require.Equal(t, "was killed by signal: killed", p.obituary())
+	requireGone(t, child)
+}
+
+func TestStopWithoutTimeKillsAtOnce(t *testing.T) {
+	p, out := start(t, "stubborn")
+	require.Equal(t, "ready", readLine(t, out))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	within(t, killWait, func() { require.NoError(t, p.stop(ctx)) })
+	require.Equal(t, "was killed by signal: killed", p.obituary())
+}
+
+func TestStopMayBeCalledByManyAndAgain(t *testing.T) {
+	p, out := start(t, "stubborn")
+	require.Equal(t, "ready", readLine(t, out))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i)*200*time.Millisecond)
+			defer cancel()
+			if err := p.stop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(p.kill)
+	}
+	all.Wait()
+	p.kill()
+	stopIn(t, p, time.Second)
+}
+
+func TestChildrenEndWithTheirLeader(t *testing.T) {
+	for name, end := range map[string]func(*process){
+		"stopped": func(p *process) { p.stop(context.Background()) },
+		"exited":  func(p *process) { p.stdin.Close() },
+		"killed":  func(p *process) { syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL) },
+		"kill":    func(p *process) { p.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, out := start(t, "parent")
+			child := numbers(t, out)[0]
+			end(p)
+			<-p.exited()
+			requireGone(t, child)
+			_, err := io.Copy(io.Discard, out)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestOutputEndsAlthoughARunawayHoldsIt(t *testing.T) {
+	p, out := start(t, "runaway")
+	child := numbers(t, out)[0]
+	t.Cleanup(func() {
+		syscall.Kill(child, syscall.SIGKILL)
+		requireGone(t, child)
+	})
+	<-p.exited()
+	within(t, 10*lastGasp, func() {
+		_, err := io.Copy(io.Discard, out)
+		require.NoError(t, err)
+	})
+	require.True(t, alive(child))
+	require.Equal(t, "exited with status 0", p.obituary())
+}
+
+func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
+	for name, end := range map[string]func(*process){
+		"stop": func(p *process) {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			defer cancel()
+			p.stop(ctx)
+		},
+		"kill": func(p *process) { p.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, out := start(t, "echo")
+			fmt.Fprintln(p, "hello")
+			require.Equal(t, "hello", readLine(t, out))
+			require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGSTOP))
+			written := make(chan error, 1)
+			filling := make(chan struct{})
+			go func() {
+				_, err := p.Write(make([]byte, 64<<10)) // fills the pipe
+				close(filling)
+				if err == nil {
+					_, err = p.Write([]byte("too much"))
+				}
+				written <- err
+			}()
+			<-filling
+			within(t, 5*time.Second, func() { end(p) })
+			require.Error(t, <-written)
+			<-p.exited()
+		})
+	}
+}
+
+func TestFloodOfErrorsBlocksNobody(t *testing.T) {
+	p, out := start(t, "flood")
+	require.Equal(t, "flooded", readLine(t, out))
+	<-p.exited()
+	text := p.obituary()
+	require.LessOrEqual(t, len(text), maxDetail)
+	require.True(t, strings.HasPrefix(text, "exited with status 1: …x"), text)
+	require.True(t, strings.HasSuffix(text, "x the end"), text)
+}
+
+func TestProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
+	var p *process
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends
+		p, _ = startProcess(server("echo"))
+	}()
+	<-done
+	require.NotNil(t, p)
+	fmt.Fprintln(p, "hello")
+	require.Equal(t, "hello", readLine(t, bufio.NewReader(p)))
+	stopIn(t, p, 10*time.Second)
+	require.Equal(t, "exited with status 0", p.obituary())
+}
+
+func TestProcessInheritsItsPipesAndNoMore(t *testing.T) {
+	// What we were started with ourselves is every child's.
+	plain := exec.Command("cat")
+	in, err := plain.StdinPipe()
+	require.NoError(t, err)
+	out, err := plain.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, plain.Start())
+	fmt.Fprintln(in, "running")
+	require.Equal(t, "running", readLine(t, bufio.NewReader(out)))
+	want := descriptors(t, plain.Process.Pid)
+	in.Close()
+	require.NoError(t, plain.Wait())
+
+	start(t, "echo") // there are its pipes and the watchdog's to inherit
+	p, lines := startServer(t, &Server{Command: "cat"})
+	fmt.Fprintln(p, "running")
+	require.Equal(t, "running", readLine(t, lines))
+	require.Equal(t, want, descriptors(t, p.cmd.Process.Pid))
+}
+
+func TestNothingIsLeftAfterStop(t *testing.T) {
+	round := func() {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				p, err := startProcess(&Server{Command: "cat"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := p.stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() { startProcess(&Server{Command: "/nope"}) })
+		}
+		all.Wait()
+	}
+	round() // whatever the runtime opens once
+	before := descriptors(t, os.Getpid())
+	for range 5 {
+		round()
+	}
+	require.LessOrEqual(t, descriptors(t, os.Getpid()), before)
+	shell, groups := watch()
+	require.Zero(t, shell)
+	require.Zero(t, groups)
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	require.NotEmpty(t, lists)
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // a thread may end
+			require.NoError(t, err)
+			require.Empty(t, string(children))
+		}
+	}
+}
+
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	require.NoError(t, err)
+	return len(fds)
+}
+
+// owner runs an act that is one of us, and returns how to kill it.
+func owner(t *testing.T, act string) (pids []int, kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), testProcess+"="+act)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	kill = sync.OnceFunc(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	t.Cleanup(kill)
+	pids = numbers(t, bufio.NewReader(out))
+	for _, pid := range pids {
+		require.True(t, alive(pid))
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
+	}
+	return pids, kill
+}
+
+func TestNothingOutlivesOurOwnDeath(t *testing.T) {
+	pids, kill := owner(t, "owner")
+	require.Len(t, pids, 3, "leader, grandchild, watchdog")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		require.NoError(t, syscall.Kill(-pids[2], sig)) // which the watchdog ignores
+	}
+	kill()
+	requireGone(t, pids...)
+}
+
+func TestWatchdogSparesWhatWasTakenOffItsList(t *testing.T) {
+	pids, kill := owner(t, "watched")
+	require.Len(t, pids, 3, "spared, doomed, watchdog")
+	kill()
+	requireGone(t, pids[1], pids[2])
+	require.True(t, alive(pids[0]))
+}
+
+func TestWatchdogIsReplacedWhenItWasKilled(t *testing.T) {
+	first, _ := start(t, "echo")
+	old, _ := watch()
+	require.NoError(t, syscall.Kill(old, syscall.SIGKILL))
+	requireGone(t, old)
+	second, _ := start(t, "echo")
+	shell, groups := watch()
+	require.NotEqual(t, old, shell)
+	require.True(t, alive(shell))
+	require.Equal(t, 2, groups)
+	stopIn(t, first, 10*time.Second)
+	stopIn(t, second, 10*time.Second)
+	shell, groups = watch()
+	require.Zero(t, shell)
+	require.Zero(t, groups)
+}
+
+// A list that is out of date may name groups that are somebody else's by now.
+func TestWatchdogThatDoesNotReadIsReplacedAndKillsNobody(t *testing.T) {
+	own := &syscall.SysProcAttr{Setpgid: true}
+	spared := spawn("patient", own)
+	defer spared.Wait()
+	defer spared.Process.Kill()
+	start(t, "echo") // keeps the watchdog up
+	watchdog.add(spared.Process.Pid)
+	old, _ := watch()
+	require.NoError(t, syscall.Kill(old, syscall.SIGSTOP))
+
+	watchdog.mu.Lock()
+	watchdog.pipe.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, err := watchdog.pipe.Write([]byte(strings.Repeat("+\n", 64<<10)))
+	watchdog.mu.Unlock()
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	within(t, 5*watchdogLimit, func() { watchdog.remove(spared.Process.Pid) })
+	shell, groups := watch()
+	require.NotEqual(t, old, shell)
+	require.Equal(t, 1, groups)
+	requireGone(t, old)
+	require.True(t, alive(spared.Process.Pid))
+}
+
+// watch returns the watchdog's process id, or 0, and how many groups it knows.
+func watch() (shell, groups int) {
+	watchdog.mu.Lock()
+	defer watchdog.mu.Unlock()
+	if watchdog.shell != nil {
+		shell = watchdog.shell.Process.Pid
+	}
+	return shell, len(watchdog.groups)
+}

@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Client is for plain Go code: it sends the same messages as an actor would,
+// and waits for the reply. Its methods may be called from any goroutine.
+//
+// A context that ends cancels the operation: [messages.Cancel] is sent. Its
+// deadline becomes the deadline of the operation, if that has none of its own.
+// All errors are of type [*messages.Failure].
+type Client struct {
+	s *Supervisor
+}
+
+// CallTool calls a tool on the session of server and scope. A tool's own error
+// is in the result: IsError.
+func (c *Client) CallTool(ctx context.Context, server, scope string, params *mcp.CallToolParams) (*messages.ToolResult, error) {
+	return ask[*messages.ToolResult](ctx, c, &messages.CallTool{Header: messages.To(server, scope), Params: params})
+}
+
+// ListTools lists the tools of a server, all pages of them.
+func (c *Client) ListTools(ctx context.Context, server, scope string) (*messages.ToolList, error) {
+	return ask[*messages.ToolList](ctx, c, &messages.ListTools{Header: messages.To(server, scope)})
+}
+
+// Ping asks a server for a sign of life on the session of a scope.
+func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Pong, error) {
+	return ask[*messages.Pong](ctx, c, &messages.Ping{Header: messages.To(server, scope)})
+}
+
+// Open opens the session of server and scope ahead of the first call.
+func (c *Client) Open(ctx context.Context, server, scope string) (*messages.SessionInfo, error) {
+	return ask[*messages.SessionInfo](ctx, c, &messages.Open{Header: messages.To(server, scope)})
+}
+
+// CloseScope closes the sessions of a scope on all servers.
+func (c *Client) CloseScope(ctx context.Context, scope string) (*messages.Closed, error) {
+	return ask[*messages.Closed](ctx, c, &messages.CloseScope{Scope: scope})
+}
+
+// CloseServer closes the sessions of all scopes on a server.
+func (c *Client) CloseServer(ctx context.Context, server string) (*messages.Closed, error) {
+	return ask[*messages.Closed](ctx, c, &messages.CloseServer{Server: server})
+}
+
+// CloseAll closes all sessions. The supervisor goes on.
+func (c *Client) CloseAll(ctx context.Context) (*messages.Closed, error) {
+	return ask[*messages.Closed](ctx, c, &messages.CloseAll{})
+}
+
+// Inspect describes the supervisor at this moment.
+func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
+	return ask[*messages.Snapshot](ctx, c, &messages.Inspect{})
+}
+
+// Cancel gives up the operations of a key that carry an id. It does not wait.
+func (c *Client) Cancel(key messages.Key, id string) {
+	if !c.stopped() {
+		c.s.system.Root.Send(c.s.pid, &messages.Cancel{Key: key, ID: id})
+	}
+}
+
+// ask sends a command whose reply has a known type.
+func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command) (R, error) {
+	var none R
+	reply, err := c.Do(ctx, cmd)
+	if err != nil {
+		return none, err
+	}
+	result, ok := reply.(R)
+	if !ok {
+		return none, failure(cmd, messages.CodeInternal, "the reply is of another type")
+	}
+	return result, nil
+}
+
+// sequence names operations that have no id, so that they can be cancelled.
+var sequence atomic.Uint64
+
+// Do sends any command, and waits for its reply. A [messages.Cancel] has none.
+func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, error) {
+	if cmd == nil || reflect.ValueOf(cmd).IsNil() {
+		return nil, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is nil"}
+	}
+	switch m := cmd.(type) {
+	case *messages.Cancel:
+		c.Cancel(m.Key, m.ID)
+		return nil, nil
+	case messages.Operation:
+		h := *m.Head()
+		if at, ok := ctx.Deadline(); ok && h.Deadline.IsZero() {
+			h.Deadline = at
+		}
+		if h.ID == "" {
+			h.ID = "~" + strconv.FormatUint(sequence.Add(1), 36)
+		}
+		cmd = m.With(h)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, gaveUp(ctx, cmd)
+	case c.stopped():
+		return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
+	}
+	box := inbox(make(chan any, 1))
+	registry := c.s.system.ProcessRegistry
+	pid, _ := registry.Add(box, registry.NextId())
+	defer registry.Remove(pid)
+	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, pid)
+	select {
+	case msg := <-box:
+		return settle(ctx, cmd, msg)
+	case <-c.s.done:
+	case <-ctx.Done():
+		op, ok := cmd.(messages.Operation)
+		if !ok {
+			return nil, gaveUp(ctx, cmd)
+		}
+		c.Cancel(op.Head().Key, op.RequestID())
+	}
+	// The reply to a cancelled operation is on its way: it may be the result.
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case msg := <-box:
+		return settle(ctx, cmd, msg)
+	case <-timer.C:
+		if ctx.Err() == nil {
+			return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
+		}
+		return nil, gaveUp(ctx, cmd)
+	}
+}
+
+func (c *Client) stopped() bool {
+	select {
+	case <-c.s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle makes of a reply what the caller gets.
+func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
+	switch reply := msg.(type) {
+	case *messages.Failure:
+		if reply.Code == messages.CodeCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f := *reply
+			f.Code = messages.CodeDeadline
+			return nil, &f
+		}
+		return nil, reply
+	case messages.Reply:
+		return reply, nil
+	}
+	return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
+}
+
+// gaveUp is the failure of a command whose context has ended.
+func gaveUp(ctx context.Context, cmd messages.Command) *messages.Failure {
+	code := messages.CodeCancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = messages.CodeDeadline
+	}
+	f := failure(cmd, code, "")
+	f.Cause = context.Cause(ctx)
+	return f
+}
+
+func failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
+	f := &messages.Failure{ID: cmd.RequestID(), Code: code, Detail: detail}
+	if op, ok := cmd.(messages.Operation); ok {
+		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
+	}
+	return f
+}
+
+// inbox is the process that takes one reply. Proto.Actor's Future knows no
+// context, and races the reply against its timeout.
+type inbox chan any
+
+// SendUserMessage takes the first message, and drops the rest.
+func (b inbox) SendUserMessage(_ *actor.PID, message any) {
+	select {
+	case b <- actor.UnwrapEnvelopeMessage(message):
+	default:
+	}
+}
+
+// SendSystemMessage does nothing.
+func (b inbox) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (b inbox) Stop(*actor.PID) {}

@@ -1,0 +1,167 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Never, as a timeout, turns it off where that is allowed.
+const Never time.Duration = -1
+
+// Config is the configuration of a supervisor. The zero value of every field
+// but Servers is useful. It is copied by [Start].
+type Config struct {
+	// Servers are the MCP servers, each under a name of its own. At least one.
+	Servers []mcpbridge.Server
+
+	// MaxSessions is the cap: how many sessions may be open at once, those
+	// being opened and those still draining included. When it is reached, the
+	// least recently used one makes room. Defaults to 256.
+	MaxSessions int
+	// MaxInFlight is how many calls run at once on one session. More wait.
+	// Defaults to 64.
+	MaxInFlight int
+	// MaxWaiting is how many calls may wait for one session. More are refused
+	// with busy. Defaults to 1024; -1 lets none wait once MaxInFlight are
+	// running.
+	MaxWaiting int
+	// MaxDials is how many sessions of one server are opened at once. Lower it
+	// for a server that is slow to start sessions. Defaults to 16.
+	MaxDials int
+
+	// IdleTimeout closes a session that nobody used for so long. Defaults to
+	// 30 minutes; [Never] keeps them until the cap needs room.
+	IdleTimeout time.Duration
+	// ConnectTimeout bounds one attempt to open a session. Defaults to 30 s.
+	ConnectTimeout time.Duration
+	// CallTimeout is the deadline of operations that bring none. Defaults to
+	// 60 s.
+	CallTimeout time.Duration
+	// DrainTimeout is how long calls in flight may go on when their session is
+	// closed or replaced. Defaults to 10 s.
+	DrainTimeout time.Duration
+	// CloseTimeout bounds the closing of one connection: the DELETE over HTTP,
+	// the end of the process over stdio. Defaults to 5 s.
+	CloseTimeout time.Duration
+
+	// The fields below shape the default [Strategy]; see there.
+
+	// BackoffBase is the longest first delay. Defaults to 250 ms.
+	BackoffBase time.Duration
+	// BackoffMax is the longest delay. Defaults to 30 s.
+	BackoffMax time.Duration
+	// Budget is how many failures are forgiven before a session is given up.
+	// Defaults to 5; -1 forgives none.
+	Budget int
+	// BudgetHalfLife is the time after which a failure counts half. Defaults to
+	// 1 minute.
+	BudgetHalfLife time.Duration
+	// CoolDown is how long a session that was given up fails fast before one
+	// trial. Defaults to 30 s.
+	CoolDown time.Duration
+
+	// Strategy replaces the default one. Defaults to a [Strategy] made of the
+	// fields above.
+	Strategy actors.Strategy
+	// WrapDialer wraps what opens sessions, to observe it or to inject faults.
+	// Defaults to nil: no wrapper.
+	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
+	// Logger takes the log. Its zero value logs nothing.
+	Logger zerolog.Logger
+}
+
+// withDefaults returns a copy with all fields set.
+func (c Config) withDefaults() Config {
+	preset(&c.MaxSessions, 256)
+	preset(&c.MaxInFlight, 64)
+	preset(&c.MaxWaiting, 1024)
+	preset(&c.MaxDials, 16)
+	preset(&c.IdleTimeout, 30*time.Minute)
+	preset(&c.ConnectTimeout, 30*time.Second)
+	preset(&c.CallTimeout, time.Minute)
+	preset(&c.DrainTimeout, 10*time.Second)
+	preset(&c.CloseTimeout, 5*time.Second)
+	preset(&c.BackoffBase, 250*time.Millisecond)
+	preset(&c.BackoffMax, 30*time.Second)
+	preset(&c.Budget, 5)
+	preset(&c.BudgetHalfLife, time.Minute)
+	preset(&c.CoolDown, 30*time.Second)
+	if c.Strategy == nil {
+		c.Strategy = Strategy{
+			Base: c.BackoffBase, Max: c.BackoffMax,
+			Budget: max(0, c.Budget), HalfLife: c.BudgetHalfLife, CoolDown: c.CoolDown,
+		}
+	}
+	return c
+}
+
+func preset[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// validate reports the fields that are wrong, after withDefaults.
+func (c Config) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(c.Servers) == 0 {
+		wrong("servers: is empty: configure at least one")
+	}
+	seen := map[string]int{}
+	for i, srv := range c.Servers {
+		if err := srv.Validate(); err != nil {
+			wrong("servers[%d] %q: %w", i, srv.Name, err)
+		}
+		if first, ok := seen[srv.Name]; ok {
+			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			continue
+		}
+		seen[srv.Name] = i
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+		least int
+	}{
+		{"maxSessions", c.MaxSessions, 1},
+		{"maxInFlight", c.MaxInFlight, 1},
+		{"maxWaiting", c.MaxWaiting, -1},
+		{"maxDials", c.MaxDials, 1},
+		{"budget", c.Budget, -1},
+	} {
+		if f.value < f.least {
+			wrong("%s: is %d, which is less than %d", f.name, f.value, f.least)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"connectTimeout", c.ConnectTimeout},
+		{"callTimeout", c.CallTimeout},
+		{"drainTimeout", c.DrainTimeout},
+		{"closeTimeout", c.CloseTimeout},
+		{"backoffBase", c.BackoffBase},
+		{"backoffMax", c.BackoffMax},
+		{"budgetHalfLife", c.BudgetHalfLife},
+		{"coolDown", c.CoolDown},
+	} {
+		if f.value < 0 {
+			wrong("%s: %v is negative", f.name, f.value)
+		}
+	}
+	switch {
+	case c.IdleTimeout < 0 && c.IdleTimeout != Never:
+		wrong("idleTimeout: %v is negative: use -1ns, or Never, for no timeout", c.IdleTimeout)
+	case c.BackoffMax < c.BackoffBase:
+		wrong("backoffMax: %v is less than backoffBase, %v", c.BackoffMax, c.BackoffBase)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,120 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Supervisor runs MCP sessions in the caller's actor system. Its methods may
+// be called from any goroutine.
+type Supervisor struct {
+	system *actor.ActorSystem
+	pid    *actor.PID
+	stop   sync.Once
+	done   chan struct{}   // closed when the registry has stopped
+	left   []messages.Left // written before done is closed
+}
+
+// Start starts a supervisor in a system, which stays the caller's: it is never
+// shut down from here. The supervisor takes messages when Start returns; no
+// session is opened before it is used. The error names the fields of cfg that
+// are wrong.
+func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	bridge := mcpbridge.New(cfg.Servers)
+	var dialer mcpbridge.Dialer = bridge
+	if cfg.WrapDialer != nil {
+		dialer = cfg.WrapDialer(dialer)
+	}
+	s := &Supervisor{system: system, done: make(chan struct{})}
+	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
+		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
+		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
+		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
+		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
+		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		Stopped: func(left []messages.Left) {
+			bridge.Close()
+			s.left = left
+			close(s.done)
+		},
+	}), "mcpactor")
+	return s, nil
+}
+
+// PID is where commands go: see package messages.
+func (s *Supervisor) PID() *actor.PID { return s.pid }
+
+// Client returns a client for plain Go code. It is cheap.
+func (s *Supervisor) Client() *Client { return &Client{s} }
+
+// Stop closes all sessions: no new call is accepted, calls in flight have the
+// drain timeout, then the sessions end, and at last the supervisor's actors. It
+// returns when that is done, or when ctx ends: then the rest goes on by itself,
+// and may be waited for by another Stop. The error, a [StopError], says what
+// could not be closed. Calling it again is fine.
+func (s *Supervisor) Stop(ctx context.Context) error {
+	s.stop.Do(func() {
+		select {
+		case <-s.done:
+		default:
+			s.system.Root.Send(s.pid, &actors.Stop{})
+		}
+	})
+	select {
+	case <-s.done:
+		if len(s.left) > 0 {
+			return &StopError{Left: s.left}
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	err := &StopError{Cause: context.Cause(ctx)}
+	reply, failed := s.Client().Do(context.WithoutCancel(ctx), &messages.Inspect{})
+	if failed != nil { // it has just stopped
+		return s.Stop(context.WithoutCancel(ctx))
+	}
+	for _, one := range reply.(*messages.Snapshot).Sessions {
+		err.Left = append(err.Left, messages.Left{Key: one.Key, Reason: "it is still closing"})
+	}
+	return err
+}
+
+// StopError is what [Supervisor.Stop] could not do.
+type StopError struct {
+	// Left are the keys that could not be closed, with the reason.
+	Left []messages.Left
+	// Cause is why Stop did not wait any longer, or nil.
+	Cause error
+}
+
+// Error lists the keys.
+func (e *StopError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "supervisor: %d sessions could not be closed", len(e.Left))
+	for i, left := range e.Left {
+		if i == 10 {
+			b.WriteString("; …")
+			break
+		}
+		fmt.Fprintf(&b, "; %s: %s", left.Key, left.Reason)
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, " (%v)", e.Cause)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *StopError) Unwrap() error { return e.Cause }

@@ -164,6 +164,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.past.set(ch.key, msg.generation)
 	if !ch.leaving {
 		ch.state = messages.StateReady
+		r.makeRoom(c)
 	}
 	if !msg.restarted {
 		r.counters.Opened++

@@ -76,6 +76,8 @@ func (r *registry) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		r.onStarted(c)
+	case *actor.Stopping:
+		r.stopping = true
 	case *actor.Stopped:
 		r.onStopped(c)
 	case *actor.Terminated:
@@ -220,6 +222,9 @@ func (r *registry) touch(c actor.Context, ch *child) {
 func (r *registry) onSettled(c actor.Context, ch *child) {
 	ch.outstanding--
 	r.touch(c, ch)
+	if ch.outstanding == 0 {
+		r.makeRoom(c)
+	}
 }
 
 // onCancel passes a cancellation on to whoever may have the call.

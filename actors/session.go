@@ -199,7 +199,7 @@ func (s *session) onReleased(c actor.Context, msg *released) {
 	if msg.conn != s.old {
 		return
 	}
-	s.old = nil
+	s.old, s.freed = nil, false
 	if s.cause.Class != mcpbridge.Expired && msg.conn.Resume() != nil {
 		s.detached = msg.conn
 	}

@@ -1,0 +1,157 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+func refuse(err error) func(context.Context, mcpbridge.DialRequest) error {
+	return func(context.Context, mcpbridge.DialRequest) error { return err }
+}
+
+// D1
+func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
+	imagine(t, supervisor.Config{Budget: 100}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.set(func() { w.fake.dial = refuse(unavailable("connection refused")) })
+		w.fake.sever("a", true)
+		waiting := w.send(call("a", "count"))
+		time.Sleep(20 * time.Second) // synctest
+		require.False(t, waiting.answered())
+		require.Contains(t, w.session("a").Cause, "connection refused")
+		w.fake.set(func() { w.fake.dial = nil })
+		require.Equal(t, "2", waiting.text())
+
+		var last int
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, event := range w.events {
+			if e, ok := event.(*messages.SessionRestarting); ok {
+				require.LessOrEqual(t, e.Attempt, last+1) // they fade
+				last = e.Attempt
+				ceiling := min(30*time.Second, 250*time.Millisecond<<(e.Attempt-1))
+				require.LessOrEqual(t, e.Delay, ceiling)
+			}
+		}
+		require.Greater(t, last, 3)
+	})
+}
+
+// D2
+func TestServerThatNeverComesBackIsGivenUpAndTriedOncePerCoolDown(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.set(func() { w.fake.dial = refuse(unavailable("connection refused")) })
+		w.fake.sever("a", true)
+		for _, p := range w.calls(100, "a", "count") {
+			f := p.fails(messages.CodeUnavailable)
+			require.Contains(t, f.Detail, "connection refused")
+			require.Positive(t, f.RetryAfter)
+		}
+		gaveUp := await(w, func(*messages.SessionGaveUp) bool { return true })
+		require.Equal(t, 30*time.Second, time.Until(gaveUp.RetryAt))
+		require.Equal(t, messages.StateBroken, w.session("a").State)
+
+		dials := w.watch.dialed()
+		for range 29 {
+			time.Sleep(time.Second) // synctest
+			w.send(call("a", "count")).fails(messages.CodeUnavailable)
+		}
+		require.Equal(t, dials, w.watch.dialed(), "the breaker is open")
+		time.Sleep(time.Second) // synctest
+		for _, p := range w.calls(100, "a", "count") {
+			p.fails(messages.CodeUnavailable)
+		}
+		require.Equal(t, dials+1, w.watch.dialed(), "one trial")
+		require.Equal(t, messages.StateBroken, w.session("a").State, "a trial that fails opens it again")
+
+		w.fake.set(func() { w.fake.dial = nil })
+		time.Sleep(30 * time.Second) // synctest
+		require.Equal(t, "2", w.send(call("a", "count")).text())
+	})
+}
+
+// D3
+func TestServerThatFlapsIsDialedABoundedNumberOfTimes(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		for i := range 600 {
+			if i%2 == 0 {
+				w.fake.set(func() { w.fake.dial = nil })
+				w.send(call("a", "count")).reply()
+			} else {
+				w.fake.set(func() { w.fake.dial = refuse(unavailable("down")) })
+				if w.session("a").State == messages.StateReady {
+					w.fake.sever("a", true)
+				}
+			}
+			time.Sleep(time.Second) // synctest
+		}
+		require.Less(t, w.watch.dialed(), 120, "in ten minutes")
+	})
+}
+
+// D4, F2
+func TestSessionThatBacksOffServesDeadlinesCancelsAndCloses(t *testing.T) {
+	cfg := supervisor.Config{BackoffBase: time.Minute, BackoffMax: time.Minute, CallTimeout: time.Hour}
+	imagine(t, cfg, func(w *world) {
+		w.send(call("a", "count")).ok()
+		down := unavailable("down")
+		down.RetryAfter = time.Minute // the backoff is not random
+		w.fake.set(func() { w.fake.dial = refuse(down) })
+		w.fake.sever("a", true)
+		await(w, func(e *messages.SessionRestarting) bool { return e.Attempt == 2 })
+
+		began := time.Now()
+		cancelled, closed := w.send(call("a", "count")), w.send(call("a", "count"))
+		late := w.send(call("a", "count", within(time.Second)))
+		require.Contains(t, late.fails(messages.CodeDeadline).Detail, "down")
+		require.Equal(t, time.Second, time.Since(began))
+		w.cancel(cancelled)
+		cancelled.fails(messages.CodeCancelled)
+		require.Equal(t, messages.StateWaiting, w.session("a").State)
+		require.Equal(t, 1, w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
+		closed.fails(messages.CodeClosed)
+		require.Equal(t, time.Second, time.Since(began))
+		require.Empty(t, w.fake.sessions, "the session that was lost is ended too")
+	})
+}
+
+// D5
+func TestManySessionsThatExpireAtOnceAreRebuiltAFewAtATime(t *testing.T) {
+	imagine(t, supervisor.Config{MaxSessions: 1000, MaxDials: 8}, func(w *world) {
+		scope := func(i int) string { return fmt.Sprint("scope-", i) }
+		for i := range 1000 {
+			w.send(call(scope(i), "count"))
+		}
+		synctest.Wait()
+		var now, most int
+		w.fake.set(func() {
+			clear(w.fake.sessions)
+			w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+				w.fake.set(func() { now++; most = max(most, now) })
+				time.Sleep(100 * time.Millisecond) // synctest
+				w.fake.set(func() { now-- })
+				return nil
+			}
+		})
+		for i := range 1000 {
+			w.send(call(scope(i), "count"))
+		}
+		w.mu.Lock()
+		all := w.pending
+		w.mu.Unlock()
+		for i, p := range all {
+			require.EqualValues(t, 1+i/1000, p.ok().Generation)
+		}
+		require.Equal(t, 8, most)
+	})
+}

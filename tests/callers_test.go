@@ -1,0 +1,175 @@
+package tests
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// F1
+func TestCancelledCallIsAnsweredOnceWhereverItIs(t *testing.T) {
+	imagine(t, supervisor.Config{MaxInFlight: 1}, func(w *world) {
+		running, parked := w.send(call("a", "hang")), w.send(call("a", "count"))
+		synctest.Wait()
+		w.cancel(parked)
+		require.False(t, parked.fails(messages.CodeCancelled).MayHaveRun)
+		w.cancel(running)
+		require.True(t, running.fails(messages.CodeCancelled).MayHaveRun)
+		require.ErrorIs(t, running.fails(messages.CodeCancelled), context.Canceled)
+		for range 100 { // just as the result arrives
+			p := w.send(call("a", "count"))
+			w.cancel(p)
+			p.reply()
+			w.cancel(p)
+		}
+		w.send(call("a", "count")).ok()
+	})
+}
+
+// F2
+func TestDeadlinePassesInFlightAndWhileWaiting(t *testing.T) {
+	imagine(t, supervisor.Config{MaxInFlight: 2}, func(w *world) {
+		other := w.send(call("a", "slow"))
+		running := w.send(call("a", "hang", within(500*time.Millisecond)))
+		parked := w.send(call("a", "count", within(200*time.Millisecond)))
+		began := time.Now()
+		f := parked.fails(messages.CodeDeadline)
+		require.Equal(t, 200*time.Millisecond, time.Since(began))
+		require.ErrorIs(t, f, context.DeadlineExceeded)
+		running.fails(messages.CodeDeadline)
+		require.Equal(t, 500*time.Millisecond, time.Since(began))
+		require.Equal(t, "done", other.text())
+		w.send(call("a", "count", within(-time.Second))).fails(messages.CodeDeadline)
+	})
+}
+
+// F3
+func TestAskerThatStopsBeforeItsAnswerHarmsNothing(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.strict = false // the reply is a dead letter of the asker's
+		asker := w.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*actor.Started); ok {
+				c.Request(w.sup.PID(), call("a", "slow"))
+			}
+		}))
+		synctest.Wait()
+		w.system.Root.Stop(asker)
+		time.Sleep(2 * time.Second) // synctest
+		w.send(call("a", "count")).ok()
+		require.Zero(t, w.session("a").Outstanding)
+		require.NotEmpty(t, w.letters)
+		require.NotContains(t, w.letters[0].Message.(*messages.ToolResult).String(), "done")
+	})
+}
+
+// F4, guarantee 11
+func TestFloodOnOneSessionIsBounded(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+		began := time.Now()
+		var done, busy int
+		for _, p := range w.calls(10_000, "a", "slow", within(time.Minute)) {
+			switch r := p.reply().(type) {
+			case *messages.ToolResult:
+				done++
+			case *messages.Failure:
+				require.ErrorIs(t, r, messages.ErrBusy)
+				require.Contains(t, r.Detail, "MaxInFlight")
+				busy++
+			}
+		}
+		require.Equal(t, 64+1024, done)
+		require.Equal(t, 10_000-64-1024, busy)
+		require.Equal(t, 17*time.Second, time.Since(began), "64 at a time")
+	})
+}
+
+// F6, F7
+func TestBadCommandsAreRefusedByName(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count", on("nobody"))).fails(messages.CodeUnknownServer)
+		w.send(&messages.CloseServer{Server: "nobody"}).fails(messages.CodeUnknownServer)
+		require.Contains(t, w.send(call("a", "")).fails(messages.CodeInvalid).Detail, "tool name")
+		w.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+		for name, scope := range map[string]string{
+			"newline": "a\nlevel=error", "escape": "a\x1b[2J", "long": strings.Repeat("x", 10<<10), "utf-8": "a\xff",
+		} {
+			f := w.send(call(scope, "count")).fails(messages.CodeInvalid)
+			require.Contains(t, f.Detail, "scope", name)
+			require.NotContains(t, f.Error(), "\n")
+			require.Less(t, len(f.Error()), 200)
+			w.send(&messages.CloseScope{Scope: scope}).fails(messages.CodeInvalid)
+		}
+		require.Zero(t, w.watch.dialed())
+	})
+}
+
+// F6
+func TestForeignMessagesHarmNothing(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		for _, msg := range []any{"text", 7, &struct{ Secret string }{"x"}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.Cancel)(nil)} {
+			w.system.Root.Send(w.sup.PID(), msg)
+		}
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+	})
+}
+
+func TestEmptyScopeIsTheDefaultScope(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		require.Equal(t, "1", w.send(call("", "count")).text())
+		require.Equal(t, "2", w.send(call(messages.DefaultScope, "count")).text())
+		require.Equal(t, 1, w.send(&messages.CloseScope{}).reply().(*messages.Closed).Sessions)
+	})
+}
+
+func TestClientSpeaksTheSameMessages(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		c, ctx := w.sup.Client(), w.t.Context()
+		args := &mcp.CallToolParams{Name: "count", Arguments: map[string]any{"call": "x"}}
+		r, err := c.CallTool(ctx, "s", "a", args)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, r.Generation)
+		_, err = c.ListTools(ctx, "s", "a")
+		require.NoError(t, err)
+		_, err = c.Ping(ctx, "s", "a")
+		require.NoError(t, err)
+		_, err = c.Open(ctx, "s", "b")
+		require.NoError(t, err)
+		snap, err := c.Inspect(ctx)
+		require.NoError(t, err)
+		require.Len(t, snap.Sessions, 2)
+
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		_, err = c.CallTool(short, "s", "a", &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"call": "y"}})
+		require.ErrorIs(t, err, messages.ErrDeadline)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+		short, cancel = context.WithCancel(ctx)
+		time.AfterFunc(time.Second, cancel)
+		_, err = c.CallTool(short, "s", "a", &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"call": "z"}})
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = c.Do(short, &messages.Inspect{})
+		require.ErrorIs(t, err, messages.ErrCancelled)
+
+		closed, err := c.CloseScope(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, 1, closed.Sessions)
+		closed, err = c.CloseServer(ctx, "s")
+		require.NoError(t, err)
+		require.Equal(t, 1, closed.Sessions)
+		_, err = c.CloseAll(ctx)
+		require.NoError(t, err)
+		require.NoError(t, w.sup.Stop(ctx))
+		_, err = c.Ping(ctx, "s", "a")
+		require.ErrorIs(t, err, messages.ErrClosed)
+	})
+}

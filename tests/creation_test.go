@@ -1,0 +1,198 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// slowly makes dials take a time, and then err.
+func slowly(d time.Duration, err error) func(context.Context, mcpbridge.DialRequest) error {
+	return func(ctx context.Context, _ mcpbridge.DialRequest) error {
+		select {
+		case <-time.After(d):
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// A1
+func TestManyFirstCallsCauseOneDial(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = slowly(time.Second, nil)
+		for _, p := range w.calls(200, "a", "count") {
+			require.EqualValues(t, 1, p.ok().Generation)
+		}
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}
+
+// A2
+func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = slowly(time.Second, unavailable("no route"))
+		for _, p := range w.calls(200, "a", "count") {
+			f := p.fails(messages.CodeUnavailable)
+			require.Contains(t, f.Detail, "no route")
+			require.False(t, f.MayHaveRun)
+			require.Less(t, f.RetryAfter, 251*time.Millisecond)
+		}
+		require.Equal(t, 1, w.watch.dialed())
+		w.fake.set(func() { w.fake.dial = nil })
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, 2, w.watch.dialed())
+	})
+}
+
+// A3
+func TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = slowly(time.Second, nil)
+		all := w.calls(10, "a", "count")
+		synctest.Wait()
+		for _, i := range []int{0, 4, 9} {
+			w.cancel(all[i])
+		}
+		for i, p := range all {
+			if i == 0 || i == 4 || i == 9 {
+				p.fails(messages.CodeCancelled)
+			} else {
+				p.ok()
+			}
+		}
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}
+
+// A4
+func TestCreationNobodyWaitsForIsKeptForTheNextCall(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = slowly(time.Second, nil)
+		all := w.calls(10, "a", "count")
+		synctest.Wait()
+		for _, p := range all {
+			w.cancel(p)
+			p.fails(messages.CodeCancelled)
+		}
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}
+
+// A5
+func TestClosingDuringTheCreationAnswersAndResurrectsNothing(t *testing.T) {
+	for name, cmd := range map[string]messages.Command{
+		"scope":  &messages.CloseScope{Scope: "a"},
+		"server": &messages.CloseServer{Server: "s"},
+		"all":    &messages.CloseAll{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, supervisor.Config{}, func(w *world) {
+				w.fake.dial = slowly(time.Second, nil)
+				all := w.calls(10, "a", "count")
+				synctest.Wait()
+				closed := w.send(cmd).reply().(*messages.Closed)
+				require.Empty(t, closed.Left)
+				for _, p := range all {
+					require.False(t, p.fails(messages.CodeClosed).MayHaveRun)
+				}
+				time.Sleep(time.Minute) // synctest
+				require.Empty(t, w.inspect().Sessions)
+				require.Equal(t, 1, w.watch.dialed())
+			})
+		})
+	}
+}
+
+// A5: the dialer does not heed its context, and succeeds after the close.
+func TestConnectionThatComesAfterTheCloseIsClosed(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+			time.Sleep(time.Second) // synctest
+			return nil
+		}
+		p := w.send(call("a", "count"))
+		synctest.Wait()
+		again := w.send(&messages.CloseAll{})
+		p.fails(messages.CodeClosed)
+		next := w.send(call("a", "count"))
+		again.reply()
+		require.Equal(t, "1", next.text())
+		require.Equal(t, 2, w.watch.dialed())
+	})
+}
+
+// A6, guarantee 9
+func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+			if req.Key.Scope == "hung" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		began := time.Now()
+		hung := w.send(call("hung", "count"))
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Zero(t, time.Since(began))
+		require.Contains(t, hung.fails(messages.CodeUnavailable).Detail, "timed out")
+		require.Equal(t, 30*time.Second, time.Since(began))
+	})
+}
+
+// A6: not even the dialer heeds the context.
+func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		release := make(chan struct{})
+		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+			<-release
+			return nil
+		}
+		began := time.Now()
+		w.send(call("a", "count")).fails(messages.CodeUnavailable)
+		require.Less(t, time.Since(began), 33*time.Second)
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// A10
+func TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+			return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "401 Unauthorized"}
+		}
+		w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+		for range 20 {
+			f := w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+			require.Positive(t, f.RetryAfter)
+			time.Sleep(time.Second) // synctest
+		}
+		require.Equal(t, 1, w.watch.dialed())
+		time.Sleep(11 * time.Second) // synctest
+		w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+		require.Equal(t, 2, w.watch.dialed())
+	})
+}
+
+// A1, for a session that is opened ahead
+func TestOpenOpensOnceAndTellsOfTheServer(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		for range 3 {
+			info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+			require.EqualValues(t, 1, info.Generation)
+			require.NotNil(t, info.Server)
+		}
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}

@@ -1,0 +1,138 @@
+package tests
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// C1, C9
+func TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		lost := w.send(call("a", "hang"))
+		synctest.Wait()
+		w.fake.sever("a", true)
+		require.True(t, lost.fails(messages.CodeLost).MayHaveRun)
+		r := w.send(call("a", "count"))
+		require.Equal(t, "2", r.text(), "the state was kept")
+		require.EqualValues(t, 1, r.ok().Generation)
+		e := await(w, func(*messages.SessionRestarted) bool { return true })
+		require.True(t, e.Attached)
+	})
+}
+
+// C1
+func TestSessionThatIsGoneAfterALossGetsANewGeneration(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.expire("a")
+		w.fake.sever("a", true)
+		require.EqualValues(t, 2, w.send(call("a", "count")).ok().Generation)
+	})
+}
+
+// C2
+func TestLostCallIsReplayedWhenThatIsSafe(t *testing.T) {
+	for name, op := range map[string]messages.Operation{
+		"read-only tool":    call("a", "slow/ro"),
+		"caller's word":     call("a", "slow", replay(messages.ReplayAlways)),
+		"read by protocol":  &messages.ListTools{Header: messages.To("s", "a")},
+		"not safe":          call("a", "slow"),
+		"safe, but forbids": call("a", "slow/ro", replay(messages.ReplayNever)),
+	} {
+		for _, listed := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				imagine(t, supervisor.Config{}, func(w *world) {
+					w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+					w.fake.set(func() { w.fake.listed = listed })
+					p := w.send(op)
+					if name != "read by protocol" {
+						synctest.Wait()
+					}
+					w.fake.sever("a", true)
+					switch name {
+					case "not safe", "safe, but forbids":
+						f := p.fails(messages.CodeLost)
+						require.False(t, f.Replayed)
+						require.True(t, f.MayHaveRun)
+					default:
+						_, is := p.reply().(messages.Result)
+						require.True(t, is, "%v", p.reply())
+					}
+				})
+			})
+		}
+	}
+}
+
+// C3
+func TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.sever("a", false)
+		require.Equal(t, "2", w.send(call("a", "count")).text())
+	})
+}
+
+// C10
+func TestEachCallIsTreatedByWhatHappenedToIt(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		slow := w.calls(20, "a", "slow")
+		hang := w.calls(4, "a", "hang", within(5*time.Second))
+		synctest.Wait()
+		w.fake.expire("a")
+		refused := w.calls(40, "a", "count")
+		for _, p := range slow {
+			require.Equal(t, "done", p.text())
+		}
+		for _, p := range hang {
+			p.fails(messages.CodeDeadline)
+		}
+		for _, p := range refused {
+			require.EqualValues(t, 2, p.ok().Generation)
+		}
+		require.Equal(t, 2, w.watch.dialed())
+	})
+}
+
+// C5
+func TestServerThatStopsAnsweringPingsIsReplaced(t *testing.T) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "pinged", URL: "http://fake.invalid", KeepAlive: 10 * time.Second}}}
+	imagine(t, cfg, func(w *world) {
+		w.send(call("a", "count", on("pinged"))).ok()
+		time.Sleep(time.Minute) // synctest
+		require.Zero(t, count[*messages.SessionLost](w))
+		w.fake.set(func() { w.fake.mute = true })
+		time.Sleep(21 * time.Second) // synctest
+		w.fake.set(func() { w.fake.mute = false })
+		require.Equal(t, 1, count[*messages.SessionLost](w))
+		require.Equal(t, "2", w.send(call("a", "count", on("pinged"))).text())
+	})
+}
+
+// C5: a call that heeds nothing does not stay for ever.
+func TestConnectionWhoseCallDoesNotReturnIsReplaced(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		p := w.send(call("a", "stuck", within(time.Second)))
+		p.fails(messages.CodeDeadline)
+		time.Sleep(6 * time.Second) // synctest
+		require.Equal(t, 1, count[*messages.SessionLost](w))
+		w.send(call("a", "count")).ok()
+	})
+}
+
+// G2
+func TestHookThatPanicsFailsItsCallAlone(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "panic")).fails(messages.CodeInternal)
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}

@@ -1,0 +1,5 @@
+package tests
+
+const processMode = "MCPACTOR_TEST_PROCESS"
+
+func runProcess(string) {}

@@ -1,0 +1,310 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(processMode); mode != "" {
+		runProcess(mode)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// world is a supervisor under test, with everything that is watched.
+type world struct {
+	t      *testing.T
+	system *actor.ActorSystem
+	sup    *supervisor.Supervisor
+	fake   *fake
+	watch  *watch
+
+	mu       sync.Mutex
+	pending  []*pending
+	events   []messages.Event
+	faults   []*actor.SupervisorEvent
+	letters  []*actor.DeadLetterEvent
+	changed  chan struct{} // closed and renewed with each event
+	strict   bool          // dead letters and untyped faults are failures
+	executed func() map[string]int
+}
+
+// imagine runs a scenario on a fake server named "s", in a bubble of fake time.
+func imagine(t *testing.T, cfg supervisor.Config, scenario func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", URL: "http://fake.invalid"}, mcpbridge.Server{Name: "other", URL: "http://fake.invalid"})
+		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return f }
+		w := start(t, cfg)
+		w.fake = f
+		w.executed = f.executions
+		scenario(w)
+		w.end()
+		time.Sleep(3 * time.Second) // fake time: Proto.Actor's throttle of dead letters ends
+	})
+}
+
+// start starts a supervisor whose dialer is watched.
+func start(t *testing.T, cfg supervisor.Config) *world {
+	t.Helper()
+	w := &world{t: t, system: actor.NewActorSystem(quiet), watch: newWatch(), changed: make(chan struct{}), strict: true}
+	w.system.EventStream.Subscribe(func(event any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch e := event.(type) {
+		case messages.Event:
+			w.events = append(w.events, e)
+			close(w.changed)
+			w.changed = make(chan struct{})
+		case *actor.SupervisorEvent:
+			w.faults = append(w.faults, e)
+		case *actor.DeadLetterEvent:
+			w.letters = append(w.letters, e)
+		}
+	})
+	inner := cfg.WrapDialer
+	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+		if inner != nil {
+			d = inner(d)
+		}
+		w.watch.Dialer = d
+		return w.watch
+	}
+	sup, err := supervisor.Start(w.system, cfg)
+	require.NoError(t, err)
+	w.sup = sup
+	return w
+}
+
+// pending is a command that was sent, and its replies: there must be one.
+type pending struct {
+	w       *world
+	cmd     messages.Command
+	replies chan messages.Reply
+}
+
+func (p *pending) SendUserMessage(_ *actor.PID, msg any) {
+	p.replies <- actor.UnwrapEnvelopeMessage(msg).(messages.Reply)
+}
+func (p *pending) SendSystemMessage(*actor.PID, any) {}
+func (p *pending) Stop(*actor.PID)                   {}
+
+// send sends a command as an actor would.
+func (w *world) send(cmd messages.Command) *pending {
+	p := &pending{w: w, cmd: cmd, replies: make(chan messages.Reply, 10)}
+	w.mu.Lock()
+	w.pending = append(w.pending, p)
+	w.mu.Unlock()
+	pid, _ := w.system.ProcessRegistry.Add(p, w.system.ProcessRegistry.NextId())
+	w.system.Root.RequestWithCustomSender(w.sup.PID(), cmd, pid)
+	return p
+}
+
+// reply waits for the reply.
+func (p *pending) reply() messages.Reply {
+	p.w.t.Helper()
+	select {
+	case r := <-p.replies:
+		p.replies <- r
+		return r
+	case <-time.After(2 * time.Minute):
+		p.w.t.Fatalf("%T was not answered", p.cmd)
+		return nil
+	}
+}
+
+// answered reports whether there is a reply now.
+func (p *pending) answered() bool { return len(p.replies) > 0 }
+
+// ok waits for a tool result.
+func (p *pending) ok() *messages.ToolResult {
+	p.w.t.Helper()
+	r, is := p.reply().(*messages.ToolResult)
+	require.True(p.w.t, is, "%v", p.reply())
+	return r
+}
+
+// text waits for a tool result, and returns its text.
+func (p *pending) text() string {
+	p.w.t.Helper()
+	r := p.ok()
+	require.NotEmpty(p.w.t, r.Result.Content)
+	return r.Result.Content[0].(*mcp.TextContent).Text
+}
+
+// fails waits for a failure with a code.
+func (p *pending) fails(code messages.Code) *messages.Failure {
+	p.w.t.Helper()
+	f, is := p.reply().(*messages.Failure)
+	require.True(p.w.t, is, "%v is no failure", p.reply())
+	require.ErrorIs(p.w.t, f, code, "%v", f)
+	return f
+}
+
+var serial struct {
+	sync.Mutex
+	n int
+}
+
+// call makes a call with an id of its own on server "s".
+func call(scope, tool string, opts ...func(*messages.CallTool)) *messages.CallTool {
+	serial.Lock()
+	serial.n++
+	id := fmt.Sprint(serial.n)
+	serial.Unlock()
+	op := &messages.CallTool{Header: messages.To("s", scope)}
+	op.ID = id
+	op.Params = &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"call": id}}
+	for _, opt := range opts {
+		opt(op)
+	}
+	return op
+}
+
+func within(d time.Duration) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Deadline = time.Now().Add(d) }
+}
+
+func replay(r messages.Replay) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Replay = r }
+}
+
+func on(server string) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Key.Server = server }
+}
+
+// calls sends n calls.
+func (w *world) calls(n int, scope, tool string, opts ...func(*messages.CallTool)) []*pending {
+	all := make([]*pending, n)
+	for i := range all {
+		all[i] = w.send(call(scope, tool, opts...))
+	}
+	return all
+}
+
+// cancel cancels what was sent.
+func (w *world) cancel(p *pending) {
+	op := p.cmd.(messages.Operation)
+	w.system.Root.Send(w.sup.PID(), &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+}
+
+// inspect asks for a snapshot.
+func (w *world) inspect() *messages.Snapshot {
+	w.t.Helper()
+	return w.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+}
+
+// session returns the snapshot of one key, or nil.
+func (w *world) session(scope string) *messages.SessionSnapshot {
+	w.t.Helper()
+	for _, s := range w.inspect().Sessions {
+		if s.Key.Scope == scope {
+			return &s
+		}
+	}
+	return nil
+}
+
+// await waits for an event that matches.
+func await[E messages.Event](w *world, matches func(E) bool) E {
+	w.t.Helper()
+	limit := time.After(time.Minute)
+	for from := 0; ; {
+		w.mu.Lock()
+		seen, changed := w.events, w.changed
+		w.mu.Unlock()
+		for _, event := range seen[from:] {
+			if e, ok := event.(E); ok && matches(e) {
+				return e
+			}
+		}
+		from = len(seen)
+		select {
+		case <-changed:
+		case <-limit:
+			var e E
+			w.t.Fatalf("no %T came", e)
+		}
+	}
+}
+
+// count returns how many events of a type there were.
+func count[E messages.Event](w *world) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, event := range w.events {
+		if _, ok := event.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// end stops the supervisor and verifies.
+func (w *world) end() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	require.NoError(w.t, w.sup.Stop(ctx))
+	w.verify()
+}
+
+// verify is what must hold at the end of every scenario: each command got
+// exactly one reply, no key ever had two transports, what was dialed was closed,
+// nothing ran twice that must not, nothing was lost on the way, and nothing
+// failed by mistake.
+func (w *world) verify() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	replays := map[string]bool{}
+	for _, p := range w.pending {
+		require.Len(w.t, p.replies, 1, "replies to %T %s", p.cmd, p.cmd.RequestID())
+		r := <-p.replies
+		switch r := r.(type) {
+		case messages.Result:
+			replays[r.RequestID()] = r.GetReceipt().Replayed
+		case *messages.Failure:
+			replays[r.RequestID()] = r.Replayed
+		}
+	}
+	require.NoError(w.t, w.watch.verify())
+	if w.executed != nil {
+		for id, n := range w.executed() {
+			limit := 1
+			if replays[id] {
+				limit = 2
+			}
+			require.LessOrEqual(w.t, n, limit, "executions of call %s", id)
+		}
+	}
+	if !w.strict {
+		return
+	}
+	for _, e := range w.faults {
+		require.IsType(w.t, &actors.Fault{}, e.Reason, "%v", e.Reason)
+	}
+	for _, e := range w.letters {
+		require.NotContains(w.t, fmt.Sprintf("%T", e.Message), "mcpactor", "dead letter %T", e.Message)
+		require.False(w.t, strings.HasPrefix(fmt.Sprintf("%T", e.Message), "*actors."), "dead letter %T", e.Message)
+	}
+}

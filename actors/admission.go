@@ -159,7 +159,7 @@ const minResting = 1024
 func (r *registry) onOpened(c actor.Context, msg *opened) {
 	ch := msg.of
 	r.freePermit(c, ch)
-	ch.served, ch.cause, ch.openUntil = true, nil, time.Time{}
+	ch.served, ch.cause, ch.openUntil, ch.bugs = true, nil, time.Time{}, 0
 	ch.generation = msg.generation
 	r.past.set(ch.key, msg.generation)
 	if !ch.leaving {
@@ -174,44 +174,47 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.attached, Elapsed: msg.elapsed})
 }
 
-// HandleFailure decides what becomes of a session that failed: it makes the
-// registry the supervision strategy of its children. The session actor is
-// restarted at once, so that it can serve deadlines and cancellations; what
-// takes time is the grant for its next dial.
+// HandleFailure makes the registry the supervision strategy of its children. A
+// session actor is restarted at once, so that it can serve deadlines and
+// cancellations; what takes time is the grant for its next dial. What becomes
+// of that is decided when the new incarnation has said failed: a failure
+// overtakes what its actor has sent before, a message does not.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	c := supervisor.(actor.Context)
-	ch := r.children[pid.Id]
-	if ch == nil {
-		supervisor.StopChildren(pid)
-		return
-	}
-	f, typed := reason.(*Fault)
-	if !typed {
-		f = bug(ch.key, reason)
-	}
-	now := time.Now()
-	v := r.decide(ch, f, now)
 	directive := actor.RestartDirective
-	if v.GiveUp && !typed {
-		directive = actor.StopDirective // it might panic for ever
+	ch := r.children[pid.Id]
+	if _, typed := reason.(*Fault); !typed && ch != nil {
+		ch.bugs++
+	}
+	if ch == nil || ch.bugs > maxBugs {
+		directive = actor.StopDirective
 	}
 	c.Send(r.publisher, &actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
-	r.count(c, ch, f)
 	if directive == actor.StopDirective {
 		supervisor.StopChildren(pid)
 		return
 	}
 	r.counters.Restarts++
 	supervisor.RestartChildren(pid)
-	ch.cause, ch.notBefore = f, now.Add(v.Delay)
+}
+
+// maxBugs is how many bugs are survived between two connections: one in what a
+// restart does would be met for ever.
+const maxBugs = 5
+
+// onFailed decides what becomes of a session that was restarted.
+func (r *registry) onFailed(c actor.Context, msg *failed) {
+	ch, f := msg.of, msg.fault
 	ch.wants = false
 	ch.dequeue()
 	r.freePermit(c, ch)
 	if ch.leaving {
-		c.Send(pid, &drain{evict: ch.evicted})
 		return
 	}
-	ch.state = messages.StateWaiting
+	r.count(c, ch, f)
+	now := time.Now()
+	v := r.decide(ch, f, now)
+	ch.cause, ch.notBefore, ch.state = f, now.Add(v.Delay), messages.StateWaiting
 	switch {
 	case v.GiveUp:
 		ch.openUntil = ch.notBefore
@@ -220,7 +223,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervis
 	case ch.served:
 		r.emit(c, &messages.SessionRestarting{Stamp: ch.stamp(), Attempt: v.Attempt, Delay: v.Delay, Cause: f.Cause.Error()})
 	}
-	c.Send(pid, &verdict{cause: f, gaveUp: v.GiveUp, retryAt: ch.notBefore})
+	c.Send(ch.pid, &verdict{cause: f, gaveUp: v.GiveUp, retryAt: ch.notBefore})
 }
 
 // decide asks the strategy, which is not ours to trust.

@@ -19,11 +19,10 @@ type call struct {
 	caller   *actor.PID // nil: nobody wants the reply
 	deadline time.Time
 
-	runs       int    // how often it was given to a connection
-	generation uint64 // of the connection it was last given to
-	// lost is what became of the first run, for a call that may run again only
-	// if its tool turns out to be safe.
-	lost *mcpbridge.Error
+	runs       int              // how often it was given to a connection
+	generation uint64           // of the connection it was last given to
+	lost       *mcpbridge.Error // what became of the first run, if it may have run
+	ask        bool             // it may run again only if its tool turns out to be safe
 
 	// While it runs:
 	conn     mcpbridge.Conn
@@ -35,16 +34,24 @@ type call struct {
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 	return &messages.Failure{
 		Key: k.key, ID: k.op.RequestID(), Op: k.op.Method(), Code: code, Detail: detail,
-		Generation: k.generation, Replayed: k.runs > 1,
+		Generation: k.generation, Replayed: k.runs > 1, MayHaveRun: k.lost != nil,
 	}
 }
 
 // explain returns the reply for what the bridge said.
 func (k *call) explain(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.Detail)
-	f.MayHaveRun = e.Class == mcpbridge.Lost || e.Class == mcpbridge.Internal && e.Sent
+	f.MayHaveRun = f.MayHaveRun || e.Class == mcpbridge.Lost || e.Class == mcpbridge.Internal && e.Sent
 	f.RetryAfter, f.Cause = e.RetryAfter, e
 	return f
+}
+
+// giveUp returns the reply for a call that gets no connection, because of e.
+func (k *call) giveUp(e *mcpbridge.Error) *messages.Failure {
+	if k.lost != nil {
+		return k.explain(k.lost)
+	}
+	return k.explain(e)
 }
 
 // sign fills in what every result carries.
@@ -89,7 +96,7 @@ func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result message
 			err = panicked(r)
 		}
 	}()
-	if k.lost != nil {
+	if k.ask {
 		lost := *k.lost
 		lost.Session = mcpbridge.Alive // that was the one before
 		if _, err := conn.Do(ctx, &messages.ListTools{}); err != nil {
@@ -134,8 +141,8 @@ type life struct {
 	// there is none.
 	abort context.CancelFunc
 
-	cause  *Fault    // of the last restart, nil if there was none
-	failed time.Time // when that was
+	cause    *Fault    // of the last restart, nil if there was none
+	failedAt time.Time // when that was
 
 	draining *drain   // the last one, nil before
 	settled  *settled // one message for all calls: it is immutable

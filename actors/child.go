@@ -50,6 +50,7 @@ type child struct {
 	queue   *list.List    // the queue it stands in, for a slot or a permit
 	elem    *list.Element // its place in queue
 
+	bugs      int         // since it was opened last
 	cause     *Fault      // the last one; nil while it is open
 	notBefore time.Time   // when it may dial again
 	openUntil time.Time   // its circuit breaker is open until then

@@ -15,12 +15,12 @@
 // # The conversation
 //
 //	registry → session   call, cancel, queued, grant, verdict, drain
-//	session → registry   wantDial, vacant, opened, settled, handback, gone
+//	session → registry   wantDial, vacant, opened, failed, settled, handback, gone
 //
 // A session without a connection that wants one sends wantDial, and gets grant
 // when its backoff is over and there is a slot under the cap and a dial permit
 // of its server. It says opened, or fails with a [Fault], whereupon the registry
-// restarts it and sends the verdict. A session that was told to drain sends gone
+// restarts it; it says failed, and gets the verdict. A session that was told to drain sends gone
 // as its last message, and lives until the registry has seen it: so nothing is
 // ever sent to one that is not there.
 package actors

@@ -35,6 +35,11 @@ type (
 type (
 	// wantDial asks for a grant. There is no connection at this moment.
 	wantDial struct{ of *child }
+	// failed tells, after a restart, why.
+	failed struct {
+		of    *child
+		fault *Fault
+	}
 	// vacant gives back slot and wish: there is no connection, and none wanted.
 	vacant struct{ of *child }
 	// opened tells that there is a connection.

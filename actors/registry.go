@@ -105,6 +105,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onWantDial(c, msg.of)
 	case *vacant:
 		r.onVacant(c, msg.of)
+	case *failed:
+		r.onFailed(c, msg)
 	case *opened:
 		r.onOpened(c, msg)
 	case *handback:

@@ -167,11 +167,14 @@ func (s *session) onStarted(c actor.Context) {
 	if s.conn != nil {
 		s.old, s.conn = s.conn, nil
 	}
-	s.grace = s.failed.Add(s.cfg.DrainTimeout)
+	s.grace = s.failedAt.Add(s.cfg.DrainTimeout)
 	if s.draining != nil { // there was a bug
 		s.state = s.drained
 		s.finish(c)
 		return
+	}
+	if s.cause != nil {
+		c.Send(s.registry, &failed{s.of, s.cause})
 	}
 	s.release(c)
 	s.proceed(c)
@@ -220,7 +223,7 @@ func (s *session) onVerdict(c actor.Context, msg *verdict) {
 	s.judged, s.eager = true, s.served && !msg.gaveUp
 	if !s.eager {
 		for _, k := range s.takeParked() {
-			f := k.explain(msg.cause.Cause)
+			f := k.giveUp(msg.cause.Cause)
 			f.RetryAfter = max(f.RetryAfter, time.Until(msg.retryAt))
 			s.reply(c, k, f)
 		}
@@ -278,7 +281,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.conn, s.detached = msg.conn, nil
 	restarted, elapsed := s.served, msg.elapsed
 	if restarted {
-		elapsed = time.Since(s.failed)
+		elapsed = time.Since(s.failedAt)
 	}
 	s.served = true
 	info := s.conn.Info()
@@ -313,7 +316,7 @@ func (s *session) broke(e *mcpbridge.Error) {
 // fail ends the incarnation. It does not return.
 func (s *session) fail(f *Fault) {
 	f.Key, f.Generation = s.key, s.generation
-	s.cause, s.failed = f, time.Now()
+	s.cause, s.failedAt = f, time.Now()
 	fail(f)
 }
 

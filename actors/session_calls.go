@@ -73,7 +73,8 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 	case !again:
 		s.reply(c, k, k.explain(e))
 	case s.draining == nil:
-		if k.conn = nil; ask {
+		k.conn, k.ask = nil, ask
+		if e.Class == mcpbridge.Lost {
 			k.lost = e
 		}
 		s.parked = slices.Insert(s.parked, 0, k)

@@ -169,7 +169,7 @@ func (s *session) guard(c actor.Context) {
 	case *actor.Restarting, *actor.Stopping:
 		// a panic here would lose the restart, or the stop
 	default:
-		s.cause, s.failed = bug(s.key, reason), time.Now()
+		s.cause, s.failedAt = bug(s.key, reason), time.Now()
 		fail(reason)
 	}
 }
@@ -204,7 +204,7 @@ func (s *session) salvage(c actor.Context) {
 	}
 	for _, k := range s.takeParked() {
 		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
-		f.MayHaveRun = k.runs > 0
+		f.MayHaveRun = f.MayHaveRun || k.conn != nil
 		s.reply(c, k, f)
 	}
 }

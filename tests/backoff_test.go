@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-func refuse(err error) func(context.Context, mcpbridge.DialRequest) error {
+func refused(err error) func(context.Context, mcpbridge.DialRequest) error {
 	return func(context.Context, mcpbridge.DialRequest) error { return err }
 }
 
@@ -22,7 +22,7 @@ func refuse(err error) func(context.Context, mcpbridge.DialRequest) error {
 func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 	imagine(t, supervisor.Config{Budget: 100}, func(w *world) {
 		w.send(call("a", "count")).ok()
-		w.fake.set(func() { w.fake.dial = refuse(unavailable("connection refused")) })
+		w.fake.set(func() { w.fake.dial = refused(unavailable("connection refused")) })
 		w.fake.sever("a", true)
 		waiting := w.send(call("a", "count"))
 		time.Sleep(20 * time.Second) // synctest
@@ -50,7 +50,7 @@ func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 func TestServerThatNeverComesBackIsGivenUpAndTriedOncePerCoolDown(t *testing.T) {
 	imagine(t, supervisor.Config{}, func(w *world) {
 		w.send(call("a", "count")).ok()
-		w.fake.set(func() { w.fake.dial = refuse(unavailable("connection refused")) })
+		w.fake.set(func() { w.fake.dial = refused(unavailable("connection refused")) })
 		w.fake.sever("a", true)
 		for _, p := range w.calls(100, "a", "count") {
 			f := p.fails(messages.CodeUnavailable)
@@ -88,7 +88,7 @@ func TestServerThatFlapsIsDialedABoundedNumberOfTimes(t *testing.T) {
 				w.fake.set(func() { w.fake.dial = nil })
 				w.send(call("a", "count")).reply()
 			} else {
-				w.fake.set(func() { w.fake.dial = refuse(unavailable("down")) })
+				w.fake.set(func() { w.fake.dial = refused(unavailable("down")) })
 				if w.session("a").State == messages.StateReady {
 					w.fake.sever("a", true)
 				}
@@ -106,7 +106,7 @@ func TestSessionThatBacksOffServesDeadlinesCancelsAndCloses(t *testing.T) {
 		w.send(call("a", "count")).ok()
 		down := unavailable("down")
 		down.RetryAfter = time.Minute // the backoff is not random
-		w.fake.set(func() { w.fake.dial = refuse(down) })
+		w.fake.set(func() { w.fake.dial = refused(down) })
 		w.fake.sever("a", true)
 		await(w, func(e *messages.SessionRestarting) bool { return e.Attempt == 2 })
 

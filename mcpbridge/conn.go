@@ -104,6 +104,9 @@ func (c *conn) Hint(tool string) (safe, known bool) { return c.at.hint(tool) }
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 	e := ex.explain(ctx, err, c.cs.ID())
 	if c.proc != nil && e.Session == Broken {
+		if e.Class == Lost && c.proc.neverRead(ex.end) {
+			e.Class = NotSent
+		}
 		e.Detail = c.lastWords(e.Detail)
 	}
 	return e

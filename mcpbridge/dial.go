@@ -224,7 +224,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 	if srv.URL != "" {
 		c.x = &exchanger{
 			srv: srv, base: c.at.base, url: c.at.url, sse: srv.Transport == TransportSSE,
-			seen: seen, down: down, connecting: connecting, abort: abort, resume: resume,
+			seen: seen, down: down, cut: c.cut, connecting: connecting, abort: abort, resume: resume,
 		}
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
@@ -249,7 +249,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, proc: proc}
 	return c.tap, nil
 }
 
@@ -298,7 +298,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	}
 	e := ex.explain(ctx, err, secret)
 	switch {
-	case e.Class == Deadline:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = Unavailable, "timed out while connecting"
 	case c.proc == nil && c.x == nil && c.tap == nil:
 		e.Class = Unavailable

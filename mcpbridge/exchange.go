@@ -21,6 +21,7 @@ type exchange struct {
 	refusal  *Error // the last thing that came instead of an answer
 	resumes  int    // attempts to resume a broken stream
 
+	end int64      // where in the input of a process the last request ends
 	id  jsonrpc.ID // of the last request, as the tap knows it
 	raw []byte     // the last request, as the exchanger knows it: for its id
 }

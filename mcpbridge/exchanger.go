@@ -46,6 +46,8 @@ type exchanger struct {
 	seen *discovery
 	down func(*Error) // called once, when the session expired
 
+	// cut ends every request, whatever waits for it.
+	cut context.Context
 	// connecting ends when the handshake is over, or given up.
 	connecting context.Context
 	// abort ends the handshake with a cause.
@@ -63,6 +65,19 @@ type exchanger struct {
 
 // RoundTrip does one exchange. See [exchanger].
 func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(x.cut, cancel)
+	resp, err := x.roundTrip(req.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	resp.Body = &cancelBody{resp.Body, func() { stop(); cancel() }}
+	return resp, nil
+}
+
+func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 	if len(x.srv.Headers) > 0 && req.URL.Scheme == x.url.Scheme && req.URL.Host == x.url.Host {
 		r := *req
 		r.Header = req.Header.Clone()

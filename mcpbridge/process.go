@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,6 +40,11 @@ type process struct {
 	// Our ends of the pipes. They are our own and not exec.Cmd's, whose Wait
 	// would wait for each grandchild that holds one.
 	stdin, stdout, stderr *os.File
+
+	written atomic.Int64 // bytes, to stdin
+	// unread is what of that was still in the pipe when the process had ended;
+	// -1 where that cannot be told. It is set before done is closed.
+	unread int64
 
 	tail    tail
 	drained chan struct{} // closed when tail has all that comes
@@ -133,6 +139,7 @@ func (p *process) run(started chan<- error) {
 	p.kill()
 	watchdog.remove(p.cmd.Process.Pid)
 	p.reap()
+	p.unread = unread(p.stdin)
 	p.stdin.Close()
 	time.AfterFunc(lastGasp, p.closePipes) // a child outside the group may hold them
 	close(p.done)
@@ -156,8 +163,25 @@ func (p *process) Read(b []byte) (int, error) {
 }
 
 // Write writes to the input of the process. It blocks while the process does
-// not read, but not past its end, nor past stop.
-func (p *process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+// not read, but not past its end, nor past stop. One at a time may be called.
+func (p *process) Write(b []byte) (int, error) {
+	n, err := p.stdin.Write(b)
+	p.written.Add(int64(n))
+	return n, err
+}
+
+// neverRead reports whether the process has ended without having read its input
+// up to the given offset. It waits a little for the end.
+func (p *process) neverRead(offset int64) bool {
+	timer := time.NewTimer(lastGasp)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.unread >= 0 && offset > p.written.Load()-p.unread
+	case <-timer.C:
+		return false
+	}
+}
 
 // exited is closed when the leader has ended and its group was killed.
 func (p *process) exited() <-chan struct{} { return p.done }

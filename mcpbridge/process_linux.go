@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 
@@ -17,4 +18,17 @@ func groupLeader() *syscall.SysProcAttr {
 func awaitExit(cmd *exec.Cmd) {
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
+}
+
+// unread returns how many bytes of a pipe nobody has read, from either end.
+func unread(f *os.File) int64 {
+	n := -1
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then it is not known
+			if left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+				n = left
+			}
+		})
+	}
+	return int64(n)
 }

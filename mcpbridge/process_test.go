@@ -360,7 +360,7 @@ func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
 				_, err := p.Write(make([]byte, 64<<10)) // fills the pipe
 				close(filling)
 				if err == nil {
-					_, err = p.Write([]byte("too much"))
+					_, err = p.Write(make([]byte, 1<<20)) // more than it read before it stopped
 				}
 				written <- err
 			}()

@@ -3,6 +3,7 @@
 package mcpbridge
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -19,3 +20,6 @@ func groupLeader() *syscall.SysProcAttr {
 func awaitExit(cmd *exec.Cmd) {
 	cmd.Wait() //nolint:errcheck // it is in ProcessState
 }
+
+// unread cannot be told here.
+func unread(*os.File) int64 { return -1 }

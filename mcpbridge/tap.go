@@ -27,6 +27,9 @@ type tap struct {
 	mcp.Transport
 	down func(error) // called once, when the connection ended by itself
 	seen *discovery
+	proc *process // nil but for stdio
+
+	writing sync.Mutex // one message at a time, so that its end is known
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*exchange
@@ -66,10 +69,12 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// Write notes what is sent. A line that could not be written whole was not
+// Write notes what is sent, and where in the stream it ends. A line that could not be written whole was not
 // received: its end is what makes it a message.
 func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if !ok || !req.IsCall() {
 		return c.Connection.Write(ctx, msg)
 	}
@@ -82,6 +87,9 @@ func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 	err := c.Connection.Write(ctx, msg)
 	if err == nil {
+		if c.proc != nil {
+			ex.note(func(ex *exchange) { ex.end = c.proc.written.Load() })
+		}
 		return nil
 	}
 	c.forget(req.ID)

@@ -1,5 +1,266 @@
 package tests
 
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// processMode makes this test binary a stdio server, or one of its children.
 const processMode = "MCPACTOR_TEST_PROCESS"
 
-func runProcess(string) {}
+// markDir names the directory in which calls leave their marks.
+const markDir = "MCPACTOR_TEST_MARKS"
+
+// runProcess is the server. Its tool "pid" returns its process id and counts;
+// "wait" does not return; "wait/ro", which is idempotent, does not return the
+// first time; "spawn" starts a child that holds its stdout, and
+// returns the child's process id. In the mode "stubborn" it ignores the end of
+// stdin and SIGTERM.
+func runProcess(mode string) {
+	switch mode {
+	case "sleeper":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(time.Hour) // not a test
+		return
+	case "dies":
+		fmt.Fprintln(os.Stderr, "reading configuration\nno license found")
+		os.Exit(3)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	}
+	calls := 0
+	tool := func(ctx context.Context, req *mcp.CallToolRequest, in struct {
+		Call string `json:"call"`
+	}) (*mcp.CallToolResult, any, error) {
+		calls++
+		text := fmt.Sprint(os.Getpid(), " ", calls)
+		switch req.Params.Name {
+		case "wait":
+			fmt.Fprintln(os.Stderr, "waiting")
+			<-ctx.Done()
+		case "wait/ro":
+			// The first run of a call leaves a mark, the second finds it.
+			mark, err := os.OpenFile(os.Getenv(markDir)+"/"+in.Call, os.O_CREATE|os.O_EXCL, 0o600)
+			if err == nil {
+				mark.Close()
+				<-ctx.Done()
+			}
+		case "spawn":
+			child := exec.Command(os.Args[0])
+			child.Env = append(os.Environ(), processMode+"=sleeper")
+			child.Stdout = os.Stdout
+			if err := child.Start(); err != nil {
+				return nil, nil, err
+			}
+			text = fmt.Sprint(child.Process.Pid)
+		case "die":
+			fmt.Fprintln(os.Stderr, "out of memory")
+			os.Exit(7)
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "process", Version: "1"}, nil)
+	for _, name := range []string{"pid", "wait", "spawn", "die"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, tool)
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "wait/ro", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, tool)
+	err := server.Run(context.Background(), &mcp.StdioTransport{})
+	if mode == "stubborn" {
+		select {}
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// overStdio runs a scenario on real processes: the server "s" is this binary.
+func overStdio(t *testing.T, mode string, cfg supervisor.Config, scenario func(w *world)) {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	marks := t.TempDir()
+	cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", Command: exe, Env: map[string]string{processMode: mode, markDir: marks}})
+	w := start(t, cfg)
+	w.marks = marks
+	scenario(w)
+	w.end()
+}
+
+// marked waits until a call has left its mark.
+func (w *world) marked(op *messages.CallTool) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		_, err := os.Stat(w.marks + "/" + op.ID)
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+// pid asks a server for its process id.
+func pid(t *testing.T, p *pending) int {
+	t.Helper()
+	text, _, _ := strings.Cut(p.text(), " ")
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// alive reports whether a process runs: one that only waits to be reaped does
+// not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return !strings.HasPrefix(rest, "Z") || len(tasks) > 1
+}
+
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !alive(pid) }, 5*time.Second, time.Millisecond, "process %d lives", pid)
+}
+
+// A7
+func TestCommandThatCannotBeStartedSaysWhy(t *testing.T) {
+	text := t.TempDir() + "/text"
+	require.NoError(t, os.WriteFile(text, nil, 0o600))
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}}}
+	overStdio(t, "server", cfg, func(w *world) {
+		require.Contains(t, w.send(call("a", "pid", on("none"))).fails(messages.CodeUnavailable).Detail, "not found")
+		require.Contains(t, w.send(call("a", "pid", on("text"))).fails(messages.CodeUnavailable).Detail, "permission denied")
+		for range 50 {
+			w.send(call("a", "pid", on("none"), within(100*time.Millisecond))).reply()
+		}
+		require.Less(t, w.watch.dialed(), 10, "no hot loop")
+	})
+}
+
+// A8
+func TestProcessThatExitsAtOnceLeavesItsLastWords(t *testing.T) {
+	overStdio(t, "dies", supervisor.Config{}, func(w *world) {
+		f := w.send(call("a", "pid")).fails(messages.CodeUnavailable)
+		require.Contains(t, f.Detail, "status 3")
+		require.Contains(t, f.Detail, "no license found")
+		require.NotContains(t, f.Detail, "\n")
+	})
+}
+
+// C1, C2
+func TestProcessThatIsKilledDuringACall(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		first := pid(t, w.send(call("a", "pid")))
+		plain := w.send(call("a", "wait"))
+		op := call("a", "wait/ro")
+		safe := w.send(op)
+		other := pid(t, w.send(call("b", "pid")))
+		w.marked(op)
+		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+		f := plain.fails(messages.CodeLost)
+		require.True(t, f.MayHaveRun)
+		require.Contains(t, f.Detail, "killed")
+		r := safe.ok()
+		require.True(t, r.Replayed)
+		require.EqualValues(t, 2, r.Generation)
+		require.Equal(t, other, pid(t, w.send(call("b", "pid"))), "other keys notice nothing")
+	})
+}
+
+// C2: that the tool is idempotent has to be found out.
+func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+		op := call("a", "wait/ro")
+		safe, plain := w.send(op), w.send(call("a", "wait"))
+		w.marked(op)
+		first := pid(t, w.send(call("a", "pid")))
+		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+		require.True(t, safe.ok().Replayed)
+		require.False(t, plain.fails(messages.CodeLost).Replayed)
+	})
+}
+
+// C3
+func TestProcessThatIsKilledBetweenCallsIsReplaced(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+		for range 5 {
+			old := pid(t, w.send(call("a", "pid")))
+			require.NoError(t, syscall.Kill(old, syscall.SIGKILL))
+			gone(t, old)
+			require.NotEqual(t, old, pid(t, w.send(call("a", "pid"))))
+		}
+	})
+}
+
+// C1, A8
+func TestProcessThatDiesInACallLeavesItsLastWords(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		f := w.send(call("a", "die")).fails(messages.CodeLost)
+		require.Contains(t, f.Detail, "status 7")
+		require.Contains(t, f.Detail, "out of memory")
+		w.send(call("a", "pid")).ok()
+	})
+}
+
+// C5
+func TestProcessThatHangsIsEndedWithinBounds(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{CloseTimeout: 500 * time.Millisecond, DrainTimeout: 100 * time.Millisecond}, func(w *world) {
+		hung := pid(t, w.send(call("a", "pid")))
+		require.NoError(t, syscall.Kill(hung, syscall.SIGSTOP))
+		big := call("a", "pid", within(200*time.Millisecond))
+		big.Params.Arguments = map[string]any{"call": strings.Repeat("x", 1<<20)}
+		w.send(big).fails(messages.CodeDeadline)
+		began := time.Now()
+		closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+		require.Empty(t, closed.Left)
+		require.Equal(t, 1, closed.Sessions)
+		require.Less(t, time.Since(began), 5*time.Second)
+		gone(t, hung)
+	})
+}
+
+// E7
+func TestStubbornProcessIsEndedWithItsChildren(t *testing.T) {
+	overStdio(t, "stubborn", supervisor.Config{CloseTimeout: time.Second}, func(w *world) {
+		server := pid(t, w.send(call("a", "pid")))
+		child := pid(t, w.send(call("a", "spawn")))
+		require.True(t, alive(child))
+		began := time.Now()
+		require.Equal(t, 1, w.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
+		require.Less(t, time.Since(began), 3*time.Second)
+		gone(t, server)
+		gone(t, child)
+	})
+}
+
+// C1: a child that holds the stdout of a killed process.
+func TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed(t *testing.T) {
+	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		child := pid(t, w.send(call("a", "spawn")))
+		server := pid(t, w.send(call("a", "pid")))
+		waiting := w.send(call("a", "wait"))
+		pid(t, w.send(call("a", "pid")))
+		began := time.Now()
+		require.NoError(t, syscall.Kill(server, syscall.SIGKILL))
+		waiting.fails(messages.CodeLost)
+		require.Less(t, time.Since(began), 5*time.Second)
+		gone(t, child)
+	})
+}

@@ -45,6 +45,7 @@ type world struct {
 	changed  chan struct{} // closed and renewed with each event
 	strict   bool          // dead letters and untyped faults are failures
 	executed func() map[string]int
+	marks    string // the directory that processes leave marks in
 }
 
 // imagine runs a scenario on a fake server named "s", in a bubble of fake time.

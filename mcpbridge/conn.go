@@ -102,7 +102,7 @@ func (c *conn) Hint(tool string) (safe, known bool) { return c.at.hint(tool) }
 
 // explain says what err means, with the process's last words if it died.
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
-	e := ex.explain(ctx, err, c.cs.ID())
+	e := ex.explain(ctx, err, append(c.at.secrets(), c.cs.ID())...)
 	if c.proc != nil && e.Session == Broken {
 		if e.Class == Lost && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
@@ -123,7 +123,7 @@ func (c *conn) lastWords(detail string) string {
 
 // broke returns the error for a connection that ended by itself.
 func (c *conn) broke(err error) *Error {
-	e := &Error{Class: Lost, Session: Broken, Detail: describe(err)}
+	e := &Error{Class: Lost, Session: Broken, Detail: describe(err, c.at.secrets()...)}
 	if c.proc != nil {
 		e.Detail = c.lastWords(e.Detail)
 	}

@@ -290,13 +290,13 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	if errors.As(cause, &aborted) {
 		return unavailable(aborted)
 	}
-	secret := ""
+	secrets := c.at.secrets()
 	if c.x != nil {
 		c.x.mu.Lock()
-		secret = c.x.sessionID
+		secrets = append(secrets, c.x.sessionID)
 		c.x.mu.Unlock()
 	}
-	e := ex.explain(ctx, err, secret)
+	e := ex.explain(ctx, err, secrets...)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = Unavailable, "timed out while connecting"

@@ -135,11 +135,7 @@ const maxDetail = 512
 // clean makes text fit for a log line: one line, no control characters, valid
 // UTF-8, bounded, secrets blacked out.
 func clean(text string, secrets ...string) string {
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "…")
-		}
-	}
+	text = redact(text, secrets...)
 	if len(text) > maxDetail {
 		text = text[:maxDetail] + "…"
 	}
@@ -150,4 +146,48 @@ func clean(text string, secrets ...string) string {
 		}
 		return r
 	}, text))
+}
+
+// redact blacks out secrets.
+func redact(text string, secrets ...string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	return text
+}
+
+// minSecret is the length from which a configured value counts as a secret.
+// Shorter ones, "1" or "true", would only garble what they are in.
+const minSecret = 8
+
+// secrets returns what must not be repeated of a configuration: the values of
+// headers, of the environment, and of the URL's query, and the words in them.
+func (s *Server) secrets() []string {
+	var all []string
+	add := func(value string) {
+		for _, v := range append([]string{value}, strings.Fields(value)...) {
+			if len(v) >= minSecret {
+				all = append(all, v)
+			}
+		}
+	}
+	for _, value := range s.Headers {
+		add(value)
+	}
+	for _, value := range s.Env {
+		add(value)
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		for _, values := range u.Query() {
+			for _, value := range values {
+				add(value)
+			}
+		}
+		if password, ok := u.User.Password(); ok {
+			add(password)
+		}
+	}
+	return all
 }

@@ -155,7 +155,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case errors.Is(err, errTooLarge):
 		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the result has more than %d bytes (maxResult)", x.srv.maxResult())}
 	case err != nil:
-		e = &Error{Class: Lost, Session: Broken, Detail: describe(err)}
+		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.srv.secrets()...)}
 	case kind != typeJSON:
 		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the answer has content type %q", clean(kind))}
 	case msg.Version != "2.0" || msg.Method != "":
@@ -177,10 +177,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 
 // refused handles everything but a 2xx.
 func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
-	body, _ := readBounded(resp.Body, maxRefusal)
-	resp.Body.Close()
-	had := req.Header.Get(headerSession)
-	e := judge(resp.StatusCode, resp.Header, []byte(clean(string(body), had)), had != "" || x.sse)
+	e, body := x.judge(req, resp)
 	ex.refuse(e)
 	if e.Session == Gone {
 		x.expire(e)
@@ -198,6 +195,16 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange
 		return answer(req, http.StatusAccepted, "", nil)
 	}
 	return answer(req, resp.StatusCode, typeJSON, rpcFailure(msg.ID, 0, e.Detail), resp.Header)
+}
+
+// judge reads a refusal to its end and says what it means.
+func (x *exchanger) judge(req *http.Request, resp *http.Response) (e *Error, body []byte) {
+	body, _ = readBounded(resp.Body, maxRefusal)
+	resp.Body.Close()
+	id := req.Header.Get(headerSession)
+	told := redact(string(body), append(x.srv.secrets(), id)...)
+	// HTTP+SSE has the session in the URL of its POSTs.
+	return judge(resp.StatusCode, resp.Header, []byte(told), id != "" || x.sse && req.Method == http.MethodPost), body
 }
 
 // attach answers the handshake of a session that is to be attached to, or
@@ -240,10 +247,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
 		return resp, nil
 	case err == nil:
-		body, _ := readBounded(resp.Body, maxRefusal)
-		resp.Body.Close()
-		had := req.Header.Get(headerSession)
-		e := judge(resp.StatusCode, resp.Header, []byte(clean(string(body), had)), had != "")
+		e, _ := x.judge(req, resp)
 		if e.Session == Gone {
 			x.expire(e)
 			e = &Error{Session: Gone, Detail: "its answer broke off, and the session expired: " + e.Detail}
@@ -254,7 +258,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if attempts >= maxResumes {
-		return lost(&Error{Session: Broken, Detail: "its answer broke off and could not be resumed: " + describe(err)}), nil
+		return lost(&Error{Session: Broken, Detail: "its answer broke off and could not be resumed: " + describe(err, x.srv.secrets()...)}), nil
 	}
 	return nil, err
 }
@@ -263,9 +267,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
 	resp, err := x.base.RoundTrip(req)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		body, _ := readBounded(resp.Body, maxRefusal)
-		resp.Body.Close()
-		e := judge(resp.StatusCode, resp.Header, body, false)
+		e, _ := x.judge(req, resp)
 		exchangeOf(req.Context()).refuse(e)
 		return nil, e
 	}
@@ -305,7 +307,7 @@ func (x *exchanger) delete(ctx context.Context) error {
 	}
 	resp, err := x.base.RoundTrip(req)
 	if err != nil {
-		return errors.New("ending the session on the server: " + describe(err, id))
+		return errors.New("ending the session on the server: " + describe(err, append(x.srv.secrets(), id)...))
 	}
 	resp.Body.Close()
 	// The specification lets a server refuse: 405, and 404 for one that is gone.

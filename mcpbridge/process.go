@@ -21,10 +21,6 @@ const (
 	// lastGasp is how long the output of a process that has ended may be held
 	// open by others, and how long an obituary waits for the end.
 	lastGasp = 250 * time.Millisecond
-	// minSecret is the length from which a value of [Server.Env] is blacked
-	// out in what the process wrote. Shorter ones, "1" or "true", would only
-	// garble it.
-	minSecret = 8
 )
 
 // process is a stdio server: a leader, and its children, in a process group of
@@ -265,13 +261,7 @@ func (p *process) obituary() string {
 	if isClosed(p.done) {
 		text = epitaph(p.cmd.ProcessState)
 	}
-	var secrets []string
-	for _, value := range p.srv.Env {
-		if len(value) >= minSecret {
-			secrets = append(secrets, value)
-		}
-	}
-	if words := p.tail.last(maxDetail-len(text)-len(": …"), secrets...); words != "" {
+	if words := p.tail.last(maxDetail-len(text)-len(": …"), p.srv.secrets()...); words != "" {
 		text += ": " + words
 	}
 	return text

@@ -73,11 +73,8 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 		s.worked = true
 		return &cancelBody{resp.Body, cancel}, true
 	}
-	text, _ := readBounded(resp.Body, maxRefusal)
-	resp.Body.Close()
+	e, _ := s.x.judge(req, resp)
 	cancel()
-	had := req.Header.Get(headerSession)
-	e := judge(resp.StatusCode, resp.Header, []byte(clean(string(text), had)), had != "")
 	switch {
 	case e.Session == Gone && s.worked:
 		s.x.expire(e)

@@ -15,7 +15,7 @@ import (
 )
 
 // quiet keeps Proto.Actor's log out of the tests.
-func quiet(config *actor.Config) {
+var quiet = func(config *actor.Config) {
 	config.LoggerFactory = func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 }
 

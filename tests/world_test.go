@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 		runProcess(mode)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	// The throttle of Proto.Actor's dead letters lives for a second after one.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 
 // world is a supervisor under test, with everything that is watched.

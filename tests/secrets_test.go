@@ -1,0 +1,104 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// Guarantee 12: whatever happens, neither our log nor Proto.Actor's, no event,
+// no snapshot and no failure repeats a secret, or what a server has made up.
+func TestNothingSecretIsLogged(t *testing.T) {
+	const secret = "s3cr3t-s3cr3t"
+	var log, protoactor bytes.Buffer
+	out := zerolog.SyncWriter(&log)
+	cfg := supervisor.Config{
+		Servers: []mcpbridge.Server{{Name: "s", Headers: map[string]string{"Authorization": "Bearer " + secret}}},
+		Logger:  zerolog.New(out).Level(zerolog.TraceLevel),
+	}
+	quietly := quiet
+	defer func() { quiet = quietly }()
+	quiet = func(config *actor.Config) {
+		config.LoggerFactory = func(*actor.ActorSystem) *slog.Logger {
+			return slog.New(slog.NewTextHandler(zerolog.SyncWriter(&protoactor), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		}
+	}
+	var said []string
+	overHTTP(t, cfg, func(w *world, e *endpoint) {
+		w.strict = false
+		actor.SubscribeSupervision(w.system)
+		hidden := func(op *messages.CallTool) {
+			op.Params.Arguments.(map[string]any)["other"] = secret
+		}
+		ask := func(p *pending) {
+			if f, ok := p.reply().(*messages.Failure); ok {
+				said = append(said, f.Error(), fmt.Sprintf("%+v %v", f, f.LogValue()))
+			}
+		}
+		ask(w.send(call("a", "count", hidden)))
+		var ids []string
+		e.set(func() {
+			for id := range e.known {
+				ids = append(ids, id)
+			}
+		})
+		require.NotEmpty(t, ids)
+		// The server repeats in its refusals whatever it has got.
+		for _, status := range []int{404, 400, 401, 403, 429, 500, 410} {
+			e.set(func() {
+				e.meddle = func(w http.ResponseWriter, r *http.Request, body string) bool {
+					if r.Method != http.MethodPost {
+						return false
+					}
+					w.WriteHeader(status)
+					fmt.Fprintf(w, "session %s %s\nlevel=error msg=forged\x1b[2J", r.Header.Get("Mcp-Session-Id"), r.Header.Get("Authorization"))
+					return true
+				}
+			})
+			ask(w.send(call("a", "count", hidden)))
+		}
+		e.set(func() { e.meddle = nil })
+		// A reply to an asker that is gone, and a command to a supervisor that is.
+		w.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*actor.Started); ok {
+				c.Request(w.sup.PID(), call("b", "count", hidden))
+				c.Stop(c.Self())
+			}
+		}))
+		ask(w.send(call("b", "count", hidden)))
+		snap, err := json.Marshal(w.inspect())
+		require.NoError(t, err)
+		said = append(said, string(snap))
+		require.NoError(t, w.sup.Stop(w.t.Context()))
+		w.system.Root.Send(w.sup.PID(), call("b", "count", hidden))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, event := range w.events {
+			said = append(said, fmt.Sprintf("%+v", event))
+		}
+		for _, f := range w.faults {
+			said = append(said, fmt.Sprint(f.Reason))
+		}
+		for _, text := range append(said, log.String(), protoactor.String()) {
+			require.NotContains(t, text, secret)
+			require.NotContains(t, text, "\x1b")
+			require.NotContains(t, text, "\nlevel=error msg=forged")
+			for _, id := range ids {
+				require.NotContains(t, text, id)
+			}
+		}
+		require.True(t, strings.Contains(log.String(), "session opened"))
+	})
+}

@@ -3,6 +3,7 @@ module github.com/mcpactor/mcpactor
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/rs/zerolog v1.35.1

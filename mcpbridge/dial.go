@@ -191,14 +191,18 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	c := &conn{at: at, closed: make(chan struct{})}
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut)
-	give := context.AfterFunc(connecting, c.giveUp)
 
 	transport, err := c.transport(connecting, abort, down, resume, seen)
+	give := context.AfterFunc(connecting, c.giveUp)
 	if err == nil {
 		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: at.version(resume)})
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded
+	}
+	if err == nil && c.tap != nil {
+		abort(nil)
+		err = c.tap.over() // it ended before anybody would have been told
 	}
 	if err == nil {
 		c.info.Server = c.cs.InitializeResult()

@@ -37,7 +37,7 @@ type process struct {
 	// would wait for each grandchild that holds one.
 	stdin, stdout, stderr *os.File
 
-	written atomic.Int64 // bytes, to stdin
+	written atomic.Int64 // bytes, to stdin; too many while a write is under way
 	// unread is what of that was still in the pipe when the process had ended;
 	// -1 where that cannot be told. It is set before done is closed.
 	unread int64
@@ -136,7 +136,6 @@ func (p *process) run(started chan<- error) {
 	watchdog.remove(p.cmd.Process.Pid)
 	p.reap()
 	p.unread = unread(p.stdin)
-	p.stdin.Close()
 	time.AfterFunc(lastGasp, p.closePipes) // a child outside the group may hold them
 	close(p.done)
 }
@@ -161,8 +160,11 @@ func (p *process) Read(b []byte) (int, error) {
 // Write writes to the input of the process. It blocks while the process does
 // not read, but not past its end, nor past stop. One at a time may be called.
 func (p *process) Write(b []byte) (int, error) {
+	// Counted before, for else bytes of it that are unread in the pipe would be
+	// taken for those of an earlier message, which was read and may have run.
+	p.written.Add(int64(len(b)))
 	n, err := p.stdin.Write(b)
-	p.written.Add(int64(n))
+	p.written.Add(int64(n - len(b)))
 	return n, err
 }
 

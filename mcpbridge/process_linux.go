@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,15 +21,30 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// unread returns how many bytes of a pipe nobody has read, from either end.
+// unread takes what nobody has read out of a pipe, given its writing end, and
+// returns how many bytes that were; -1 if it cannot be told. It closes the pipe:
+// what was taken out, nobody else can read any more.
 func unread(f *os.File) int64 {
-	n := -1
+	in := -1
 	if raw, err := f.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { //nolint:errcheck // then it is not known
-			if left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
-				n = left
-			}
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then there is nothing to read from
+			path := "/proc/self/fd/" + strconv.Itoa(int(fd))
+			in, _ = unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		})
 	}
-	return int64(n)
+	f.Close()
+	if in < 0 {
+		return -1
+	}
+	defer unix.Close(in)
+	var total int64
+	for buf := make([]byte, 16<<10); ; {
+		switch n, err := unix.Read(in, buf); {
+		case err == unix.EINTR:
+		case n <= 0:
+			return total
+		default:
+			total += int64(n)
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // testProcess names the act that the test binary plays as a server.
@@ -47,6 +48,13 @@ var acts = map[string]func(){
 		linger()
 	},
 	"stubborn": stubborn,
+	"sated": func() { // reads one line and no more
+		for b := make([]byte, 1); b[0] != '\n'; {
+			os.Stdin.Read(b)
+		}
+		say("read it")
+		linger()
+	},
 	"mute": func() { // closes its output and lives
 		os.Stdout.Close()
 		linger()
@@ -369,6 +377,38 @@ func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
 			require.Error(t, <-written)
 			<-p.exited()
 		})
+	}
+}
+
+// inPipe returns how many bytes of a pipe nobody has read.
+func inPipe(t *testing.T, f *os.File) (n int) {
+	raw, err := f.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }))
+	require.NoError(t, err)
+	return n
+}
+
+// A write that is still under way when the process ends has put bytes into the
+// pipe that are not counted as written yet. They must not be taken for those of
+// an earlier message: one that was read may have run.
+func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
+	for range 20 {
+		p, out := start(t, "sated")
+		const line = "hello\n"
+		fmt.Fprint(p, line)
+		require.Equal(t, "read it", readLine(t, out))
+		written := make(chan error, 1)
+		go func() {
+			_, err := p.Write(make([]byte, 1<<20))
+			written <- err
+		}()
+		require.Eventually(t, func() bool { return inPipe(t, p.stdin) == 64<<10 }, 5*time.Second, time.Millisecond)
+		p.kill()
+		require.False(t, p.neverRead(int64(len(line))))
+		require.Error(t, <-written)
+		require.False(t, p.neverRead(int64(len(line))))
+		require.True(t, p.neverRead(int64(len(line)+1)))
 	}
 }
 

@@ -21,5 +21,8 @@ func awaitExit(cmd *exec.Cmd) {
 	cmd.Wait() //nolint:errcheck // it is in ProcessState
 }
 
-// unread cannot be told here.
-func unread(*os.File) int64 { return -1 }
+// unread closes a pipe. What nobody has read of it cannot be told here.
+func unread(f *os.File) int64 {
+	f.Close()
+	return -1
+}

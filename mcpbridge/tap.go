@@ -127,6 +127,13 @@ func (t *tap) ended(err error) {
 	}
 }
 
+// over returns what has ended the connection, or nil.
+func (t *tap) over() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readErr
+}
+
 // close says that the end, when it comes, is our own doing.
 func (t *tap) close() {
 	t.mu.Lock()

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+const (
+	// maxLine bounds one line of input.
+	maxLine = 64 << 20
+	// maxOutstanding bounds the requests that were read and not answered yet.
+	// Past that, reading waits.
+	maxOutstanding = 10_000
+)
+
+// execCmd is the batch runner.
+type execCmd struct {
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON): an mcpServers object as MCP clients share it, and an optional supervisor object."`
+	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of one server and scope run at once. 1 keeps them in order. Default: 1."`
+	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Least level that is logged to stderr: debug, info, warn or error. Default: warn."`
+	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
+}
+
+// Run reads requests until the end of input, or a signal.
+func (cmd *execCmd) Run(std streams) error {
+	if cmd.Parallel < 1 {
+		return &usageError{fmt.Errorf("--parallel: %d is less than 1", cmd.Parallel)}
+	}
+	cfg, err := loadConfig(cmd.Config)
+	if err != nil {
+		return &usageError{fmt.Errorf("--config: %s", joined(err))}
+	}
+	cfg.Logger = newLogger(std.err, cmd.LogLevel)
+	sup, err := supervisor.Start(newSystem(cfg.Logger), cfg)
+	if err != nil {
+		return &usageError{fmt.Errorf("--config: %s: %s", cmd.Config, joined(err))}
+	}
+	// A reader of our output that goes away must not end us before our
+	// sessions are closed.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends us at once
+
+	failed := newRunner(sup.Client(), std.out, cmd.Parallel).run(ctx, std.in)
+
+	ending, cancel := context.WithTimeout(context.Background(), cmd.StopTimeout)
+	defer cancel()
+	if err := sup.Stop(ending); err != nil {
+		return err
+	}
+	if failed {
+		return errFailed
+	}
+	return nil
+}
+
+// doer is what the runner needs of a supervisor.Client.
+type doer interface {
+	Do(ctx context.Context, cmd messages.Command) (messages.Reply, error)
+}
+
+// runner runs the requests of one stream. All its state belongs to the
+// goroutine of run.
+type runner struct {
+	client doer
+	out    io.Writer
+	order  *order
+	all    map[string]*job // outstanding, by id
+	done   chan *job
+	failed bool
+	broken bool // nobody reads the output
+}
+
+// job is a request that was accepted and not answered yet.
+type job struct {
+	*request
+	cancel    context.CancelFunc // while it runs; nil before
+	cancelled bool
+	answer    *answer
+}
+
+func newRunner(client doer, out io.Writer, parallel int) *runner {
+	r := &runner{client: client, out: out, all: map[string]*job{}, done: make(chan *job)}
+	r.order = newOrder(parallel, nil)
+	return r
+}
+
+// run answers all requests, and reports whether any of them failed. When ctx
+// ends, the rest of the input is left unread, and what runs is cancelled.
+func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
+	r.order.start = func(j *job) { r.start(ctx, j) }
+	lines := make(chan line)
+	reading, enough := context.WithCancel(ctx)
+	defer enough()
+	go readLines(reading, in, lines)
+
+	stop := ctx.Done()
+	for n := 1; lines != nil || len(r.all) > 0; {
+		input := lines
+		if len(r.all) >= maxOutstanding {
+			input = nil
+		}
+		select {
+		case l, more := <-input:
+			if !more {
+				lines = nil
+				continue
+			}
+			r.accept(n, l)
+			n++
+		case j := <-r.done:
+			r.finish(j, j.answer)
+		case <-stop:
+			lines, stop = nil, nil
+			r.cancelAll()
+		}
+		if r.broken && lines != nil {
+			lines = nil
+			enough()
+			r.cancelAll()
+		}
+	}
+	return r.failed
+}
+
+// accept takes one line in.
+func (r *runner) accept(n int, l line) {
+	if l.err != nil {
+		r.write(invalid(nil, fmt.Sprintf("line %d: %v", n, l.err)))
+		return
+	}
+	if len(bytes.TrimSpace(l.text)) == 0 {
+		return
+	}
+	req, err := parseRequest(l.text)
+	if err == nil && r.all[string(req.id)] != nil {
+		err = named("id", fmt.Errorf("%s is that of a request that is not answered yet", req.id))
+	}
+	if err != nil {
+		r.write(invalid(req.id, fmt.Sprintf("line %d: %s", n, joined(err))))
+		return
+	}
+	j := &job{request: req}
+	switch {
+	case req.target != "":
+		r.write(&answer{ID: req.id, OK: true, Result: map[string]bool{"found": r.cancel(req.target)}})
+		return
+	case req.closes == nil && req.key.Server == "": // inspect
+		r.all[string(req.id)] = j
+		r.order.start(j)
+	default:
+		r.all[string(req.id)] = j
+		r.order.add(j)
+	}
+}
+
+// start runs a job whose turn it is.
+func (r *runner) start(ctx context.Context, j *job) {
+	timeout := j.timeout
+	var cancel context.CancelFunc
+	if timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	j.cancel = cancel
+	if j.cancelled {
+		cancel()
+	}
+	go func() {
+		defer cancel()
+		reply, err := r.client.Do(ctx, j.cmd)
+		j.answer = answerTo(j.id, reply, err)
+		r.done <- j
+	}()
+}
+
+// finish answers a job, and lets those go on that waited for it.
+func (r *runner) finish(j *job, a *answer) {
+	delete(r.all, string(j.id))
+	r.write(a)
+	r.order.remove(j)
+}
+
+// cancel cancels the job with an id. One that waits for its turn still waits
+// for it, and comes to nothing then.
+func (r *runner) cancel(id string) (found bool) {
+	j := r.all[id]
+	if j == nil {
+		return false
+	}
+	j.cancelled = true
+	if j.cancel != nil {
+		j.cancel()
+	}
+	return true
+}
+
+func (r *runner) cancelAll() {
+	for id := range r.all {
+		r.cancel(id)
+	}
+}
+
+// write writes one line, at once.
+func (r *runner) write(a *answer) {
+	r.failed = r.failed || !a.OK
+	data, err := json.Marshal(a)
+	if err != nil { // a result that is no JSON
+		data, _ = json.Marshal(refused(a.ID, messages.CodeInternal, err.Error()))
+		r.failed = true
+	}
+	if _, err := r.out.Write(append(data, '\n')); err != nil {
+		r.failed, r.broken = true, true
+	}
+}
+
+// line is a line of input, or what is wrong with it.
+type line struct {
+	text []byte
+	err  error
+}
+
+// readLines sends the lines of in until its end, or the end of ctx. A reader
+// that blocks keeps its goroutine until it returns.
+func readLines(ctx context.Context, in io.Reader, to chan<- line) {
+	defer close(to)
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		l, err := readLine(r)
+		if err == nil || len(l.text) > 0 || l.err != nil {
+			select {
+			case to <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads one line. The rest of one that is too long is skipped.
+func readLine(r *bufio.Reader) (l line, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(l.text)+len(part) > maxLine {
+			l = line{err: fmt.Errorf("has more than %d bytes", maxLine)}
+		}
+		if l.err == nil {
+			l.text = append(l.text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil && !errors.Is(err, io.EOF) && l.err == nil:
+			return line{err: err}, err
+		default:
+			return l, err
+		}
+	}
+}

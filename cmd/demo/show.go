@@ -1,0 +1,5 @@
+package main
+
+type showCmd struct{}
+
+func (*showCmd) Run(streams) error { return nil }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -131,13 +132,20 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 // attach goes on with a session that the server may still know. A ping tells
 // whether it does: any answer to it is a yes.
 func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
-	c, e := at.dial(ctx, req.Down, req.Resume)
+	var attached atomic.Bool // else it is not this session whose end matters
+	down := func(e *Error) {
+		if attached.Load() {
+			req.Down(e)
+		}
+	}
+	c, e := at.dial(ctx, down, req.Resume)
 	if e != nil {
 		return nil, e
 	}
 	_, err := c.Do(ctx, &messages.Ping{})
 	e = AsError(err)
 	if e == nil || e.Session == Alive && e.Class != Cancelled && e.Class != Deadline && e.Class != ServerError {
+		attached.Store(true)
 		c.info.Attached = true
 		return c, nil
 	}

@@ -94,12 +94,14 @@ func (s *web) restart() error {
 	return s.listen()
 }
 
-// sessions returns how many sessions are open.
+// sessions returns how many sessions are open that were not forgotten.
 func (s *web) sessions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range s.mcp.Sessions() {
-		n++
+	for session := range s.mcp.Sessions() {
+		if _, gone := s.forgotten[session.ID()]; !gone {
+			n++
+		}
 	}
 	return n
 }

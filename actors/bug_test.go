@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stub is a dialer whose connections answer at once, or never.
 type stub struct {
-	mu          sync.Mutex
-	open, dials int
+	mu   sync.Mutex
+	open int
 }
 
 func (s *stub) change(by int) {

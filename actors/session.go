@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"

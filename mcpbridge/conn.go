@@ -151,7 +151,7 @@ func (c *conn) Detach(ctx context.Context) error {
 	c.closing.Do(func() {
 		go func() {
 			defer close(c.closed)
-			c.cs.Close() //nolint:errcheck // what it says is of the transport, which is ours
+			c.cs.Close() // what it says is of the transport, which is ours
 		}()
 	})
 	if c.proc != nil {

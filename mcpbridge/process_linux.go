@@ -36,7 +36,7 @@ func unread(f *os.File) int64 {
 	if in < 0 {
 		return -1
 	}
-	defer unix.Close(in)
+	defer unix.Close(in) //nolint:errcheck // it was only read
 	var total int64
 	for buf := make([]byte, 16<<10); ; {
 		switch n, err := unix.Read(in, buf); {

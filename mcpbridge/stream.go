@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"mime"
@@ -90,7 +91,7 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 // open all that time, also when there is nothing more to come.
 func (s *stream) run(body io.ReadCloser) {
 	ctx := s.req.Context()
-	defer s.out.Close()
+	defer s.out.Close() //nolint:errcheck // it has none
 	for delay, again := streamRetryMin, true; again && ctx.Err() == nil; delay = min(2*delay, streamRetryMax) {
 		if body != nil && s.pass(body) {
 			delay = streamRetryMin
@@ -121,7 +122,7 @@ func (s *stream) pass(body io.ReadCloser) (any bool) {
 	for {
 		line, err := r.ReadSlice('\n')
 		event = append(event, line...)
-		if err == bufio.ErrBufferFull && len(event) <= s.x.srv.maxResult() {
+		if errors.Is(err, bufio.ErrBufferFull) && len(event) <= s.x.srv.maxResult() {
 			continue
 		}
 		if err != nil {

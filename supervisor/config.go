@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Never, as a timeout, turns it off where that is allowed.
+// Never turns a timeout off, where that is allowed.
 const Never time.Duration = -1
 
 // Config is the configuration of a supervisor. The zero value of every field

@@ -37,7 +37,8 @@ func benchServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 		Text string `json:"text"`
-	}) (*mcp.CallToolResult, any, error) {
+	},
+	) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil, nil
 	})
 	return server
@@ -49,11 +50,11 @@ func benchHTTP(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	h := &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)}
-	go h.Serve(l) //nolint:errcheck // it ends with Close
+	go h.Serve(l) // it ends with Close
 	b.Cleanup(func() {
 		h.Close()
 		for s := range server.Sessions() {
-			s.Close() //nolint:errcheck // it is over
+			s.Close()
 		}
 	})
 	return "http://" + l.Addr().String()
@@ -167,7 +168,7 @@ func (m *mutexMap) call(key messages.Key) error {
 
 func (m *mutexMap) close() {
 	for _, e := range m.sessions {
-		e.cs.Close() //nolint:errcheck // it is over
+		e.cs.Close()
 	}
 }
 

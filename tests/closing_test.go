@@ -100,7 +100,7 @@ func TestIdleSessionIsClosedAfterTheIdleTimeoutAndNotBefore(t *testing.T) {
 		w.send(call("b", "count")).ok()
 		time.Sleep(30*time.Second - 1) // synctest
 		require.NotNil(t, w.session("a"))
-		time.Sleep(2) // synctest
+		time.Sleep(2 * time.Nanosecond) // synctest
 		require.Nil(t, w.session("a"))
 		require.NotNil(t, w.session("b"))
 		time.Sleep(30*time.Second - 2) // synctest: at the very edge

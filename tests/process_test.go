@@ -46,7 +46,8 @@ func runProcess(mode string) {
 	calls := 0
 	tool := func(ctx context.Context, req *mcp.CallToolRequest, in struct {
 		Call string `json:"call"`
-	}) (*mcp.CallToolResult, any, error) {
+	},
+	) (*mcp.CallToolResult, any, error) {
 		calls++
 		text := fmt.Sprint(os.Getpid(), " ", calls)
 		switch req.Params.Name {

@@ -55,7 +55,8 @@ func (e *endpoint) listen() {
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "endpoint", Version: "1"}, nil)
 	count := func(ctx context.Context, req *mcp.CallToolRequest, in struct {
 		Call string `json:"call"`
-	}) (*mcp.CallToolResult, any, error) {
+	},
+	) (*mcp.CallToolResult, any, error) {
 		e.mu.Lock()
 		e.runs[in.Call]++
 		e.counters[req.Session.ID()]++
@@ -88,7 +89,7 @@ func (e *endpoint) reopen() {
 	defer e.mu.Unlock()
 	e.addr = l.Addr().String()
 	e.http = &http.Server{Handler: e}
-	go e.http.Serve(l) //nolint:errcheck // it ends with Close
+	go e.http.Serve(l) // it ends with Close
 }
 
 // stop ends the server with all its connections.
@@ -99,7 +100,7 @@ func (e *endpoint) end() {
 	e.stop()
 	for _, sdk := range e.sdks {
 		for s := range sdk.Sessions() {
-			s.Close() //nolint:errcheck // nobody is there
+			s.Close()
 		}
 	}
 }

@@ -110,9 +110,9 @@ func plainer(data []byte, err error) error {
 		line := bytes.Count(before, []byte("\n")) + 1
 		column := len(before) - bytes.LastIndexByte(before, '\n') - 1
 		if line == 1 {
-			return fmt.Errorf("is no JSON at column %d: %v", column, syntax)
+			return fmt.Errorf("is no JSON at column %d: %w", column, syntax)
 		}
-		return fmt.Errorf("is no JSON at line %d, column %d: %v", line, column, syntax)
+		return fmt.Errorf("is no JSON at line %d, column %d: %w", line, column, syntax)
 	}
 	return err
 }

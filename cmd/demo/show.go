@@ -218,7 +218,7 @@ func (s *show) strike(unfinished bool) []claim {
 		left = append(left, err.Error())
 	}
 	processes := s.journal.left()
-	os.Remove(s.journal.path)
+	os.Remove(s.journal.path) //nolint:errcheck // it is in the directory for such files
 
 	unanswered, twice, two, above := s.ledger.check(s.MaxSessions)
 	if unfinished {

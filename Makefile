@@ -1,0 +1,45 @@
+# Everything here needs Go, and the module proxy for the tools.
+
+GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 5s
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this text
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## run all tests, with the race detector
+	go test -race ./...
+
+.PHONY: vet
+vet: ## vet, also for other systems than this one
+	go vet ./...
+	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo
+	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo
+
+.PHONY: lint
+lint: ## run the linters, and check the format (gofumpt, gci)
+	$(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: ## format the code
+	$(GOLANGCI) fmt ./...
+
+.PHONY: bench
+bench: ## run the benchmarks, each beside its baselines
+	go test -run '^$$' -bench . -count 5 ./tests
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (5s)
+	@set -e; for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: demo
+demo: ## run the show
+	go run ./cmd/demo

@@ -92,9 +92,12 @@ type job struct {
 	answer    *answer
 }
 
+// queued reports whether the job has to wait for its turn.
+func (j *job) queued() bool { return j.closes != nil || j.key.Server != "" }
+
 func newRunner(client doer, out io.Writer, parallel int) *runner {
 	r := &runner{client: client, out: out, all: map[string]*job{}, done: make(chan *job)}
-	r.order = newOrder(parallel, nil)
+	r.order = newOrder(parallel)
 	return r
 }
 
@@ -158,7 +161,7 @@ func (r *runner) accept(n int, l line) {
 	case req.target != "":
 		r.write(&answer{ID: req.id, OK: true, Result: map[string]bool{"found": r.cancel(req.target)}})
 		return
-	case req.closes == nil && req.key.Server == "": // inspect
+	case !j.queued(): // inspect
 		r.all[string(req.id)] = j
 		r.order.start(j)
 	default:
@@ -192,7 +195,9 @@ func (r *runner) start(ctx context.Context, j *job) {
 func (r *runner) finish(j *job, a *answer) {
 	delete(r.all, string(j.id))
 	r.write(a)
-	r.order.remove(j)
+	if j.queued() {
+		r.order.remove(j)
+	}
 }
 
 // cancel cancels the job with an id. One that waits for its turn still waits

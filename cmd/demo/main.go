@@ -49,7 +49,7 @@ func run(args []string, io streams) int {
 		kong.Name("demo"),
 		kong.Description("MCP client sessions as supervised actors: a show, and a batch runner for real servers."),
 		kong.Writers(io.out, io.err),
-		kong.UsageOnError(),
+		kong.Help(help),
 		kong.Exit(func(code int) { status = code }),
 	)
 	if err != nil {
@@ -75,6 +75,24 @@ func run(args []string, io streams) int {
 		fmt.Fprintf(io.err, "demo: %v\n", err)
 	}
 	return exitFailed
+}
+
+// help prints the help of a command, and without one that of all of them.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	for _, command := range ctx.Model.Leaves(true) {
+		fmt.Fprintln(ctx.Stdout)
+		one, err := kong.Trace(ctx.Kong, []string{command.Name})
+		if err == nil {
+			err = kong.DefaultHelpPrinter(options, one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errFailed says that what went wrong was told already.

@@ -13,113 +13,114 @@ type order struct {
 	parallel int
 	start    func(*job)
 	queues   map[messages.Key]*queue
-	closes   []*closing // not done, in the order in which they came
+	closes   []*job // not done, in the order in which they came
 }
 
-// queue is the jobs and closes of one key, in the order in which they came.
+// queue is what waits for one key, in the order in which it came. A close stands
+// in the queues of all the keys it is about until it is done.
 type queue struct {
-	waiting []any // *job or *closing
+	waiting []*job
 	running int
 }
 
-// closing is a close command that waits at the head of some queues until it is
-// there in all of them.
-type closing struct {
-	job    *job
-	absent int // queues in which it is not at the head yet
-}
-
-func newOrder(parallel int, start func(*job)) *order {
-	return &order{parallel: parallel, start: start, queues: map[messages.Key]*queue{}}
+func newOrder(parallel int) *order {
+	return &order{parallel: parallel, queues: map[messages.Key]*queue{}}
 }
 
 // add takes a job in.
 func (o *order) add(j *job) {
-	if j.closes == nil {
-		q := o.queue(j.key)
-		q.waiting = append(q.waiting, j)
-		o.pump(j.key)
+	if j.closes != nil {
+		o.closes = append(o.closes, j)
+		for key, q := range o.queues {
+			if j.closes.matches(key) {
+				q.waiting = append(q.waiting, j)
+			}
+		}
+		o.tryClose(j)
 		return
 	}
-	cl := &closing{job: j}
-	o.closes = append(o.closes, cl)
-	var about []messages.Key
-	for key, q := range o.queues {
-		if j.closes(key) {
-			q.waiting = append(q.waiting, cl)
-			cl.absent++
-			about = append(about, key)
-		}
-	}
-	if cl.absent == 0 {
-		o.start(j)
-	}
-	for _, key := range about {
-		o.pump(key)
-	}
-}
-
-// queue returns the queue of a key. A new one begins with the closes that are
-// about the key and not done: they are at its head.
-func (o *order) queue(key messages.Key) *queue {
-	q := o.queues[key]
+	q := o.queues[j.key]
 	if q == nil {
 		q = new(queue)
-		o.queues[key] = q
-		for _, cl := range o.closes {
-			if cl.job.closes(key) {
-				q.waiting = append(q.waiting, cl)
-				if len(q.waiting) > 1 {
-					cl.absent++ // it waits for the close before it
-				}
+		o.queues[j.key] = q
+		for _, c := range o.closes {
+			if c.closes.matches(j.key) {
+				q.waiting = append(q.waiting, c)
 			}
 		}
 	}
-	return q
+	q.waiting = append(q.waiting, j)
+	o.pump(j.key, q)
 }
 
 // remove takes a job out that has run.
 func (o *order) remove(j *job) {
 	if j.closes == nil {
-		if q := o.queues[j.key]; q != nil && j.key.Server != "" {
-			q.running--
-			o.pump(j.key)
-		}
+		q := o.queues[j.key]
+		q.running--
+		o.pump(j.key, q)
 		return
 	}
-	o.closes = slices.DeleteFunc(o.closes, func(cl *closing) bool { return cl.job == j })
+	o.closes = slices.DeleteFunc(o.closes, func(c *job) bool { return c == j })
 	for key, q := range o.queues {
-		if len(q.waiting) > 0 {
-			if cl, ok := q.waiting[0].(*closing); ok && cl.job == j {
-				q.waiting = q.waiting[1:]
-				o.pump(key)
-			}
+		if j.closes.matches(key) {
+			q.waiting = q.waiting[1:]
+			o.pump(key, q)
 		}
+	}
+	for _, c := range slices.Clone(o.closes) {
+		o.tryClose(c)
 	}
 }
 
-// pump starts what may start in a queue.
-func (o *order) pump(key messages.Key) {
-	q := o.queues[key]
+// pump starts what may start in a queue, and drops it when it is empty.
+func (o *order) pump(key messages.Key, q *queue) {
 	for len(q.waiting) > 0 {
-		switch next := q.waiting[0].(type) {
-		case *closing:
-			if q.running == 0 {
-				if next.absent--; next.absent == 0 {
-					o.start(next.job)
-				}
-			}
+		j := q.waiting[0]
+		if j.closes != nil {
+			o.tryClose(j)
 			return
-		case *job:
-			if q.running >= o.parallel {
-				return
-			}
-			q.waiting = q.waiting[1:]
-			q.running++
-			o.start(next)
 		}
+		if q.running >= o.parallel {
+			return
+		}
+		q.waiting = q.waiting[1:]
+		q.running++
+		o.start(j)
 	}
 	if q.running == 0 {
 		delete(o.queues, key)
 	}
+}
+
+// tryClose starts a close if nothing is before it.
+func (o *order) tryClose(j *job) {
+	if j.cancel != nil {
+		return // it runs
+	}
+	for _, earlier := range o.closes {
+		if earlier == j {
+			break
+		}
+		if earlier.closes.overlaps(*j.closes) {
+			return
+		}
+	}
+	for key, q := range o.queues {
+		if j.closes.matches(key) && (q.running > 0 || q.waiting[0] != j) {
+			return
+		}
+	}
+	o.start(j)
+}
+
+// pattern is a set of keys: an empty field stands for all.
+type pattern struct{ server, scope string }
+
+func (p pattern) matches(key messages.Key) bool {
+	return (p.server == "" || p.server == key.Server) && (p.scope == "" || p.scope == key.Scope)
+}
+
+func (p pattern) overlaps(q pattern) bool {
+	return (p.server == "" || q.server == "" || p.server == q.server) && (p.scope == "" || q.scope == "" || p.scope == q.scope)
 }

@@ -20,8 +20,7 @@ type request struct {
 	key     messages.Key // of an operation
 	target  string       // of a cancel: the id to cancel
 
-	// closes says which keys a close command is about; nil for all others.
-	closes func(messages.Key) bool
+	closes *pattern // what a close command is about; nil for all others
 }
 
 // parseRequest parses a line. The id is returned as far as it could be read,
@@ -93,13 +92,13 @@ func parseRequest(line []byte) (*request, error) {
 		r.target = target
 	case "close_scope":
 		r.cmd = &messages.CloseScope{Scope: scope}
-		r.closes = func(k messages.Key) bool { return k.Scope == r.key.Scope }
+		r.closes = &pattern{scope: r.key.Scope}
 	case "close_server":
 		r.cmd = &messages.CloseServer{Server: server}
-		r.closes = func(k messages.Key) bool { return k.Server == server }
+		r.closes = &pattern{server: server}
 	case "close_all":
 		r.cmd = &messages.CloseAll{}
-		r.closes = func(messages.Key) bool { return true }
+		r.closes = &pattern{}
 	default:
 		return &r, named("op", fmt.Errorf("%q is none of list_tools, ping, open, close_scope, close_server, close_all, inspect and cancel", op))
 	}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// environment is what ${VAR} finds in tests.
+func environment(name string) (string, bool) {
+	value, ok := map[string]string{"TOKEN": "t0ken ${HOME}", "EMPTY": ""}[name]
+	return value, ok
+}
+
+func TestConfigurationOfOtherClientsIsRead(t *testing.T) {
+	cfg, err := parseConfig([]byte("\ufeff"+`{
+		"mcpServers": {
+			"files": {"command": "${CMD:-npx}", "args": ["-y", "${EMPTY:-x}${TOKEN}"], "env": {"A": "${EMPTY}"}, "cwd": "/", "autoApprove": ["x"]},
+			"web": {"type": "streamable-http", "url": "http://localhost/${PATH2:-mcp}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "keepAlive": "10s", "maxResult": 5, "noStream": true},
+			"old": {"type": "sse", "url": "http://localhost/sse"},
+			"off": {"disabled": true, "url": "${NOT_SET}"}
+		},
+		"supervisor": {"maxSessions": 3, "idleTimeout": "-1ns", "callTimeout": "1m30s"},
+		"theme": "dark"
+	}`), environment)
+	require.NoError(t, err)
+	require.Equal(t, []mcpbridge.Server{
+		{Name: "files", Command: "npx", Args: []string{"-y", "xt0ken ${HOME}"}, Env: map[string]string{"A": ""}, Dir: "/"},
+		{Name: "old", URL: "http://localhost/sse", Transport: "sse"},
+		{Name: "web", URL: "http://localhost/mcp", Transport: "http", Headers: map[string]string{"Authorization": "Bearer t0ken ${HOME}"}, KeepAlive: 10 * time.Second, MaxResult: 5, NoStream: true},
+	}, cfg.Servers)
+	require.Equal(t, 3, cfg.MaxSessions)
+	require.Equal(t, supervisor.Never, cfg.IdleTimeout)
+	require.Equal(t, 90*time.Second, cfg.CallTimeout)
+}
+
+func TestWrongConfigurationsNameTheField(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:                         "is no JSON at column 1",
+		"{\n \"a\": 1,\n}":          "is no JSON at line 3, column 1",
+		`[]`:                        "is of type array, want an object",
+		`null`:                      "is null",
+		`{}`:                        "mcpServers: is missing",
+		`{"mcpServers": {}}`:        "mcpServers: has no server",
+		`{"mcpServers": []}`:        "mcpServers: is of type array",
+		`{"mcpServers": {"a": 7}}`:  "mcpServers.a: is of type number, want an object",
+		`{"mcpServers": {"a": {}}}`: "mcpServers.a: command: is empty",
+		`{"mcpServers": {"a b": {"command": "x"}}}`:                                   `mcpServers.a b: name: "a b"`,
+		`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`:              "mcpServers.a: is there twice",
+		`{"mcpServers": {"a": {"command": 7}}}`:                                       "mcpServers.a.command: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "args": "y"}}}`:                        "mcpServers.a.args: is of type string, want a list",
+		`{"mcpServers": {"a": {"command": "x", "env": {"B": 7}}}}`:                    "mcpServers.a.env.B: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "env": {"B": "${NOT_SET}"}}}}`:         "mcpServers.a.env.B: the environment variable NOT_SET is not set",
+		`{"mcpServers": {"a": {"command": "x", "args": ["", "${NOT_SET}"]}}}`:         "mcpServers.a.args[1]: the environment variable NOT_SET is not set",
+		`{"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}`:                `mcpServers.a.type: "pigeon" is none of`,
+		`{"mcpServers": {"a": {"type": "sse", "command": "x"}}}`:                      "mcpServers.a.url: is empty",
+		`{"mcpServers": {"a": {"type": "stdio", "url": "http://x"}}}`:                 "mcpServers.a.command: is empty",
+		`{"mcpServers": {"a": {"url": "ftp://x"}}}`:                                   "mcpServers.a: url: scheme",
+		`{"mcpServers": {"a": {"url": "http://x", "keepAlive": 5}}}`:                  `mcpServers.a.keepAlive: want a duration such as "30s"`,
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSession": 1}}`:    "supervisor.maxSession: is not a field; there are backoffBase",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"idleTimeout": "x"}}`: `supervisor.idleTimeout: "x" is no duration`,
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSessions": 1.5}}`: "supervisor.maxSessions: is of type number, want a whole number",
+	} {
+		_, err := parseConfig([]byte(text), environment)
+		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), "t0ken")
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"], "env": {"A": "b"}}}, "supervisor": {"callTimeout": "1s"}}`))
+	f.Add([]byte(`{"mcpServers": {"a": {"url": "http://x", "type": "sse", "headers": {"A": "${TOKEN}"}}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg, err := parseConfig(data, environment)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		for _, srv := range cfg.Servers {
+			require.NoError(t, srv.Validate())
+		}
+	})
+}

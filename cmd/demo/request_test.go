@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+func TestRequestsBecomeCommands(t *testing.T) {
+	r, err := parseRequest([]byte(`{"id":"1","server":"s","scope":"a","tool":"echo","arguments":{"n":12345678901234567890},"timeout":"5s","replay":"always"}`))
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, r.timeout)
+	op := r.cmd.(*messages.CallTool)
+	require.Equal(t, messages.Key{Server: "s", Scope: "a"}, op.Key)
+	require.Equal(t, messages.ReplayAlways, op.Replay)
+	require.Equal(t, "echo", op.Params.Name)
+	arguments, err := json.Marshal(op.Params.Arguments)
+	require.NoError(t, err)
+	require.Equal(t, `{"n":12345678901234567890}`, string(arguments), "numbers keep their precision")
+
+	for line, want := range map[string]messages.Command{
+		`{"id":1,"server":"s","op":"list_tools"}`:   &messages.ListTools{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"ping"}`:         &messages.Ping{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"open"}`:         &messages.Open{Header: messages.To("s", "")},
+		`{"id":1,"op":"inspect"}`:                   &messages.Inspect{},
+		`{"id":1,"op":"close_all"}`:                 &messages.CloseAll{},
+		`{"id":1,"op":"close_scope","scope":"a"}`:   &messages.CloseScope{Scope: "a"},
+		`{"id":1,"op":"close_server","server":"s"}`: &messages.CloseServer{Server: "s"},
+	} {
+		r, err := parseRequest([]byte(line))
+		require.NoError(t, err, line)
+		require.Equal(t, want, r.cmd, line)
+		require.Equal(t, "1", string(r.id))
+	}
+}
+
+func TestWrongRequestsNameTheField(t *testing.T) {
+	for line, want := range map[string]string{
+		`x`:                   "is no JSON at column 1",
+		`[]`:                  "is of type array, want an object",
+		`{}`:                  "id: is missing",
+		`{"id":null}`:         "id: is missing",
+		`{"id":""}`:           "id: want a string or a number",
+		`{"id":{}}`:           "id: want a string or a number",
+		`{"id":1}`:            "tool: is missing, and there is no op",
+		`{"id":1,"tool":"t"}`: "server: is missing",
+		`{"id":1,"tool":7}`:   "tool: is of type number, want a string",
+		`{"id":1,"server":"s","tool":"t","op":"ping"}`:          "op: is given, and so is tool",
+		`{"id":1,"server":"s","tool":"t","arguments":[]}`:       "arguments: want an object",
+		`{"id":1,"server":"s","op":"ping","arguments":{}}`:      "arguments: are for tools only",
+		`{"id":1,"server":"s","op":"fly"}`:                      `op: "fly" is none of`,
+		`{"id":1,"server":"s","tool":"t","timeout":5}`:          `timeout: want a duration such as "30s"`,
+		`{"id":1,"server":"s","tool":"t","timeout":"-1s"}`:      "timeout: is negative",
+		`{"id":1,"server":"s","tool":"t","replay":"sometimes"}`: `replay: "sometimes" is none of`,
+		`{"id":1,"server":"s","tool":"t","target":"2"}`:         "target: is for cancel only",
+		`{"id":1,"op":"cancel"}`:                                "target: is missing",
+		`{"id":1,"op":"close_server"}`:                          "server: is missing",
+		`{"id":1,"server":"s","tool":"t","argument":{}}`:        "argument: is not a field; there are arguments, id,",
+	} {
+		_, err := parseRequest([]byte(line))
+		require.ErrorContains(t, err, want, line)
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"id":"1","server":"s","scope":"a","tool":"echo","arguments":{"a":1},"timeout":"5s","replay":"safe"}`))
+	f.Add([]byte(`{"id":2,"op":"cancel","target":"1"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := parseRequest(line)
+		require.NotNil(t, r)
+		if err == nil {
+			require.NotEmpty(t, r.id)
+			require.True(t, (r.cmd == nil) == (r.target != ""))
+		}
+		_, err = json.Marshal(invalid(r.id, "x"))
+		require.NoError(t, err)
+	})
+}

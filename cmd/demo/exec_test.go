@@ -30,7 +30,6 @@ func TestMain(m *testing.M) {
 // slowly answers every command after a second, and records what it got.
 type slowly struct {
 	mu      sync.Mutex
-	got     []string
 	now     map[messages.Key]int
 	most    int // of one key at once
 	began   time.Time

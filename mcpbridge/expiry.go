@@ -37,18 +37,21 @@ const (
 )
 
 // unknownSession finds, in the words of servers seen, that a refusal is about
-// the session and not about anything else in the request.
+// the session and not about anything else in the request. Underscores and dashes
+// are blanks.
 var unknownSession = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	// "Session not found", "session_id abc has expired", "Session terminated"
-	`\bsession(?:[ _-]?id)?\b[^.{}]{0,80}?\b(?:not (?:be )?(?:found|known|valid|exist|recognized|recognised|initialized|active)|no longer|unknown|invalid|expired|missing|does(?:n't| not) exist|terminated|closed|gone|required)\b`,
-	// "No valid session ID provided", "Invalid or missing session", "unknown session"
+	`\bsession(?: id)?\b[^.{}]{0,80}?\b(?:not (?:be )?(?:found|known|valid|exist|recognized|recognised|initialized|active)|no longer|unknown|invalid|expired|missing|does(?:n't| not) exist|terminated|closed|gone|required)\b`,
+	// "No valid session ID provided", "Invalid or missing session", "invalid_session"
 	`\b(?:no(?: valid| such| active)?|invalid|missing|unknown|expired|unrecognized|unrecognised|stale|bad|terminated|closed|not find)\b[^.{}]{0,40}?\bsession\b`,
 	// the header by its name
-	`\bmcp[-_ ]?session(?:[-_ ]?id)?\b`,
+	`\bmcp ?session(?: ?id)?\b`,
 	`\b(?:server|session|transport|client)[^.{}]{0,20} not (?:yet )?(?:been )?initialized\b`,
-	`\bsession(?:_?id)?(?:notfound|_not_found|expired|_expired|invalid|_invalid)\b`,
+	`\bsession(?:id)?(?:notfound|expired|invalid)\b`,
 	`\bexpect(?:ed|ing|s)? initialize\b`,
 }, "|"))
+
+var blanks = strings.NewReplacer("_", " ", "-", " ")
 
 // judge says what a refusal means: an HTTP response to a request that is not
 // 2xx. hadSession tells whether the request carried a session id.
@@ -76,7 +79,7 @@ func judge(status int, header http.Header, body []byte, hadSession bool) *Error 
 
 	switch {
 	case hadSession && !dispatched && (status == http.StatusNotFound || status == http.StatusGone),
-		hadSession && !dispatched && clientError && unknownSession.MatchString(text):
+		hadSession && !dispatched && clientError && unknownSession.MatchString(blanks.Replace(text)):
 		e.Class, e.Session = Expired, Gone
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		e.Class = Unauthorized

@@ -1,0 +1,130 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// counter returns a server whose tool "count" counts the calls of all sessions.
+func counter() *mcp.Server {
+	var n atomic.Int64
+	server := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "count"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(n.Add(1))}}}, nil, nil
+	})
+	return server
+}
+
+// serve serves a handler on an address until the function it returns is called.
+func serve(t *testing.T, addr string, h http.Handler) (string, func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	require.NoError(t, err)
+	s := &http.Server{Handler: h}
+	go s.Serve(l) // it ends with Close
+	return l.Addr().String(), func() { s.Close() }
+}
+
+// B1, C1 over HTTP+SSE
+func TestLegacySSESessionIsRebuilt(t *testing.T) {
+	handler := func() http.Handler {
+		server := counter()
+		return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	}
+	var refuse atomic.Bool
+	inner := handler()
+	addr, stop := serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && refuse.CompareAndSwap(true, false) {
+			http.Error(w, "session not found", http.StatusNotFound)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://" + addr, Transport: mcpbridge.TransportSSE}}})
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+
+	refuse.Store(true)
+	r := w.send(call("a", "count")).ok()
+	require.EqualValues(t, 2, r.Generation)
+	require.True(t, r.Replayed)
+
+	stop()
+	await(w, func(*messages.SessionLost) bool { return true })
+	_, stop = serve(t, addr, handler())
+	defer stop()
+	r = w.send(call("a", "count")).ok()
+	require.EqualValues(t, 3, r.Generation)
+	w.end()
+}
+
+// A session without an id has nothing to lose: it says so, and keeps its
+// generation.
+func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
+	handler := func() http.Handler {
+		server := counter()
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	}
+	addr, stop := serve(t, "127.0.0.1:0", handler())
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://" + addr}}})
+	info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+	require.True(t, info.Stateless)
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	stop()
+	_, stop = serve(t, addr, handler())
+	defer stop()
+	r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+	require.Equal(t, "1", r.text())
+	require.EqualValues(t, 1, r.ok().Generation)
+	w.end()
+}
+
+func TestInMemorySessionsAreTheirOwn(t *testing.T) {
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: counter()}}})
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	require.Equal(t, "2", w.send(call("b", "count")).text())
+	list := w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
+	require.Len(t, list.Result.Tools, 1)
+	require.IsType(t, &messages.Pong{}, w.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
+	require.ErrorContains(t, w.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
+	unmarshalable := call("a", "count")
+	unmarshalable.Params.Arguments = func() {}
+	require.Contains(t, w.send(unmarshalable).fails(messages.CodeInvalid).Detail, "unsupported type")
+	require.Equal(t, "3", w.send(call("a", "count")).text())
+	require.Equal(t, 2, w.watch.dialed())
+	w.end()
+}
+
+// F8
+func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "big", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "big"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
+		Size int `json:"size"`
+	},
+	) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(make([]byte, in.Size))}}}, nil, nil
+	})
+	addr, stop := serve(t, "127.0.0.1:0", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true}))
+	defer stop()
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://" + addr, MaxResult: 1 << 20}}})
+	big := func(size int) *pending {
+		op := call("a", "big")
+		op.Params.Arguments = map[string]any{"size": size}
+		return w.send(op)
+	}
+	require.Len(t, big(100_000).text(), 100_000)
+	require.Contains(t, big(2<<20).fails(messages.CodeProtocol).Detail, "1048576")
+	require.Len(t, big(10).text(), 10)
+	require.Equal(t, 1, w.watch.dialed())
+	w.end()
+}

@@ -1,0 +1,84 @@
+package messages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFailureIsItsCodeItsCauseAndItsContextError(t *testing.T) {
+	f := &Failure{Key: Key{"s", "a"}, Op: "tools/call", Code: CodeDeadline, Detail: "while waiting", RetryAfter: 1500 * time.Millisecond, Cause: io.EOF}
+	require.ErrorIs(t, f, ErrDeadline)
+	require.ErrorIs(t, f, CodeDeadline)
+	require.ErrorIs(t, f, context.DeadlineExceeded)
+	require.ErrorIs(t, f, io.EOF)
+	require.NotErrorIs(t, f, context.Canceled)
+	require.NotErrorIs(t, f, ErrLost)
+	require.ErrorIs(t, &Failure{Code: CodeCancelled}, context.Canceled)
+	require.Equal(t, "tools/call s/a: deadline: while waiting; try again in 1.5s", f.Error())
+	require.Equal(t, "busy", (&Failure{Code: CodeBusy}).Error())
+	var as *Failure
+	require.True(t, errors.As(fmt.Errorf("wrapped: %w", f), &as))
+}
+
+func TestFailureSurvivesSerialisation(t *testing.T) {
+	data, err := json.Marshal(&Failure{ID: "7", Code: CodeLost, MayHaveRun: true, Cause: io.EOF})
+	require.NoError(t, err)
+	var back Failure
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.ErrorIs(t, &back, ErrLost)
+	require.True(t, back.MayHaveRun)
+}
+
+func TestKeysAreNormalisedCheckedAndQuoted(t *testing.T) {
+	require.Equal(t, Key{"s", DefaultScope}, Key{Server: "s"}.Normal())
+	require.NoError(t, Key{"s", "Grüße 1/2"}.Validate())
+	require.NoError(t, Key{"s", strings.Repeat("x", MaxScope)}.Validate())
+	for scope, want := range map[string]string{
+		strings.Repeat("x", MaxScope+1): "at most 1024", "a\nb": "control character", "\x7f": "control character", "\xff": "UTF-8",
+	} {
+		require.ErrorContains(t, Key{"s", scope}.Validate(), want)
+	}
+	require.Equal(t, "s/a", Key{"s", "a"}.String())
+	require.Equal(t, `"s/a\nb"`, Key{"s", "a\nb"}.String())
+	require.Less(t, len(Key{"s", strings.Repeat("x", 1<<20)}.String()), 3*MaxScope)
+}
+
+func TestNoMessagePrintsArgumentsOrResults(t *testing.T) {
+	const secret = "s3cr3t"
+	call := &CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t", Arguments: map[string]any{"password": secret}}}
+	call.ID = "7"
+	result := &ToolResult{Receipt: Receipt{Key: call.Key, ID: "7"}, Result: &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: secret}}}}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	for _, msg := range []any{call, result} {
+		logger.Info("dead letter", "message", msg)
+		for _, text := range []string{fmt.Sprint(msg), fmt.Sprintf("%v %s %+v", msg, msg, msg), log.String()} {
+			require.NotContains(t, text, secret)
+			require.Contains(t, text, "s/a")
+		}
+	}
+}
+
+func TestWithReturnsACopyWithAnotherHeader(t *testing.T) {
+	h := To("other", "b")
+	h.ID = "9"
+	for _, op := range []Operation{
+		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{To("s", "a")}, &Ping{To("s", "a")}, &Open{To("s", "a")},
+	} {
+		copied := op.With(h)
+		require.IsType(t, op, copied)
+		require.Equal(t, op.Method(), copied.Method())
+		require.Equal(t, "9", copied.RequestID())
+		require.Equal(t, To("s", "a"), *op.Head(), "the original is as it was")
+	}
+}

@@ -144,6 +144,9 @@ type life struct {
 	cause    *Fault    // of the last restart, nil if there was none
 	failedAt time.Time // when that was
 
+	timer  *time.Timer // sends woke; nil when none is on its way
+	wakeAt time.Time   // when timer fires
+
 	draining *drain   // the last one, nil before
 	settled  *settled // one message for all calls: it is immutable
 	after    afterlife

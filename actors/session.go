@@ -41,9 +41,7 @@ type session struct {
 	shutting bool // a connection is being closed
 	last     gone // what to say at the end
 
-	grace  time.Time   // when calls on old, or while draining, are cut
-	wakeAt time.Time   // when timer fires
-	timer  *time.Timer // sends woke; nil when that is not needed
+	grace time.Time // when calls on old, or while draining, are cut
 }
 
 func newSession(l *life) *session {
@@ -60,7 +58,6 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Started:
 		s.onStarted(c)
 	case *actor.Restarting, *actor.Stopping:
-		s.stopTimer()
 	case *actor.Stopped:
 		s.onStopped(c)
 	default:
@@ -98,7 +95,9 @@ func (s *session) connecting(c actor.Context) {
 	case *dialed:
 		s.onDialed(c, msg)
 	case *down:
-		s.early = msg.err
+		if msg.from == s {
+			s.early = msg.err
+		}
 	default:
 		s.always(c)
 	}
@@ -129,6 +128,9 @@ func (s *session) drained(c actor.Context) {
 		s.onClosed(c, msg)
 	case *call:
 		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	case *pulsed:
+		s.pinging = false
+		s.finish(c)
 	case *grant, *verdict:
 		// too late to matter
 	default:

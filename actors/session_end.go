@@ -64,7 +64,7 @@ func (s *session) finish(c actor.Context) {
 			return
 		}
 	}
-	if len(s.running) > 0 && now.Before(s.grace.Add(patience)) {
+	if (len(s.running) > 0 || s.pinging) && now.Before(s.grace.Add(patience)) {
 		s.wakeBy(c, s.grace.Add(patience)) // cut as they are, they return soon
 		return
 	}
@@ -136,7 +136,9 @@ func (s *session) onStopped(c actor.Context) {
 	s.cut()
 	for _, k := range s.owed() {
 		if k.caller != nil {
-			c.Send(k.caller, k.failure(messages.CodeClosed, "the session was stopped"))
+			f := k.failure(messages.CodeClosed, "the session was stopped")
+			f.MayHaveRun = f.MayHaveRun || k.conn != nil
+			c.Send(k.caller, f)
 		}
 	}
 	s.parked, s.running = nil, nil
@@ -191,6 +193,8 @@ func (s *session) salvage(c actor.Context) {
 		s.abort, s.old = nil, msg.conn
 	case *drain:
 		s.draining = msg
+	case *woke:
+		s.timer = nil
 	}
 	if s.abort != nil {
 		s.abort()

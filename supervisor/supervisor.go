@@ -72,22 +72,24 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 			s.system.Root.Send(s.pid, &actors.Stop{})
 		}
 	})
+	var snap *messages.Snapshot
 	select {
 	case <-s.done:
-		if len(s.left) > 0 {
-			return &StopError{Left: s.left}
-		}
-		return nil
 	case <-ctx.Done():
+		// The registry does not block: it answers at once, or has just stopped.
+		snap, _ = s.Client().Inspect(context.WithoutCancel(ctx))
 	}
-	err := &StopError{Cause: context.Cause(ctx)}
-	// The registry does not block: it answers at once, or has just stopped.
-	if snap, failed := s.Client().Inspect(context.WithoutCancel(ctx)); failed == nil {
+	switch {
+	case snap != nil:
+		err := &StopError{Cause: context.Cause(ctx)}
 		for _, one := range snap.Sessions {
 			err.Left = append(err.Left, messages.Left{Key: one.Key, Reason: "it is still closing"})
 		}
+		return err
+	case len(s.left) > 0:
+		return &StopError{Left: s.left}
 	}
-	return err
+	return nil
 }
 
 // StopError is what [Supervisor.Stop] could not do.

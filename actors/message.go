@@ -101,6 +101,9 @@ type (
 	woke struct{}
 )
 
+// IgnoreDeadLetterLogging: it may come when the session has ended already.
+func (*down) IgnoreDeadLetterLogging() {}
+
 // From the registry's goroutines and timers to itself.
 type (
 	// due says that a backoff is over.

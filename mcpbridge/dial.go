@@ -230,7 +230,12 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 	}
 	lost := func(err error) {
 		if connecting.Err() != nil { // else it is the dial that fails
-			go func() { down(c.broke(err)) }() // it may wait for the process
+			go func() {
+				e := c.broke(err) // it may wait for the process
+				if !c.tap.closed() {
+					down(e)
+				}
+			}()
 		}
 	}
 	if srv.URL != "" {

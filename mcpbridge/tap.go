@@ -134,6 +134,13 @@ func (t *tap) over() error {
 	return t.readErr
 }
 
+// closed reports whether we have ended it ourselves.
+func (t *tap) closed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closing
+}
+
 // close says that the end, when it comes, is our own doing.
 func (t *tap) close() {
 	t.mu.Lock()

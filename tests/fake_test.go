@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,10 +94,7 @@ func (f *fake) sever(scope string, told bool) {
 	f.mu.Lock()
 	c := f.conns[messages.Key{Server: "s", Scope: scope}]
 	f.mu.Unlock()
-	c.cut.Do(func() { close(c.broken) })
-	if told {
-		c.down(broken("connection reset"))
-	}
+	c.sever(told)
 }
 
 func broken(detail string) *mcpbridge.Error {
@@ -239,4 +239,39 @@ func doneOf(ctx context.Context) <-chan any {
 	c := make(chan any, 1)
 	context.AfterFunc(ctx, func() { c <- nil })
 	return c
+}
+
+// anyConn returns one of the latest connections of all keys.
+func (f *fake) anyConn(r *rand.Rand) *fakeConn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(f.conns), func(a, b messages.Key) int { return strings.Compare(a.String(), b.String()) })
+	if len(keys) == 0 {
+		return nil
+	}
+	return f.conns[keys[r.IntN(len(keys))]]
+}
+
+// expireAny makes the server forget a session.
+func (f *fake) expireAny(r *rand.Rand) {
+	if c := f.anyConn(r); c != nil {
+		f.set(func() { delete(f.sessions, c.id) })
+	}
+}
+
+// severAny breaks a connection.
+func (f *fake) severAny(r *rand.Rand, told bool) {
+	if c := f.anyConn(r); c != nil {
+		c.sever(told)
+	}
+}
+
+// sever breaks the connection, if it is not closed.
+func (c *fakeConn) sever(told bool) {
+	c.cut.Do(func() {
+		close(c.broken)
+		if told {
+			go c.down(broken("connection reset"))
+		}
+	})
 }

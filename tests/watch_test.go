@@ -81,7 +81,8 @@ func (w *watch) verify() error {
 	return errors.Join(wrong...)
 }
 
-// watchedConn counts as closed when it was let go, or closed with success.
+// watchedConn counts as closed when its transport is: a close that failed has
+// failed on the server.
 type watchedConn struct {
 	mcpbridge.Conn
 	watch *watch
@@ -90,17 +91,15 @@ type watchedConn struct {
 }
 
 func (c *watchedConn) Close(ctx context.Context) error {
-	err := c.Conn.Close(ctx)
-	if err == nil {
-		c.once.Do(func() { c.watch.change(c.key, -1) })
-	}
-	return err
+	defer c.closed()
+	return c.Conn.Close(ctx)
 }
 
 func (c *watchedConn) Detach(ctx context.Context) error {
-	err := c.Conn.Detach(ctx)
-	if err == nil {
-		c.once.Do(func() { c.watch.change(c.key, -1) })
-	}
-	return err
+	defer c.closed()
+	return c.Conn.Detach(ctx)
+}
+
+func (c *watchedConn) closed() {
+	c.once.Do(func() { c.watch.change(c.key, -1) })
 }

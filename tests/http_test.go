@@ -242,7 +242,7 @@ func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 		e.running(20)
 		e.forget(expiries["Go SDK"])
 		refused := w.calls(44, "a", "count")
-		require.Eventually(t, func() bool { return e.count("POST tools/call") >= 22 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return e.count("POST tools/call") > 20 }, 10*time.Second, time.Millisecond)
 		e.set(func() { close(e.gate) })
 		for _, p := range running {
 			require.EqualValues(t, 1, p.ok().Generation)

@@ -98,6 +98,13 @@ func (e *endpoint) stop() { e.http.Close() }
 // end stops the server, with the sessions that it was made to forget.
 func (e *endpoint) end() {
 	e.stop()
+	e.set(func() {
+		select {
+		case <-e.gate:
+		default:
+			close(e.gate) // a failed test may have left calls behind
+		}
+	})
 	for _, sdk := range e.sdks {
 		for s := range sdk.Sessions() {
 			s.Close()

@@ -164,7 +164,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 			run("a", "fast", "1")
 			run("a", "slow", "2")
 			synctest.Wait()
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // synctest
 			run("a", "slow", "3")
 			run("a", "slow", "4")
 			run("a", "fast", "5")
@@ -174,7 +174,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 			run("a", "slow", "6")
 			synctest.Wait()
 			send(&messages.CloseScope{Scope: "a"})
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // synctest
 		}
 		mu.Lock()
 		armed = false
@@ -184,7 +184,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		require.IsType(t, &messages.ToolResult{}, <-other)
 		system.Root.Send(pid, &Stop{})
 		<-stopped
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // synctest
 		for i, b := range boxes {
 			if i < len(boxes)-2 { // those were received
 				require.Len(t, b, 1, "command %d", i)

@@ -252,3 +252,35 @@ func BenchmarkFirstCall(b *testing.B) {
 		}
 	})
 }
+
+// instant is a connection that answers at once: what is left is our own path.
+type instant struct{ fakeConn }
+
+func (*instant) Do(context.Context, messages.Operation) (messages.Result, error) {
+	return &messages.ToolResult{}, nil
+}
+
+type instantly struct{}
+
+func (instantly) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	return &instant{fakeConn{f: newFake(), broken: make(chan struct{})}}, nil
+}
+
+// BenchmarkActorPath measures what supervision adds to a call.
+func BenchmarkActorPath(b *testing.B) {
+	system := actor.NewActorSystem(quiet)
+	sup, err := supervisor.Start(system, supervisor.Config{
+		Servers:    []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
+		WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return instantly{} },
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, sup.Stop(context.Background())) })
+	client := sup.Client()
+	_, err = client.Open(context.Background(), "s", "a")
+	require.NoError(b, err)
+	measure(b, "none", "message", messaging(system, sup.PID()))
+	measure(b, "none", "client", func() error {
+		_, err := client.CallTool(context.Background(), "s", "a", benchArgs())
+		return err
+	})
+}

@@ -41,12 +41,12 @@ const (
 // are blanks.
 var unknownSession = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	// "Session not found", "session_id abc has expired", "Session terminated"
-	`\bsession(?: id)?\b[^.{}]{0,80}?\b(?:not (?:be )?(?:found|known|valid|exist|recognized|recognised|initialized|active)|no longer|unknown|invalid|expired|missing|does(?:n't| not) exist|terminated|closed|gone|required)\b`,
+	`\bsession(?: id)?\b[^.{}]{0,80}?\b(?:(?:can)?not (?:be )?(?:found|known|valid|exist|recogni[sz]ed|initiali[sz]ed|active|match)|(?:does|is|was)n't (?:found|known|valid|exist|recogni[sz]ed|active|match)|no longer|unknown|invalid|inactive|expired|missing|mismatch|terminated|ended|closed|destroyed|gone|timed out|required)\b`,
 	// "No valid session ID provided", "Invalid or missing session", "invalid_session"
-	`\b(?:no(?: valid| such| active)?|invalid|missing|unknown|expired|unrecognized|unrecognised|stale|bad|terminated|closed|not find)\b[^.{}]{0,40}?\bsession\b`,
+	`\b(?:no(?: valid| such| active)?|invalid|inactive|missing|unknown|expired|unrecogni[sz]ed|stale|bad|terminated|closed|dead|not find)\b[^.{}]{0,40}?\bsession\b`,
 	// the header by its name
 	`\bmcp ?session(?: ?id)?\b`,
-	`\b(?:server|session|transport|client)[^.{}]{0,20} not (?:yet )?(?:been )?initialized\b`,
+	`\b(?:server|session|transport|client)[^.{}]{0,20} not (?:yet )?(?:been )?initiali[sz]ed\b`,
 	`\bsession(?:id)?(?:notfound|expired|invalid)\b`,
 	`\bexpect(?:ed|ing|s)? initialize\b`,
 }, "|"))

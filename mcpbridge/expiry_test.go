@@ -49,6 +49,12 @@ func TestRefusalsThatMeanTheSessionIsUnknown(t *testing.T) {
 		"expects initialize":         {400, "expected initialize request"},
 		"rmcp":                       {401, "Unauthorized: Session not found"},
 		"rmcp, 422":                  {422, "Unexpected message, expect initialize request"},
+		"cannot be found":            {400, "Session 42 cannot be found"},
+		"has ended":                  {400, `{"message":"The MCP session has ended"}`},
+		"isn't active":               {403, "This session isn't active"},
+		"not initialised":            {400, "Bad Request: Session not initialised"},
+		"timed out":                  {440, "Session timed out"},
+		"does not match":             {400, "Session ID does not match"},
 		"over two lines":             {400, "Bad Request\nsession not found"},
 	} {
 		t.Run(name, func(t *testing.T) {

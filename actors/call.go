@@ -51,7 +51,13 @@ func (k *call) giveUp(e *mcpbridge.Error) *messages.Failure {
 	if k.lost != nil {
 		return k.explain(k.lost)
 	}
-	return k.explain(e)
+	f := k.explain(e)
+	f.MayHaveRun = false
+	switch e.Class {
+	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // that was another call
+		f.Code = messages.CodeUnavailable
+	}
+	return f
 }
 
 // sign fills in what every result carries.

@@ -172,8 +172,8 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 	}
 	switch ch := e.current; {
 	case ch.broken(now):
-		f := k.explain(ch.cause.Cause)
-		f.MayHaveRun, f.RetryAfter = false, ch.openUntil.Sub(now)
+		f := k.giveUp(ch.cause.Cause)
+		f.RetryAfter = ch.openUntil.Sub(now)
 		return f
 	case ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -155,3 +156,39 @@ func TestManySessionsThatExpireAtOnceAreRebuiltAFewAtATime(t *testing.T) {
 		require.Equal(t, 8, most)
 	})
 }
+
+// stubborn is a strategy that gives up at the first fault, for an hour.
+type stubborn struct{}
+
+func (stubborn) Decider(messages.Key) actors.Decider { return stubborn{} }
+
+func (stubborn) Decide(f *actors.Fault, _ time.Time) actors.Verdict {
+	return actors.Verdict{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
+}
+
+func TestStrategyCanBeReplaced(t *testing.T) {
+	imagine(t, supervisor.Config{Strategy: stubborn{}, IdleTimeout: supervisor.Never}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.sever("a", true)
+		synctest.Wait()
+		require.Equal(t, time.Hour, w.send(call("a", "count")).fails(messages.CodeUnavailable).RetryAfter)
+		time.Sleep(time.Hour) // synctest
+		require.Equal(t, "2", w.send(call("a", "count")).text())
+	})
+}
+
+// G2
+func TestStrategyThatPanicsIsSurvived(t *testing.T) {
+	imagine(t, supervisor.Config{Strategy: panicking{}}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		w.fake.sever("a", true)
+		synctest.Wait()
+		require.Equal(t, "2", w.send(call("a", "count")).text())
+	})
+}
+
+type panicking struct{}
+
+func (panicking) Decider(messages.Key) actors.Decider { return panicking{} }
+
+func (panicking) Decide(*actors.Fault, time.Time) actors.Verdict { panic("a hook") }

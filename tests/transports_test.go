@@ -128,3 +128,34 @@ func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
 	require.Equal(t, 1, w.watch.dialed())
 	w.end()
 }
+
+// What a server's configuration can say about how to talk to it.
+func TestServerOptionsReachTheWire(t *testing.T) {
+	e := newEndpoint(t)
+	defer e.end()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	defer transport.CloseIdleConnections()
+	var seen atomic.Int64
+	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("X-Tenant") == "blue" {
+			seen.Add(1)
+		}
+		return transport.RoundTrip(r)
+	})}
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
+		Name: "s", URL: "http://" + e.addr, Headers: map[string]string{"X-Tenant": "blue"},
+		HTTPClient: client, NoStream: true, ProtocolVersion: "2025-06-18",
+	}}})
+	info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+	require.Equal(t, "2025-06-18", info.Server.ProtocolVersion)
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	w.end()
+	require.Zero(t, e.count("GET"))
+	require.Zero(t, e.count("POST server/discover"))
+	require.Equal(t, 1, e.count("DELETE"))
+	require.EqualValues(t, len(e.requests), seen.Load())
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

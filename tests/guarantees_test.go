@@ -1,0 +1,33 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+
+// The package documentation of supervisor names the tests that prove each
+// guarantee. They have to be there.
+func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
+	doc, err := os.ReadFile("../supervisor/doc.go")
+	require.NoError(t, err)
+	files, err := filepath.Glob("../*/*_test.go")
+	require.NoError(t, err)
+	var defined []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		defined = append(defined, text...)
+	}
+	names := testName.FindAllString(string(doc), -1)
+	require.Greater(t, len(names), 20)
+	for _, name := range names {
+		require.Regexp(t, `(?m)^func `+name+`\(`, string(defined))
+	}
+	require.Len(t, regexp.MustCompile(`(?m)^//  \d+\. `).FindAllString(string(doc), -1), 12)
+}

@@ -27,8 +27,8 @@ const processMode = "MCPACTOR_TEST_PROCESS"
 const markDir = "MCPACTOR_TEST_MARKS"
 
 // runProcess is the server. Its tool "pid" returns its process id and counts;
-// "wait" does not return; "wait/ro", which is idempotent, does not return the
-// first time; "spawn" starts a child that holds its stdout, and
+// "wait", and "wait/ro", which is idempotent, do not return the first time;
+// "spawn" starts a child that holds its stdout, and
 // returns the child's process id. In the mode "stubborn" it ignores the end of
 // stdin and SIGTERM.
 func runProcess(mode string) {
@@ -51,10 +51,7 @@ func runProcess(mode string) {
 		calls++
 		text := fmt.Sprint(os.Getpid(), " ", calls)
 		switch req.Params.Name {
-		case "wait":
-			fmt.Fprintln(os.Stderr, "waiting")
-			<-ctx.Done()
-		case "wait/ro":
+		case "wait", "wait/ro":
 			// The first run of a call leaves a mark, the second finds it.
 			mark, err := os.OpenFile(os.Getenv(markDir)+"/"+in.Call, os.O_CREATE|os.O_EXCL, 0o600)
 			if err == nil {
@@ -167,11 +164,11 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 	overStdio(t, "server", supervisor.Config{}, func(w *world) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		first := pid(t, w.send(call("a", "pid")))
-		plain := w.send(call("a", "wait"))
-		op := call("a", "wait/ro")
-		safe := w.send(op)
+		one, two := call("a", "wait"), call("a", "wait/ro")
+		plain, safe := w.send(one), w.send(two)
 		other := pid(t, w.send(call("b", "pid")))
-		w.marked(op)
+		w.marked(one)
+		w.marked(two)
 		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 		f := plain.fails(messages.CodeLost)
 		require.True(t, f.MayHaveRun)
@@ -186,9 +183,10 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 // C2: that the tool is idempotent has to be found out.
 func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
 	overStdio(t, "server", supervisor.Config{}, func(w *world) {
-		op := call("a", "wait/ro")
-		safe, plain := w.send(op), w.send(call("a", "wait"))
-		w.marked(op)
+		one, two := call("a", "wait"), call("a", "wait/ro")
+		plain, safe := w.send(one), w.send(two)
+		w.marked(one)
+		w.marked(two)
 		first := pid(t, w.send(call("a", "pid")))
 		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 		require.True(t, safe.ok().Replayed)
@@ -256,8 +254,9 @@ func TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed(t *testing.T) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		child := pid(t, w.send(call("a", "spawn")))
 		server := pid(t, w.send(call("a", "pid")))
-		waiting := w.send(call("a", "wait"))
-		pid(t, w.send(call("a", "pid")))
+		op := call("a", "wait")
+		waiting := w.send(op)
+		w.marked(op)
 		began := time.Now()
 		require.NoError(t, syscall.Kill(server, syscall.SIGKILL))
 		waiting.fails(messages.CodeLost)

@@ -20,7 +20,8 @@ import (
 const (
 	// protocolLegacy is asked for of a server that ignores server/discover.
 	protocolLegacy = "2025-11-25"
-	// discoverLimit is how long a server may take to answer server/discover.
+	// discoverLimit is how long a server may take to answer server/discover,
+	// once it has read it.
 	discoverLimit = 5 * time.Second
 	// dialCleanup bounds what has to be cleaned up after a dial that failed.
 	dialCleanup = 2 * time.Second
@@ -161,7 +162,7 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 func (at *endpoint) dial(ctx context.Context, down func(*Error), resume *Resume) (*conn, *Error) {
 	seen := new(discovery)
 	c, e := at.open(ctx, down, resume, seen)
-	if e != nil && seen.unanswered() && ctx.Err() == nil && e.Class == Unavailable && at.version(resume) == "" {
+	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(resume) == "" {
 		at.mu.Lock()
 		at.legacy = true
 		at.mu.Unlock()
@@ -183,25 +184,20 @@ func (at *endpoint) version(resume *Resume) string {
 	return at.ProtocolVersion
 }
 
-// errUndiscovered is why a handshake ended whose first request was ignored.
-var errUndiscovered = &Error{Class: Unavailable, Detail: "the server does not answer server/discover"}
+// errSilent is why a handshake ended whose first request was ignored.
+var errSilent = errors.New("the server does not answer server/discover")
 
 // open does one handshake.
 func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume, seen *discovery) (*conn, *Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	defer time.AfterFunc(discoverLimit, func() {
-		if seen.unanswered() {
-			abort(errUndiscovered)
-		}
-	}).Stop()
-
 	c := &conn{at: at, closed: make(chan struct{})}
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut)
 
 	transport, err := c.transport(connecting, abort, down, resume, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
+	go c.listen(connecting, abort, seen)
 	if err == nil {
 		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: at.version(resume)})
 	}
@@ -220,6 +216,24 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
 	c.discard()
 	return nil, e
+}
+
+// listen ends a handshake whose first request was read, and is ignored. A server
+// that takes its time to start has not read it yet.
+func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc, seen *discovery) {
+	tick := time.NewTicker(discoverLimit / 5)
+	defer tick.Stop()
+	for quiet := 0; quiet < 5; {
+		select {
+		case <-connecting.Done():
+			return
+		case <-tick.C:
+			if seen.unanswered() && (c.proc == nil || c.proc.hasRead()) {
+				quiet++
+			}
+		}
+	}
+	abort(&Error{Class: Unavailable, Detail: errSilent.Error(), Err: errSilent})
 }
 
 // transport makes the SDK's transport for the server.

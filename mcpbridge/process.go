@@ -168,6 +168,10 @@ func (p *process) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// hasRead reports whether the process has read all of its input so far, as far
+// as that can be told.
+func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
+
 // neverRead reports whether the process has ended without having read its input
 // up to the given offset. It waits a little for the end.
 func (p *process) neverRead(offset int64) bool {

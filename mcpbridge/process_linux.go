@@ -21,6 +21,16 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
+// pending returns how many bytes are in a pipe.
+func pending(f *os.File) (n int) {
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then there are none
+			n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		})
+	}
+	return n
+}
+
 // unread takes what nobody has read out of a pipe, given its writing end, and
 // returns how many bytes that were; -1 if it cannot be told. It closes the pipe:
 // what was taken out, nobody else can read any more.

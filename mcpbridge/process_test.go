@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 func server(act string) *Server {
@@ -274,15 +273,6 @@ func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
 	}
 }
 
-// inPipe returns how many bytes of a pipe nobody has read.
-func inPipe(t *testing.T, f *os.File) (n int) {
-	raw, err := f.SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }))
-	require.NoError(t, err)
-	return n
-}
-
 // A write that is still under way when the process ends has put bytes into the
 // pipe that are not counted as written yet. They must not be taken for those of
 // an earlier message: one that was read may have run.
@@ -297,7 +287,7 @@ func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
 			_, err := p.Write(make([]byte, 1<<20))
 			written <- err
 		}()
-		require.Eventually(t, func() bool { return inPipe(t, p.stdin) == 64<<10 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return pending(p.stdin) == 64<<10 }, 5*time.Second, time.Millisecond)
 		p.kill()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.Error(t, <-written)

@@ -21,6 +21,9 @@ func awaitExit(cmd *exec.Cmd) {
 	cmd.Wait() //nolint:errcheck // it is in ProcessState
 }
 
+// pending cannot be told here.
+func pending(*os.File) int { return 0 }
+
 // unread closes a pipe. What nobody has read of it cannot be told here.
 func unread(f *os.File) int64 {
 	f.Close()

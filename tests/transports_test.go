@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -159,3 +161,25 @@ func TestServerOptionsReachTheWire(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that ignores a method it does not know is asked in the old way, and
+// remembered.
+func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
+	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+		e.set(func() {
+			e.meddle = func(_ http.ResponseWriter, r *http.Request, body string) bool {
+				if strings.Contains(body, `"server/discover"`) {
+					<-r.Context().Done()
+					return true
+				}
+				return false
+			}
+		})
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		began := time.Now()
+		require.Equal(t, "1", w.send(call("b", "count")).text())
+		require.Less(t, time.Since(began), 4*time.Second)
+		require.Equal(t, 1, e.count("POST server/discover"))
+		require.Equal(t, 2, e.count("POST initialize"))
+	})
+}

@@ -73,7 +73,7 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 	for key, conn := range r.left.take(match) {
 		t.retries[key] = struct{}{}
 		r.retrying++
-		work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
+		r.cfg.run.work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
 	}
 	t.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*patience, &overdue{t})
 	r.settle(c, t)

@@ -57,6 +57,7 @@ type server struct {
 // actor; its PID takes all commands, and [Stop].
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
+	cfg.run = make(dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
@@ -68,7 +69,7 @@ func NewRegistry(cfg Config) *actor.Props {
 			r.servers[srv.Name] = &server{pulse: srv.KeepAlive}
 		}
 		return r
-	}, after.props())
+	}, after.props(), actor.WithDispatcher(cfg.run))
 }
 
 // Receive handles the actor's own life, the commands, and what sessions say.
@@ -206,7 +207,7 @@ func (r *registry) spawn(c actor.Context, key messages.Key) *child {
 		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury
-	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props())
+	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))
 	ch.pid = c.SpawnPrefix(props, "session")
 	r.children[ch.pid.Id] = ch
 	return ch

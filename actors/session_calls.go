@@ -33,7 +33,7 @@ func (s *session) start(c actor.Context, k *call) {
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation
 	s.running[k] = struct{}{}
-	work(c, func() any {
+	s.cfg.run.work(c, func() any {
 		defer cancel()
 		result, declined, err := k.perform(ctx, conn)
 		return &answered{k, conn, result, err, declined}
@@ -192,7 +192,7 @@ func (s *session) onPing(c actor.Context, now time.Time) {
 	}
 	s.pinging = true
 	conn, timeout := s.conn, s.pulse
-	work(c, func() any {
+	s.cfg.run.work(c, func() any {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &call{op: &messages.Ping{}}

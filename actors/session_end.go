@@ -89,7 +89,7 @@ func (s *session) waitsForCalls() bool {
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
 	pause, timeout := len(s.running) > 0, s.cfg.CloseTimeout
-	work(c, func() any {
+	s.cfg.run.work(c, func() any {
 		if pause {
 			<-time.After(cancelPause)
 		}

@@ -14,9 +14,9 @@ import (
 
 // work is the one way out of an actor: f runs in a goroutine of its own, and
 // what it returns comes back as a message.
-func work(c actor.Context, f func() any) {
+func (d dispatcher) work(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
-	go func() { root.Send(self, f()) }()
+	d.Schedule(func() { root.Send(self, f()) })
 }
 
 // after sends msg to the actor itself after d.

@@ -135,11 +135,10 @@ const maxDetail = 512
 // clean makes text fit for a log line: one line, no control characters, valid
 // UTF-8, bounded, secrets blacked out.
 func clean(text string, secrets ...string) string {
-	text = redact(text, secrets...)
+	text = strings.ToValidUTF8(redact(text, secrets...), "�")
 	if len(text) > maxDetail {
-		text = text[:maxDetail] + "…"
+		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
 	}
-	text = strings.ToValidUTF8(text, "�")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -88,7 +88,7 @@ type runner struct {
 type job struct {
 	*request
 	cancel    context.CancelFunc // while it runs; nil before
-	cancelled bool
+	cancelled bool               // a close, before it ran
 	answer    *answer
 }
 
@@ -200,16 +200,21 @@ func (r *runner) finish(j *job, a *answer) {
 	}
 }
 
-// cancel cancels the job with an id. One that waits for its turn still waits
+// cancel cancels the job with an id. A close that waits for its turn still waits
 // for it, and comes to nothing then.
 func (r *runner) cancel(id string) (found bool) {
 	j := r.all[id]
-	if j == nil {
+	switch {
+	case j == nil:
 		return false
-	}
-	j.cancelled = true
-	if j.cancel != nil {
+	case j.cancel != nil:
 		j.cancel()
+	case j.closes != nil:
+		j.cancelled = true
+	default:
+		r.order.drop(j)
+		delete(r.all, id)
+		r.write(refused(j.id, messages.CodeCancelled, "cancelled before it was started"))
 	}
 	return true
 }

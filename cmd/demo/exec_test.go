@@ -166,6 +166,7 @@ func TestCancelAndInspectDoNotWait(t *testing.T) {
 	require.Zero(t, took)
 	require.Equal(t, "cancelled", answers["1"]["code"])
 	require.Equal(t, "cancelled", answers["2"]["code"])
+	require.Contains(t, answers["2"]["error"], "before it was started")
 	require.Equal(t, map[string]any{"found": true}, answers["3"]["result"])
 	require.Equal(t, map[string]any{"found": false}, answers["4"]["result"])
 	require.Equal(t, true, answers["5"]["ok"])

@@ -73,6 +73,13 @@ func (o *order) remove(j *job) {
 	}
 }
 
+// drop takes a job out that has not run.
+func (o *order) drop(j *job) {
+	q := o.queues[j.key]
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *job) bool { return w == j })
+	o.pump(j.key, q)
+}
+
 // pump starts what may start in a queue, and drops it when it is empty.
 func (o *order) pump(key messages.Key, q *queue) {
 	for len(q.waiting) > 0 {

@@ -242,6 +242,9 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 	if limit == 0 {
 		limit = DefaultMaxResult
 	}
+	if limit > 0 {
+		limit += maxRefusal // ours comes first, and says what it was
+	}
 	lost := func(err error) {
 		if connecting.Err() != nil { // else it is the dial that fails
 			go func() {

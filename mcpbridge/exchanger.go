@@ -141,6 +141,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
 	ex.note(func(ex *exchange) { ex.accepted, ex.raw, ex.refusal = true, raw, nil })
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == typeSSE && !x.sse {
+		resp.Body = &boundedEvents{ReadCloser: resp.Body, limit: x.srv.maxResult(), over: func() {
+			ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(x.srv)})
+		}}
+	}
 	if x.sse || kind == typeSSE || resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent {
 		return resp
 	}
@@ -153,7 +158,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	body, err := readBounded(resp.Body, x.srv.maxResult())
 	switch msg := parse(body); {
 	case errors.Is(err, errTooLarge):
-		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the result has more than %d bytes (maxResult)", x.srv.maxResult())}
+		e = &Error{Class: Protocol, Detail: tooLarge(x.srv)}
 	case err != nil:
 		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.srv.secrets()...)}
 	case kind != typeJSON:
@@ -235,7 +240,11 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
 	attempts := 0
 	var raw []byte
-	ex.note(func(ex *exchange) { ex.resumes++; attempts, raw = ex.resumes, ex.raw })
+	var known *Error
+	ex.note(func(ex *exchange) { ex.resumes++; attempts, raw, known = ex.resumes, ex.raw, ex.refusal })
+	if known != nil { // it would come to the same again
+		return answer(req, http.StatusOK, typeSSE, []byte("data: "+string(rpcFailure(parse(raw).ID, 0, known.Detail))+"\n\n")), nil
+	}
 	lost := func(e *Error) *http.Response {
 		e.Class, e.Sent = Lost, true
 		ex.note(func(ex *exchange) { ex.refusal = e })
@@ -332,6 +341,40 @@ func (s *Server) maxResult() int {
 }
 
 var errTooLarge = errors.New("too large")
+
+func tooLarge(srv *Server) string {
+	return fmt.Sprintf("the result has more than %d bytes (maxResult)", srv.maxResult())
+}
+
+// boundedEvents is a stream of events that ends at one that is too large.
+type boundedEvents struct {
+	io.ReadCloser
+	limit int
+	over  func()
+	size  int  // of the event so far
+	blank bool // its last line is empty so far
+}
+
+// Read reads on, and ends the stream at an event over the limit.
+func (b *boundedEvents) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	for _, c := range p[:n] {
+		switch {
+		case c == '\n' && b.blank:
+			b.size = 0
+		case c == '\n':
+			b.blank = true
+		case c != '\r':
+			b.blank = false
+		}
+		b.size++
+	}
+	if b.size > b.limit {
+		b.over()
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
 
 func readBounded(r io.Reader, limit int) ([]byte, error) {
 	if limit == int(^uint(0)>>1) {

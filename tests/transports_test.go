@@ -116,16 +116,22 @@ func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
 	) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(make([]byte, in.Size))}}}, nil, nil
 	})
-	addr, stop := serve(t, "127.0.0.1:0", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true}))
+	for _, json := range []bool{true, false} {
+		t.Run(fmt.Sprint("JSON=", json), func(t *testing.T) { tooLarge(t, server, json) })
+	}
+}
+
+func tooLarge(t *testing.T, server *mcp.Server, json bool) {
+	addr, stop := serve(t, "127.0.0.1:0", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: json}))
 	defer stop()
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://" + addr, MaxResult: 1 << 20}}})
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://" + addr, MaxResult: 1 << 16}}})
 	big := func(size int) *pending {
 		op := call("a", "big")
 		op.Params.Arguments = map[string]any{"size": size}
 		return w.send(op)
 	}
-	require.Len(t, big(100_000).text(), 100_000)
-	require.Contains(t, big(2<<20).fails(messages.CodeProtocol).Detail, "1048576")
+	require.Len(t, big(5_000).text(), 5_000)
+	require.Contains(t, big(1<<17).fails(messages.CodeProtocol).Detail, "65536")
 	require.Len(t, big(10).text(), 10)
 	require.Equal(t, 1, w.watch.dialed())
 	w.end()

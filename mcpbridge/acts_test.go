@@ -51,6 +51,15 @@ var acts = map[string]func(){
 		os.Stdout.Close()
 		linger()
 	},
+	"quitter": func() { // answers one request less than the handshake has
+		reply(`"error":{"code":-32601,"message":"no such method"}`)
+		os.Exit(4)
+	},
+	"waverer": func() { // answers all of them, and is gone
+		reply(`"error":{"code":-32601,"message":"no such method"}`)
+		reply(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+		os.Exit(4)
+	},
 	"flood": func() {
 		for range 8 << 10 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<10))
@@ -93,6 +102,15 @@ var acts = map[string]func(){
 		say(spared.Process.Pid, doomed.Process.Pid, shell)
 		linger()
 	},
+}
+
+// reply answers the next request.
+func reply(answer string) {
+	var line []byte
+	for b := make([]byte, 1); b[0] != '\n'; line = append(line, b[0]) {
+		os.Stdin.Read(b)
+	}
+	say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, parse(line).ID, answer))
 }
 
 func say(words ...any) { fmt.Println(words...) }

@@ -77,6 +77,7 @@ func New(servers []Server) *Bridge {
 		&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"},
 		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}},
 	)
+	client.AddSendingMiddleware(begin)
 	b := &Bridge{servers: make(map[string]*endpoint, len(servers))}
 	for _, srv := range servers {
 		at := &endpoint{Server: srv, client: client}
@@ -206,7 +207,9 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	}
 	if err == nil && c.tap != nil {
 		abort(nil)
-		err = c.tap.over() // it ended before anybody would have been told
+		if over := c.tap.over(); over != nil { // it ended before anybody would have been told
+			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.at.secrets()...)}
+		}
 	}
 	if err == nil {
 		c.info.Server = c.cs.InitializeResult()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // exchange records what the wire knows of one operation. It travels in the
@@ -17,7 +18,7 @@ type exchange struct {
 	sent     bool   // some of a request may have reached the server
 	onWire   bool   // an HTTP request got a connection
 	accepted bool   // the server took a request, by a 2xx or by an answer
-	answered bool   // the last response arrived, whatever it says
+	answered bool   // the last request's response arrived, whatever it says
 	refusal  *Error // the last thing that came instead of an answer
 	resumes  int    // attempts to resume a broken stream
 
@@ -40,6 +41,16 @@ func exchangeOf(ctx context.Context) *exchange {
 		return ex
 	}
 	return new(exchange)
+}
+
+// begin is middleware for the SDK's client: it notes that another request begins,
+// of which the answer to the one before says nothing. The SDK may refuse to send
+// it when the connection has just ended.
+func begin(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		exchangeOf(ctx).note(func(ex *exchange) { ex.answered = false })
+		return next(ctx, method, req)
+	}
 }
 
 func (ex *exchange) note(f func(*exchange)) {

@@ -113,11 +113,12 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		msg := parse(raw)
 		x.seen.asked(msg.Method)
 		// What counts is what became of the last request.
-		ex.note(func(ex *exchange) { ex.sent, ex.accepted, ex.answered, ex.refusal = false, false, false, nil })
+		ex.note(func(ex *exchange) { ex.sent, ex.accepted, ex.refusal = false, false, nil })
 		if resp := x.attach(req, msg); resp != nil {
 			return resp, nil
 		}
 	}
+	ex.note(func(ex *exchange) { ex.answered = false })
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })

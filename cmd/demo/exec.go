@@ -23,6 +23,11 @@ const (
 	// maxOutstanding bounds the requests that were read and not answered yet.
 	// Past that, reading waits.
 	maxOutstanding = 10_000
+	// maxUnwritten bounds the answers that the reader of our output has not taken.
+	// Past that, those who have one wait.
+	maxUnwritten = 100
+	// lastWrite is how long that reader is waited for after a signal.
+	lastWrite = time.Second
 )
 
 // execCmd is the batch runner.
@@ -81,7 +86,10 @@ type runner struct {
 	all    map[string]*job // outstanding, by id
 	done   chan *job
 	failed bool
-	broken bool // nobody reads the output
+
+	unwritten [][]byte // answers, in their order
+	writing   bool     // one of them is being written
+	broken    bool     // nobody reads the output
 }
 
 // job is a request that was accepted and not answered yet.
@@ -102,19 +110,35 @@ func newRunner(client doer, out io.Writer, parallel int) *runner {
 }
 
 // run answers all requests, and reports whether any of them failed. When ctx
-// ends, the rest of the input is left unread, and what runs is cancelled.
+// ends, the rest of the input is left unread, what runs is cancelled, and a
+// reader of the output that takes nothing is not waited for.
 func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
 	r.order.start = func(j *job) { r.start(ctx, j) }
 	lines := make(chan line)
 	reading, enough := context.WithCancel(ctx)
 	defer enough()
 	go readLines(reading, in, lines)
+	answers, written := make(chan []byte), make(chan error, 1)
+	defer close(answers)
+	go writeLines(r.out, answers, written)
 
-	stop := ctx.Done()
-	for n := 1; lines != nil || len(r.all) > 0; {
-		input := lines
+	stop, stopped := ctx.Done(), false
+	var limit <-chan time.Time
+	for n := 1; lines != nil || len(r.all) > 0 || len(r.unwritten) > 0 || r.writing; {
+		input, done, output, next := lines, r.done, answers, []byte(nil)
 		if len(r.all) >= maxOutstanding {
 			input = nil
+		}
+		if len(r.unwritten) >= maxUnwritten && !stopped {
+			input, done = nil, nil
+		}
+		if r.writing || len(r.unwritten) == 0 {
+			output = nil
+		} else {
+			next = r.unwritten[0]
+		}
+		if stopped && len(r.all) == 0 && limit == nil {
+			limit = time.After(lastWrite)
 		}
 		select {
 		case l, more := <-input:
@@ -124,16 +148,23 @@ func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
 			}
 			r.accept(n, l)
 			n++
-		case j := <-r.done:
+		case j := <-done:
 			r.finish(j, j.answer)
+		case output <- next:
+			r.unwritten, r.writing = r.unwritten[1:], true
+		case err := <-written:
+			r.writing = false
+			if err != nil && !r.broken {
+				r.failed, r.broken, r.unwritten = true, true, nil
+				lines = nil
+				enough()
+				r.cancelAll()
+			}
 		case <-stop:
-			lines, stop = nil, nil
+			lines, stop, stopped = nil, nil, true
 			r.cancelAll()
-		}
-		if r.broken && lines != nil {
-			lines = nil
-			enough()
-			r.cancelAll()
+		case <-limit:
+			return true
 		}
 	}
 	return r.failed
@@ -225,7 +256,7 @@ func (r *runner) cancelAll() {
 	}
 }
 
-// write writes one line, at once.
+// write has one line written, as soon as those before it are.
 func (r *runner) write(a *answer) {
 	r.failed = r.failed || !a.OK
 	data, err := json.Marshal(a)
@@ -233,8 +264,17 @@ func (r *runner) write(a *answer) {
 		data, _ = json.Marshal(refused(a.ID, messages.CodeInternal, err.Error()))
 		r.failed = true
 	}
-	if _, err := r.out.Write(append(data, '\n')); err != nil {
-		r.failed, r.broken = true, true
+	if !r.broken {
+		r.unwritten = append(r.unwritten, append(data, '\n'))
+	}
+}
+
+// writeLines writes what comes, a line at once, and says of each what came of
+// it.
+func writeLines(out io.Writer, lines <-chan []byte, written chan<- error) {
+	for l := range lines {
+		_, err := out.Write(l)
+		written <- err
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -238,6 +239,53 @@ func TestOutputThatNobodyReadsEndsTheRun(t *testing.T) {
 	go io.WriteString(feed, request1(1, "a", "t"))
 	require.True(t, newRunner(quickly{}, broken{}, 1).run(context.Background(), in))
 	feed.Close()
+}
+
+// A signal ends the run also when the reader of the output takes nothing.
+func TestOutputThatIsNotTakenDoesNotHoldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines string
+		for i := range 3 * maxUnwritten {
+			lines += request1(i, fmt.Sprint("scope-", i), "t")
+		}
+		in, feed := io.Pipe()
+		out, blocked := io.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Minute, cancel)
+		go io.WriteString(feed, lines)
+		s := &slowly{}
+		began := time.Now()
+		require.True(t, newRunner(s, blocked, 1).run(ctx, in))
+		require.Equal(t, time.Minute+lastWrite, time.Since(began))
+		require.Equal(t, map[messages.Key]int{}, positive(s.now), "nothing runs")
+		feed.Close()
+		out.Close()
+	})
+}
+
+// positive returns what is above zero.
+func positive(counts map[messages.Key]int) map[messages.Key]int {
+	maps.DeleteFunc(counts, func(_ messages.Key, n int) bool { return n == 0 })
+	return counts
+}
+
+// Answers wait for a reader that takes its time, and none is lost.
+func TestSlowReaderOfTheOutputGetsEveryAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines string
+		for i := range 5 * maxUnwritten {
+			lines += request1(i, fmt.Sprint("scope-", i), "t")
+		}
+		out, blocked := io.Pipe()
+		go func() {
+			defer blocked.Close()
+			newRunner(&slowly{}, blocked, 1).run(context.Background(), strings.NewReader(lines))
+		}()
+		time.Sleep(time.Minute) // synctest
+		data, err := io.ReadAll(out)
+		require.NoError(t, err)
+		require.Equal(t, 5*maxUnwritten, strings.Count(string(data), "\n"))
+	})
 }
 
 type broken struct{}

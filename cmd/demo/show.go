@@ -30,9 +30,13 @@ type showCmd struct {
 	Plain       bool          `help:"Print plain lines even on a terminal."`
 }
 
-// stopLimit is how long the end of the show may take: with the default duration
-// all is over before 15 s have passed.
-const stopLimit = 4 * time.Second
+const (
+	// callLimit is the deadline of each call: at the end the agents wait so long
+	// for their last answers, and a little longer.
+	callLimit = 10 * time.Second
+	// stopLimit is how long closing the sessions may take.
+	stopLimit = 10 * time.Second
+)
 
 // Run runs the show, and fails if any claim does not hold.
 func (cmd *showCmd) Run(std streams) error {
@@ -110,7 +114,7 @@ func newShow(cmd *showCmd) (*show, error) {
 			{Name: "stdio", Command: exe, Args: []string{"serve"}, Env: map[string]string{journalVar: s.journal.path}},
 		},
 		MaxSessions: cmd.MaxSessions, MaxDials: 8, Budget: 50, BackoffBase: 50 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
-		CallTimeout: 10 * time.Second, DrainTimeout: time.Second, CloseTimeout: time.Second,
+		CallTimeout: callLimit, DrainTimeout: time.Second, CloseTimeout: time.Second,
 		WrapDialer: s.ledger.watch,
 	})
 	return s, err
@@ -139,7 +143,7 @@ func (s *show) play(ctx context.Context, shown view) []claim {
 	for _, pid := range s.agents {
 		s.system.Root.Send(pid, &finish{})
 	}
-	unfinished := !within(stopLimit, s.working.Wait)
+	unfinished := !within(callLimit+time.Second, s.working.Wait)
 	claims := s.strike(unfinished)
 	over()
 	views.Wait()

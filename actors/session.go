@@ -273,10 +273,7 @@ func (s *session) onGrant(c actor.Context) {
 func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abort = nil
 	if msg.err != nil {
-		e := mcpbridge.AsError(msg.err)
-		if e.Class == mcpbridge.Cancelled || e.Class == mcpbridge.Deadline {
-			e = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "timed out while connecting", Err: e}
-		}
+		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.conn, s.detached = msg.conn, nil

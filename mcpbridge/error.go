@@ -119,6 +119,20 @@ func AsError(err error) *Error {
 	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: clean(err.Error()), Err: err}
 }
 
+// AsDialError is [AsError] for what a dial came to: there is no session that could
+// be lost or expire, so the server is unavailable.
+func AsDialError(err error) *Error {
+	dial := *AsError(err)
+	dial.Session = Alive
+	switch dial.Class {
+	case Cancelled, Deadline:
+		return &Error{Class: Unavailable, Detail: "timed out while connecting", Err: err}
+	case Lost, NotSent, Expired:
+		dial.Class = Unavailable
+	}
+	return &dial
+}
+
 // describe returns the text of err without what must not be repeated: URLs,
 // whose queries carry tokens, and the given secrets.
 func describe(err error, secrets ...string) string {

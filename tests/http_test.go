@@ -3,7 +3,6 @@ package tests
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,52 +11,21 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
-
-// answers returns a refusal with a JSON body; %s in it is the request's id.
-func answers(status int, body string) refusal {
-	return func(w http.ResponseWriter, id string) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		fmt.Fprint(w, strings.ReplaceAll(body, "%s", id))
-	}
-}
-
-// says returns a refusal with a text body.
-func says(status int, body string) refusal {
-	return func(w http.ResponseWriter, _ string) { http.Error(w, body, status) }
-}
-
-// expiries are the ways in which servers in use say that a session is unknown.
-var expiries = map[string]refusal{
-	"Go SDK":                      says(404, "session not found"),
-	"TypeScript SDK":              answers(404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`),
-	"Python SDK":                  answers(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`),
-	"C# SDK":                      answers(404, `{"jsonrpc":"2.0","id":"","error":{"code":-32001,"message":"Session not found"}}`),
-	"TypeScript example":          answers(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`),
-	"TypeScript example, echoed":  answers(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":%s}`),
-	"server-everything":           answers(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`),
-	"TypeScript SDK, restarted":   answers(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`),
-	"older Python SDK":            says(400, "Bad Request: No valid session ID provided"),
-	"invalid or missing":          says(400, "Invalid or missing session ID"),
-	"proxy":                       says(404, "<html><body>Not Found</body></html>"),
-	"gone":                        says(410, ""),
-	"404 with the request's id":   answers(404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":%s}`),
-	"401 that is about a session": answers(401, `{"error":"invalid_session","message":"Unknown session id"}`),
-}
 
 // B1, B2 on the wire
 func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
-	for name, form := range expiries {
-		t.Run(name, func(t *testing.T) {
+	for _, form := range faults.Expiries() {
+		t.Run(form.Name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
 				require.Equal(t, "1", w.send(call("a", "count")).text())
-				e.forget(form)
+				require.Equal(t, 1, e.Expire(form))
 				for _, p := range w.calls(50, "a", "count") {
 					r := p.ok()
 					require.EqualValues(t, 2, r.Generation)
 				}
-				require.Equal(t, 2, e.count("POST initialize"))
+				require.Equal(t, 2, e.Count("initialize"))
 				require.Equal(t, 1, count[*messages.SessionExpired](w))
 			})
 		})
@@ -70,7 +38,7 @@ func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
 		for _, p := range w.calls(200, "a", "count") {
 			p.ok()
 		}
-		require.Equal(t, 1, e.count("POST initialize"))
+		require.Equal(t, 1, e.Count("initialize"))
 	})
 }
 
@@ -78,7 +46,7 @@ func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
 func TestRestartedServerIsFoundAgain(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
 		require.Equal(t, "1", w.send(call("a", "count")).text())
-		e.restart()
+		require.NoError(t, e.Restart())
 		r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 2, r.ok().Generation)
@@ -88,28 +56,21 @@ func TestRestartedServerIsFoundAgain(t *testing.T) {
 // A9, A10, A11
 func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 	for name, c := range map[string]struct {
-		meddle refusal
+		fault  faults.Fault
 		code   messages.Code
 		detail string
 	}{
-		"garbage":     {answers(200, `{"nonsense":`), messages.CodeProtocol, "JSON-RPC"},
-		"version":     {answers(200, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`), messages.CodeProtocol, "version"},
-		"401":         {says(401, "who are you?"), messages.CodeUnauthorized, "401"},
-		"403":         {says(403, "not you"), messages.CodeUnauthorized, "403"},
-		"404":         {says(404, "404 page not found"), messages.CodeUnavailable, "endpoint"},
-		"500":         {says(500, "oops"), messages.CodeUnavailable, "500"},
-		"no response": {func(w http.ResponseWriter, _ string) { panic(http.ErrAbortHandler) }, messages.CodeUnavailable, "EOF"},
+		"garbage":     {faults.Refuse(200, `{"nonsense":`), messages.CodeProtocol, "JSON-RPC"},
+		"version":     {faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`), messages.CodeProtocol, "version"},
+		"401":         {faults.Refuse(401, "who are you?"), messages.CodeUnauthorized, "401"},
+		"403":         {faults.Refuse(403, "not you"), messages.CodeUnauthorized, "403"},
+		"404":         {faults.Refuse(404, "404 page not found"), messages.CodeUnavailable, "endpoint"},
+		"500":         {faults.Refuse(500, "oops"), messages.CodeUnavailable, "500"},
+		"no response": {faults.Cut(), messages.CodeUnavailable, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-				e.set(func() {
-					e.meddle = func(w http.ResponseWriter, r *http.Request, body string) bool {
-						_, rest, _ := strings.Cut(body, `"id":`)
-						id, _, _ := strings.Cut(rest, ",")
-						c.meddle(w, id)
-						return true
-					}
-				})
+				e.Inject("", c.fault)
 				f := w.send(call("a", "count")).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)
@@ -121,21 +82,15 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 
 // A6: the others are unharmed.
 func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
-	for _, what := range []string{"POST", "GET"} {
-		t.Run(what, func(t *testing.T) {
+	for name, kind := range map[string]string{"POST": "initialize", "GET": "GET"} {
+		t.Run(name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, func(w *world, e *endpoint) {
-				e.set(func() {
-					e.meddle = func(_ http.ResponseWriter, r *http.Request, _ string) bool {
-						if r.Method == what && r.Header.Get("X-Scope") == "" {
-							<-r.Context().Done()
-							return true
-						}
-						return false
-					}
-				})
+				require.Equal(t, "1", w.send(call("other", "count")).text())
+				e.Inject(kind, faults.Hang())
 				began := time.Now()
 				require.Contains(t, w.send(call("a", "count")).fails(messages.CodeUnavailable).Detail, "timed out")
 				require.Less(t, time.Since(began), 5*time.Second)
+				require.Equal(t, "2", w.send(call("other", "count")).text())
 			})
 		})
 	}
@@ -144,39 +99,30 @@ func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
 // Guarantee 6
 func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 	for name, c := range map[string]struct {
-		meddle refusal
-		code   messages.Code
+		fault faults.Fault
+		code  messages.Code
 	}{
-		"401": {says(401, "token expired"), messages.CodeUnauthorized},
-		"403": {says(403, ""), messages.CodeUnauthorized},
-		"429": {func(w http.ResponseWriter, _ string) {
-			w.Header().Set("Retry-After", "7")
-			w.WriteHeader(429)
-		}, messages.CodeRateLimited},
-		"500": {says(500, "session store is down"), messages.CodeServerError},
-		"503": {says(503, ""), messages.CodeServerError},
-		"400": {says(400, "bad header"), messages.CodeInvalid},
+		"401": {faults.Refuse(401, "token expired"), messages.CodeUnauthorized},
+		"403": {faults.Refuse(403, ""), messages.CodeUnauthorized},
+		"429": {faults.RefuseFor(7, 429, ""), messages.CodeRateLimited},
+		"500": {faults.Refuse(500, "session store is down"), messages.CodeServerError},
+		"503": {faults.Refuse(503, ""), messages.CodeServerError},
+		"400": {faults.Refuse(400, "bad header"), messages.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
 				waiting := w.send(call("a", "wait"))
 				e.running(1)
-				e.set(func() {
-					e.meddle = func(w http.ResponseWriter, r *http.Request, body string) bool {
-						if r.Method == http.MethodPost {
-							c.meddle(w, "")
-						}
-						return r.Method == http.MethodPost
-					}
-				})
+				heal := e.Inject("", posts(c.fault))
 				f := w.send(call("a", "count")).fails(c.code)
 				if name == "429" {
 					require.Equal(t, 7*time.Second, f.RetryAfter)
 				}
-				e.set(func() { e.meddle = nil; close(e.gate) })
+				heal()
+				e.Release()
 				require.Equal(t, "1", waiting.text(), "others in flight are not harmed")
 				require.Equal(t, "2", w.send(call("a", "count")).text())
-				require.Equal(t, 1, e.count("POST initialize"))
+				require.Equal(t, 1, e.Count("initialize"))
 			})
 		})
 	}
@@ -184,31 +130,21 @@ func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 
 // C8
 func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
-	for name, answer := range map[string]refusal{
-		"cut": func(w http.ResponseWriter, _ string) {
+	for name, fault := range map[string]faults.Fault{
+		"closed": func(w http.ResponseWriter, _ *faults.Request, _ http.Handler) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			w.WriteHeader(200)
 		},
-		"401": says(401, ""), "429": says(429, ""), "502": says(502, ""), "503": says(503, ""),
+		"cut": faults.Cut(), "401": faults.Refuse(401, ""), "429": faults.Refuse(429, ""),
+		"502": faults.Refuse(502, ""), "503": faults.Refuse(503, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-				gets := make(chan struct{}, 100)
-				e.set(func() {
-					e.meddle = func(w http.ResponseWriter, r *http.Request, _ string) bool {
-						if r.Method != http.MethodGet {
-							return false
-						}
-						gets <- struct{}{}
-						answer(w, "")
-						return true
-					}
-				})
-				for i := range 4 {
+				e.Inject("GET", fault)
+				for i := range 3 {
 					require.Equal(t, fmt.Sprint(i+1), w.send(call("a", "count")).text())
-					<-gets
+					e.counted("GET", i+1)
 				}
-				require.Equal(t, 1, e.count("POST initialize"))
+				require.Equal(t, 1, e.Count("initialize"))
 				require.Zero(t, count[*messages.SessionLost](w))
 			})
 		})
@@ -222,16 +158,16 @@ func TestBrokenConnectionsAreAttachedAgainWithTheStateKept(t *testing.T) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		lost, safe := w.send(call("a", "wait")), w.send(call("a", "wait/ro"))
 		e.running(3)
-		e.stop() // all connections, with the listener
+		e.Stop() // all connections, with the listener
 		f := lost.fails(messages.CodeLost)
 		require.True(t, f.MayHaveRun)
-		e.set(func() { close(e.gate) })
-		e.reopen()
+		e.Release()
+		require.NoError(t, e.Start())
 		r := safe.ok()
 		require.True(t, r.Replayed)
 		require.EqualValues(t, 1, r.Generation)
 		require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
-		require.Equal(t, 1, e.count("POST initialize"))
+		require.Equal(t, 1, e.Count("initialize"))
 	})
 }
 
@@ -240,17 +176,17 @@ func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
 		running := w.calls(20, "a", "wait")
 		e.running(20)
-		e.forget(expiries["Go SDK"])
+		e.Expire(faults.Expiries()[0])
 		refused := w.calls(44, "a", "count")
-		require.Eventually(t, func() bool { return e.count("POST tools/call") > 20 }, 10*time.Second, time.Millisecond)
-		e.set(func() { close(e.gate) })
+		e.counted("tools/call", 21)
+		e.Release()
 		for _, p := range running {
 			require.EqualValues(t, 1, p.ok().Generation)
 		}
 		for _, p := range refused {
 			require.EqualValues(t, 2, p.ok().Generation)
 		}
-		require.Equal(t, 2, e.count("POST initialize"))
+		require.Equal(t, 2, e.Count("initialize"))
 	})
 }
 
@@ -261,23 +197,16 @@ func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
 			w.send(call(scope, "count")).ok()
 		}
 		require.Equal(t, 1, w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
-		require.Equal(t, 1, e.count("DELETE"))
-		e.set(func() {
-			e.meddle = func(w http.ResponseWriter, r *http.Request, _ string) bool {
-				if r.Method == http.MethodDelete {
-					<-r.Context().Done()
-				}
-				return r.Method == http.MethodDelete
-			}
-		})
+		require.Equal(t, 1, e.Count("DELETE"))
+		heal := e.Inject("DELETE", faults.Hang())
 		left := w.send(&messages.CloseScope{Scope: "b"}).reply().(*messages.Closed).Left
 		require.Len(t, left, 1)
 		require.Contains(t, left[0].Reason, "ending the session")
-		e.set(func() { e.meddle = nil })
+		heal()
 		closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
 		require.Equal(t, 2, closed.Sessions)
 		require.Empty(t, closed.Left)
-		require.Equal(t, 4, e.count("DELETE"))
+		require.Equal(t, 4, e.Count("DELETE"))
 	})
 }
 
@@ -288,7 +217,7 @@ func TestCancelledCallIsCancelledOnTheServer(t *testing.T) {
 		e.running(1)
 		w.cancel(p)
 		p.fails(messages.CodeCancelled)
-		require.Eventually(t, func() bool { return e.count("POST notifications/cancelled") == 1 }, 5*time.Second, time.Millisecond)
+		e.counted("notifications/cancelled", 1)
 		require.Equal(t, "2", w.send(call("a", "count")).text())
 	})
 }
@@ -300,7 +229,7 @@ func TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer(t *testing.T) {
 		e.running(1)
 		require.Equal(t, 1, w.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
 		require.True(t, p.fails(messages.CodeClosed).MayHaveRun)
-		require.Equal(t, 1, e.count("POST notifications/cancelled"))
+		require.Equal(t, 1, e.Count("notifications/cancelled"))
 	})
 }
 

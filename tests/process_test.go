@@ -1,118 +1,56 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// processMode makes this test binary a stdio server, or one of its children.
-const processMode = "MCPACTOR_TEST_PROCESS"
-
-// markDir names the directory in which calls leave their marks.
-const markDir = "MCPACTOR_TEST_MARKS"
-
-// runProcess is the server. Its tool "pid" returns its process id and counts;
-// "wait", and "wait/ro", which is idempotent, do not return the first time;
-// "spawn" starts a child that holds its stdout, and
-// returns the child's process id. In the mode "stubborn" it ignores the end of
-// stdin and SIGTERM.
-func runProcess(mode string) {
-	switch mode {
-	case "sleeper":
-		signal.Ignore(syscall.SIGTERM)
-		time.Sleep(time.Hour) // not a test
-		return
-	case "dies":
-		fmt.Fprintln(os.Stderr, "reading configuration\nno license found")
-		os.Exit(3)
-	case "stubborn":
-		signal.Ignore(syscall.SIGTERM)
-	}
-	calls := 0
-	tool := func(ctx context.Context, req *mcp.CallToolRequest, in struct {
-		Call string `json:"call"`
-	},
-	) (*mcp.CallToolResult, any, error) {
-		calls++
-		text := fmt.Sprint(os.Getpid(), " ", calls)
-		switch req.Params.Name {
-		case "wait", "wait/ro":
-			// The first run of a call leaves a mark, the second finds it.
-			mark, err := os.OpenFile(os.Getenv(markDir)+"/"+in.Call, os.O_CREATE|os.O_EXCL, 0o600)
-			if err == nil {
-				mark.Close()
-				<-ctx.Done()
-			}
-		case "spawn":
-			child := exec.Command(os.Args[0])
-			child.Env = append(os.Environ(), processMode+"=sleeper")
-			child.Stdout = os.Stdout
-			if err := child.Start(); err != nil {
-				return nil, nil, err
-			}
-			text = fmt.Sprint(child.Process.Pid)
-		case "die":
-			fmt.Fprintln(os.Stderr, "out of memory")
-			os.Exit(7)
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
-	}
-	server := mcp.NewServer(&mcp.Implementation{Name: "process", Version: "1"}, nil)
-	for _, name := range []string{"pid", "wait", "spawn", "die"} {
-		mcp.AddTool(server, &mcp.Tool{Name: name}, tool)
-	}
-	mcp.AddTool(server, &mcp.Tool{Name: "wait/ro", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, tool)
-	err := server.Run(context.Background(), &mcp.StdioTransport{})
-	if mode == "stubborn" {
-		select {}
-	}
-	if err != nil {
-		os.Exit(1)
-	}
-}
-
 // overStdio runs a scenario on real processes: the server "s" is this binary.
-func overStdio(t *testing.T, mode string, cfg supervisor.Config, scenario func(w *world)) {
+func overStdio(t *testing.T, trait faults.Trait, cfg supervisor.Config, scenario func(w *world)) {
 	t.Helper()
-	exe, err := os.Executable()
+	before := lookAround()
+	p := faults.NewProcess(t.TempDir(), trait)
+	server, err := p.Server("s")
 	require.NoError(t, err)
-	marks := t.TempDir()
-	cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", Command: exe, Env: map[string]string{processMode: mode, markDir: marks}})
+	cfg.Servers = append(cfg.Servers, server)
 	w := start(t, cfg)
-	w.marks = marks
+	w.executed = func() map[string]int {
+		runs, err := p.Executions()
+		require.NoError(t, err)
+		return runs
+	}
+	w.overlaps = func() []string {
+		scopes, err := p.Overlaps()
+		require.NoError(t, err)
+		return scopes
+	}
 	scenario(w)
 	w.end()
+	before.verify(t)
 }
 
-// marked waits until a call has left its mark.
-func (w *world) marked(op *messages.CallTool) {
+// began waits until a call has begun to run.
+func (w *world) began(op *messages.CallTool) {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		_, err := os.Stat(w.marks + "/" + op.ID)
-		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	require.Eventually(w.t, func() bool { return w.executed()[op.ID] > 0 }, 10*time.Second, time.Millisecond)
 }
 
 // pid asks a server for its process id.
 func pid(t *testing.T, p *pending) int {
 	t.Helper()
-	text, _, _ := strings.Cut(p.text(), " ")
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(p.text())
 	require.NoError(t, err)
 	return n
 }
@@ -139,7 +77,7 @@ func TestCommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	text := t.TempDir() + "/text"
 	require.NoError(t, os.WriteFile(text, nil, 0o600))
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}}}
-	overStdio(t, "server", cfg, func(w *world) {
+	overStdio(t, "", cfg, func(w *world) {
 		require.Contains(t, w.send(call("a", "pid", on("none"))).fails(messages.CodeUnavailable).Detail, "not found")
 		require.Contains(t, w.send(call("a", "pid", on("text"))).fails(messages.CodeUnavailable).Detail, "permission denied")
 		for range 50 {
@@ -151,7 +89,7 @@ func TestCommandThatCannotBeStartedSaysWhy(t *testing.T) {
 
 // A8
 func TestProcessThatExitsAtOnceLeavesItsLastWords(t *testing.T) {
-	overStdio(t, "dies", supervisor.Config{}, func(w *world) {
+	overStdio(t, faults.Dies, supervisor.Config{}, func(w *world) {
 		f := w.send(call("a", "pid")).fails(messages.CodeUnavailable)
 		require.Contains(t, f.Detail, "status 3")
 		require.Contains(t, f.Detail, "no license found")
@@ -161,14 +99,14 @@ func TestProcessThatExitsAtOnceLeavesItsLastWords(t *testing.T) {
 
 // C1, C2
 func TestProcessThatIsKilledDuringACall(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		first := pid(t, w.send(call("a", "pid")))
 		one, two := call("a", "wait"), call("a", "wait/ro")
 		plain, safe := w.send(one), w.send(two)
 		other := pid(t, w.send(call("b", "pid")))
-		w.marked(one)
-		w.marked(two)
+		w.began(one)
+		w.began(two)
 		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 		f := plain.fails(messages.CodeLost)
 		require.True(t, f.MayHaveRun)
@@ -182,11 +120,11 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 
 // C2: that the tool is idempotent has to be found out.
 func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
 		one, two := call("a", "wait"), call("a", "wait/ro")
 		plain, safe := w.send(one), w.send(two)
-		w.marked(one)
-		w.marked(two)
+		w.began(one)
+		w.began(two)
 		first := pid(t, w.send(call("a", "pid")))
 		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 		require.True(t, safe.ok().Replayed)
@@ -196,7 +134,7 @@ func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
 
 // C3
 func TestProcessThatIsKilledBetweenCallsIsReplaced(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
 		for range 5 {
 			old := pid(t, w.send(call("a", "pid")))
 			require.NoError(t, syscall.Kill(old, syscall.SIGKILL))
@@ -208,9 +146,9 @@ func TestProcessThatIsKilledBetweenCallsIsReplaced(t *testing.T) {
 
 // C1, A8
 func TestProcessThatDiesInACallLeavesItsLastWords(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-		f := w.send(call("a", "die")).fails(messages.CodeLost)
+		f := w.send(call("a", "exit")).fails(messages.CodeLost)
 		require.Contains(t, f.Detail, "status 7")
 		require.Contains(t, f.Detail, "out of memory")
 		w.send(call("a", "pid")).ok()
@@ -219,11 +157,10 @@ func TestProcessThatDiesInACallLeavesItsLastWords(t *testing.T) {
 
 // C5
 func TestProcessThatHangsIsEndedWithinBounds(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{CloseTimeout: 500 * time.Millisecond, DrainTimeout: 100 * time.Millisecond}, func(w *world) {
+	overStdio(t, "", supervisor.Config{CloseTimeout: 500 * time.Millisecond, DrainTimeout: 100 * time.Millisecond}, func(w *world) {
 		hung := pid(t, w.send(call("a", "pid")))
 		require.NoError(t, syscall.Kill(hung, syscall.SIGSTOP))
-		big := call("a", "pid", within(200*time.Millisecond))
-		big.Params.Arguments = map[string]any{"call": strings.Repeat("x", 1<<20)}
+		big := call("a", "pid", within(200*time.Millisecond), with("scope", strings.Repeat("x", 1<<20)))
 		w.send(big).fails(messages.CodeDeadline)
 		began := time.Now()
 		closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
@@ -236,7 +173,7 @@ func TestProcessThatHangsIsEndedWithinBounds(t *testing.T) {
 
 // E7
 func TestStubbornProcessIsEndedWithItsChildren(t *testing.T) {
-	overStdio(t, "stubborn", supervisor.Config{CloseTimeout: time.Second}, func(w *world) {
+	overStdio(t, faults.Stubborn, supervisor.Config{CloseTimeout: time.Second}, func(w *world) {
 		server := pid(t, w.send(call("a", "pid")))
 		child := pid(t, w.send(call("a", "spawn")))
 		require.True(t, alive(child))
@@ -250,13 +187,13 @@ func TestStubbornProcessIsEndedWithItsChildren(t *testing.T) {
 
 // C1: a child that holds the stdout of a killed process.
 func TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed(t *testing.T) {
-	overStdio(t, "server", supervisor.Config{}, func(w *world) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
 		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		child := pid(t, w.send(call("a", "spawn")))
 		server := pid(t, w.send(call("a", "pid")))
 		op := call("a", "wait")
 		waiting := w.send(op)
-		w.marked(op)
+		w.began(op)
 		began := time.Now()
 		require.NoError(t, syscall.Kill(server, syscall.SIGKILL))
 		waiting.fails(messages.CodeLost)

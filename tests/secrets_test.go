@@ -16,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // Guarantee 12: whatever happens, neither our log nor Proto.Actor's, no event,
@@ -49,27 +50,23 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		}
 		ask(w.send(call("a", "count", hidden)))
 		var ids []string
-		e.set(func() {
-			for id := range e.known {
-				ids = append(ids, id)
-			}
+		remove := e.Inject("tools/call", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			ids = append(ids, r.Session)
+			next.ServeHTTP(w, r.Request)
 		})
-		require.NotEmpty(t, ids)
+		ask(w.send(call("a", "count", hidden)))
+		remove()
+		require.Len(t, ids, 1)
+		require.NotEmpty(t, ids[0])
 		// The server repeats in its refusals whatever it has got.
 		for _, status := range []int{404, 400, 401, 403, 429, 500, 410} {
-			e.set(func() {
-				e.meddle = func(w http.ResponseWriter, r *http.Request, body string) bool {
-					if r.Method != http.MethodPost {
-						return false
-					}
-					w.WriteHeader(status)
-					fmt.Fprintf(w, "session %s %s\nlevel=error msg=forged\x1b[2J", r.Header.Get("Mcp-Session-Id"), r.Header.Get("Authorization"))
-					return true
-				}
-			})
+			heal := e.Inject("", posts(func(w http.ResponseWriter, r *faults.Request, _ http.Handler) {
+				w.WriteHeader(status)
+				fmt.Fprintf(w, "session %s %s\nlevel=error msg=forged\x1b[2J", r.Session, r.Header.Get("Authorization"))
+			}))
 			ask(w.send(call("a", "count", hidden)))
+			heal()
 		}
-		e.set(func() { e.meddle = nil })
 		// A reply to an asker that is gone, and a command to a supervisor that is.
 		w.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if _, ok := c.Message().(*actor.Started); ok {

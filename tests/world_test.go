@@ -3,8 +3,6 @@ package tests
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,19 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(processMode); mode != "" {
-		runProcess(mode)
-		return
-	}
-	// The throttle of Proto.Actor's dead letters lives for a second after one.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+	faults.Main()
+	goleak.VerifyTestMain(m, throttle)
 }
 
 // world is a supervisor under test, with everything that is watched.
@@ -35,6 +29,7 @@ type world struct {
 	t      *testing.T
 	system *actor.ActorSystem
 	sup    *supervisor.Supervisor
+	pid    *actor.PID // where commands go
 	fake   *fake
 	watch  *watch
 
@@ -43,10 +38,10 @@ type world struct {
 	events   []messages.Event
 	faults   []*actor.SupervisorEvent
 	letters  []*actor.DeadLetterEvent
-	changed  chan struct{} // closed and renewed with each event
-	strict   bool          // dead letters and untyped faults are failures
-	executed func() map[string]int
-	marks    string // the directory that processes leave marks in
+	changed  chan struct{}         // closed and renewed with each event
+	strict   bool                  // dead letters and untyped faults are failures
+	executed func() map[string]int // call id to executions, as the server knows it
+	overlaps func() []string       // scopes that had two sessions at once, as the server knows it
 }
 
 // imagine runs a scenario on a fake server named "s", in a bubble of fake time.
@@ -61,13 +56,30 @@ func imagine(t *testing.T, cfg supervisor.Config, scenario func(w *world)) {
 		w.executed = f.executions
 		scenario(w)
 		w.end()
-		time.Sleep(3 * time.Second) // fake time: Proto.Actor's throttle of dead letters ends
+		time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
 	})
 }
 
 // start starts a supervisor whose dialer is watched.
 func start(t *testing.T, cfg supervisor.Config) *world {
 	t.Helper()
+	w := newWorld(t)
+	inner := cfg.WrapDialer
+	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+		if inner != nil {
+			d = inner(d)
+		}
+		w.watch.Dialer = d
+		return w.watch
+	}
+	sup, err := supervisor.Start(w.system, cfg)
+	require.NoError(t, err)
+	w.sup, w.pid = sup, sup.PID()
+	return w
+}
+
+// newWorld returns a world without a supervisor.
+func newWorld(t *testing.T) *world {
 	w := &world{t: t, system: actor.NewActorSystem(quiet), watch: newWatch(), changed: make(chan struct{}), strict: true}
 	w.system.EventStream.Subscribe(func(event any) {
 		w.mu.Lock()
@@ -83,17 +95,6 @@ func start(t *testing.T, cfg supervisor.Config) *world {
 			w.letters = append(w.letters, e)
 		}
 	})
-	inner := cfg.WrapDialer
-	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
-		if inner != nil {
-			d = inner(d)
-		}
-		w.watch.Dialer = d
-		return w.watch
-	}
-	sup, err := supervisor.Start(w.system, cfg)
-	require.NoError(t, err)
-	w.sup = sup
 	return w
 }
 
@@ -117,7 +118,7 @@ func (w *world) send(cmd messages.Command) *pending {
 	w.pending = append(w.pending, p)
 	w.mu.Unlock()
 	pid, _ := w.system.ProcessRegistry.Add(p, w.system.ProcessRegistry.NextId())
-	w.system.Root.RequestWithCustomSender(w.sup.PID(), cmd, pid)
+	w.system.Root.RequestWithCustomSender(w.pid, cmd, pid)
 	return p
 }
 
@@ -175,7 +176,7 @@ func call(scope, tool string, opts ...func(*messages.CallTool)) *messages.CallTo
 	serial.Unlock()
 	op := &messages.CallTool{Header: messages.To("s", scope)}
 	op.ID = id
-	op.Params = &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"call": id}}
+	op.Params = &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"call": id, "scope": scope}}
 	for _, opt := range opts {
 		opt(op)
 	}
@@ -192,6 +193,11 @@ func replay(r messages.Replay) func(*messages.CallTool) {
 
 func on(server string) func(*messages.CallTool) {
 	return func(op *messages.CallTool) { op.Key.Server = server }
+}
+
+// with adds an argument.
+func with(name string, value any) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Params.Arguments.(map[string]any)[name] = value }
 }
 
 // calls sends n calls.
@@ -261,55 +267,17 @@ func count[E messages.Event](w *world) (n int) {
 	return n
 }
 
-// end stops the supervisor and verifies.
+// end stops the supervisor, and verifies.
 func (w *world) end() {
+	w.t.Helper()
+	w.stop()
+	w.verify()
+}
+
+// stop stops the supervisor.
+func (w *world) stop() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(w.t, w.sup.Stop(ctx))
-	w.verify()
-}
-
-// verify is what must hold at the end of every scenario: each command got
-// exactly one reply, no key ever had two transports, what was dialed was closed,
-// nothing ran twice that must not, nothing was lost on the way, and nothing
-// failed by mistake.
-func (w *world) verify() {
-	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	replays := map[string]bool{}
-	for _, p := range w.pending {
-		require.Len(w.t, p.replies, 1, "replies to %T %s", p.cmd, p.cmd.RequestID())
-		r := <-p.replies
-		switch r := r.(type) {
-		case messages.Result:
-			replays[r.RequestID()] = r.GetReceipt().Replayed
-		case *messages.Failure:
-			replays[r.RequestID()] = r.Replayed
-		}
-	}
-	require.NoError(w.t, w.watch.verify())
-	if w.executed != nil {
-		for id, n := range w.executed() {
-			limit := 1
-			if replays[id] {
-				limit = 2
-			}
-			require.LessOrEqual(w.t, n, limit, "executions of call %s", id)
-		}
-	}
-	if !w.strict {
-		return
-	}
-	for _, e := range w.faults {
-		require.IsType(w.t, &actors.Fault{}, e.Reason, "%v", e.Reason)
-	}
-	for _, e := range w.letters {
-		if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
-			continue // news of a connection that nobody has any more
-		}
-		require.NotContains(w.t, fmt.Sprintf("%T", e.Message), "mcpactor", "dead letter %T", e.Message)
-		require.False(w.t, strings.HasPrefix(fmt.Sprintf("%T", e.Message), "*actors."), "dead letter %T", e.Message)
-	}
 }

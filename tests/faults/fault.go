@@ -1,0 +1,192 @@
+package faults
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault handles a request in place of the server, or around it: next is the
+// server. It may be called from several goroutines at once.
+type Fault func(w http.ResponseWriter, r *Request, next http.Handler)
+
+// around returns a handler that runs the fault.
+func (f Fault) around(req *Request, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { f(w, req, next) })
+}
+
+// Refuse answers with a status and a body, and the server gets nothing. A body
+// that begins with a brace is JSON, and "%s" in it is the id of the request.
+func Refuse(status int, body string) Fault {
+	return func(w http.ResponseWriter, r *Request, _ http.Handler) {
+		Expiry{Status: status, Body: body}.write(w, r.ID)
+	}
+}
+
+// RefuseFor is [Refuse] with a Retry-After of so many seconds.
+func RefuseFor(seconds, status int, body string) Fault {
+	refuse := Refuse(status, body)
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		refuse(w, r, next)
+	}
+}
+
+// Hang does not answer until the client gives up. The server gets nothing.
+func Hang() Fault {
+	return func(_ http.ResponseWriter, r *Request, _ http.Handler) { <-r.Context().Done() }
+}
+
+// Delay passes a request on after a while.
+func Delay(d time.Duration) Fault {
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			next.ServeHTTP(w, r.Request)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// Cut resets the connection. The server gets nothing, which the client cannot
+// know.
+func Cut() Fault {
+	return func(_ http.ResponseWriter, r *Request, _ http.Handler) {
+		reset(r)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// CutAnswer lets the server handle the request, passes n bytes of the body of its
+// answer on, and resets the connection in place of the rest.
+func CutAnswer(n int) Fault {
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		next.ServeHTTP(&short{ResponseWriter: w, r: r, left: n}, r.Request)
+		reset(r) // also an answer that was shorter than that
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Times runs a fault for the first n requests, and passes the others on.
+func Times(n int, f Fault) Fault {
+	var mu sync.Mutex
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		mu.Lock()
+		hit := n > 0
+		n--
+		mu.Unlock()
+		if !hit {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		f(w, r, next)
+	}
+}
+
+// Sometimes runs one of the faults for some of the requests, the given share of
+// them, and passes the others on. The seed decides which of the first, the second
+// and so on; in which order requests come in is up to those who send them.
+func Sometimes(seed uint64, share float64, faults ...Fault) Fault {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		mu.Lock()
+		hit, which := random.Float64() < share, random.IntN(len(faults))
+		mu.Unlock()
+		if !hit {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		faults[which](w, r, next)
+	}
+}
+
+// reset resets the connection that a request came over.
+func reset(r *Request) {
+	conn, ok := r.Context().Value(connKey{}).(net.Conn)
+	if !ok {
+		return
+	}
+	if tcp, is := conn.(*net.TCPConn); is {
+		tcp.SetLinger(0) //nolint:errcheck // then it is closed in peace
+	}
+	conn.Close() //nolint:errcheck // that is the purpose
+}
+
+// short passes on the beginning of an answer, and cuts the connection then.
+type short struct {
+	http.ResponseWriter
+	r    *Request
+	left int
+}
+
+func (s *short) Write(p []byte) (int, error) {
+	if len(p) <= s.left {
+		s.left -= len(p)
+		return s.ResponseWriter.Write(p)
+	}
+	if s.left > 0 {
+		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // it is cut either way
+		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as above
+	}
+	s.left = 0
+	reset(s.r)
+	return 0, io.ErrClosedPipe
+}
+
+// Unwrap is for [http.ResponseController].
+func (s *short) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// Expiry is a form in which a server says that it does not know a session.
+type Expiry struct {
+	// Name says whose form it is.
+	Name string
+	// Status is that of HTTP.
+	Status int
+	// Body is the answer's. If it begins with a brace it is JSON, and "%s" in it
+	// is the id of the request.
+	Body string
+}
+
+// write answers a request.
+func (e Expiry) write(w http.ResponseWriter, id json.RawMessage) {
+	if !strings.HasPrefix(e.Body, "{") {
+		http.Error(w, e.Body, e.Status)
+		return
+	}
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	w.Write([]byte(strings.ReplaceAll(e.Body, "%s", string(id)))) //nolint:errcheck // its client is gone
+}
+
+// Expiries returns the forms in which servers in use say that they do not know a
+// session. The first is that of the Go SDK.
+func Expiries() []Expiry {
+	return []Expiry{
+		{"Go SDK", 404, "session not found"},
+		{"TypeScript SDK", 404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`},
+		{"Python SDK", 404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`},
+		{"C# SDK", 404, `{"jsonrpc":"2.0","id":"","error":{"code":-32001,"message":"Session not found"}}`},
+		{"TypeScript example", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`},
+		{"TypeScript example, echoed", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":%s}`},
+		{"server-everything", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`},
+		{"TypeScript SDK, restarted", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`},
+		{"older Python SDK", 400, "Bad Request: No valid session ID provided"},
+		{"invalid or missing", 400, "Invalid or missing session ID"},
+		{"proxy", 404, "<html><body>Not Found</body></html>"},
+		{"gone", 410, ""},
+		{"404 with the request's id", 404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":%s}`},
+		{"401 that is about a session", 401, `{"error":"invalid_session","message":"Unknown session id"}`},
+	}
+}

@@ -1,0 +1,255 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Trait is how a [Process] misbehaves without being told.
+type Trait string
+
+// The traits.
+const (
+	// Stubborn: it ignores SIGTERM and the end of its stdin.
+	Stubborn Trait = "stubborn"
+	// Dies: it exits with status 3 at once, having written to stderr.
+	Dies Trait = "dies"
+	// Mute: it reads everything and answers nothing.
+	Mute Trait = "mute"
+	// Babbling: it answers the first request with what is no JSON.
+	Babbling Trait = "babbling"
+	// Antique: it speaks a version of the protocol that nobody else does.
+	Antique Trait = "antique"
+)
+
+// Process is a stdio server that misbehaves on command: the program that runs,
+// started once more for each session. That program must call [Main] first. Beside
+// the tools of [Tools], where "wait" returns when its call has run before, it has:
+//
+//	pid     returns its process id
+//	spawn   starts a child that holds its stdout and ignores SIGTERM, and returns the child's process id
+//	exit    exits with status 7, having written to stderr
+//	flood   writes as many bytes to stderr as its argument "size" says
+//	garble  writes a line to stdout that is no JSON-RPC
+//	line    writes a line of so many bytes to stdout
+//	half    writes half a message to stdout, and exits with status 0
+//	stop    stops itself, with SIGSTOP, when it has answered
+type Process struct {
+	dir   string
+	trait Trait
+}
+
+// NewProcess returns a process with a trait, or none: "". It keeps its records in
+// dir, which must be empty.
+func NewProcess(dir string, trait Trait) *Process { return &Process{dir, trait} }
+
+const (
+	traitVar = "MCPACTOR_FAULTS_TRAIT"
+	dirVar   = "MCPACTOR_FAULTS_DIR"
+)
+
+// Server returns the configuration of the server.
+func (p *Process) Server(name string) (mcpbridge.Server, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return mcpbridge.Server{}, fmt.Errorf("faults: %w", err)
+	}
+	env := map[string]string{traitVar: string(p.trait), dirVar: p.dir, "GORACE": "atexit_sleep_ms=0"}
+	return mcpbridge.Server{Name: name, Command: exe, Env: env}, nil
+}
+
+// Executions returns how often each call has run, by its argument "call".
+func (p *Process) Executions() (map[string]int, error) {
+	runs := map[string]int{}
+	lines, err := p.read("runs")
+	for _, call := range lines {
+		runs[call]++
+	}
+	return runs, err
+}
+
+// Overlaps tells of every scope that had two processes at once. It knows the scope
+// of a process from the calls that have an argument "scope".
+func (p *Process) Overlaps() ([]string, error) { return p.read("overlaps") }
+
+func (p *Process) read(name string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(p.dir, name))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	lines := strings.Fields(string(text))
+	for i, line := range lines {
+		lines[i], _ = url.PathUnescape(line) // as it was escaped
+	}
+	return lines, err
+}
+
+// Main must be called first by the program, in TestMain or main. It returns,
+// unless the program was started as a [Process].
+func Main() {
+	dir, ok := os.LookupEnv(dirVar)
+	if !ok {
+		return
+	}
+	s := &stdio{dir: dir, locks: map[string]*os.File{}}
+	os.Exit(s.main(Trait(os.Getenv(traitVar))))
+}
+
+// sleeper is the trait of a child.
+const sleeper Trait = "sleeper"
+
+// main is the process.
+func (s *stdio) main(trait Trait) (status int) {
+	switch trait {
+	case Dies:
+		fmt.Fprintln(os.Stderr, "reading configuration\nno license found")
+		return 3
+	case Mute:
+		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends with its stdin
+		return 0
+	case Babbling:
+		answerAll(func(message) string { return "Welcome to the server!" })
+		return 0
+	case Antique:
+		answerAll(func(msg message) string {
+			if msg.Method != "initialize" {
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, msg.ID)
+			}
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"antique","version":"1"}}}`, msg.ID)
+		})
+		return 0
+	case Stubborn, sleeper:
+		signal.Ignore(syscall.SIGTERM)
+	}
+	if trait != sleeper {
+		if err := s.serve(); err == nil && trait != Stubborn {
+			return 0
+		}
+	}
+	if trait == Stubborn || trait == sleeper {
+		<-time.After(time.Hour) // somebody has to kill it
+	}
+	return 1
+}
+
+// message is what has to be known of a request.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+}
+
+// answerAll answers every request with a line, until the end of stdin.
+func answerAll(answer func(message) string) {
+	for in := json.NewDecoder(os.Stdin); ; {
+		var msg message
+		if in.Decode(&msg) != nil {
+			return
+		}
+		if msg.ID != nil {
+			fmt.Println(answer(msg))
+		}
+	}
+}
+
+// stdio is the server in the process.
+type stdio struct {
+	dir string
+
+	mu    sync.Mutex
+	locks map[string]*os.File // of the scopes it has served
+}
+
+// serve serves until the end of stdin.
+func (s *stdio) serve() error {
+	server := NewTools().Server()
+	for _, name := range []string{"wait", "pid", "spawn", "exit", "flood", "garble", "line", "half", "stop"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, s.command)
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "wait/ro", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, s.command)
+	server.AddReceivingMiddleware(s.record)
+	return server.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// record writes down every call before it runs.
+func (s *stdio) record(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		again, err := s.note(argsOf(call))
+		if err != nil {
+			return nil, err
+		}
+		return next(context.WithValue(ctx, againKey{}, again), method, req)
+	}
+}
+
+type againKey struct{}
+
+// command is the tools that only a process has.
+func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) (*mcp.CallToolResult, any, error) {
+	text := "done"
+	switch strings.TrimSuffix(req.Params.Name, "/ro") {
+	case "wait":
+		if again, _ := ctx.Value(againKey{}).(bool); !again {
+			<-ctx.Done()
+			return nil, nil, ctx.Err()
+		}
+	case "pid":
+		text = fmt.Sprint(os.Getpid())
+	case "spawn":
+		child, err := spawn()
+		if err != nil {
+			return nil, nil, err
+		}
+		text = fmt.Sprint(child)
+	case "exit":
+		fmt.Fprintln(os.Stderr, "out of memory")
+		os.Exit(7)
+	case "flood":
+		fmt.Fprintln(os.Stderr, strings.Repeat("x", in.Size))
+	case "garble":
+		fmt.Println("Segmentation fault (just kidding)")
+	case "line":
+		fmt.Println(strings.Repeat("x", in.Size))
+	case "half":
+		fmt.Print(`{"jsonrpc":"2.0","id":`)
+		os.Exit(0)
+	case "stop":
+		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // it is us
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+}
+
+// spawn starts a child.
+func spawn() (pid int, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	child := exec.Command(exe)
+	child.Env = append(os.Environ(), traitVar+"="+string(sleeper))
+	child.Stdout = os.Stdout
+	if err := child.Start(); err != nil {
+		return 0, err
+	}
+	return child.Process.Pid, nil
+}

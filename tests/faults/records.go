@@ -1,0 +1,63 @@
+//go:build unix
+
+package faults
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// note records a call, and that its scope is served from here: it takes a lock on
+// a file that the system gives back when the process ends, however it ends. It
+// reports whether the call has run before.
+func (s *stdio) note(in toolArgs) (again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.Call != "" {
+		runs, err := (&Process{dir: s.dir}).read("runs")
+		if err != nil {
+			return false, err
+		}
+		again = slices.Contains(runs, in.Call)
+		if err := s.append("runs", in.Call); err != nil {
+			return false, err
+		}
+	}
+	if in.Scope == "" || s.locks[in.Scope] != nil {
+		return again, nil
+	}
+	lock, err := os.OpenFile(filepath.Join(s.dir, "scope-"+url.PathEscape(in.Scope)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return again, err
+	}
+	s.locks[in.Scope] = lock
+	if errors.Is(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK) {
+		return again, s.append("overlaps", in.Scope)
+	}
+	return again, nil
+}
+
+// append writes one word, which other processes do as well.
+func (s *stdio) append(name, word string) error {
+	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, url.PathEscape(word))
+	return err
+}
+
+// argsOf returns the arguments that all tools have.
+func argsOf(call *mcp.CallToolRequest) (in toolArgs) {
+	json.Unmarshal(call.Params.Arguments, &in) //nolint:errcheck // what is wrong is told by the tool
+	return in
+}

@@ -1,0 +1,152 @@
+package tests
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// faulty is a session that does one thing wrong, or none.
+type faulty struct {
+	w     *world
+	wrong string
+	all   []mcpbridge.Conn
+	over  chan struct{} // closed when it has stopped
+}
+
+// Receive dials, runs a call, answers it and closes: once each, if it is right.
+func (b *faulty) Receive(c actor.Context) {
+	op, ok := c.Message().(*messages.CallTool)
+	if _, is := c.Message().(*actor.Stopped); is {
+		close(b.over)
+	}
+	if !ok {
+		return
+	}
+	ctx := context.Background()
+	times := func(wrong string, more int) int {
+		if b.wrong == wrong {
+			return more
+		}
+		return 1
+	}
+	for range times("dials twice", 2) {
+		b.dial(op, b.w.watch)
+	}
+	var result messages.Result
+	for range times("runs twice", 2) * times("runs three times", 3) {
+		result, _ = b.all[0].Do(ctx, op)
+	}
+	receipt := result.GetReceipt()
+	receipt.ID, receipt.Replayed = op.ID, b.wrong == "runs three times"
+	for range times("does not answer", 0) * times("answers twice", 2) {
+		c.Respond(result)
+	}
+	for range times("does not close", 0) {
+		b.all[0].Close(ctx)
+	}
+	switch b.wrong {
+	case "sends to nobody":
+		c.Send(actor.NewPID(c.Self().Address, "nobody"), &messages.Inspect{})
+	case "panics":
+		panic("a bug")
+	case "opens two sessions at the server":
+		for range 2 {
+			again := *op
+			again.Params = call("a", "count").Params
+			b.dial(op, b.w.watch.Dialer).Do(ctx, &again)
+		}
+	}
+}
+
+func (b *faulty) dial(op *messages.CallTool, with mcpbridge.Dialer) mcpbridge.Conn {
+	conn, err := with.Dial(context.Background(), mcpbridge.DialRequest{Key: op.Key, Down: func(*mcpbridge.Error) {}})
+	require.NoError(b.w.t, err)
+	b.all = append(b.all, conn)
+	return conn
+}
+
+// What the verifier finds wrong with sessions that are, and with none that is not.
+func TestVerifierCatchesBrokenSessions(t *testing.T) {
+	for wrong, want := range map[string]string{
+		"":                                 "",
+		"does not answer":                  "0 replies to *messages.CallTool",
+		"answers twice":                    "2 replies to *messages.CallTool",
+		"dials twice":                      "s/a had 2 transports at once",
+		"does not close":                   "s/a: 1 transports were left open",
+		"runs twice":                       "ran 2 times, replayed: false",
+		"runs three times":                 "ran 3 times, replayed: true",
+		"sends to nobody":                  "dead letter *messages.Inspect",
+		"panics":                           "supervision event that is no fault: a bug",
+		"opens two sessions at the server": `at the server: scope "a" had two sessions at once`,
+	} {
+		t.Run(wrong, func(t *testing.T) {
+			e := serve(t, faults.NewTools())
+			defer e.end()
+			bridge := mcpbridge.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}})
+			defer bridge.Close()
+			w := newWorld(t)
+			w.watch.Dialer, w.executed, w.overlaps = bridge, e.Executions, e.Overlaps
+			session := &faulty{w: w, wrong: wrong, over: make(chan struct{})}
+			w.pid = w.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return session }))
+			w.send(call("a", "count"))
+			w.system.Root.Poison(w.pid)
+			<-session.over
+			err := w.wrong()
+			for _, conn := range session.all {
+				conn.Close(context.Background())
+			}
+			if wrong == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+// What it finds left on the machine.
+func TestVerifierCatchesWhatIsLeft(t *testing.T) {
+	for left, leave := range map[string]func() (remove func()){
+		"": func() func() { return func() {} },
+		"goroutine": func() func() {
+			stay := make(chan struct{})
+			go func() { <-stay }()
+			return func() { close(stay) }
+		},
+		"files are open": func() func() {
+			f, err := os.Open(os.DevNull)
+			require.NoError(t, err)
+			return func() { f.Close() }
+		},
+		"processes": func() func() {
+			child := exec.Command("sleep", "60")
+			require.NoError(t, child.Start())
+			return func() {
+				require.NoError(t, child.Process.Kill())
+				require.Error(t, child.Wait())
+			}
+		},
+	} {
+		t.Run(left, func(t *testing.T) {
+			before := lookAround()
+			remove := leave()
+			err := before.wrong()
+			remove()
+			if left == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, left)
+			}
+			require.NoError(t, before.wrong())
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// verify is the end of every scenario: nothing of [world.wrong] may be there.
+func (w *world) verify() {
+	w.t.Helper()
+	require.NoError(w.t, w.wrong())
+}
+
+// wrong tells what does not hold of what must hold at the end of every scenario:
+// each command got exactly one reply, no key ever had two transports, what was
+// dialed was closed, nothing ran twice that must not, nothing was lost on the
+// way, and nothing failed by mistake.
+func (w *world) wrong() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	errs := []error{w.watch.verify()}
+	replayed := map[string]bool{}
+	for _, p := range w.pending {
+		if n := len(p.replies); n != 1 {
+			errs = append(errs, fmt.Errorf("%d replies to %T %s", n, p.cmd, p.cmd.RequestID()))
+			continue
+		}
+		r := <-p.replies
+		switch r := r.(type) {
+		case messages.Result:
+			replayed[r.RequestID()] = r.GetReceipt().Replayed
+		case *messages.Failure:
+			replayed[r.RequestID()] = r.Replayed
+		}
+	}
+	if w.executed != nil {
+		for id, n := range w.executed() {
+			if n > 2 || n > 1 && !replayed[id] {
+				errs = append(errs, fmt.Errorf("call %s ran %d times, replayed: %v", id, n, replayed[id]))
+			}
+		}
+	}
+	if w.overlaps != nil {
+		for _, what := range w.overlaps() {
+			errs = append(errs, fmt.Errorf("at the server: %s", what))
+		}
+	}
+	if w.strict {
+		errs = append(errs, w.astray()...)
+	}
+	return errors.Join(errs...)
+}
+
+// astray tells of messages of ours that nobody got, and of failures of ours that
+// are no faults.
+func (w *world) astray() (errs []error) {
+	for _, e := range w.faults {
+		if _, ok := e.Reason.(*actors.Fault); !ok {
+			errs = append(errs, fmt.Errorf("supervision event that is no fault: %v", e.Reason))
+		}
+	}
+	for _, e := range w.letters {
+		if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
+			continue // news of a connection that nobody has any more
+		}
+		if kind := fmt.Sprintf("%T", e.Message); strings.HasPrefix(kind, "*actors.") || strings.HasPrefix(kind, "*messages.") {
+			errs = append(errs, fmt.Errorf("dead letter %s", kind))
+		}
+	}
+	return errs
+}
+
+// throttle is Proto.Actor's: it lives for a second after a dead letter.
+var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
+
+// surroundings is what there was before a scenario on the real machine.
+type surroundings struct {
+	goroutines goleak.Option
+	files      int
+	processes  []string
+}
+
+func lookAround() surroundings {
+	return surroundings{goleak.IgnoreCurrent(), openFiles(), children()}
+}
+
+// wrong tells what a scenario has left: goroutines, file descriptors, processes.
+func (s surroundings) wrong() error {
+	var files int
+	var processes []string
+	for range 200 { // they may take a moment to go
+		files = openFiles()
+		processes = slices.DeleteFunc(children(), func(pid string) bool { return slices.Contains(s.processes, pid) })
+		if files <= s.files && len(processes) == 0 {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	errs := []error{goleak.Find(s.goroutines, throttle)}
+	if files > s.files {
+		errs = append(errs, fmt.Errorf("%d files are open, %d more than before", files, files-s.files))
+	}
+	if len(processes) > 0 {
+		errs = append(errs, fmt.Errorf("processes %v are left", processes))
+	}
+	return errors.Join(errs...)
+}
+
+func (s surroundings) verify(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.wrong())
+}
+
+// openFiles returns how many files and sockets this process has open. The
+// runtime's own for waiting are there once the first socket was.
+func openFiles() int {
+	files, _ := os.ReadDir("/proc/self/fd")
+	n := 0
+	for _, f := range files {
+		if at, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && !strings.HasPrefix(at, "anon_inode:") {
+			n++
+		}
+	}
+	return n
+}
+
+// children returns the processes that this one has started.
+func children() (pids []string) {
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		text, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
+		pids = append(pids, strings.Fields(string(text))...)
+	}
+	return pids
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,15 +108,20 @@ func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 		if e.Class == Lost && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
 		}
-		e.Detail = c.lastWords(e.Detail)
+		e.Detail = c.lastWords()
 	}
 	return e
 }
 
-// lastWords adds to the end of a stdio session what the process left.
-func (c *conn) lastWords(detail string) string {
+// lastWords says how a stdio session ended: how the process did, and what it said
+// that made no sense.
+func (c *conn) lastWords() string {
 	text := "the server process " + c.proc.obituary()
-	if c.tap.nonsense() != nil {
+	if err := c.tap.nonsense(); err != nil {
+		detail := describe(err, c.at.secrets()...)
+		if strings.Contains(detail, "maximum line length") { // the SDK has no name for this error
+			detail = tooLarge(&c.at.Server)
+		}
 		text += " (" + detail + ")"
 	}
 	return text
@@ -125,7 +131,7 @@ func (c *conn) lastWords(detail string) string {
 func (c *conn) broke(err error) *Error {
 	e := &Error{Class: Lost, Session: Broken, Detail: describe(err, c.at.secrets()...)}
 	if c.proc != nil {
-		e.Detail = c.lastWords(e.Detail)
+		e.Detail = c.lastWords()
 	}
 	return e
 }

@@ -303,18 +303,19 @@ func (c *conn) giveUp() {
 	}
 }
 
-// discard closes what a failed handshake has left.
+// discard closes what a failed handshake has left. A session that was to be
+// attached to stays: it is not ours, and may be attached to the next time.
 func (c *conn) discard() {
 	ctx, cancel := context.WithTimeout(context.Background(), dialCleanup)
 	defer cancel()
+	if c.x != nil && c.x.resume == nil {
+		c.x.delete(ctx) //nolint:errcheck // the error that led here is the one to report
+	}
 	if c.cs != nil {
-		c.Close(ctx) //nolint:errcheck // the error that led here is the one to report
+		c.Detach(ctx) //nolint:errcheck // as above
 		return
 	}
 	c.cancel()
-	if c.x != nil {
-		c.x.delete(ctx) //nolint:errcheck // as above
-	}
 	if c.proc != nil {
 		c.proc.kill()
 		c.proc.stop(ctx) //nolint:errcheck // as above
@@ -334,17 +335,19 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 		c.x.mu.Unlock()
 	}
 	e := ex.explain(ctx, err, secrets...)
+	nonsense := c.tap != nil && c.tap.nonsense() != nil
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = Unavailable, "timed out while connecting"
 	case c.proc == nil && c.x == nil && c.tap == nil:
 		e.Class = Unavailable
-	case strings.Contains(err.Error(), "unsupported protocol version"),
-		c.tap != nil && c.tap.nonsense() != nil:
+	case strings.Contains(err.Error(), "unsupported protocol version"):
+		e.Class, e.Session = Protocol, Alive
+	case nonsense:
 		e.Class = Protocol
 	}
-	if c.proc != nil && e.Class != Cancelled && (e.Session == Broken || e.Class == Protocol) {
-		e.Detail = c.lastWords(e.Detail)
+	if c.proc != nil && e.Class != Cancelled && (e.Session == Broken || nonsense) {
+		e.Detail = c.lastWords()
 	}
 	return unavailable(e)
 }

@@ -1,9 +1,11 @@
 package mcpbridge
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,7 +15,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // exchanged is what a server answers to a call: once, and to each attempt to
@@ -53,30 +58,33 @@ func (w exchanged) check(t *testing.T) {
 		s := newScript()
 		c := s.attach(t)
 		defer c.Close(context.Background())
-		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-		defer cancel()
 		s.answer("tools/call", w.answer)
 		s.answer(http.MethodGet, w.resume)
-		_, err := c.Do(ctx, toolCall())
+		e, late := do(c)
 		s.answer("tools/call", nil)
-		e := AsError(err)
-		t.Log(e, e)
 		if e != nil {
-			requirePresentable(t, err)
-			require.True(t, e.Sent)
+			requirePresentable(t, e)
+			require.True(t, e.Sent, "%v", e)
 			require.NotEqual(t, NotSent, e.Class)
-			require.NotEqual(t, Cancelled, e.Class)
-			if e.Class == Deadline { // as the server wants it
-				require.Contains(t, w.body+w.rest, "retry")
+			if late { // then the server wanted it so
+				require.Contains(t, w.body+w.rest, "retry", "%v", e)
 			}
 		}
 		if e == nil || e.Session == Alive {
-			_, err = c.Do(ctx, toolCall())
-			require.NoError(t, err, "after %v", e)
+			again, _ := do(c)
+			require.Nil(t, again, "after %v", e)
 		}
-		require.NoError(t, c.Close(ctx))
+		require.NoError(t, c.Close(context.Background()))
 		require.LessOrEqual(t, len(s.downs), 1)
 	})
+}
+
+// do makes a call, and reports whether it took a day.
+func do(c Conn) (e *Error, late bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
+	defer cancel()
+	_, err := c.Do(ctx, &messages.CallTool{Params: &mcp.CallToolParams{Name: "tool"}})
+	return AsError(err), ctx.Err() != nil
 }
 
 // requirePresentable requires that an error may be shown to anybody.
@@ -91,8 +99,263 @@ func requirePresentable(t *testing.T, err error) {
 	require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 }
 
+func TestWhatACallComesTo(t *testing.T) {
+	const done = `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`
+	primed, large := "id: 1\nretry: 5\ndata:\n\n", strings.Repeat("x", 5<<10)
+	tooLarge := &Error{Class: Protocol, Detail: "more than 4096 bytes (maxResult)"}
+	for name, c := range map[string]struct {
+		call   answering
+		want   *Error // nil is a result
+		resume answering
+	}{
+		"JSON":                    {call: says(200, "application/json; charset=utf-8", done)},
+		"SSE":                     {call: says(200, typeSSE, "data: "+done+"\n\n")},
+		"another id":              {says(200, typeJSON, `{"jsonrpc":"2.0","id":77,"result":{}}`), &Error{Class: Protocol, Detail: "id of another request"}, nil},
+		"error without an id":     {says(200, typeJSON, rpc("null", "-32000", "oops")), &Error{Class: ServerError, Detail: "oops"}, nil},
+		"error of the parameters": {says(200, typeJSON, rpc("%s", "-32602", "oops")), &Error{Class: Invalid, Detail: "oops"}, nil},
+		"error over SSE":          {says(200, typeSSE, "data: "+rpc("%s", "-32603", "oops")+"\n\n"), &Error{Class: ServerError, Detail: "oops"}, nil},
+		"no JSON":                 {says(200, typeJSON, "<html>"), &Error{Class: Protocol, Detail: "no JSON-RPC response"}, nil},
+		"no result":               {says(200, typeJSON, `{"jsonrpc":"2.0","id":%s}`), &Error{Class: Protocol}, nil},
+		"a request":               {says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"method":"ping"}`), &Error{Class: Protocol, Detail: "no JSON-RPC response"}, nil},
+		"a page":                  {says(200, "text/html", done), &Error{Class: Protocol, Detail: `content type "text/html"`}, nil},
+		"accepted":                {says(202, "", ""), &Error{Class: Lost, Session: Broken}, nil},
+		"404":                     {says(404, "", ""), &Error{Class: Expired, Session: Gone, Detail: "404"}, nil},
+		"410":                     {says(410, "", ""), &Error{Class: Expired, Session: Gone, Detail: "410"}, nil},
+		"400, unknown session":    {says(400, "", "unknown session "+testSession), &Error{Class: Expired, Session: Gone, Detail: "unknown session …"}, nil},
+		"400":                     {says(400, "", "why?"), &Error{Class: Invalid, Detail: "400 Bad Request: why?"}, nil},
+		"401":                     {says(401, "", ""), &Error{Class: Unauthorized, Detail: "401"}, nil},
+		"403":                     {says(403, "", ""), &Error{Class: Unauthorized, Detail: "403"}, nil},
+		"407":                     {says(407, "", ""), &Error{Class: Unauthorized, Detail: "407"}, nil},
+		"429":                     {says(429, "", "", "Retry-After: 7"), &Error{Class: RateLimited, RetryAfter: 7 * time.Second, Detail: "429"}, nil},
+		"429, with a date":        {says(429, "", "", "Retry-After: Sat, 01 Jan 2000 00:01:00 GMT"), &Error{Class: RateLimited, RetryAfter: time.Minute}, nil},
+		"500":                     {says(500, "text/html", "<html>"), &Error{Class: ServerError, Detail: "500 Internal Server Error"}, nil},
+		"503":                     {says(503, "", "", "Retry-After: 7"), &Error{Class: ServerError, RetryAfter: 7 * time.Second}, nil},
+		"302":                     {says(302, "", ""), &Error{Class: Protocol, Detail: "302 Found"}, nil},
+		"cut":                     {then(io.ErrUnexpectedEOF, says(200, typeJSON, done[:20])), &Error{Session: Broken, Detail: "unexpected EOF"}, nil},
+		"too large":               {then(nil, says(200, typeJSON, large)), tooLarge, nil},
+		"too large, over SSE":     {stays("data: " + large), tooLarge, nil},
+		"too large, after an id":  {stays(primed + "data: " + large), tooLarge, nil},
+		"SSE, ends":               {says(200, typeSSE, ": so\n\n"), &Error{Session: Broken}, nil},
+		"SSE, cut":                {breaks("data: " + done[:20]), &Error{Session: Broken}, nil},
+		"SSE, resumed":            {breaks(primed + "data: {"), nil, says(200, typeSSE, "data: "+strings.Replace(done, "%s", "4", 1)+"\n\n")},
+		"SSE, expired":            {breaks(primed), &Error{Session: Gone, Detail: "the session expired: 404"}, says(404, "", "")},
+		"SSE, refused":            {breaks(primed), &Error{Session: Broken, Detail: "could not be resumed: unauthorized"}, says(401, "", "")},
+		"SSE, unreachable":        {breaks(primed), &Error{Session: Broken, Detail: "unexpected EOF"}, fails},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript()
+				conn := s.attach(t, func(srv *Server, _ *Resume) { srv.MaxResult = 4 << 10 })
+				defer conn.Close(context.Background())
+				other := make(chan *Error)
+				s.answer("tools/call", func(req *http.Request) (*http.Response, error) {
+					<-other
+					return says(200, typeJSON, done)(req)
+				})
+				go func() {
+					e, _ := do(conn)
+					other <- e
+				}()
+				synctest.Wait()
+				s.answer("tools/call", c.call, nil)
+				s.answer(http.MethodGet, c.resume)
+				e, late := do(conn)
+				require.False(t, late)
+				if c.want == nil {
+					require.Nil(t, e)
+				} else {
+					c.want.Sent, c.want.Err = true, e.Err
+					require.Contains(t, e.Detail, c.want.Detail)
+					c.want.Detail = e.Detail
+					require.Equal(t, c.want, e)
+					requirePresentable(t, e)
+				}
+				other <- nil
+				if e := <-other; c.want == nil || c.want.Session == Alive {
+					require.Nil(t, e, "what fails one call fails no other")
+					e, _ = do(conn)
+					require.Nil(t, e)
+				}
+				gone := c.want != nil && c.want.Session == Gone
+				require.Equal(t, gone, len(s.downs) == 1)
+				gets, _ := s.seen(http.MethodGet)
+				for _, get := range gets[1:] {
+					require.Equal(t, "1", get.Header.Get(headerEvent))
+				}
+				require.LessOrEqual(t, len(gets), 1+maxResumes)
+			})
+		})
+	}
+}
+
+func TestCallWithoutASessionIDDoesNotExpire(t *testing.T) {
+	s := newScript()
+	c := s.attach(t, func(_ *Server, r *Resume) { r.SessionID = "" })
+	require.Nil(t, c.Resume())
+	s.answer("tools/call", says(404, "", "session not found"), nil)
+	e, _ := do(c)
+	require.Equal(t, Unavailable, e.Class)
+	require.Contains(t, e.Detail, "endpoint")
+	e, _ = do(c)
+	require.Nil(t, e)
+	require.NoError(t, c.Close(context.Background()))
+	require.Empty(t, s.downs)
+	deletes, _ := s.seen(http.MethodDelete)
+	require.Empty(t, deletes)
+}
+
+func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		serve func(conn *net.TCPConn) // nil: nobody listens
+		class Class
+	}{
+		"refused": {nil, NotSent},
+		"reset":   {func(conn *net.TCPConn) { conn.SetLinger(0) }, Lost},
+		"closed":  {func(*net.TCPConn) {}, Lost},
+		"cut": {func(conn *net.TCPConn) {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+		}, Lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			if c.serve == nil {
+				l.Close()
+			}
+			go func() {
+				if conn, err := l.Accept(); err == nil {
+					http.ReadRequest(bufio.NewReader(conn))
+					c.serve(conn.(*net.TCPConn))
+					conn.Close()
+				}
+			}()
+			wire := &http.Transport{DisableKeepAlives: true}
+			s := newScript()
+			conn := s.attach(t, func(srv *Server, _ *Resume) {
+				srv.URL = "http://" + l.Addr().String()
+				srv.HTTPClient.Transport = answering(func(req *http.Request) (*http.Response, error) {
+					if parse(bodyOf(req)).Method == "tools/call" {
+						return wire.RoundTrip(req)
+					}
+					return s.RoundTrip(req)
+				})
+			})
+			e, _ := do(conn)
+			require.Equal(t, c.class, e.Class, "%v", e)
+			require.Equal(t, Broken, e.Session)
+			require.Equal(t, c.class == Lost, e.Sent)
+			require.NotContains(t, e.Detail, "http://", "a URL may have secrets")
+			require.NoError(t, conn.Close(context.Background()))
+		})
+	}
+}
+
+func TestConfiguredHeadersGoToTheOriginOfTheURLOnly(t *testing.T) {
+	s := newScript()
+	c := s.attach(t, func(srv *Server, _ *Resume) { srv.Headers = map[string]string{"X-Token": "hush"} })
+	var hops []answering
+	for _, at := range []string{"/moved", "http://other/mcp", "https://test/mcp", "http://test:8080/mcp", "http://test/back"} {
+		hops = append(hops, says(307, "", "", "Location: "+at))
+	}
+	s.answer("tools/call", append(hops, nil)...)
+	e, _ := do(c)
+	require.Nil(t, e)
+	require.NoError(t, c.Close(context.Background()))
+	seen := map[string]string{}
+	for _, req := range s.requests {
+		seen[req.Method+" "+req.URL.String()] = req.Header.Get("X-Token")
+	}
+	require.Equal(t, map[string]string{
+		"GET http://test/mcp": "hush", "POST http://test/mcp": "hush", "POST http://test/moved": "hush",
+		"POST http://other/mcp": "", "POST https://test/mcp": "", "POST http://test:8080/mcp": "",
+		"POST http://test/back": "hush", "DELETE http://test/mcp": "hush",
+	}, seen)
+}
+
+func TestClosingMayBeTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		way  answering
+		want string // empty: that is good enough
+	}{
+		"200": {says(200, "", ""), ""}, "204": {says(204, "", ""), ""}, "404": {says(404, "", ""), ""},
+		"405": {says(405, "", ""), ""}, "501": {says(501, "", ""), ""},
+		"500":         {says(500, "", testSession), "it answered 500 Internal Server Error"},
+		"503":         {says(503, "", ""), "it answered 503 Service Unavailable"},
+		"unreachable": {fails, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript()
+			conn := s.attach(t)
+			s.answer(http.MethodDelete, c.way, nil)
+			if err := conn.Close(context.Background()); c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want)
+				require.NotContains(t, err.Error(), testSession)
+				require.NoError(t, conn.Close(context.Background()))
+			}
+			deletes, _ := s.seen(http.MethodDelete)
+			require.Equal(t, testSession, deletes[0].Header.Get(headerSession))
+			require.Equal(t, protocolLegacy, deletes[0].Header.Get(headerProtocol))
+			require.NoError(t, conn.Close(context.Background()))
+			again, _ := s.seen(http.MethodDelete)
+			require.Len(t, again, len(deletes), "it has been ended")
+		})
+	}
+}
+
 func FuzzExchange(f *testing.F) {
-	f.Add(200, typeJSON, "", `{"jsonrpc":"2.0","id":3,"result":{"content":[]}}`, false, 200, "")
+	const (
+		done     = `{"jsonrpc":"2.0","id":3,"result":{"content":[]}}`
+		notified = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
+		asked    = `{"jsonrpc":"2.0","id":3,"method":"ping"}`
+	)
+	for _, body := range []string{
+		done, "", "null", "7", "[" + done + "]", "[]", "{}", `{"jsonrpc":"1.0","id":3,"result":{}}`, notified, asked,
+		`{"jsonrpc":"2.0","id":4,"result":{}}`, `{"jsonrpc":"2.0","id":"3","result":{}}`, `{"jsonrpc":"2.0","id":3}`,
+		`{"jsonrpc":"2.0","id":99999999999999999999999999,"result":{}}`, `{"jsonrpc":"2.0","id":3e0,"result":{}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"` + "\xff\\u0000" + testSession + `"}]}}`,
+		`{"jsonrpc":"2.0","id":3,"result":` + strings.Repeat(`{"content":`, 300) + "[]" + strings.Repeat("}", 300) + "}",
+		`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"` + testSession + `"}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"\u001b[2J"}}`, done + done, " " + done + "\n",
+	} {
+		f.Add(200, typeJSON, "", body, false, 405, "")
+		f.Add(200, typeSSE, "", "data: "+body+"\n\n", false, 405, "")
+		f.Add(400, typeJSON, "", body, true, 405, "")
+	}
+	for _, form := range []struct {
+		status int
+		body   string
+	}{
+		{404, "session not found"},
+		{404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`},
+		{404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`},
+		{400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":3}`},
+		{400, "Invalid or missing session ID " + testSession},
+		{401, `{"error":"invalid_session","message":"Unknown session id"}`},
+		{404, "<html><body>Not Found</body></html>"},
+		{101, ""}, {204, ""}, {202, ""}, {206, done}, {304, ""}, {407, ""}, {410, ""}, {500, done}, {999, "\x1b\xff"},
+	} {
+		for _, kind := range []string{typeJSON, "text/plain", "text/html; charset=utf-8"} {
+			f.Add(form.status, kind, "Retry-After: 7", form.body, false, form.status, form.body)
+		}
+		f.Add(200, typeSSE, "", "id: 1\ndata:\n\n", true, form.status, form.body)
+	}
+	for _, kind := range []string{"", "text/html", "application/json; charset", "Application/JSON;x=\"", "text/event-stream; x"} {
+		f.Add(200, kind, "Content-Encoding: gzip", done, false, 200, "")
+	}
+	for _, header := range []string{"Location: /", "Location: http://other/", "Location: %", "Retry-After: 7"} {
+		f.Add(307, typeJSON, header, done, false, 200, "")
+		f.Add(503, typeJSON, header, done, false, 200, "")
+	}
+	for _, rest := range []string{
+		"data: " + done + "\n\n", "id: 2\ndata:\n\n", ": nothing\n\n", "nonsense\n\n", "id: 2\nretry: 86400001\ndata:\n\n", "data: " + done,
+	} {
+		f.Add(200, typeSSE, "", ": a comment\nid: 1\nretry: 5\ndata: "+notified+"\n\ndata: "+asked+"\n\ndata: {", true, 200, rest)
+		f.Add(200, typeSSE, "", "event: x\r\nid: 1\r\ndata: x\r\n\r\n", false, 200, rest)
+		f.Add(200, typeSSE, "", rest, false, 503, rest)
+	}
 	f.Fuzz(func(t *testing.T, status int, kind, header, body string, cut bool, again int, rest string) {
 		exchanged{status, kind, header, body, cut, again, rest}.check(t)
 	})

@@ -3,10 +3,15 @@ package mcpbridge
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -19,22 +24,33 @@ const testSession = "made-up-session-4711"
 // answering makes the response to a request.
 type answering func(req *http.Request) (*http.Response, error)
 
+// RoundTrip answers a request.
+func (f answering) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // script is an HTTP server without a socket. It answers well, and has no
 // stream, but for what it is told.
 type script struct {
 	mu       sync.Mutex
 	told     map[string]answering // by JSON-RPC method, or HTTP method
 	requests []*http.Request
+	times    []time.Time
 	downs    []*Error
 }
 
 func newScript() *script { return &script{told: map[string]answering{}} }
 
-// answer says how requests of a kind are answered; nil is well.
-func (s *script) answer(kind string, how answering) {
+// answer says how requests of a kind are answered, one after the other and
+// the last way for ever. Nil is well.
+func (s *script) answer(kind string, ways ...answering) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told[kind] = how
+	s.told[kind] = ways[0]
+	if len(ways) > 1 {
+		s.told[kind] = func(req *http.Request) (*http.Response, error) {
+			s.answer(kind, ways[1:]...)
+			return ways[0](req)
+		}
+	}
 }
 
 // RoundTrip answers a request.
@@ -45,7 +61,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	msg := parse(bodyOf(req))
 	kind := cmp.Or(msg.Method, req.Method)
 	s.mu.Lock()
-	s.requests = append(s.requests, req)
+	s.requests, s.times = append(s.requests, req), append(s.times, time.Now())
 	how := s.told[kind]
 	s.mu.Unlock()
 	switch {
@@ -59,17 +75,28 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(req, http.StatusAccepted, "", nil), nil
 }
 
+// seen returns the requests of an HTTP method, and when they came.
+func (s *script) seen(method string) (requests []*http.Request, times []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, req := range s.requests {
+		if req.Method == method {
+			requests, times = append(requests, req), append(times, s.times[i])
+		}
+	}
+	return requests, times
+}
+
 // attach dials by attaching: that takes no handshake but a ping.
-func (s *script) attach(t *testing.T, change ...func(*Server)) Conn {
+func (s *script) attach(t *testing.T, change ...func(*Server, *Resume)) Conn {
 	t.Helper()
 	srv := Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
+	resume := Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}}
 	for _, f := range change {
-		f(&srv)
+		f(&srv, &resume)
 	}
 	c, err := New([]Server{srv}).Dial(context.Background(), DialRequest{
-		Key:    messages.Key{Server: "test"},
-		Resume: &Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}},
-		Down: func(e *Error) {
+		Key: messages.Key{Server: "test"}, Resume: &resume, Down: func(e *Error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.downs = append(s.downs, e)
@@ -80,6 +107,154 @@ func (s *script) attach(t *testing.T, change ...func(*Server)) Conn {
 	return c
 }
 
-func toolCall() *messages.CallTool {
-	return &messages.CallTool{Params: &mcp.CallToolParams{Name: "tool"}}
+// says is a response. %s in the body is the request's id.
+func says(status int, kind, body string, headers ...string) answering {
+	return func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", string(parse(bodyOf(req)).ID))))
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			resp.Header.Set(name, value)
+		}
+		return resp, nil
+	}
+}
+
+// then is says with a body that ends with an error, or stays open if that is nil.
+func then(end error, how answering) answering {
+	return func(req *http.Request) (*http.Response, error) {
+		resp, err := how(req)
+		after := iotest.ErrReader(end)
+		if end == nil {
+			after = open{req.Context()}
+		}
+		resp.Body = io.NopCloser(io.MultiReader(resp.Body, after))
+		return resp, err
+	}
+}
+
+// open is the rest of a stream that stays open.
+type open struct{ context.Context }
+
+func (o open) Read([]byte) (int, error) {
+	<-o.Done()
+	return 0, o.Err()
+}
+
+func stays(events string) answering { return then(nil, says(200, typeSSE, events)) }
+
+func breaks(events string) answering {
+	return then(io.ErrUnexpectedEOF, says(200, typeSSE, events))
+}
+
+func fails(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+
+// ping is an event: a request of the server, which is answered by a POST.
+func ping(id string) string {
+	return `data: {"jsonrpc":"2.0","id":"` + id + `","method":"ping"}` + "\n\n"
+}
+
+// pongs returns the ids of the requests of the server that were answered.
+func (s *script) pongs() (ids string) {
+	posts, _ := s.seen(http.MethodPost)
+	for _, req := range posts {
+		if msg := parse(bodyOf(req)); msg.Method == "" {
+			ids += strings.Trim(string(msg.ID), `"`)
+		}
+	}
+	return ids
+}
+
+// onStream opens a session whose stream is answered so, and lets an hour pass.
+func onStream(t *testing.T, check func(t *testing.T, s *script, c Conn), ways ...answering) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.answer(http.MethodGet, ways...)
+		c := s.attach(t)
+		defer c.Close(context.Background())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, s, c)
+		require.NoError(t, c.Close(context.Background()))
+	})
+}
+
+func TestCutStreamIsOpenedAgainAfterItsLastWholeEvent(t *testing.T) {
+	half, _, _ := strings.Cut(ping("c"), "method")
+	onStream(t, func(t *testing.T, s *script, c Conn) {
+		gets, _ := s.seen(http.MethodGet)
+		var after []string
+		for _, req := range gets {
+			after = append(after, req.Header.Get(headerEvent))
+			require.Equal(t, testSession, req.Header.Get(headerSession))
+			require.Equal(t, protocolLegacy, req.Header.Get(headerProtocol))
+		}
+		require.Equal(t, []string{"", "1", "2", "2", "2"}, after)
+		require.Equal(t, "abc", s.pongs())
+		require.Empty(t, s.downs)
+	}, breaks("id: 1\n"+ping("a")), says(200, typeSSE, ": beat\n\nid: 2\r\n"+ping("b")+half), breaks(half), fails, stays(ping("c")))
+}
+
+func TestServerSaysHowSoonItsStreamIsOpenedAgain(t *testing.T) {
+	for retry, want := range map[string]time.Duration{"3000": 3 * time.Second, "3600000": streamRetryMax} {
+		onStream(t, func(t *testing.T, s *script, c Conn) {
+			_, times := s.seen(http.MethodGet)
+			require.Len(t, times, 5)
+			for i := range 4 {
+				require.Equal(t, want, times[i+1].Sub(times[i]))
+			}
+		}, breaks("retry: "+retry+"\n"), breaks(""), breaks(ping("a")), breaks("retry: soon\n\nretry: -1\n\n"), stays(""))
+	}
+}
+
+func TestRefusedStreamIsOpenedAgainMoreAndMoreSlowly(t *testing.T) {
+	refusals := []answering{
+		says(401, "", ""), says(403, "", ""), says(409, "", ""), says(429, "", ""), fails, says(500, "", ""),
+		says(503, "text/html", "<html>"), says(502, "", ""), breaks(""),
+	}
+	onStream(t, func(t *testing.T, s *script, c Conn) {
+		_, times := s.seen(http.MethodGet)
+		require.Len(t, times, len(refusals)+2)
+		for i, delay := 0, streamRetryMin; i <= len(refusals)-1; i, delay = i+1, min(2*delay, streamRetryMax) {
+			gap := times[i+1].Sub(times[i])
+			require.GreaterOrEqual(t, gap, delay/2)
+			require.Less(t, gap, 3*delay/2)
+		}
+		require.Equal(t, 7*time.Second, times[len(refusals)+1].Sub(times[len(refusals)]))
+		require.Equal(t, "a", s.pongs())
+		require.Empty(t, s.downs)
+	}, append(refusals, says(429, "", "", "Retry-After: 7"), stays(ping("a")))...)
+}
+
+func TestServerWithoutAStreamIsAskedOnce(t *testing.T) {
+	for name, refusal := range map[string]answering{
+		"405": says(405, "", ""), "404": says(404, "", "session not found"), "400": says(400, "", ""),
+		"302": says(302, "", "", "Location: /"), "page": says(200, "text/html", "<html>"), "202": says(202, "", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStream(t, func(t *testing.T, s *script, c Conn) {
+				gets, _ := s.seen(http.MethodGet)
+				require.Len(t, gets, 1)
+				e, _ := do(c)
+				require.Nil(t, e)
+				require.Empty(t, s.downs)
+			}, refusal)
+		})
+	}
+}
+
+func TestStreamTellsOfAnExpiryOnce(t *testing.T) {
+	onStream(t, func(t *testing.T, s *script, c Conn) {
+		require.Len(t, s.downs, 1)
+		require.Equal(t, Gone, s.downs[0].Session)
+		s.answer("tools/call", says(404, "", ""))
+		e, _ := do(c)
+		require.Equal(t, Expired, e.Class)
+		require.NoError(t, c.Close(context.Background()))
+		require.Len(t, s.downs, 1)
+		gets, _ := s.seen(http.MethodGet)
+		require.Len(t, gets, 3)
+		deletes, _ := s.seen(http.MethodDelete)
+		require.Empty(t, deletes, "there is nothing to end")
+	}, breaks(""), says(503, "", ""), says(404, "", ""))
 }

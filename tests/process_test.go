@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,12 +21,19 @@ import (
 // overStdio runs a scenario on real processes: the server "s" is this binary.
 func overStdio(t *testing.T, trait faults.Trait, cfg supervisor.Config, scenario func(w *world)) {
 	t.Helper()
+	overProcess(t, faults.NewProcess(t.TempDir(), trait), func(*mcpbridge.Server) {}, cfg, scenario)
+}
+
+// overProcess is overStdio for a given process.
+func overProcess(t *testing.T, p *faults.Process, adapt func(*mcpbridge.Server), cfg supervisor.Config, scenario func(w *world)) {
+	t.Helper()
 	before := lookAround()
-	p := faults.NewProcess(t.TempDir(), trait)
 	server, err := p.Server("s")
 	require.NoError(t, err)
+	adapt(&server)
 	cfg.Servers = append(cfg.Servers, server)
 	w := start(t, cfg)
+	defer w.stop() // also when the scenario fails
 	w.executed = func() map[string]int {
 		runs, err := p.Executions()
 		require.NoError(t, err)
@@ -39,6 +47,14 @@ func overStdio(t *testing.T, trait faults.Trait, cfg supervisor.Config, scenario
 	scenario(w)
 	w.end()
 	before.verify(t)
+}
+
+// heap returns how much memory is in use.
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
 
 // began waits until a call has begun to run.

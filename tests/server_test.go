@@ -45,6 +45,7 @@ func overEndpoint(t *testing.T, cfg supervisor.Config, tools *faults.Tools, scen
 	t.Helper()
 	before := lookAround()
 	e := serve(t, tools)
+	defer e.end() // also when the scenario fails
 	if len(cfg.Servers) == 0 {
 		cfg.Servers = []mcpbridge.Server{{Name: "s"}}
 	}
@@ -53,6 +54,7 @@ func overEndpoint(t *testing.T, cfg supervisor.Config, tools *faults.Tools, scen
 		cfg.Servers[0].Transport = mcpbridge.TransportSSE
 	}
 	w := start(t, cfg)
+	defer w.stop()
 	w.executed, w.overlaps = e.Executions, e.Overlaps
 	scenario(w, e)
 	w.stop()

@@ -48,7 +48,7 @@ const (
 //	exit    exits with status 7, having written to stderr
 //	flood   writes as many bytes to stderr as its argument "size" says
 //	garble  writes a line to stdout that is no JSON-RPC
-//	line    writes a line of so many bytes to stdout
+//	line    writes a line of so many bytes to stdout, which is JSON and no message
 //	half    writes half a message to stdout, and exits with status 0
 //	stop    stops itself, with SIGSTOP, when it has answered
 type Process struct {
@@ -229,7 +229,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolAr
 	case "garble":
 		fmt.Println("Segmentation fault (just kidding)")
 	case "line":
-		fmt.Println(strings.Repeat("x", in.Size))
+		fmt.Printf("%q\n", strings.Repeat("x", in.Size))
 	case "half":
 		fmt.Print(`{"jsonrpc":"2.0","id":`)
 		os.Exit(0)

@@ -225,8 +225,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) note(req *Request) http.Handler {
 	known := s.sessions[req.Session]
 	switch {
-	case req.Session == "":
-		return s.handler
+	case known == nil && req.Header.Get(headerSession) != "", req.Session == "":
+		return s.handler // which knows no such session
 	case known == nil:
 		known = &session{scopes: map[string]bool{}}
 		s.sessions[req.Session] = known

@@ -27,6 +27,9 @@ type Tools struct {
 	JSON bool
 	// Stateless makes handlers without sessions.
 	Stateless bool
+	// Resumable gives the events of answers ids, so that an answer that was cut
+	// can be resumed.
+	Resumable bool
 	// SSE makes handlers of the HTTP+SSE transport of protocol 2024-11-05.
 	SSE bool
 
@@ -97,7 +100,11 @@ func (t *Tools) Handler() http.Handler {
 	if t.SSE {
 		return mcp.NewSSEHandler(get, nil)
 	}
-	return mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: t.JSON, Stateless: t.Stateless})
+	opts := &mcp.StreamableHTTPOptions{JSONResponse: t.JSON, Stateless: t.Stateless}
+	if t.Resumable {
+		opts.EventStore = mcp.NewMemoryEventStore(nil)
+	}
+	return mcp.NewStreamableHTTPHandler(get, opts)
 }
 
 // end ends the sessions of all servers.

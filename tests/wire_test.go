@@ -1,0 +1,186 @@
+package tests
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// B8: the name of the server leads to another machine.
+func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
+	before := lookAround()
+	old, next := serve(t, faults.NewTools()), serve(t, faults.NewTools())
+	var at atomic.Value
+	at.Store(old.URL())
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		u, err := url.Parse(at.Load().(string))
+		require.NoError(t, err)
+		return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+	}
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
+		Name: "s", URL: "http://localhost", HTTPClient: &http.Client{Transport: transport},
+	}}})
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	at.Store(next.URL())
+	old.Stop()
+	r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+	require.Equal(t, "1", r.text())
+	require.EqualValues(t, 2, r.ok().Generation)
+	require.Equal(t, 1, next.Count("initialize"))
+	w.end()
+	require.Zero(t, next.Sessions())
+	old.end()
+	next.end()
+	transport.CloseIdleConnections()
+	before.verify(t)
+}
+
+// primed is how much of an answer has a name to resume it by, and not its result.
+const primed = 60
+
+// C4
+func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		resumable bool
+		resume    faults.Fault // what happens to the attempts to resume
+		code      messages.Code
+		detail    string
+		expired   bool
+	}{
+		"without ids":              {false, nil, messages.CodeLost, "", false},
+		"with ids":                 {true, nil, "", "", false},
+		"cut again":                {true, faults.Times(1, faults.Cut()), "", "", false},
+		"cut again and again":      {true, faults.Cut(), messages.CodeLost, "could not be resumed", false},
+		"refused for a while":      {true, faults.Times(1, faults.Refuse(503, "")), "", "", false},
+		"refused for good":         {true, faults.Refuse(503, ""), messages.CodeLost, "could not be resumed", false},
+		"the session is not known": {true, faults.Refuse(404, "session not found"), messages.CodeLost, "the session expired", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tools := faults.NewTools()
+			tools.Resumable = c.resumable
+			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", NoStream: true}}}
+			e := serve(t, tools)
+			defer e.end()
+			cfg.Servers[0].URL = e.URL()
+			w := start(t, cfg)
+			w.executed, w.overlaps = e.Executions, e.Overlaps
+			w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+			require.Equal(t, "1", w.send(call("a", "count")).text())
+			e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
+			if c.resume != nil {
+				heal := e.Inject("GET", c.resume)
+				defer heal()
+			}
+			began := time.Now()
+			p := w.send(call("a", "count"))
+			if c.code == "" {
+				require.Equal(t, "2", p.text())
+				require.False(t, p.ok().Replayed)
+			} else {
+				f := p.fails(c.code)
+				require.True(t, f.MayHaveRun)
+				require.Contains(t, f.Detail, c.detail)
+			}
+			require.Less(t, time.Since(began), 30*time.Second)
+			if c.expired {
+				e.Expire(faults.Expiries()[0])
+			}
+			r := w.send(call("a", "count")).ok()
+			require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
+			w.end()
+		})
+	}
+}
+
+// C5, over HTTP
+func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
+	cfg := supervisor.Config{
+		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
+		Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 100 * time.Millisecond}},
+	}
+	overHTTP(t, cfg, func(w *world, e *endpoint) {
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		heal := e.Inject("", faults.Hang())
+		await(w, func(*messages.SessionLost) bool { return true })
+		w.send(call("a", "count", within(200*time.Millisecond))).reply()
+		heal()
+		r := w.send(call("a", "count"))
+		require.Equal(t, "2", r.text(), "attached again")
+		require.EqualValues(t, 1, r.ok().Generation)
+	})
+}
+
+// C6
+func TestGarbageOnStdoutRestartsTheProcess(t *testing.T) {
+	for tool, c := range map[string]struct {
+		size   int
+		detail string
+	}{
+		"garble": {0, "invalid character"},
+		"line":   {50 << 20, "16777216"},
+		"half":   {0, "status 0"},
+	} {
+		t.Run(tool, func(t *testing.T) {
+			cfg := supervisor.Config{}
+			overProcess(t, faults.NewProcess(t.TempDir(), ""), func(s *mcpbridge.Server) { s.MaxResult = 16 << 20 }, cfg, func(w *world) {
+				w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+				first := pid(t, w.send(call("a", "pid")))
+				op := call("a", "wait")
+				waiting := w.send(op)
+				w.began(op)
+				w.send(call("a", tool, with("size", c.size))).reply()
+				f := waiting.fails(messages.CodeLost)
+				require.True(t, f.MayHaveRun)
+				require.Contains(t, f.Detail, c.detail)
+				require.LessOrEqual(t, len(f.Detail), 1<<10)
+				require.NotEqual(t, first, pid(t, w.send(call("a", "pid"))))
+				gone(t, first)
+			})
+		})
+	}
+}
+
+// C7
+func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
+	overStdio(t, "", supervisor.Config{}, func(w *world) {
+		w.send(call("a", "pid")).ok()
+		grown := heap()
+		w.send(call("a", "flood", with("size", 64<<20))).ok()
+		require.Less(t, heap(), grown+8<<20)
+		w.send(call("a", "pid")).ok()
+		require.Equal(t, 1, w.watch.dialed())
+	})
+}
+
+// A6, A9 over stdio
+func TestProcessThatDoesNotShakeHandsSaysWhy(t *testing.T) {
+	for trait, c := range map[faults.Trait]struct {
+		code   messages.Code
+		detail string
+	}{
+		faults.Mute:     {messages.CodeUnavailable, "timed out"},
+		faults.Babbling: {messages.CodeProtocol, "invalid character"},
+		faults.Antique:  {messages.CodeProtocol, "version"},
+	} {
+		t.Run(string(trait), func(t *testing.T) {
+			overStdio(t, trait, supervisor.Config{ConnectTimeout: 2 * time.Second}, func(w *world) {
+				f := w.send(call("a", "pid")).fails(c.code)
+				require.Contains(t, f.Detail, c.detail)
+				require.False(t, f.MayHaveRun)
+			})
+		})
+	}
+}

@@ -23,11 +23,11 @@ type call struct {
 	generation uint64           // of the connection it was last given to
 	lost       *mcpbridge.Error // what became of the first run, if it may have run
 	ask        bool             // it may run again only if its tool turns out to be safe
+	answered   bool             // it got its reply, though it may run still
 
 	// While it runs:
-	conn     mcpbridge.Conn
-	cancel   context.CancelFunc
-	answered bool // the caller did not wait for it
+	conn   mcpbridge.Conn
+	cancel context.CancelFunc
 }
 
 // failure returns the reply for a call that did not go well.

@@ -124,7 +124,6 @@ func (s *session) abandon(c actor.Context, k *call, code messages.Code) {
 	f := k.failure(code, "")
 	f.MayHaveRun = true
 	s.reply(c, k, f)
-	k.answered = true
 	k.cancel()
 	k.deadline = time.Now().Add(s.cfg.CloseTimeout)
 	s.wakeBy(c, k.deadline)
@@ -218,6 +217,7 @@ func (s *session) onPulsed(msg *pulsed) {
 
 // reply answers a call, and tells the registry.
 func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
+	k.answered = true
 	if k.caller != nil {
 		c.Send(k.caller, reply)
 	}

@@ -181,11 +181,11 @@ func (s *session) guard(c actor.Context) {
 func (s *session) salvage(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
-		if msg.conn == nil && !slices.Contains(s.parked, msg) {
+		if msg.conn == nil && !msg.answered && !slices.Contains(s.parked, msg) {
 			s.parked = append(s.parked, msg)
 		}
 	case *answered:
-		if _, ok := s.running[msg.call]; ok && !msg.call.answered {
+		if !msg.call.answered && !slices.Contains(s.parked, msg.call) {
 			s.parked = append(s.parked, msg.call)
 		}
 		delete(s.running, msg.call)
@@ -201,12 +201,14 @@ func (s *session) salvage(c actor.Context) {
 	}
 	for k := range s.running {
 		if !k.answered {
-			k.answered = true
 			k.cancel()
 			s.parked = append(s.parked, k)
 		}
 	}
 	for _, k := range s.takeParked() {
+		if k.answered {
+			continue
+		}
 		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
 		f.MayHaveRun = f.MayHaveRun || k.conn != nil
 		s.reply(c, k, f)

@@ -124,8 +124,12 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
 		},
 	})
-	resp, err := x.base.RoundTrip(req.WithContext(ctx))
-	if err != nil {
+	resp, err := x.send(req.WithContext(ctx))
+	var bug *Error
+	switch {
+	case errors.As(err, &bug):
+		return x.reject(req, http.StatusInternalServerError, nil, ex, raw, bug), nil
+	case err != nil:
 		return nil, err
 	}
 	if handshake {
@@ -135,6 +139,13 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		return x.refused(req, resp, ex, raw), nil
 	}
 	return x.taken(req, resp, ex, raw), nil
+}
+
+// send sends a request. A panic of the transport, which may be the caller's own, is
+// an [*Error]: the SDK would be left with its locks taken.
+func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
+	defer recovered(&err)
+	return x.base.RoundTrip(req)
 }
 
 // taken handles a 2xx: the server has the message. A JSON answer is read here
@@ -184,10 +195,15 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 // refused handles everything but a 2xx.
 func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
 	e, body := x.judge(req, resp)
-	ex.refuse(e)
 	if e.Session == Gone {
 		x.expire(e)
 	}
+	return x.reject(req, resp.StatusCode, body, ex, raw, e)
+}
+
+// reject fails one message, and answers the SDK so that it fails no other.
+func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, raw []byte, e *Error) *http.Response {
+	ex.refuse(e)
 	msg := parse(raw)
 	if msg.Method == methodDiscover && (e.Class == ServerError || e.Class == RateLimited) {
 		// The SDK would take a server that is busy for one that is old.
@@ -195,12 +211,12 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange
 	}
 	switch {
 	case x.sse:
-		return answer(req, resp.StatusCode, "", body, resp.Header)
+		return answer(req, status, "", body)
 	case !msg.isCall():
 		// A refused notification must not end the session of those who wait.
 		return answer(req, http.StatusAccepted, "", nil)
 	}
-	return answer(req, resp.StatusCode, typeJSON, rpcFailure(msg.ID, 0, e.Detail), resp.Header)
+	return answer(req, status, typeJSON, rpcFailure(msg.ID, 0, e.Detail))
 }
 
 // judge reads a refusal to its end and says what it means.
@@ -252,7 +268,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 		event := "data: " + string(rpcFailure(parse(raw).ID, 0, e.Detail)) + "\n\n"
 		return answer(req, http.StatusOK, typeSSE, []byte(event))
 	}
-	resp, err := x.base.RoundTrip(req)
+	resp, err := x.send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
 		return resp, nil
@@ -275,7 +291,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 
 // connectSSE opens the one stream of an HTTP+SSE session.
 func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
-	resp, err := x.base.RoundTrip(req)
+	resp, err := x.send(req)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		e, _ := x.judge(req, resp)
 		exchangeOf(req.Context()).refuse(e)
@@ -315,7 +331,7 @@ func (x *exchanger) delete(ctx context.Context) error {
 	if protocol != "" {
 		req.Header.Set(headerProtocol, protocol)
 	}
-	resp, err := x.base.RoundTrip(req)
+	resp, err := x.send(req)
 	if err != nil {
 		return errors.New("ending the session on the server: " + describe(err, append(x.srv.secrets(), id)...))
 	}

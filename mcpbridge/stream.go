@@ -64,7 +64,7 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 	if s.lastID != "" {
 		req.Header.Set(headerEvent, s.lastID)
 	}
-	resp, err := s.x.base.RoundTrip(req)
+	resp, err := s.x.send(req)
 	if err != nil {
 		cancel()
 		return nil, true

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,9 @@ import (
 
 func TestMain(m *testing.M) {
 	faults.Main()
+	if dir := os.Getenv(ownerVar); dir != "" {
+		own(dir)
+	}
 	goleak.VerifyTestMain(m, throttle)
 }
 
@@ -50,7 +54,13 @@ func imagine(t *testing.T, cfg supervisor.Config, scenario func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", URL: "http://fake.invalid"}, mcpbridge.Server{Name: "other", URL: "http://fake.invalid"})
-		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return f }
+		wrap := cfg.WrapDialer
+		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
+			if wrap != nil {
+				return wrap(f)
+			}
+			return f
+		}
 		w := start(t, cfg)
 		w.fake = f
 		w.executed = f.executions

@@ -1,0 +1,71 @@
+package tests
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// ownerVar makes this test binary a program with a supervisor of its own; it names
+// the directory for the records of its server.
+const ownerVar = "MCPACTOR_TEST_OWNER"
+
+// own opens a session with a process that does not want to end, prints the ids of
+// that process and of its child, and waits to be killed.
+func own(dir string) {
+	os.Unsetenv(ownerVar)
+	server, err := faults.NewProcess(dir, faults.Stubborn).Server("s")
+	check(err)
+	sup, err := supervisor.Start(actor.NewActorSystem(quiet), supervisor.Config{Servers: []mcpbridge.Server{server}})
+	check(err)
+	for _, tool := range []string{"pid", "spawn"} {
+		r, err := sup.Client().CallTool(context.Background(), "s", "a", &mcp.CallToolParams{Name: tool})
+		check(err)
+		fmt.Println(r.Result.Content[0].(*mcp.TextContent).Text)
+	}
+	select {}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// E9
+func TestNoServerOutlivesOurOwnDeath(t *testing.T) {
+	before := lookAround()
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerVar+"="+t.TempDir())
+	out, err := owner.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, owner.Start())
+	var pids []int
+	for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
+		pid, err := strconv.Atoi(strings.TrimSpace(lines.Text()))
+		require.NoError(t, err, lines.Text())
+		require.True(t, alive(pid))
+		pids = append(pids, pid)
+	}
+	require.Len(t, pids, 2)
+	require.NoError(t, owner.Process.Kill())
+	require.Error(t, owner.Wait())
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+	before.verify(t)
+}

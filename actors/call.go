@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -129,8 +130,10 @@ type life struct {
 	registry *actor.PID
 	of       *child        // the registry's
 	pulse    time.Duration // between keepalive pings; 0 is none
+	setup    []*mcp.CallToolParams
 
 	generation uint64
+	held       held               // what the next session is told again
 	served     bool               // there has been a connection
 	parked     []*call            // accepted and not running, in order
 	running    map[*call]struct{} // on conn or on old

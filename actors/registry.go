@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -48,7 +49,7 @@ type registry struct {
 
 // server is what the sessions of one server share.
 type server struct {
-	pulse   time.Duration
+	mcpbridge.Server
 	dialing int
 	queue   list.List // children that wait for a dial permit
 }
@@ -66,7 +67,7 @@ func NewRegistry(cfg Config) *actor.Props {
 			strangers: map[reflect.Type]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
-			r.servers[srv.Name] = &server{pulse: srv.KeepAlive}
+			r.servers[srv.Name] = &server{Server: srv}
 		}
 		return r
 	}, after.props(), actor.WithDispatcher(cfg.run))
@@ -151,8 +152,7 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 
 // reject returns why a call is not accepted, or nil.
 func (r *registry) reject(k *call, now time.Time) *messages.Failure {
-	tool, isTool := k.op.(*messages.CallTool)
-	err := k.key.Validate()
+	err, invalid := k.key.Validate(), k.op.Validate()
 	switch {
 	case r.stopping:
 		return k.failure(messages.CodeDraining, "the supervisor is stopping")
@@ -162,8 +162,8 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 		f := k.failure(messages.CodeInvalid, err.Error())
 		f.Key.Scope = "" // it is what is wrong
 		return f
-	case isTool && (tool.Params == nil || tool.Params.Name == ""):
-		return k.failure(messages.CodeInvalid, "params: the tool name is empty")
+	case invalid != nil:
+		return k.failure(messages.CodeInvalid, invalid.Error())
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
@@ -202,8 +202,9 @@ func (r *registry) forward(c actor.Context, k *call) {
 // spawn makes the session actor of a key.
 func (r *registry) spawn(c actor.Context, key messages.Key) *child {
 	ch := &child{key: key, state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
+	srv := r.servers[key.Server]
 	l := &life{
-		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: r.servers[key.Server].pulse,
+		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: srv.KeepAlive, setup: srv.Setup,
 		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury

@@ -252,7 +252,7 @@ func (s *session) onGrant(c actor.Context) {
 	wanted, abort := context.WithCancel(context.Background())
 	s.abort = abort
 
-	root, self, cfg := c.ActorSystem().Root, c.Self(), s.cfg
+	root, self, cfg, setup, ops := c.ActorSystem().Root, c.Self(), s.cfg, s.setup, s.held.ops()
 	req := mcpbridge.DialRequest{Key: s.key, Down: func(e *mcpbridge.Error) { root.Send(self, &down{s, e}) }}
 	if s.detached != nil {
 		req.Resume = s.detached.Resume()
@@ -262,6 +262,13 @@ func (s *session) onGrant(c actor.Context) {
 		defer cancel()
 		started := time.Now()
 		conn, err := dial(ctx, cfg.Dialer, req)
+		if err == nil && len(setup)+len(ops) > 0 {
+			err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, setup, ops) })
+			if err != nil {
+				closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // why it was not ready is what matters
+				conn = nil
+			}
+		}
 		root.Send(self, &dialed{conn, err, time.Since(started)})
 		if conn != nil && wanted.Err() != nil {
 			closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // the session tells, if it is there

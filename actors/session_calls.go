@@ -46,6 +46,9 @@ func (s *session) onAnswered(c actor.Context, msg *answered) {
 	k := msg.call
 	delete(s.running, k)
 	e := mcpbridge.AsError(msg.err)
+	if e == nil {
+		s.held.note(k.op)
+	}
 	switch {
 	case k.answered:
 	case e == nil:

@@ -69,6 +69,11 @@ func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 func closing(timeout time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	return attempt(ctx, "closing", f)
+}
+
+// attempt runs f, and gives up waiting when it does not heed its context.
+func attempt(ctx context.Context, what string, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -81,7 +86,7 @@ func closing(timeout time.Duration, f func(context.Context) error) error {
 	if err, ok := await(ctx, done); ok {
 		return err
 	}
-	return errors.New("closing does not end")
+	return errors.New(what + " does not end")
 }
 
 // await waits for a value, and a little longer than ctx lasts.

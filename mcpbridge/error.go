@@ -176,7 +176,8 @@ func redact(text string, secrets ...string) string {
 const minSecret = 8
 
 // secrets returns what must not be repeated of a configuration: the values of
-// headers, of the environment, and of the URL's query, and the words in them.
+// headers, of the environment, of the URL's query and of the arguments of set-up
+// calls, and the words in them.
 func (s *Server) secrets() []string {
 	var all []string
 	add := func(value string) {
@@ -191,6 +192,14 @@ func (s *Server) secrets() []string {
 	}
 	for _, value := range s.Env {
 		add(value)
+	}
+	for _, call := range s.Setup {
+		arguments, _ := call.Arguments.(map[string]any)
+		for _, value := range arguments {
+			if text, ok := value.(string); ok {
+				add(text)
+			}
+		}
 	}
 	if u, err := url.Parse(s.URL); err == nil {
 		for _, values := range u.Query() {

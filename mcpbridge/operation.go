@@ -13,53 +13,111 @@ import (
 // maxPages bounds a list, against a server whose cursor runs in circles.
 const maxPages = 1000
 
-// run runs one operation. It copies the parameters: the SDK writes into them,
-// and an operation may be run twice.
+// run runs one operation.
 func run(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (messages.Result, error) {
 	switch op := op.(type) {
 	case *messages.CallTool:
-		params := *op.Params
-		params.Meta = maps.Clone(params.Meta)
-		result, err := cs.CallTool(ctx, &params)
+		result, err := cs.CallTool(ctx, own(op.Params))
 		return &messages.ToolResult{Result: result}, err
-	case *messages.ListTools:
-		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
-		err := pages(func(cursor string) (string, error) {
-			page, err := cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-			if err != nil {
-				return "", err
-			}
-			all.Meta = page.Meta
-			all.Tools = append(all.Tools, page.Tools...)
-			return page.NextCursor, nil
-		})
-		return &messages.ToolList{Result: all}, err
+	case *messages.ReadResource:
+		result, err := cs.ReadResource(ctx, own(op.Params))
+		return &messages.ResourceContents{Result: result}, err
+	case *messages.GetPrompt:
+		result, err := cs.GetPrompt(ctx, own(op.Params))
+		return &messages.Prompt{Result: result}, err
+	case *messages.Complete:
+		result, err := cs.Complete(ctx, own(op.Params))
+		return &messages.Completion{Result: result}, err
+	case *messages.Subscribe:
+		return &messages.Ack{}, cs.Subscribe(ctx, &mcp.SubscribeParams{URI: op.URI})
+	case *messages.Unsubscribe:
+		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
+	case *messages.SetLogLevel:
+		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: op.Level})
 	case *messages.Ping:
 		return &messages.Pong{}, cs.Ping(ctx, nil)
+	}
+	return list(ctx, cs, op)
+}
+
+// list runs an operation whose answer comes in pages.
+func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (messages.Result, error) {
+	switch op.(type) {
+	case *messages.ListTools:
+		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
+		err := pages(func(cursor string) (*mcp.ListToolsResult, error) {
+			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		}, func(page *mcp.ListToolsResult) (next string) {
+			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
+			return page.NextCursor
+		})
+		return &messages.ToolList{Result: all}, err
+	case *messages.ListResources:
+		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+		err := pages(func(cursor string) (*mcp.ListResourcesResult, error) {
+			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		}, func(page *mcp.ListResourcesResult) (next string) {
+			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
+			return page.NextCursor
+		})
+		return &messages.ResourceList{Result: all}, err
+	case *messages.ListResourceTemplates:
+		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
+		err := pages(func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		}, func(page *mcp.ListResourceTemplatesResult) (next string) {
+			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
+			return page.NextCursor
+		})
+		return &messages.ResourceTemplateList{Result: all}, err
+	case *messages.ListPrompts:
+		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
+		err := pages(func(cursor string) (*mcp.ListPromptsResult, error) {
+			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		}, func(page *mcp.ListPromptsResult) (next string) {
+			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
+			return page.NextCursor
+		})
+		return &messages.PromptList{Result: all}, err
 	}
 	return nil, &Error{Class: Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
 }
 
-// pages calls next with one cursor after the other until there are no more.
-func pages(next func(cursor string) (string, error)) error {
+// own returns a copy of parameters: the SDK writes into them, and an operation may
+// be run twice.
+func own[T any, P interface {
+	*T
+	mcp.Params
+}](params P) P {
+	copied := *params
+	p := P(&copied)
+	p.SetMeta(maps.Clone(p.GetMeta()))
+	return p
+}
+
+// pages gets one page after the other until there are no more. add takes one in,
+// and returns the cursor of the next.
+func pages[R any](get func(cursor string) (R, error), add func(R) (next string)) error {
 	cursor := ""
 	for range maxPages {
-		following, err := next(cursor)
-		switch {
-		case err != nil:
+		page, err := get(cursor)
+		if err != nil {
 			return err
-		case following == "":
-			return nil
-		case following == cursor:
-			return &Error{Class: Protocol, Sent: true, Detail: "the server's list does not end: a page names itself as the next"}
 		}
-		cursor = following
+		switch next := add(page); next {
+		case "":
+			return nil
+		case cursor:
+			return &Error{Class: Protocol, Sent: true, Detail: "the server's list does not end: a page names itself as the next"}
+		default:
+			cursor = next
+		}
 	}
 	return &Error{Class: Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d pages", maxPages)}
 }
 
-// ReadOnly reports whether an operation is read-only by protocol, so that
-// running it twice does no harm.
+// ReadOnly reports whether an operation is read-only by protocol, or says what
+// shall be, so that running it twice does no harm: all but calls of tools.
 func ReadOnly(op messages.Operation) bool {
 	_, isCall := op.(*messages.CallTool)
 	return !isCall

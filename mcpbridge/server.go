@@ -68,6 +68,11 @@ type Server struct {
 	// MaxResult bounds one message of the server, in bytes. A result over it
 	// fails with protocol. Defaults to [DefaultMaxResult]; -1 is no limit.
 	MaxResult int
+	// Setup are calls of tools that run first on every new session, one after
+	// the other: log in, open the project. Together with the dial they have the
+	// connect timeout. A session whose set-up fails, by an error of the tool
+	// too, is unavailable. Read-only.
+	Setup []*mcp.CallToolParams
 	// KeepAlive is how often an idle session is pinged. A session that misses
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
 	// never.
@@ -98,6 +103,11 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
 		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
+	}
+	for i, call := range s.Setup {
+		if call == nil || call.Name == "" {
+			return fmt.Errorf("setup[%d]: the tool name is empty", i)
+		}
 	}
 	if s.URL == "" {
 		return nil

@@ -2,9 +2,8 @@ package messages
 
 import (
 	"log/slog"
+	"reflect"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Command is anything that may be sent to the supervisor's PID. Every command
@@ -21,10 +20,20 @@ type Operation interface {
 	Command
 	// Head returns what all operations carry.
 	Head() *Header
-	// With returns a copy that carries another header.
-	With(h Header) Operation
 	// Method is the operation's MCP method, such as "tools/call".
 	Method() string
+	// Validate reports a parameter that is missing.
+	Validate() error
+}
+
+// With returns a copy of an operation that carries another header.
+func With(op Operation, h Header) Operation {
+	from := reflect.ValueOf(op).Elem()
+	to := reflect.New(from.Type())
+	to.Elem().Set(from)
+	copied := to.Interface().(Operation)
+	*copied.Head() = h
+	return copied
 }
 
 // Replay says whether a call that was sent and not answered, and so may have
@@ -70,6 +79,9 @@ func (h *Header) Head() *Header { return h }
 // RequestID returns the caller's name for the operation.
 func (h *Header) RequestID() string { return h.ID }
 
+// Validate accepts operations without parameters of their own.
+func (h *Header) Validate() error { return nil }
+
 // String returns the key and the id, and nothing that could be a secret.
 func (h *Header) String() string { return h.Key.String() + "#" + h.ID }
 
@@ -79,79 +91,6 @@ func (h *Header) LogValue() slog.Value {
 }
 
 func (*Header) command() {}
-
-// CallTool calls a tool.
-//
-// Send to: the supervisor.
-// Replies: [ToolResult] or [Failure].
-type CallTool struct {
-	Header
-	// Params are the SDK's, read-only once sent. They are copied for each
-	// attempt.
-	Params *mcp.CallToolParams
-}
-
-// Method returns "tools/call".
-func (*CallTool) Method() string { return "tools/call" }
-
-// With returns a copy that carries another header.
-func (m CallTool) With(h Header) Operation {
-	m.Header = h
-	return &m
-}
-
-// ListTools lists the tools of the server: all pages in one reply.
-//
-// Send to: the supervisor.
-// Replies: [ToolList] or [Failure].
-type ListTools struct {
-	Header
-}
-
-// Method returns "tools/list".
-func (*ListTools) Method() string { return "tools/list" }
-
-// With returns a copy that carries another header.
-func (m ListTools) With(h Header) Operation {
-	m.Header = h
-	return &m
-}
-
-// Ping asks the server for a sign of life on the key's session. Protocol
-// 2026-07-28 has no ping: there the server refuses it.
-//
-// Send to: the supervisor.
-// Replies: [Pong] or [Failure].
-type Ping struct {
-	Header
-}
-
-// Method returns "ping".
-func (*Ping) Method() string { return "ping" }
-
-// With returns a copy that carries another header.
-func (m Ping) With(h Header) Operation {
-	m.Header = h
-	return &m
-}
-
-// Open opens the key's session ahead of the first call. It does nothing to
-// one that is open already.
-//
-// Send to: the supervisor.
-// Replies: [SessionInfo] or [Failure].
-type Open struct {
-	Header
-}
-
-// Method returns "initialize".
-func (*Open) Method() string { return "initialize" }
-
-// With returns a copy that carries another header.
-func (m Open) With(h Header) Operation {
-	m.Header = h
-	return &m
-}
 
 // Cancel gives up the operations of a key that carry the given id, wherever
 // they are: they are answered with [CodeCancelled], and the server is told of

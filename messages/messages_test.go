@@ -74,11 +74,34 @@ func TestWithReturnsACopyWithAnotherHeader(t *testing.T) {
 	h.ID = "9"
 	for _, op := range []Operation{
 		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{To("s", "a")}, &Ping{To("s", "a")}, &Open{To("s", "a")},
+		&Subscribe{To("s", "a"), "file:///x"},
 	} {
-		copied := op.With(h)
+		copied := With(op, h)
 		require.IsType(t, op, copied)
 		require.Equal(t, op.Method(), copied.Method())
 		require.Equal(t, "9", copied.RequestID())
 		require.Equal(t, To("s", "a"), *op.Head(), "the original is as it was")
+	}
+}
+
+func TestOperationsNameWhatIsMissing(t *testing.T) {
+	for want, op := range map[string]Operation{
+		"tool name":       &CallTool{},
+		"params: the URI": &ReadResource{Params: &mcp.ReadResourceParams{}},
+		"prompt name":     &GetPrompt{},
+		"reference":       &Complete{},
+		"uri: is":         &Subscribe{},
+		"uri: is empty":   &Unsubscribe{},
+		"level":           &SetLogLevel{},
+	} {
+		require.ErrorContains(t, op.Validate(), want)
+	}
+	for _, op := range []Operation{
+		&CallTool{Params: &mcp.CallToolParams{Name: "t"}}, &ReadResource{Params: &mcp.ReadResourceParams{URI: "u"}},
+		&GetPrompt{Params: &mcp.GetPromptParams{Name: "p"}}, &Complete{Params: &mcp.CompleteParams{Ref: &mcp.CompleteReference{}}},
+		&Subscribe{URI: "u"}, &Unsubscribe{URI: "u"}, &SetLogLevel{Level: "info"},
+		&ListTools{}, &ListResources{}, &ListResourceTemplates{}, &ListPrompts{}, &Ping{}, &Open{},
+	} {
+		require.NoError(t, op.Validate(), op.Method())
 	}
 }

@@ -68,6 +68,49 @@ type ToolList struct {
 	Result *mcp.ListToolsResult
 }
 
+// ResourceList is the reply to [ListResources], with the resources of all pages.
+type ResourceList struct {
+	Receipt
+	Result *mcp.ListResourcesResult
+}
+
+// ResourceTemplateList is the reply to [ListResourceTemplates], with the
+// templates of all pages.
+type ResourceTemplateList struct {
+	Receipt
+	Result *mcp.ListResourceTemplatesResult
+}
+
+// ResourceContents is the reply to [ReadResource].
+type ResourceContents struct {
+	Receipt
+	Result *mcp.ReadResourceResult
+}
+
+// PromptList is the reply to [ListPrompts], with the prompts of all pages.
+type PromptList struct {
+	Receipt
+	Result *mcp.ListPromptsResult
+}
+
+// Prompt is the reply to [GetPrompt].
+type Prompt struct {
+	Receipt
+	Result *mcp.GetPromptResult
+}
+
+// Completion is the reply to [Complete].
+type Completion struct {
+	Receipt
+	Result *mcp.CompleteResult
+}
+
+// Ack is the reply to [Subscribe], [Unsubscribe] and [SetLogLevel]: the server
+// has accepted it.
+type Ack struct {
+	Receipt
+}
+
 // Pong is the reply to [Ping].
 type Pong struct {
 	Receipt

@@ -35,6 +35,51 @@ func (c *Client) ListTools(ctx context.Context, server, scope string) (*messages
 	return ask[*messages.ToolList](ctx, c, &messages.ListTools{Header: messages.To(server, scope)})
 }
 
+// ListResources lists the resources of a server, all pages of them.
+func (c *Client) ListResources(ctx context.Context, server, scope string) (*messages.ResourceList, error) {
+	return ask[*messages.ResourceList](ctx, c, &messages.ListResources{Header: messages.To(server, scope)})
+}
+
+// ListResourceTemplates lists the templates of resources, all pages of them.
+func (c *Client) ListResourceTemplates(ctx context.Context, server, scope string) (*messages.ResourceTemplateList, error) {
+	return ask[*messages.ResourceTemplateList](ctx, c, &messages.ListResourceTemplates{Header: messages.To(server, scope)})
+}
+
+// ReadResource reads a resource on the session of server and scope.
+func (c *Client) ReadResource(ctx context.Context, server, scope, uri string) (*messages.ResourceContents, error) {
+	return ask[*messages.ResourceContents](ctx, c, &messages.ReadResource{Header: messages.To(server, scope), Params: &mcp.ReadResourceParams{URI: uri}})
+}
+
+// ListPrompts lists the prompts of a server, all pages of them.
+func (c *Client) ListPrompts(ctx context.Context, server, scope string) (*messages.PromptList, error) {
+	return ask[*messages.PromptList](ctx, c, &messages.ListPrompts{Header: messages.To(server, scope)})
+}
+
+// GetPrompt fills in a prompt.
+func (c *Client) GetPrompt(ctx context.Context, server, scope string, params *mcp.GetPromptParams) (*messages.Prompt, error) {
+	return ask[*messages.Prompt](ctx, c, &messages.GetPrompt{Header: messages.To(server, scope), Params: params})
+}
+
+// Complete asks for ways to complete an argument.
+func (c *Client) Complete(ctx context.Context, server, scope string, params *mcp.CompleteParams) (*messages.Completion, error) {
+	return ask[*messages.Completion](ctx, c, &messages.Complete{Header: messages.To(server, scope), Params: params})
+}
+
+// Subscribe asks a server to tell when a resource changes.
+func (c *Client) Subscribe(ctx context.Context, server, scope, uri string) (*messages.Ack, error) {
+	return ask[*messages.Ack](ctx, c, &messages.Subscribe{Header: messages.To(server, scope), URI: uri})
+}
+
+// Unsubscribe takes a Subscribe back.
+func (c *Client) Unsubscribe(ctx context.Context, server, scope, uri string) (*messages.Ack, error) {
+	return ask[*messages.Ack](ctx, c, &messages.Unsubscribe{Header: messages.To(server, scope), URI: uri})
+}
+
+// SetLogLevel tells a server what to log on the session of a scope.
+func (c *Client) SetLogLevel(ctx context.Context, server, scope string, level mcp.LoggingLevel) (*messages.Ack, error) {
+	return ask[*messages.Ack](ctx, c, &messages.SetLogLevel{Header: messages.To(server, scope), Level: level})
+}
+
 // Ping asks a server for a sign of life on the session of a scope.
 func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Pong, error) {
 	return ask[*messages.Pong](ctx, c, &messages.Ping{Header: messages.To(server, scope)})
@@ -106,7 +151,7 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 		if h.ID == "" {
 			h.ID = "~" + strconv.FormatUint(sequence.Add(1), 36)
 		}
-		cmd = m.With(h)
+		cmd = messages.With(m, h)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -96,14 +98,23 @@ var transports = map[string]string{
 // parseServer parses one entry of mcpServers.
 func parseServer(data json.RawMessage, env expander) (srv mcpbridge.Server, disabled bool, err error) {
 	var kind string
+	var setup []json.RawMessage
 	err = decode(data, false, map[string]any{
 		"command": &srv.Command, "args": &srv.Args, "env": &srv.Env, "cwd": &srv.Dir,
 		"type": &kind, "transport": &kind, "url": &srv.URL, "headers": &srv.Headers,
 		"disabled": &disabled, "protocolVersion": &srv.ProtocolVersion,
 		"keepAlive": &srv.KeepAlive, "maxResult": &srv.MaxResult, "noStream": &srv.NoStream,
+		"setup": &setup,
 	})
 	if err != nil || disabled {
 		return srv, disabled, err
+	}
+	for i, data := range setup {
+		call, err := parseSetup(data, env)
+		if err != nil {
+			return srv, false, named(fmt.Sprintf("setup[%d]", i), err)
+		}
+		srv.Setup = append(srv.Setup, call)
 	}
 	transport, known := transports[kind]
 	switch {
@@ -123,6 +134,34 @@ func parseServer(data json.RawMessage, env expander) (srv mcpbridge.Server, disa
 		err = errors.Join(err, env.expand(fmt.Sprintf("args[%d]", i), &srv.Args[i]))
 	}
 	return srv, false, err
+}
+
+// parseSetup parses one set-up call. Variables are expanded in the arguments that
+// are strings.
+func parseSetup(data json.RawMessage, env expander) (*mcp.CallToolParams, error) {
+	var tool string
+	var arguments map[string]json.RawMessage
+	if err := decode(data, true, map[string]any{"tool": &tool, "arguments": &arguments}); err != nil {
+		return nil, err
+	}
+	if tool == "" {
+		return nil, named("tool", errors.New("is missing"))
+	}
+	values := make(map[string]any, len(arguments))
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		var value any
+		if err := json.Unmarshal(arguments[name], &value); err != nil {
+			return nil, named("arguments."+name, err)
+		}
+		if text, ok := value.(string); ok {
+			if err := env.expand("arguments."+name, &text); err != nil {
+				return nil, err
+			}
+			value = text
+		}
+		values[name] = value
+	}
+	return &mcp.CallToolParams{Name: tool, Arguments: values}, nil
 }
 
 // expander replaces ${VAR} and ${VAR:-default}.

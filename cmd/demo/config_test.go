@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -20,7 +21,8 @@ func TestConfigurationOfOtherClientsIsRead(t *testing.T) {
 	cfg, err := parseConfig([]byte("\ufeff"+`{
 		"mcpServers": {
 			"files": {"command": "${CMD:-npx}", "args": ["-y", "${EMPTY:-x}${TOKEN}"], "env": {"A": "${EMPTY}"}, "cwd": "/", "autoApprove": ["x"]},
-			"web": {"type": "streamable-http", "url": "http://localhost/${PATH2:-mcp}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "keepAlive": "10s", "maxResult": 5, "noStream": true},
+			"web": {"type": "streamable-http", "url": "http://localhost/${PATH2:-mcp}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "keepAlive": "10s", "maxResult": 5, "noStream": true,
+				"setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "tries": 2}}, {"tool": "start"}]},
 			"old": {"type": "sse", "url": "http://localhost/sse"},
 			"off": {"disabled": true, "url": "${NOT_SET}"}
 		},
@@ -31,7 +33,10 @@ func TestConfigurationOfOtherClientsIsRead(t *testing.T) {
 	require.Equal(t, []mcpbridge.Server{
 		{Name: "files", Command: "npx", Args: []string{"-y", "xt0ken ${HOME}"}, Env: map[string]string{"A": ""}, Dir: "/"},
 		{Name: "old", URL: "http://localhost/sse", Transport: "sse"},
-		{Name: "web", URL: "http://localhost/mcp", Transport: "http", Headers: map[string]string{"Authorization": "Bearer t0ken ${HOME}"}, KeepAlive: 10 * time.Second, MaxResult: 5, NoStream: true},
+		{Name: "web", URL: "http://localhost/mcp", Transport: "http", Headers: map[string]string{"Authorization": "Bearer t0ken ${HOME}"}, KeepAlive: 10 * time.Second, MaxResult: 5, NoStream: true, Setup: []*mcp.CallToolParams{
+			{Name: "login", Arguments: map[string]any{"token": "t0ken ${HOME}", "tries": 2.0}},
+			{Name: "start", Arguments: map[string]any{}},
+		}},
 	}, cfg.Servers)
 	require.Equal(t, 3, cfg.MaxSessions)
 	require.Equal(t, supervisor.Never, cfg.IdleTimeout)
@@ -49,21 +54,24 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		`{"mcpServers": []}`:        "mcpServers: is of type array",
 		`{"mcpServers": {"a": 7}}`:  "mcpServers.a: is of type number, want an object",
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a: command: is empty",
-		`{"mcpServers": {"a b": {"command": "x"}}}`:                                   `mcpServers.a b: name: "a b"`,
-		`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`:              "mcpServers.a: is there twice",
-		`{"mcpServers": {"a": {"command": 7}}}`:                                       "mcpServers.a.command: is of type number, want a string",
-		`{"mcpServers": {"a": {"command": "x", "args": "y"}}}`:                        "mcpServers.a.args: is of type string, want a list",
-		`{"mcpServers": {"a": {"command": "x", "env": {"B": 7}}}}`:                    "mcpServers.a.env.B: is of type number, want a string",
-		`{"mcpServers": {"a": {"command": "x", "env": {"B": "${NOT_SET}"}}}}`:         "mcpServers.a.env.B: the environment variable NOT_SET is not set",
-		`{"mcpServers": {"a": {"command": "x", "args": ["", "${NOT_SET}"]}}}`:         "mcpServers.a.args[1]: the environment variable NOT_SET is not set",
-		`{"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}`:                `mcpServers.a.type: "pigeon" is none of`,
-		`{"mcpServers": {"a": {"type": "sse", "command": "x"}}}`:                      "mcpServers.a.url: is empty",
-		`{"mcpServers": {"a": {"type": "stdio", "url": "http://x"}}}`:                 "mcpServers.a.command: is empty",
-		`{"mcpServers": {"a": {"url": "ftp://x"}}}`:                                   "mcpServers.a: url: scheme",
-		`{"mcpServers": {"a": {"url": "http://x", "keepAlive": 5}}}`:                  `mcpServers.a.keepAlive: want a duration such as "30s"`,
-		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSession": 1}}`:    "supervisor.maxSession: is not a field; there are backoffBase",
-		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"idleTimeout": "x"}}`: `supervisor.idleTimeout: "x" is no duration`,
-		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSessions": 1.5}}`: "supervisor.maxSessions: is of type number, want a whole number",
+		`{"mcpServers": {"a b": {"command": "x"}}}`:                                                           `mcpServers.a b: name: "a b"`,
+		`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`:                                      "mcpServers.a: is there twice",
+		`{"mcpServers": {"a": {"command": 7}}}`:                                                               "mcpServers.a.command: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "args": "y"}}}`:                                                "mcpServers.a.args: is of type string, want a list",
+		`{"mcpServers": {"a": {"command": "x", "env": {"B": 7}}}}`:                                            "mcpServers.a.env.B: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "env": {"B": "${NOT_SET}"}}}}`:                                 "mcpServers.a.env.B: the environment variable NOT_SET is not set",
+		`{"mcpServers": {"a": {"command": "x", "args": ["", "${NOT_SET}"]}}}`:                                 "mcpServers.a.args[1]: the environment variable NOT_SET is not set",
+		`{"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}`:                                        `mcpServers.a.type: "pigeon" is none of`,
+		`{"mcpServers": {"a": {"type": "sse", "command": "x"}}}`:                                              "mcpServers.a.url: is empty",
+		`{"mcpServers": {"a": {"type": "stdio", "url": "http://x"}}}`:                                         "mcpServers.a.command: is empty",
+		`{"mcpServers": {"a": {"url": "ftp://x"}}}`:                                                           "mcpServers.a: url: scheme",
+		`{"mcpServers": {"a": {"url": "http://x", "keepAlive": 5}}}`:                                          `mcpServers.a.keepAlive: want a duration such as "30s"`,
+		`{"mcpServers": {"a": {"command": "x", "setup": [{"name": "t"}]}}}`:                                   "mcpServers.a.setup[0].name: is not a field",
+		`{"mcpServers": {"a": {"command": "x", "setup": [{"arguments": {}}]}}}`:                               "mcpServers.a.setup[0].tool: is missing",
+		`{"mcpServers": {"a": {"command": "x", "setup": [{"tool": "t", "arguments": {"k": "${NOT_SET}"}}]}}}`: "mcpServers.a.setup[0].arguments.k: the environment variable",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSession": 1}}`:                            "supervisor.maxSession: is not a field; there are backoffBase",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"idleTimeout": "x"}}`:                         `supervisor.idleTimeout: "x" is no duration`,
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSessions": 1.5}}`:                         "supervisor.maxSessions: is of type number, want a whole number",
 	} {
 		_, err := parseConfig([]byte(text), environment)
 		require.ErrorContains(t, err, want, text)

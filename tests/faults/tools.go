@@ -72,7 +72,9 @@ func (t *Tools) Server() *mcp.Server {
 // run is every tool.
 func (t *Tools) run(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) (*mcp.CallToolResult, any, error) {
 	t.mu.Lock()
-	t.runs[in.Call]++
+	if in.Call != "" {
+		t.runs[in.Call]++
+	}
 	t.counters[req.Session]++
 	text, gate := fmt.Sprint(t.counters[req.Session]), t.gate
 	t.mu.Unlock()

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// held is what a server keeps for a session because it was told to, and what the
+// next session is told again.
+type held struct {
+	level         *messages.SetLogLevel
+	subscriptions []*messages.Subscribe
+}
+
+// note takes in an operation that went well. What it has returned before stays as
+// it is.
+func (h *held) note(op messages.Operation) {
+	switch op := op.(type) {
+	case *messages.SetLogLevel:
+		h.level = op
+	case *messages.Subscribe:
+		h.drop(op.URI)
+		h.subscriptions = append(h.subscriptions, op)
+	case *messages.Unsubscribe:
+		h.drop(op.URI)
+	}
+}
+
+func (h *held) drop(uri string) {
+	h.subscriptions = slices.DeleteFunc(slices.Clone(h.subscriptions), func(s *messages.Subscribe) bool { return s.URI == uri })
+}
+
+// ops returns the operations that put it back.
+func (h *held) ops() (ops []messages.Operation) {
+	if h.level != nil {
+		ops = append(ops, h.level)
+	}
+	for _, s := range h.subscriptions {
+		ops = append(ops, s)
+	}
+	return ops
+}
+
+// prepare makes a new session ready for calls: the server's set-up calls run, then
+// what was held is put back. It may block. Held state that the server refuses now
+// is left: it may be about something that is gone. A session that was attached to
+// has all of it.
+func prepare(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation) error {
+	if conn.Info().Attached {
+		return nil
+	}
+	for _, params := range setup {
+		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
+		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
+			err = errors.New("the tool returned an error")
+		}
+		if err != nil {
+			return &mcpbridge.Error{
+				Class: mcpbridge.Unavailable, Err: err,
+				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, mcpbridge.AsError(err).Detail),
+			}
+		}
+	}
+	for _, op := range ops {
+		_, err := conn.Do(ctx, op)
+		if e := mcpbridge.AsError(err); e != nil && (e.Session != mcpbridge.Alive || ctx.Err() != nil) {
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
+		}
+	}
+	return nil
+}

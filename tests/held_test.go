@@ -1,0 +1,177 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// transcript notes what a server is told, session by session.
+type transcript struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// note is a fault that does nothing but note.
+func (tr *transcript) note(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	var msg struct {
+		Params struct {
+			Name, Level, URI string
+			Arguments        struct{ Size int }
+		}
+	}
+	if json.Unmarshal(body, &msg) == nil && !strings.HasPrefix(r.Kind, "notifications/") {
+		p := msg.Params
+		tr.mu.Lock()
+		line := strings.TrimSpace(r.Kind + " " + p.Name + p.Level + p.URI)
+		if p.Arguments.Size > 0 {
+			line += " for set-up"
+		}
+		tr.lines = append(tr.lines, line)
+		tr.mu.Unlock()
+	}
+	next.ServeHTTP(w, r.Request)
+}
+
+// take returns what was noted since the last time.
+func (tr *transcript) take() []string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	lines := tr.lines
+	tr.lines = nil
+	return lines
+}
+
+// B10
+func TestStateHeldForTheCallerIsPutBackBeforeAnyReplay(t *testing.T) {
+	setup := []*mcp.CallToolParams{{Name: "count", Arguments: map[string]any{"size": 7}}}
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Setup: setup, NoStream: true, ProtocolVersion: "2025-11-25"}}}
+	overHTTP(t, cfg, func(w *world, e *endpoint) {
+		var tr transcript
+		e.Inject("", tr.note)
+		to := messages.To("s", "a")
+		w.send(&messages.SetLogLevel{Header: to, Level: "warning"}).reply()
+		for _, cmd := range []messages.Command{
+			&messages.SetLogLevel{Header: to, Level: "info"},
+			&messages.Subscribe{Header: to, URI: "file:///one"},
+			&messages.Subscribe{Header: to, URI: "file:///two"},
+			&messages.Subscribe{Header: to, URI: "file:///three"},
+			&messages.Unsubscribe{Header: to, URI: "file:///one"},
+		} {
+			r := w.send(cmd).reply()
+			require.IsType(t, &messages.Ack{}, r, "%v", r)
+		}
+		require.Equal(t, "2", w.send(call("a", "count")).text(), "the set-up call came first")
+		tr.take()
+
+		e.Expire(faults.Expiries()[0])
+		r := w.send(call("a", "count"))
+		require.Equal(t, "2", r.text())
+		require.True(t, r.ok().Replayed)
+		require.Equal(t, []string{
+			"tools/call count", // which finds out
+			"initialize", "tools/call count for set-up",
+			"logging/setLevel info", "resources/subscribe file:///two", "resources/subscribe file:///three",
+			"tools/call count",
+		}, tr.take())
+
+		e.Stop() // the session is kept, and with it all that it holds
+		require.NoError(t, e.Start())
+		require.Equal(t, "3", w.send(call("a", "count", replay(messages.ReplayAlways))).text())
+		for _, line := range tr.take() {
+			require.Contains(t, []string{"ping", "tools/call count"}, line)
+		}
+	})
+}
+
+// A set-up that fails leaves nothing open, and says why.
+func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool   string
+		fault  faults.Fault
+		detail string
+	}{
+		"error of the tool": {"fail", nil, "the tool returned an error"},
+		"unknown tool":      {"nonsense", nil, "unknown tool"},
+		"refused":           {"count", faults.Refuse(500, "no"), "500"},
+		"hangs":             {"count", faults.Hang(), ""},
+		"expires":           {"count", faults.Refuse(404, "session not found"), "404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := supervisor.Config{
+				ConnectTimeout: time.Second, BackoffBase: time.Millisecond,
+				Servers: []mcpbridge.Server{{Name: "s", Setup: []*mcp.CallToolParams{{Name: c.tool}}}},
+			}
+			overHTTP(t, cfg, func(w *world, e *endpoint) {
+				heal := func() {}
+				if c.fault != nil {
+					heal = e.Inject("tools/call", c.fault)
+				}
+				f := w.send(call("a", "count")).fails(messages.CodeUnavailable)
+				require.Contains(t, f.Detail, "set-up call of \""+c.tool+"\"")
+				require.Contains(t, f.Detail, c.detail)
+				require.False(t, f.MayHaveRun)
+				if name != "expires" {
+					require.Zero(t, e.Sessions(), "it was ended")
+				}
+				heal()
+				if c.fault != nil {
+					require.Equal(t, "2", w.send(call("a", "count")).text())
+				}
+			})
+		})
+	}
+	_, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Command: "x", Setup: []*mcp.CallToolParams{{}}}}})
+	require.ErrorContains(t, err, "setup[0]: the tool name is empty")
+}
+
+// What a server refuses to take back does not keep its session from coming up.
+func TestHeldStateThatIsRefusedIsLeft(t *testing.T) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
+	overHTTP(t, cfg, func(w *world, e *endpoint) {
+		require.IsType(t, &messages.Ack{}, w.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
+		e.Inject("resources/subscribe", faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`))
+		e.Expire(faults.Expiries()[0])
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+	})
+}
+
+// All operations over the wire.
+func TestEveryOperationIsAnswered(t *testing.T) {
+	tools := faults.NewTools()
+	server := tools.Server()
+	server.AddResource(&mcp.Resource{URI: "file:///one", Name: "one"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "first"}}}, nil
+	})
+	server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///{name}", Name: "any"}, nil)
+	server.AddPrompt(&mcp.Prompt{Name: "greet"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Description: "hello " + req.Params.Arguments["who"]}, nil
+	})
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: server}}})
+	to := messages.To("s", "a")
+	require.Len(t, w.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
+	require.Len(t, w.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
+	require.Len(t, w.send(&messages.ListPrompts{Header: to}).reply().(*messages.PromptList).Result.Prompts, 1)
+	read := w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}}).reply().(*messages.ResourceContents)
+	require.Equal(t, "first", read.Result.Contents[0].Text)
+	prompt := w.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
+	require.Equal(t, "hello you", prompt.Result.Description)
+	w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
+	w.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
+	w.end()
+}

@@ -33,7 +33,8 @@ func run(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (mes
 	case *messages.Unsubscribe:
 		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
 	case *messages.SetLogLevel:
-		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: op.Level})
+		//nolint:staticcheck // deprecated by the newest protocol only
+		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
 	case *messages.Ping:
 		return &messages.Pong{}, cs.Ping(ctx, nil)
 	}

@@ -183,8 +183,9 @@ func (m *Unsubscribe) Validate() error {
 // Replies: [Ack] or [Failure].
 type SetLogLevel struct {
 	Header
-	// Level is the least that the server shall send.
-	Level mcp.LoggingLevel
+	// Level is the least that the server shall send: debug, info, notice, warning,
+	// error, critical, alert or emergency. Protocol 2026-07-28 deprecates this.
+	Level string
 }
 
 // Method returns "logging/setLevel".

@@ -76,7 +76,7 @@ func (c *Client) Unsubscribe(ctx context.Context, server, scope, uri string) (*m
 }
 
 // SetLogLevel tells a server what to log on the session of a scope.
-func (c *Client) SetLogLevel(ctx context.Context, server, scope string, level mcp.LoggingLevel) (*messages.Ack, error) {
+func (c *Client) SetLogLevel(ctx context.Context, server, scope string, level string) (*messages.Ack, error) {
 	return ask[*messages.Ack](ctx, c, &messages.SetLogLevel{Header: messages.To(server, scope), Level: level})
 }
 

@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -153,16 +152,7 @@ func TestHeldStateThatIsRefusedIsLeft(t *testing.T) {
 
 // All operations over the wire.
 func TestEveryOperationIsAnswered(t *testing.T) {
-	tools := faults.NewTools()
-	server := tools.Server()
-	server.AddResource(&mcp.Resource{URI: "file:///one", Name: "one"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "first"}}}, nil
-	})
-	server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///{name}", Name: "any"}, nil)
-	server.AddPrompt(&mcp.Prompt{Name: "greet"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Description: "hello " + req.Params.Arguments["who"]}, nil
-	})
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: server}}})
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
 	to := messages.To("s", "a")
 	require.Len(t, w.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
 	require.Len(t, w.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
@@ -171,6 +161,10 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	require.Equal(t, "first", read.Result.Contents[0].Text)
 	prompt := w.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
 	require.Equal(t, "hello you", prompt.Result.Description)
+	complete := &messages.Complete{Header: to, Params: &mcp.CompleteParams{
+		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "you"},
+	}}
+	require.Equal(t, []string{"you!"}, w.send(complete).reply().(*messages.Completion).Result.Completion.Values)
 	w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
 	w.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
 	w.end()

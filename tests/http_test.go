@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -146,6 +147,42 @@ func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
 				}
 				require.Equal(t, 1, e.Count("initialize"))
 				require.Zero(t, count[*messages.SessionLost](w))
+			})
+		})
+	}
+}
+
+// B6: the standalone stream finds out, without any call.
+func TestExpiryIsNoticedByTheStandaloneStream(t *testing.T) {
+	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		e.counted("GET", 1)
+		e.Expire(faults.Expiries()[0])
+		e.Stop() // which cuts the stream
+		require.NoError(t, e.Start())
+		await(w, func(*messages.SessionExpired) bool { return true })
+		r := w.send(call("a", "count"))
+		require.Equal(t, "1", r.text())
+		require.EqualValues(t, 2, r.ok().Generation)
+		require.False(t, r.ok().Replayed)
+	})
+}
+
+// B6: a list, a read and a ping find out.
+func TestExpiryIsNoticedByReads(t *testing.T) {
+	to := messages.To("s", "a")
+	for _, op := range []messages.Operation{
+		&messages.ListTools{Header: to}, &messages.ListPrompts{Header: to}, &messages.Ping{Header: to},
+		&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}},
+	} {
+		t.Run(op.Method(), func(t *testing.T) {
+			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+				e.Expire(faults.Expiries()[0])
+				r, ok := w.send(op).reply().(messages.Result)
+				require.True(t, ok)
+				require.True(t, r.GetReceipt().Replayed)
+				require.EqualValues(t, 2, r.GetReceipt().Generation)
 			})
 		})
 	}

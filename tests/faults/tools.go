@@ -21,7 +21,8 @@ import (
 //	big    returns as many bytes as its argument "size" says
 //
 // Each is there a second time, annotated as read-only, with the suffix "/ro".
-// Its methods may be called from any goroutine.
+// There is a resource, "file:///one", which may be subscribed to, a template of
+// resources, and a prompt, "greet", with an argument "who". Its methods may be called from any goroutine.
 type Tools struct {
 	// JSON makes the handlers answer with JSON in place of event streams.
 	JSON bool
@@ -58,15 +59,29 @@ func (t *Tools) Server() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "faults", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		CompletionHandler: func(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{req.Params.Argument.Value + "!"}}}, nil
+		},
 	})
 	for _, name := range []string{"count", "wait", "fail", "big"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, t.run)
 		mcp.AddTool(server, &mcp.Tool{Name: name + "/ro", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, t.run)
 	}
+	server.AddResource(&mcp.Resource{URI: "file:///one", Name: "one"}, readResource)
+	server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///any/{name}", Name: "any"}, readResource)
+	server.AddPrompt(&mcp.Prompt{Name: "greet", Arguments: []*mcp.PromptArgument{{Name: "who"}}}, getPrompt)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.servers = append(t.servers, server)
 	return server
+}
+
+func readResource(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "first"}}}, nil
+}
+
+func getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	return &mcp.GetPromptResult{Description: "hello " + req.Params.Arguments["who"]}, nil
 }
 
 // run is every tool.

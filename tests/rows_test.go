@@ -1,0 +1,100 @@
+package tests
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// catalogue is how many rows each part of the fault catalogue has.
+var catalogue = []struct {
+	part string
+	rows int
+}{{"A", 12}, {"B", 10}, {"C", 10}, {"D", 5}, {"E", 9}, {"F", 8}, {"G", 3}}
+
+var rowsNamed = regexp.MustCompile(`^([A-G]\d+(?:, [A-G]\d+)*)\b`)
+
+// testsByRow returns the tests of each row: those whose comment begins with it.
+func testsByRow(t *testing.T) map[string][]string {
+	t.Helper()
+	byRow := map[string][]string{}
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	for _, file := range append(files, "../actors/bug_test.go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		require.NoError(t, err)
+		for _, decl := range parsed.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
+				continue
+			}
+			name := f.Name.Name
+			if parsed.Name.Name != "tests" {
+				name = parsed.Name.Name + "." + name
+			}
+			for _, row := range strings.Split(rowsNamed.FindString(f.Doc.Text()), ", ") {
+				byRow[row] = append(byRow[row], name)
+			}
+		}
+	}
+	delete(byRow, "")
+	return byRow
+}
+
+// The documentation of this package has every row with its tests, as their
+// comments say.
+func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
+	byRow := testsByRow(t)
+	var table strings.Builder
+	for _, c := range catalogue {
+		for i := range c.rows {
+			row := fmt.Sprint(c.part, i+1)
+			names := byRow[row]
+			delete(byRow, row)
+			require.NotEmpty(t, names, "row %s has no test", row)
+			slices.Sort(names)
+			fmt.Fprintf(&table, "//	%-4s%s\n", row, strings.Join(names, "\n//	    "))
+		}
+	}
+	require.Empty(t, slices.Collect(maps.Keys(byRow)), "rows that are not in the catalogue")
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	require.Contains(t, string(doc), table.String(), "doc.go must have this table:\n%s", table.String())
+}
+
+// The README tells of every row, with a link to its tests.
+func TestReadmeTellsOfEveryRow(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	told := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m)^\| ([A-G]\d[^|]*)\|[^|]*\|[^|]*\|([^|]*)\|$`).FindAllStringSubmatch(string(readme), -1) {
+		for _, row := range regexp.MustCompile(`[A-G]\d+`).FindAllString(line[1], -1) {
+			told[row] = true
+			names, covered := testsByRow(t)[row], false
+			for _, link := range regexp.MustCompile(`\]\(([a-z_/]+\.go)\)`).FindAllStringSubmatch(line[2], -1) {
+				text, err := os.ReadFile("../" + link[1])
+				require.NoError(t, err, line[0])
+				covered = covered || slices.ContainsFunc(names, func(name string) bool {
+					_, bare, _ := strings.Cut("."+name, ".")
+					return strings.Contains(string(text), "func "+bare[strings.LastIndexByte(bare, '.')+1:]+"(")
+				})
+			}
+			require.True(t, covered, "%s: no link leads to a test of row %s", line[0], row)
+		}
+	}
+	for _, c := range catalogue {
+		for i := range c.rows {
+			require.True(t, told[fmt.Sprint(c.part, i+1)], "row %s%d", c.part, i+1)
+		}
+	}
+}

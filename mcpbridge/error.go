@@ -140,7 +140,11 @@ func describe(err error, secrets ...string) string {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return clean(err.Error(), secrets...)
+	text := err.Error()
+	if before, _, quoted := strings.Cut(text, "malformed line in SSE stream"); quoted {
+		text = before + "malformed line in its event stream" // the SDK quotes it
+	}
+	return clean(text, secrets...)
 }
 
 // maxDetail bounds what a server can put into an error text.

@@ -19,12 +19,13 @@ type exchange struct {
 	onWire   bool   // an HTTP request got a connection
 	accepted bool   // the server took a request, by a 2xx or by an answer
 	answered bool   // the last request's response arrived, whatever it says
+	failure  error  // which it is, if it is an error
 	refusal  *Error // the last thing that came instead of an answer
 	resumes  int    // attempts to resume a broken stream
 
-	end int64      // where in the input of a process the last request ends
-	id  jsonrpc.ID // of the last request, as the tap knows it
-	raw []byte     // the last request, as the exchanger knows it: for its id
+	end int64           // where in the input of a process the last request ends
+	id  jsonrpc.ID      // of the last request
+	raw json.RawMessage // the same as JSON, over HTTP
 }
 
 type exchangeKey struct{}
@@ -51,6 +52,11 @@ func begin(next mcp.MethodHandler) mcp.MethodHandler {
 		exchangeOf(ctx).note(func(ex *exchange) { ex.answered = false })
 		return next(ctx, method, req)
 	}
+}
+
+// answer notes the response that arrived. Call it with the lock held.
+func (ex *exchange) answer(resp *jsonrpc.Response) {
+	ex.answered, ex.failure = true, resp.Error
 }
 
 func (ex *exchange) note(f func(*exchange)) {
@@ -80,18 +86,18 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 
 	var already *Error
 	var wire *jsonrpc.Error
-	isWire := errors.As(err, &wire)
+	isWire := errors.As(ex.failure, &wire) || errors.As(err, &wire)
 	e := &Error{Sent: ex.sent || ex.accepted, Detail: describe(err, secrets...), Err: err}
 	switch {
 	case errors.As(err, &already):
 		return already
 	case ex.refusal != nil:
 		return ex.refusal
-	case ex.answered || ex.accepted && isWire:
+	case ex.answered || ex.accepted && (isWire || undecodable(err)):
 		// An answer that arrived is an answer, whatever sentinel it reads like.
 		e.Class = ServerError
 		if !isWire {
-			e.Class = Protocol // it arrived and could not be decoded
+			e.Class, e.Detail = Protocol, "the answer could not be decoded"
 		} else {
 			e.Detail = clean(wire.Message, secrets...)
 			if wire.Code == codeInvalidParams || wire.Code == codeMethodNotFound {
@@ -104,12 +110,18 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		e.Class = Cancelled
 	case !ex.sent && unmarshalable(err):
 		e.Class = Invalid
-	case !ex.sent:
+	case !ex.sent && !ex.accepted:
 		e.Class, e.Session = NotSent, Broken
 	default:
 		e.Class, e.Session = Lost, Broken
 	}
 	return e
+}
+
+// undecodable reports whether err is about a result that is not what it should be.
+func undecodable(err error) bool {
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &kind)
 }
 
 // unmarshalable reports whether err is about parameters that are no JSON.

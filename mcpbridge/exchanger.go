@@ -1,12 +1,10 @@
 package mcpbridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
@@ -107,18 +105,20 @@ func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 // post sends one JSON-RPC message.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
-	raw := bodyOf(req)
+	msg := parse(bodyOf(req))
 	handshake := x.connecting.Err() == nil
-	if handshake {
-		msg := parse(raw)
+	switch {
+	case handshake:
 		x.seen.asked(msg.Method)
 		// What counts is what became of the last request.
 		ex.note(func(ex *exchange) { ex.sent, ex.accepted, ex.refusal = false, false, nil })
 		if resp := x.attach(req, msg); resp != nil {
 			return resp, nil
 		}
+	case !msg.isCall():
+		ex = new(exchange) // that of a call tells nothing of the notification that it is cancelled
 	}
-	ex.note(func(ex *exchange) { ex.answered = false })
+	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw, ex.id = false, nil, msg.ID, idOf(msg.ID) })
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
@@ -128,7 +128,7 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	var bug *Error
 	switch {
 	case errors.As(err, &bug):
-		return x.reject(req, http.StatusInternalServerError, nil, ex, raw, bug), nil
+		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, bug), nil
 	case err != nil:
 		return nil, err
 	}
@@ -136,9 +136,9 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		x.seen.answered()
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return x.refused(req, resp, ex, raw), nil
+		return x.refused(req, resp, ex, msg), nil
 	}
-	return x.taken(req, resp, ex, raw), nil
+	return x.taken(req, resp, ex, msg), nil
 }
 
 // send sends a request. A panic of the transport, which may be the caller's own, is
@@ -150,42 +150,44 @@ func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 
 // taken handles a 2xx: the server has the message. A JSON answer is read here
 // and now, because the SDK ends the session over one that it cannot read.
-func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
-	ex.note(func(ex *exchange) { ex.accepted, ex.raw, ex.refusal = true, raw, nil })
+func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, call rpcEnvelope) *http.Response {
+	ex.note(func(ex *exchange) { ex.accepted, ex.refusal = true, nil })
+	if req.Header.Get(headerSession) != "" {
+		resp.Header.Del(headerSession) // the SDK ends a session whose id changes
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if kind == typeSSE && !x.sse {
-		resp.Body = &boundedEvents{ReadCloser: resp.Body, limit: x.srv.maxResult(), over: func() {
-			ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(x.srv)})
-		}}
-	}
-	if x.sse || kind == typeSSE || resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent {
+	switch {
+	case x.sse || !call.isCall():
 		return resp
-	}
-	call := parse(raw)
-	if !call.isCall() {
+	case kind == typeSSE:
+		resp.Body = &events{ReadCloser: resp.Body, ex: ex, limit: x.srv.maxResult(), over: tooLarge(x.srv)}
 		return resp
 	}
 	defer resp.Body.Close()
 	var e *Error
 	body, err := readBounded(resp.Body, x.srv.maxResult())
-	switch msg := parse(body); {
+	response := responseOf(body)
+	switch {
 	case errors.Is(err, errTooLarge):
 		e = &Error{Class: Protocol, Detail: tooLarge(x.srv)}
 	case err != nil:
 		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.srv.secrets()...)}
 	case kind != typeJSON:
 		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the answer has content type %q", clean(kind))}
-	case msg.Version != "2.0" || msg.Method != "":
-		e = &Error{Class: Protocol, Detail: "the answer is no JSON-RPC response"}
-	case string(msg.ID) == string(call.ID):
-		ex.note(func(ex *exchange) { ex.answered = true })
+	case response != nil && response.ID == idOf(call.ID):
+		ex.note(func(ex *exchange) { ex.answer(response) })
 		return answer(req, resp.StatusCode, typeJSON, body, resp.Header)
-	case msg.Error != nil:
-		// An error without the call's id is this exchange's answer all the same.
-		ex.note(func(ex *exchange) { ex.answered = true })
-		return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, msg.Error.Code, msg.Error.Message), resp.Header)
 	default:
-		e = &Error{Class: Protocol, Detail: "the answer has the id of another request"}
+		msg := parse(body)
+		if msg.Version == "2.0" && msg.Method == "" && msg.Error != nil {
+			// An error without the call's id is this exchange's answer all the same.
+			ex.note(func(ex *exchange) { ex.answered = true })
+			return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, msg.Error.Code, msg.Error.Message), resp.Header)
+		}
+		e = &Error{Class: Protocol, Detail: "the answer is no JSON-RPC response"}
+		if response != nil {
+			e.Detail = "the answer has the id of another request"
+		}
 	}
 	e.Sent = true
 	ex.refuse(e)
@@ -193,18 +195,22 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 }
 
 // refused handles everything but a 2xx.
-func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, raw []byte) *http.Response {
+func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, msg rpcEnvelope) *http.Response {
 	e, body := x.judge(req, resp)
 	if e.Session == Gone {
 		x.expire(e)
 	}
-	return x.reject(req, resp.StatusCode, body, ex, raw, e)
+	instead := x.reject(req, resp.StatusCode, body, ex, msg, e)
+	switch resp.StatusCode {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect: // the others would turn it into a GET
+		instead.Header.Set("Location", resp.Header.Get("Location"))
+	}
+	return instead
 }
 
 // reject fails one message, and answers the SDK so that it fails no other.
-func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, raw []byte, e *Error) *http.Response {
+func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, msg rpcEnvelope, e *Error) *http.Response {
 	ex.refuse(e)
-	msg := parse(raw)
 	if msg.Method == methodDiscover && (e.Class == ServerError || e.Class == RateLimited) {
 		// The SDK would take a server that is busy for one that is old.
 		x.abort(e)
@@ -224,9 +230,9 @@ func (x *exchanger) judge(req *http.Request, resp *http.Response) (e *Error, bod
 	body, _ = readBounded(resp.Body, maxRefusal)
 	resp.Body.Close()
 	id := req.Header.Get(headerSession)
-	told := redact(string(body), append(x.srv.secrets(), id)...)
 	// HTTP+SSE has the session in the URL of its POSTs.
-	return judge(resp.StatusCode, resp.Header, []byte(told), id != "" || x.sse && req.Method == http.MethodPost), body
+	hadSession := id != "" || x.sse && req.Method == http.MethodPost
+	return judge(resp.StatusCode, resp.Header, body, hadSession, append(x.srv.secrets(), id)...), body
 }
 
 // attach answers the handshake of a session that is to be attached to, or
@@ -256,22 +262,28 @@ func (x *exchanger) attach(req *http.Request, msg rpcEnvelope) *http.Response {
 func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
 	attempts := 0
-	var raw []byte
+	var id json.RawMessage
 	var known *Error
-	ex.note(func(ex *exchange) { ex.resumes++; attempts, raw, known = ex.resumes, ex.raw, ex.refusal })
+	ex.note(func(ex *exchange) { ex.resumes++; attempts, id, known = ex.resumes, ex.raw, ex.refusal })
+	instead := func(e *Error) *http.Response {
+		return answer(req, http.StatusOK, typeSSE, []byte("data: "+string(rpcFailure(id, 0, e.Detail))+"\n\n"))
+	}
 	if known != nil { // it would come to the same again
-		return answer(req, http.StatusOK, typeSSE, []byte("data: "+string(rpcFailure(parse(raw).ID, 0, known.Detail))+"\n\n")), nil
+		return instead(known), nil
 	}
 	lost := func(e *Error) *http.Response {
 		e.Class, e.Sent = Lost, true
 		ex.note(func(ex *exchange) { ex.refusal = e })
-		event := "data: " + string(rpcFailure(parse(raw).ID, 0, e.Detail)) + "\n\n"
-		return answer(req, http.StatusOK, typeSSE, []byte(event))
+		return instead(e)
 	}
 	resp, err := x.send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
+		resp.Body = &events{ReadCloser: resp.Body, ex: ex, limit: x.srv.maxResult(), over: tooLarge(x.srv)}
 		return resp, nil
+	case err == nil && resp.StatusCode == http.StatusOK:
+		resp.Body.Close()
+		err = errors.New("it broke off again and again")
 	case err == nil:
 		e, _ := x.judge(req, resp)
 		if e.Session == Gone {
@@ -355,104 +367,6 @@ func (s *Server) maxResult() int {
 		return int(^uint(0) >> 1)
 	}
 	return s.MaxResult
-}
-
-var errTooLarge = errors.New("too large")
-
-func tooLarge(srv *Server) string {
-	return fmt.Sprintf("the result has more than %d bytes (maxResult)", srv.maxResult())
-}
-
-// boundedEvents is a stream of events that ends at one that is too large.
-type boundedEvents struct {
-	io.ReadCloser
-	limit int
-	over  func()
-	size  int  // of the event so far
-	blank bool // its last line is empty so far
-}
-
-// Read reads on, and ends the stream at an event over the limit.
-func (b *boundedEvents) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	for _, c := range p[:n] {
-		switch {
-		case c == '\n' && b.blank:
-			b.size = 0
-		case c == '\n':
-			b.blank = true
-		case c != '\r':
-			b.blank = false
-		}
-		b.size++
-	}
-	if b.size > b.limit {
-		b.over()
-		return 0, io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-func readBounded(r io.Reader, limit int) ([]byte, error) {
-	if limit == int(^uint(0)>>1) {
-		return io.ReadAll(r)
-	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(data) > limit {
-		return data[:limit], errTooLarge
-	}
-	return data, err
-}
-
-// bodyOf returns the body of a request of the SDK, whose bodies can be had
-// again.
-func bodyOf(req *http.Request) []byte {
-	if req.GetBody == nil {
-		return nil
-	}
-	r, err := req.GetBody()
-	if err != nil {
-		return nil
-	}
-	defer r.Close()
-	data, _ := io.ReadAll(r)
-	return data
-}
-
-// parse returns the envelope of a JSON-RPC message; an empty one if it is none.
-func parse(raw []byte) rpcEnvelope {
-	var msg rpcEnvelope
-	if json.Unmarshal(raw, &msg) != nil {
-		return rpcEnvelope{}
-	}
-	return msg
-}
-
-// rpcFailure returns a JSON-RPC error response.
-func rpcFailure(id json.RawMessage, code int64, text string) []byte {
-	if !hasID(id) {
-		id = json.RawMessage("null")
-	}
-	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": rpcError{Code: code, Message: text}})
-	return data
-}
-
-// answer makes a response that the SDK takes for the server's.
-func answer(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
-	header := http.Header{}
-	for _, h := range from {
-		header = h.Clone()
-		header.Del("Content-Length")
-		header.Del("Content-Encoding")
-	}
-	if kind != "" {
-		header.Set("Content-Type", kind)
-	}
-	return &http.Response{
-		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
-	}
 }
 
 // Resume is what it takes to attach to a session that the server still knows.

@@ -61,7 +61,7 @@ var blanks = strings.NewReplacer("_", " ", "-", " ")
 // body says it. It takes a request that carried a session id: without one, 404
 // is a wrong URL. A JSON-RPC error that only a dispatcher can have made, after
 // it had found the session, is an answer to the request.
-func judge(status int, header http.Header, body []byte, hadSession bool) *Error {
+func judge(status int, header http.Header, body []byte, hadSession bool, secrets ...string) *Error {
 	msg := rpcEnvelope{}
 	text := string(body)
 	if json.Unmarshal(body, &msg) == nil && msg.Error != nil {
@@ -70,7 +70,7 @@ func judge(status int, header http.Header, body []byte, hadSession bool) *Error 
 		msg.Error = nil
 	}
 	e := &Error{Sent: true, Detail: strconv.Itoa(status) + " " + http.StatusText(status)}
-	if text = clean(plain(text, header)); text != "" {
+	if text = clean(plain(text, header), secrets...); text != "" {
 		e.Detail += ": " + text
 	}
 	dispatched := msg.Error != nil && hasID(msg.ID) &&

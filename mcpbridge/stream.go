@@ -10,7 +10,9 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -32,6 +34,7 @@ type stream struct {
 	out    *io.PipeWriter
 	lastID string        // the last event's id
 	retry  time.Duration // what the server asked for, or 0
+	busy   time.Duration // what its last refusal asked for, or 0
 	worked bool          // the server has given us a stream before
 }
 
@@ -81,7 +84,7 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 		s.x.expire(e)
 		return nil, false
 	case e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
-		s.retry = e.RetryAfter
+		s.busy = e.RetryAfter
 		return nil, true
 	}
 	return nil, false // this server has no such stream
@@ -97,9 +100,10 @@ func (s *stream) run(body io.ReadCloser) {
 			delay = streamRetryMin
 		}
 		wait := delay/2 + rand.N(delay)
-		if s.retry > 0 {
-			wait = min(s.retry, streamRetryMax)
+		if asked := max(s.busy, s.retry); asked > 0 {
+			wait = min(asked, streamRetryMax)
 		}
+		s.busy = 0
 		if !sleep(ctx, wait) {
 			return
 		}
@@ -119,18 +123,25 @@ func (s *stream) pass(body io.ReadCloser) (any bool) {
 	defer body.Close()
 	r := bufio.NewReader(body)
 	var event []byte
+	begin, id := 0, s.lastID // of its last line; of the event
 	for {
-		line, err := r.ReadSlice('\n')
-		event = append(event, line...)
-		if errors.Is(err, bufio.ErrBufferFull) && len(event) <= s.x.srv.maxResult() {
+		part, err := r.ReadSlice('\n')
+		event = append(event, part...)
+		switch {
+		case len(event) > s.x.srv.maxResult():
+			return any
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return any
 		}
+		line := event[begin:]
+		begin = len(event)
 		switch field, value := fieldOf(line); field {
 		case "id":
-			s.lastID = value
+			if strings.IndexFunc(value, unicode.IsControl) < 0 { // else no header can carry it
+				id = value
+			}
 		case "retry":
 			if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
 				s.retry = time.Duration(ms) * time.Millisecond
@@ -140,10 +151,7 @@ func (s *stream) pass(body io.ReadCloser) (any bool) {
 			if _, err := s.out.Write(event); err != nil {
 				return any
 			}
-			any, event = true, event[:0]
-		}
-		if len(event) > s.x.srv.maxResult() {
-			return any
+			any, event, begin, s.lastID = true, event[:0], 0, id
 		}
 	}
 }

@@ -112,8 +112,9 @@ func says(status int, kind, body string, headers ...string) answering {
 	return func(req *http.Request) (*http.Response, error) {
 		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", string(parse(bodyOf(req)).ID))))
 		for _, h := range headers {
-			name, value, _ := strings.Cut(h, ": ")
-			resp.Header.Set(name, value)
+			if name, value, ok := strings.Cut(h, ":"); ok {
+				resp.Header.Set(name, strings.TrimSpace(value))
+			}
 		}
 		return resp, nil
 	}

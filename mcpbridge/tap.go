@@ -63,7 +63,7 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if resp, ok := msg.(*jsonrpc.Response); ok {
 		c.seen.answered()
 		if ex := c.forget(resp.ID); ex != nil {
-			ex.note(func(ex *exchange) { ex.answered = true })
+			ex.note(func(ex *exchange) { ex.answer(resp) })
 		}
 	}
 	return msg, nil

@@ -3,15 +3,21 @@ package mcpbridge
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // puppet is a stdio server without a process. It answers well, but for the
@@ -91,16 +97,28 @@ func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	return c, nil
 }
 
-func FuzzStdio(f *testing.F) {
-	f.Add([]byte(`{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`+"\n"), uint8(0), true, true)
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n"), uint8(0), false, false)
-	f.Fuzz(func(t *testing.T, said []byte, again uint8, met, ends bool) {
-		p := &puppet{method: methodInitialize, said: bytes.Repeat(said, 1<<(again%12)), ends: ends}
-		if met {
-			p.method = "tools/call"
-		}
-		synctest.Test(t, p.check)
-	})
+func toolCall() *messages.CallTool {
+	return &messages.CallTool{Params: &mcp.CallToolParams{Name: "tool"}}
+}
+
+// do makes a call, and reports whether it took a day.
+func do(c Conn) (e *Error, late bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
+	defer cancel()
+	_, err := c.Do(ctx, toolCall())
+	return AsError(err), ctx.Err() != nil
+}
+
+// requirePresentable requires that an error may be shown to anybody.
+func requirePresentable(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	require.True(t, errors.As(err, &e), "%T", err)
+	require.NotContains(t, e.Detail, testSession)
+	require.False(t, strings.ContainsFunc(e.Detail, unicode.IsControl), "%q", e.Detail)
+	require.True(t, utf8.ValidString(e.Detail), "%q", e.Detail)
+	require.LessOrEqual(t, len(e.Detail), maxDetail+150)
+	require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 }
 
 // check opens a session and makes two calls, whatever comes of them. Time
@@ -129,4 +147,125 @@ func (p *puppet) check(t *testing.T) {
 	synctest.Wait()
 	require.LessOrEqual(t, p.longest, 2*(limit+maxRefusal))
 	require.LessOrEqual(t, p.downs.Load(), int32(1))
+}
+
+func TestWhatACallOverAPipeComesTo(t *testing.T) {
+	const done, result = `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":2,"result":`
+	lost := func(detail string) *Error { return &Error{Session: Broken, Detail: detail} }
+	for name, c := range map[string]struct {
+		said string
+		ends bool
+		want *Error // nil is a result
+	}{
+		"result":                {said: done + "\n"},
+		"result, then the end":  {said: done + "\n", ends: true},
+		"result of another":     {said: `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n" + done + "\n"},
+		"request, then result":  {said: `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\r\n" + done + "\r\n"},
+		"error":                 {said: rpc("2", "-32603", "oops") + "\n", want: &Error{Class: ServerError, Detail: "oops"}},
+		"error with parameters": {said: rpc("2", "-32602", "oops") + "\n", want: &Error{Class: Invalid, Detail: "oops"}},
+		"error like the SDK's":  {said: rpc("2", "-32005", "oops") + "\n", want: &Error{Class: ServerError, Detail: "oops"}},
+		"result of no tool":     {said: result + "5}\n", want: &Error{Class: Protocol}},
+		"no JSON":               {said: "listening on port 80\n", want: lost("invalid character")},
+		"no JSON-RPC":           {said: "{}\n", want: lost("version")},
+		"end":                   {ends: true, want: lost("EOF")},
+		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
+		"line over the limit":   {said: result + strings.Repeat(" ", 2*maxRefusal), want: lost("maximum line length")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &puppet{method: "tools/call", said: []byte(c.said), ends: c.ends}
+				conn, e := p.dial(context.Background(), 1<<10)
+				require.Nil(t, e)
+				defer conn.Close(context.Background())
+				e, late := do(conn)
+				require.False(t, late)
+				if c.want == nil {
+					require.Nil(t, e)
+				} else {
+					requirePresentable(t, e)
+					require.Contains(t, e.Detail, c.want.Detail)
+					require.Equal(t, Error{Class: c.want.Class, Session: c.want.Session, Sent: true}, Error{Class: e.Class, Session: e.Session, Sent: e.Sent})
+				}
+				synctest.Wait()
+				broken := c.ends || c.want != nil && c.want.Session == Broken
+				require.Equal(t, broken, p.downs.Load() == 1)
+				e, _ = do(conn)
+				require.Equal(t, broken, e != nil && e.Class == NotSent, "%v", e)
+				require.Empty(t, conn.tap.pending)
+			})
+		})
+	}
+}
+
+func TestHandshakeOverAPipeFailsForAReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		said string
+		ends bool
+		want Class
+	}{
+		"end":     {"", true, Unavailable},
+		"mute":    {"", false, Unavailable},
+		"no JSON": {"listening on port 80\n", false, Protocol},
+		"refusal": {rpc("1", "-32603", "oops") + "\n", false, Unavailable},
+		"version": {`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}` + "\n", false, Protocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_, e := (&puppet{method: methodInitialize, said: []byte(c.said), ends: c.ends}).dial(ctx, 1<<10)
+				require.Equal(t, c.want, e.Class, "%v", e)
+				require.Equal(t, Alive, e.Session, "there is none")
+			})
+		})
+	}
+}
+
+func TestCallThatIsGivenUpIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{method: "tools/call"}
+		c, e := p.dial(context.Background(), 1<<10)
+		require.Nil(t, e)
+		e, late := do(c)
+		require.True(t, late)
+		require.Equal(t, Deadline, e.Class)
+		require.True(t, e.Sent)
+		require.Empty(t, c.tap.pending)
+		e, _ = do(c)
+		require.Nil(t, e)
+		require.NoError(t, c.Close(context.Background()))
+		synctest.Wait()
+		require.Zero(t, p.downs.Load(), "it was closed")
+	})
+}
+
+func FuzzStdio(f *testing.F) {
+	const (
+		done  = `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`
+		met   = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+		asked = `{"jsonrpc":"2.0","id":"x","method":"ping"}`
+	)
+	for _, said := range []string{
+		done + "\n", done, met + "\n", met + met + "\n", done + "\r\n" + done + "\n", "\n", "", "\x00", "\xef\xbb\xbf" + done + "\n",
+		"[" + done + "]\n", "[" + asked + "," + asked + "]\n", "[]\n", asked + "\n" + asked + "\n", "null\n", "{}\n", "7\n", "{", `"`, " ",
+		rpc("2", "-32602", "\x1b\xff") + "\n", rpc("1", "-32004", "closing") + "\n", rpc("null", "-32700", "parse error") + "\n",
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}` + "\n",
+		`{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage","params":{}}` + "\n",
+		`{"jsonrpc":"2.0","id":2,"method":null,"result":{}}` + "\n", `{"jsonrpc":"2.0","id":1e999}` + "\n", "listening on port 80\n",
+		`{"jsonrpc":"2.0","id":2,"result":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + "}\n",
+	} {
+		for _, met := range []bool{true, false} {
+			f.Add([]byte(said), uint8(0), met, true)
+			f.Add([]byte(said), uint8(2), met, false)
+		}
+	}
+	f.Add([]byte(`{"x":"`+strings.Repeat("x", 100)), uint8(11), true, false)
+	f.Add([]byte(asked+"\n"), uint8(11), true, false)
+	f.Fuzz(func(t *testing.T, said []byte, doubled uint8, met, ends bool) {
+		p := &puppet{method: methodInitialize, said: bytes.Repeat(said, 1<<(doubled%12)), ends: ends}
+		if met {
+			p.method = "tools/call"
+		}
+		synctest.Test(t, p.check)
+	})
 }

@@ -1,0 +1,168 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+var errTooLarge = errors.New("too large")
+
+func tooLarge(srv *Server) string {
+	return fmt.Sprintf("the result has more than %d bytes (maxResult)", srv.maxResult())
+}
+
+// maxNoted bounds the events that are looked into, for an error that is the answer
+// to a call. A result needs no looking into.
+const maxNoted = 16 << 10
+
+// events is a stream of events that answers a call. It ends at one that is too
+// large, and notes the answer when it is an error: the SDK's own error for that may
+// be one of a connection that has ended.
+type events struct {
+	io.ReadCloser
+	ex    *exchange
+	limit int
+	over  string // the cause, for one that is too large
+
+	size  int    // of the event so far
+	blank bool   // its last line is empty so far
+	event []byte // its beginning, if it is not longer than maxNoted
+}
+
+// Read reads on, and ends the stream at an event over the limit.
+func (e *events) Read(p []byte) (int, error) {
+	if e.size > e.limit {
+		return 0, io.ErrUnexpectedEOF // the SDK drains what it has given up
+	}
+	n, err := e.ReadCloser.Read(p)
+	from := 0
+	for i, c := range p[:n] {
+		e.size++
+		switch {
+		case c == '\n' && e.blank:
+			e.take(p[from : i+1])
+			e.ex.look(e.event, e.size)
+			e.size, e.event, from = 0, e.event[:0], i+1
+		case c == '\n':
+			e.blank = true
+		case c != '\r':
+			e.blank = false
+		}
+	}
+	e.take(p[from:n])
+	if e.size > e.limit {
+		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: e.over})
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (e *events) take(p []byte) {
+	if room := maxNoted - len(e.event); room > 0 {
+		e.event = append(e.event, p[:min(len(p), room)]...)
+	}
+}
+
+// look notes the error that an event carries for the call.
+func (ex *exchange) look(event []byte, size int) {
+	if size > len(event) {
+		return
+	}
+	var data []byte
+	for line := range bytes.Lines(event) {
+		if field, value := fieldOf(line); field == "data" {
+			data = append(data, value...)
+		}
+	}
+	ex.note(func(ex *exchange) {
+		if resp := responseOf(data); resp != nil && resp.ID == ex.id {
+			ex.answer(resp)
+		}
+	})
+}
+
+// responseOf returns the response that the SDK takes data for, or nil.
+func responseOf(data []byte) *jsonrpc.Response {
+	msg, err := jsonrpc.DecodeMessage(data)
+	resp, ok := msg.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return nil
+	}
+	return resp
+}
+
+// idOf returns the id that JSON is.
+func idOf(raw json.RawMessage) jsonrpc.ID {
+	var value any
+	json.Unmarshal(raw, &value)    //nolint:errcheck // it was parsed before
+	id, _ := jsonrpc.MakeID(value) // or none
+	return id
+}
+
+func readBounded(r io.Reader, limit int) ([]byte, error) {
+	if limit == int(^uint(0)>>1) {
+		return io.ReadAll(r)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		return data[:limit], errTooLarge
+	}
+	return data, err
+}
+
+// bodyOf returns the body of a request of the SDK, whose bodies can be had
+// again.
+func bodyOf(req *http.Request) []byte {
+	if req.GetBody == nil {
+		return nil
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	data, _ := io.ReadAll(r)
+	return data
+}
+
+// parse returns the envelope of a JSON-RPC message; an empty one if it is none.
+func parse(raw []byte) rpcEnvelope {
+	var msg rpcEnvelope
+	if json.Unmarshal(raw, &msg) != nil {
+		return rpcEnvelope{}
+	}
+	return msg
+}
+
+// rpcFailure returns a JSON-RPC error response.
+func rpcFailure(id json.RawMessage, code int64, text string) []byte {
+	if !hasID(id) {
+		id = json.RawMessage("null")
+	}
+	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": rpcError{Code: code, Message: text}})
+	return data
+}
+
+// answer makes a response that the SDK takes for the server's.
+func answer(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
+	header := http.Header{}
+	for _, h := range from {
+		header = h.Clone()
+		header.Del("Content-Length")
+		header.Del("Content-Encoding")
+	}
+	if kind != "" {
+		header.Set("Content-Type", kind)
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}
+}

@@ -31,6 +31,15 @@ fmt: ## format the code
 bench: ## run the benchmarks, each beside its baselines
 	go test -run '^$$' -bench . -count 5 ./tests
 
+.PHONY: load
+load: ## show the load test's figures: 1,000 keys, with and without faults
+	go test -run '^TestLoad' -v ./tests -load.keys=1000
+
+.PHONY: real
+real: ## run the tests with real servers: needs Node, npm and Chromium, and installs what is missing
+	tests/real/install
+	go test -race -tags real ./tests/real
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (5s)
 	@set -e; for pkg in $$(go list ./...); do \

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -113,9 +114,14 @@ type pending struct {
 	w       *world
 	cmd     messages.Command
 	replies chan messages.Reply
+
+	sent, answeredAt time.Time // the latter may be read after a reply
 }
 
 func (p *pending) SendUserMessage(_ *actor.PID, msg any) {
+	if len(p.replies) == 0 {
+		p.answeredAt = time.Now()
+	}
 	p.replies <- actor.UnwrapEnvelopeMessage(msg).(messages.Reply)
 }
 func (p *pending) SendSystemMessage(*actor.PID, any) {}
@@ -123,7 +129,7 @@ func (p *pending) Stop(*actor.PID)                   {}
 
 // send sends a command as an actor would.
 func (w *world) send(cmd messages.Command) *pending {
-	p := &pending{w: w, cmd: cmd, replies: make(chan messages.Reply, 10)}
+	p := &pending{w: w, cmd: cmd, replies: make(chan messages.Reply, 10), sent: time.Now()}
 	w.mu.Lock()
 	w.pending = append(w.pending, p)
 	w.mu.Unlock()
@@ -217,6 +223,13 @@ func (w *world) calls(n int, scope, tool string, opts ...func(*messages.CallTool
 		all[i] = w.send(call(scope, tool, opts...))
 	}
 	return all
+}
+
+// sent returns what was sent so far.
+func (w *world) sent() []*pending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.pending)
 }
 
 // cancel cancels what was sent.

@@ -12,7 +12,7 @@
 //   - [Hooks] wrap the dialer of a supervisor: before and after each dial, call
 //     and close.
 //
-// Nothing here depends on the time or on chance, but for [Sometimes], which is
-// seeded. Everything listens on loopback only. It is made for tests, by its own
+// Nothing here depends on the time or on chance, but for the port of a server and
+// [Sometimes], which is seeded. Everything listens on loopback only. It is made for tests, by its own
 // and by those of other modules; nothing of it belongs into production.
 package faults

@@ -85,8 +85,8 @@ func (p *Process) Executions() (map[string]int, error) {
 	return runs, err
 }
 
-// Overlaps tells of every scope that had two processes at once. It knows the scope
-// of a process from the calls that have an argument "scope".
+// Overlaps returns the scopes that had two processes at once. It knows the scope of
+// a process from the calls that have an argument "scope".
 func (p *Process) Overlaps() ([]string, error) { return p.read("overlaps") }
 
 func (p *Process) read(name string) ([]string, error) {

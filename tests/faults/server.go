@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 )
@@ -23,16 +26,17 @@ type Server struct {
 	mu       sync.Mutex
 	addr     string
 	http     *http.Server // nil while it is stopped
+	listener net.Listener
 	handler  http.Handler
 	faults   []*injected
 	sessions map[string]*session
+	latest   map[string]*session // by the scope of the calls they get
 	counts   map[string]int
 	overlaps []string
 }
 
 // session is what the server knows of one, by its id.
 type session struct {
-	scopes map[string]bool // of the calls that it got
 	ended  bool
 	expiry *Expiry // how it is refused, once it expired
 }
@@ -62,8 +66,8 @@ type Request struct {
 // [Tools.Handler].
 func Serve(fresh func() http.Handler) (*Server, error) {
 	s := &Server{
-		fresh: fresh, addr: "127.0.0.1:0", handler: fresh(),
-		sessions: map[string]*session{}, counts: map[string]int{},
+		fresh: fresh, handler: fresh(),
+		sessions: map[string]*session{}, latest: map[string]*session{}, counts: map[string]int{},
 	}
 	return s, s.Start()
 }
@@ -95,17 +99,31 @@ func (s *Server) Start() error {
 	if s.http != nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", s.addr)
+	l, err := listen(s.addr)
 	if err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
-	s.addr = l.Addr().String()
+	s.addr, s.listener = l.Addr().String(), l
 	s.http = &http.Server{
-		Handler:     s,
+		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	go s.http.Serve(l) //nolint:errcheck // it ends with Stop
 	return nil
+}
+
+// listen listens on an address, or on a new one. Its port is none that the system
+// gives to outgoing connections: one of those could take it while we are stopped.
+func listen(addr string) (l net.Listener, err error) {
+	if addr != "" {
+		return net.Listen("tcp", addr)
+	}
+	for range 100 {
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.N(20_000))); err == nil {
+			break
+		}
+	}
+	return l, err
 }
 
 // Stop cuts all connections and listens no more. The sessions stay.
@@ -113,6 +131,7 @@ func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.http != nil {
+		s.listener.Close() //nolint:errcheck // it is gone either way; the server may not know it yet
 		s.http.Close()
 		s.http = nil
 	}
@@ -155,6 +174,23 @@ func (s *Server) ExpireSome(n int, form Expiry) (expired int) {
 	return expired
 }
 
+// Forget returns a fault that expires the session of the request.
+func (s *Server) Forget(form Expiry) Fault {
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		s.mu.Lock()
+		known := s.sessions[r.Session]
+		if known != nil {
+			known.ended, known.expiry = true, &form
+		}
+		s.mu.Unlock()
+		if known == nil {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		form.write(w, r.ID)
+	}
+}
+
 // Inject has a fault handle the requests of a kind, see [Request.Kind]; an empty
 // kind is all of them. The one that was injected last comes first. It stays until
 // remove is called.
@@ -191,8 +227,11 @@ func (s *Server) Sessions() (n int) {
 	return n
 }
 
-// Overlaps tells of every scope that had two sessions at once. It knows the scope
-// of a session from the calls of tools that have an argument "scope".
+// Overlaps returns the scopes that had two sessions at once, which neither expired
+// nor were ended by a DELETE; one for each call that found it so. It knows the scope
+// of a session from the calls of tools that have an argument "scope". A session of
+// HTTP+SSE ends when the server has noticed the end of its connection, which may be
+// after the client has opened the next.
 func (s *Server) Overlaps() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,18 +257,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.mu.Unlock()
-	handler.ServeHTTP(&noted{ResponseWriter: w, header: func(h http.Header) { s.opened(h.Get(headerSession)) }}, r)
+	n := &noted{ResponseWriter: w, opened: s.opened}
+	defer func() { s.ended(n.stream) }()
+	handler.ServeHTTP(n, r)
 }
 
 // note records what a request says of its session, and returns who answers it.
 func (s *Server) note(req *Request) http.Handler {
 	known := s.sessions[req.Session]
 	switch {
-	case known == nil && req.Header.Get(headerSession) != "", req.Session == "":
-		return s.handler // which knows no such session
 	case known == nil:
-		known = &session{scopes: map[string]bool{}}
-		s.sessions[req.Session] = known
+		return s.handler // which knows no such session either
 	case known.expiry != nil:
 		form := *known.expiry
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.write(w, req.ID) })
@@ -238,12 +276,10 @@ func (s *Server) note(req *Request) http.Handler {
 		known.ended = true
 	}
 	if req.scope != "" && !known.ended {
-		known.scopes[req.scope] = true
-		for id, other := range s.sessions {
-			if id != req.Session && !other.ended && other.scopes[req.scope] {
-				s.overlaps = append(s.overlaps, fmt.Sprintf("scope %q had two sessions at once", req.scope))
-			}
+		if other := s.latest[req.scope]; other != nil && other != known && !other.ended {
+			s.overlaps = append(s.overlaps, req.scope)
 		}
+		s.latest[req.scope] = known
 	}
 	return s.handler
 }
@@ -253,7 +289,17 @@ func (s *Server) opened(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != "" && s.sessions[id] == nil {
-		s.sessions[id] = &session{scopes: map[string]bool{}}
+		s.sessions[id] = new(session)
+	}
+}
+
+// ended records that the stream of an HTTP+SSE session has ended, and so the
+// session.
+func (s *Server) ended(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.sessions[id]; known != nil {
+		known.ended = true
 	}
 }
 
@@ -283,20 +329,34 @@ func newRequest(r *http.Request, body []byte) *Request {
 	return req
 }
 
-// noted tells of the headers of an answer.
+// noted tells of the session that an answer opens: by its header, or by the first
+// event of a stream of HTTP+SSE, which has the id in a URL.
 type noted struct {
 	http.ResponseWriter
-	header func(http.Header)
-	once   sync.Once
+	opened func(id string)
+	wrote  bool   // the headers
+	stream string // the session that ends with this answer
 }
 
+var sessionURL = regexp.MustCompile(`^event: endpoint\n.*[?&]sessionid=([^&\s]+)`)
+
 func (n *noted) WriteHeader(status int) {
-	n.once.Do(func() { n.header(n.Header()) })
+	if !n.wrote {
+		n.wrote = true
+		n.opened(n.Header().Get(headerSession))
+	}
 	n.ResponseWriter.WriteHeader(status)
 }
 
 func (n *noted) Write(p []byte) (int, error) {
-	n.once.Do(func() { n.header(n.Header()) })
+	if !n.wrote {
+		n.wrote = true
+		n.opened(n.Header().Get(headerSession))
+	}
+	if found := sessionURL.FindSubmatch(p); found != nil {
+		n.stream = string(found[1])
+		n.opened(n.stream)
+	}
 	return n.ResponseWriter.Write(p)
 }
 
@@ -305,6 +365,5 @@ func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // Flush is for handlers that ask for an [http.Flusher].
 func (n *noted) Flush() {
-	n.once.Do(func() { n.header(n.Header()) })
 	http.NewResponseController(n.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
 }

@@ -1,0 +1,73 @@
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+var loadKeys = flag.Int("load.keys", 200, "keys of the load test, with 20 calls each")
+
+// Many keys at once on one server, without faults and with 1 % of all exchanges
+// failing in assorted ways. "make load" shows the figures for 1,000 keys.
+func TestLoadWithOnePercentOfTheExchangesFailing(t *testing.T) {
+	t.Run("no faults", func(t *testing.T) { load(t, 0) })
+	t.Run("1 % fails", func(t *testing.T) { load(t, 0.01) })
+}
+
+func load(t *testing.T, share float64) {
+	const each = 20
+	cfg := supervisor.Config{
+		MaxSessions: *loadKeys, CallTimeout: 5 * time.Minute, Budget: 1000, CoolDown: 100 * time.Millisecond,
+		BackoffBase: 10 * time.Millisecond, BackoffMax: 100 * time.Millisecond,
+	}
+	overHTTP(t, cfg, func(w *world, e *endpoint) {
+		heal := e.Inject("", faults.Sometimes(1, share,
+			faults.Cut(), faults.CutAnswer(0), faults.CutAnswer(60), faults.Refuse(500, "oops"), faults.Refuse(503, ""),
+			faults.Refuse(429, "slow down"), faults.Delay(100*time.Millisecond), e.Forget(faults.Expiries()[0]),
+		))
+		began := time.Now()
+		failures, replays := map[messages.Code]int{}, 0
+		var all []time.Duration
+		for range each {
+			var wave []*pending // one call of each key
+			for i := range *loadKeys {
+				wave = append(wave, w.send(call(fmt.Sprint("scope-", i), "count")))
+			}
+			for _, p := range wave {
+				switch r := p.reply().(type) {
+				case *messages.ToolResult:
+					if r.Replayed {
+						replays++
+					}
+				case *messages.Failure:
+					failures[r.Code]++
+					require.NotContains(t, []messages.Code{messages.CodeDeadline, messages.CodeInternal, messages.CodeBusy}, r.Code, "%v", r)
+				}
+				all = append(all, p.answeredAt.Sub(p.sent))
+			}
+		}
+		took := time.Since(began)
+		heal()
+		slices.Sort(all)
+		counters := w.inspect().Counters
+		t.Logf("%d calls of %d keys in %v; %d dials, %d expired, %d lost, %d replays; failures %v; latency p50 %v, p99 %v",
+			len(all), *loadKeys, took.Round(time.Millisecond), counters.Dials, counters.Expired, counters.Lost, replays, failures,
+			all[len(all)/2].Round(time.Millisecond), all[len(all)*99/100].Round(time.Millisecond))
+		if share == 0 {
+			require.Empty(t, failures)
+			require.EqualValues(t, *loadKeys, counters.Dials)
+		} else {
+			require.NotEmpty(t, failures)
+			require.Positive(t, replays)
+		}
+	})
+}

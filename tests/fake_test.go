@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -242,26 +241,26 @@ func doneOf(ctx context.Context) <-chan any {
 }
 
 // anyConn returns one of the latest connections of all keys.
-func (f *fake) anyConn(r *rand.Rand) *fakeConn {
+func (f *fake) anyConn(pick int) *fakeConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(f.conns), func(a, b messages.Key) int { return strings.Compare(a.String(), b.String()) })
 	if len(keys) == 0 {
 		return nil
 	}
-	return f.conns[keys[r.IntN(len(keys))]]
+	return f.conns[keys[pick%len(keys)]]
 }
 
 // expireAny makes the server forget a session.
-func (f *fake) expireAny(r *rand.Rand) {
-	if c := f.anyConn(r); c != nil {
+func (f *fake) expireAny(pick int) {
+	if c := f.anyConn(pick); c != nil {
 		f.set(func() { delete(f.sessions, c.id) })
 	}
 }
 
 // severAny breaks a connection.
-func (f *fake) severAny(r *rand.Rand, told bool) {
-	if c := f.anyConn(r); c != nil {
+func (f *fake) severAny(pick int, told bool) {
+	if c := f.anyConn(pick); c != nil {
 		c.sever(told)
 	}
 }

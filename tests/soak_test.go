@@ -1,8 +1,6 @@
 package tests
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -11,90 +9,175 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 var (
 	soakSeed  = flag.Uint64("soak.seed", 0, "seed of the soak; 0 takes a new one for each round")
-	soakCalls = flag.Int("soak.calls", 3000, "calls in each round of the soak")
+	soakCalls = flag.Int("soak.calls", 10_000, "calls in each of the 8 imagined rounds of the soak; the rounds on real transports have a part of that")
 )
 
-// G3: seeded random actions, in fake time. A seed reproduces the sequence of
-// actions.
+// soakRounds are the rounds on real transports, each with its part of -soak.calls.
+// With the 8 rounds in fake time they make 100,000 calls.
+var soakRounds = []struct {
+	name  string
+	part  float64
+	round func(t *testing.T, cfg supervisor.Config, script []action)
+}{
+	{"in memory", 1, soakInMemory},
+	{"JSON", 0.5, soakOverHTTP(false, false)},
+	{"event streams", 0.25, soakOverHTTP(true, false)},
+	{"HTTP+SSE", 0.15, soakOverHTTP(false, true)},
+	{"stdio", 0.1, soakOverStdio},
+}
+
+// G3: seeded random actions, with all faults, on all transports.
 func TestSoak(t *testing.T) {
-	for round := range 8 {
-		seed := *soakSeed
-		if seed == 0 {
-			seed = rand.Uint64()
-		}
-		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
-			t.Logf("-soak.seed=%d", seed)
-			soak(t, seed)
-		})
+	for i := range 8 {
+		soakRound(t, fmt.Sprint("imagined ", i), 1, soakImagined)
+	}
+	for _, r := range soakRounds {
+		soakRound(t, r.name, r.part, r.round)
 	}
 }
 
-func soak(t *testing.T, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 0))
-	cfg := supervisor.Config{
-		MaxSessions: 1 + r.IntN(6), MaxInFlight: 1 + r.IntN(4), MaxWaiting: r.IntN(20), MaxDials: 1 + r.IntN(3),
-		IdleTimeout: time.Duration(1+r.IntN(60)) * time.Second, CallTimeout: 20 * time.Second,
-		DrainTimeout: time.Duration(r.IntN(5)) * time.Second, CloseTimeout: time.Second, CoolDown: 5 * time.Second,
+func soakRound(t *testing.T, name string, part float64, round func(*testing.T, supervisor.Config, []action)) {
+	seed := *soakSeed
+	if seed == 0 {
+		seed = rand.Uint64()
 	}
-	imagine(t, cfg, func(w *world) {
-		scope := func() string { return fmt.Sprint("scope-", r.IntN(8)) }
-		tools := []string{"count", "count", "count", "slow", "slow/ro", "hang", "fail", "refuse", "panic", "stuck"}
-		recent := make([]*pending, 0, 64)
-		for n := 0; n < *soakCalls; {
-			switch action := r.IntN(100); {
-			case action < 70:
-				op := call(scope(), tools[r.IntN(len(tools))], replay(messages.Replay(r.IntN(3))))
-				if r.IntN(3) == 0 {
-					op.Deadline = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond)
-				}
-				op.Key.Server = []string{"s", "other"}[r.IntN(2)]
-				recent = append(recent, w.send(op))
-				recent = recent[max(0, len(recent)-64):]
-				n++
-			case action < 76 && len(recent) > 0:
-				w.cancel(recent[r.IntN(len(recent))])
-			case action < 80:
-				w.fake.expireAny(r)
-			case action < 84:
-				w.fake.severAny(r, r.IntN(2) == 0)
-			case action < 86:
-				w.fake.set(func() {
-					w.fake.dial = []func(context.Context, mcpbridge.DialRequest) error{nil, nil, refused(unavailable("down")), slowly(time.Second, nil), slowly(time.Second, unavailable("down"))}[r.IntN(5)]
-				})
-			case action < 87:
-				w.fake.set(func() {
-					w.fake.close = []func(context.Context, messages.Key) error{nil, nil, func(context.Context, messages.Key) error { return errors.New("refused") }}[r.IntN(3)]
-				})
-			case action < 89:
-				w.send([]messages.Command{&messages.CloseScope{Scope: scope()}, &messages.CloseServer{Server: "s"}, &messages.CloseAll{}, &messages.Inspect{}}[r.IntN(4)])
-			case action < 90:
-				w.send(&messages.Open{Header: messages.To("s", scope())})
-			default:
-				time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond) // synctest
-			}
-		}
-		w.fake.set(func() { w.fake.dial, w.fake.close, w.fake.forgetful = nil, nil, false })
-		w.mu.Lock()
-		all := w.pending
-		w.mu.Unlock()
-		for _, p := range all {
-			p.reply()
-		}
-		time.Sleep(time.Minute) // synctest: breakers close
-		for i := range 8 {
-			w.send(call(fmt.Sprint("scope-", i), "count")).ok()
-		}
-		w.send(&messages.CloseAll{}).reply() // what could not be closed before
-		snap := w.inspect()
-		require.Zero(t, snap.Open)
-		require.Empty(t, snap.Sessions)
-		require.LessOrEqual(t, w.watch.most, cfg.MaxSessions)
+	t.Run(name, func(t *testing.T) {
+		t.Logf("-soak.seed=%d", seed)
+		round(t, soakConfig(seed), soakScript(seed, int(part*float64(*soakCalls))))
 	})
+}
+
+// A seed reproduces the actions, whatever comes of them.
+func TestSoakIsReproducible(t *testing.T) {
+	require.Equal(t, soakScript(7, 1000), soakScript(7, 1000))
+	require.NotEqual(t, soakScript(7, 1000), soakScript(8, 1000))
+	require.Equal(t, soakConfig(7), soakConfig(7))
+}
+
+// action is one thing that the soak does.
+type action struct {
+	kind     actionKind
+	scope    string
+	tool     int // which of the stage's
+	server   int // which of the stage's
+	replay   messages.Replay
+	deadline time.Duration // 0: none
+	pick     int           // which of many: the call to cancel, the fault, what it hits
+	pause    time.Duration
+}
+
+type actionKind int
+
+const (
+	doCall actionKind = iota
+	doCancel
+	doFault
+	doClose
+	doOpen
+	doPause
+)
+
+// soakScript returns as many actions as have n calls in them. They depend on
+// nothing but the seed.
+func soakScript(seed uint64, n int) (script []action) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	for n > 0 {
+		a := action{
+			scope: fmt.Sprint("scope-", r.IntN(8)), tool: r.IntN(1000), server: r.IntN(1000), replay: messages.Replay(r.IntN(3)),
+			deadline: time.Duration(max(0, r.IntN(15_000)-10_000)) * time.Millisecond,
+			pick:     r.IntN(1 << 20), pause: time.Duration(r.IntN(1000)) * time.Millisecond,
+		}
+		switch dice := r.IntN(100); {
+		case dice < 70:
+			a.kind = doCall
+			n--
+		case dice < 76:
+			a.kind = doCancel
+		case dice < 87:
+			a.kind = doFault
+		case dice < 89:
+			a.kind = doClose
+		case dice < 90:
+			a.kind = doOpen
+		default:
+			a.kind = doPause
+		}
+		script = append(script, a)
+	}
+	return script
+}
+
+// soakConfig returns a configuration with little room.
+func soakConfig(seed uint64) supervisor.Config {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return supervisor.Config{
+		MaxSessions: 1 + r.IntN(6), MaxInFlight: 1 + r.IntN(4), MaxWaiting: 5 + r.IntN(20), MaxDials: 1 + r.IntN(3),
+		IdleTimeout: time.Duration(1+r.IntN(60)) * time.Second, CallTimeout: 20 * time.Second,
+		DrainTimeout: time.Duration(1+r.IntN(5)) * time.Second, CloseTimeout: time.Second, CoolDown: 5 * time.Second,
+	}
+}
+
+// stage is where the soak plays.
+type stage struct {
+	tools   []string
+	servers []string
+	// fault lets a fault in. heal ends those that last.
+	fault func(pick int)
+	heal  func()
+	// pause lets time pass.
+	pause func(d time.Duration)
+	// wait is how long the stage takes to heal, breakers included.
+	wait func()
+}
+
+// soak does what the script says, and looks whether all is well when the load
+// pauses and at the end.
+func soak(w *world, cfg supervisor.Config, st stage, script []action) {
+	recent := make([]*pending, 0, 64)
+	for _, a := range script {
+		switch a.kind {
+		case doCall:
+			op := call(a.scope, st.tools[a.tool%len(st.tools)], replay(a.replay), on(st.servers[a.server%len(st.servers)]))
+			if a.deadline > 0 {
+				op.Deadline = time.Now().Add(a.deadline)
+			}
+			recent = append(recent, w.send(op))
+			recent = recent[max(0, len(recent)-64):]
+		case doCancel:
+			if len(recent) > 0 {
+				w.cancel(recent[a.pick%len(recent)])
+			}
+		case doFault:
+			st.fault(a.pick)
+		case doClose:
+			w.send([]messages.Command{
+				&messages.CloseScope{Scope: a.scope}, &messages.CloseServer{Server: "s"}, &messages.CloseAll{}, &messages.Inspect{},
+			}[a.pick%4])
+		case doOpen:
+			w.send(&messages.Open{Header: messages.To("s", a.scope)})
+		case doPause:
+			st.pause(a.pause)
+			require.NoError(w.t, w.watch.wronged())
+			require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
+		}
+	}
+	st.heal()
+	for _, p := range w.sent() {
+		p.reply()
+	}
+	st.wait()
+	for i := range 8 {
+		w.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).ok()
+	}
+	w.send(&messages.CloseAll{}).reply() // what could not be closed before
+	snap := w.inspect()
+	require.Zero(w.t, snap.Open)
+	require.Empty(w.t, snap.Sessions)
+	require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
 }

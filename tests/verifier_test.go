@@ -42,11 +42,11 @@ func (b *faulty) Receive(c actor.Context) {
 		b.dial(op, b.w.watch)
 	}
 	var result messages.Result
-	for range times("runs twice", 2) * times("runs three times", 3) {
+	for range times("runs twice", 2) * times("replays what it must not", 2) * times("runs three times", 3) {
 		result, _ = b.all[0].Do(ctx, op)
 	}
 	receipt := result.GetReceipt()
-	receipt.ID, receipt.Replayed = op.ID, b.wrong == "runs three times"
+	receipt.ID, receipt.Replayed = op.ID, b.wrong == "runs three times" || b.wrong == "replays what it must not"
 	for range times("does not answer", 0) * times("answers twice", 2) {
 		c.Respond(result)
 	}
@@ -83,6 +83,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		"dials twice":                      "s/a had 2 transports at once",
 		"does not close":                   "s/a: 1 transports were left open",
 		"runs twice":                       "ran 2 times, replayed: false",
+		"replays what it must not":         "ran 2 times, replayed: true, may run twice: false",
 		"runs three times":                 "ran 3 times, replayed: true",
 		"sends to nobody":                  "dead letter *messages.Inspect",
 		"panics":                           "supervision event that is no fault: a bug",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -30,9 +31,12 @@ type watch struct {
 	most     int // open at once, all keys together
 	total    int
 	wrong    []error
+	unclosed map[messages.Key]bool // a close of theirs has failed: the server may know them still
 }
 
-func newWatch() *watch { return &watch{open: map[messages.Key]int{}} }
+func newWatch() *watch {
+	return &watch{open: map[messages.Key]int{}, unclosed: map[messages.Key]bool{}}
+}
 
 // Dial counts a transport as open from before it is dialed.
 func (w *watch) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
@@ -69,10 +73,37 @@ func (w *watch) dialed() int {
 	return w.dials
 }
 
+// mostOpen returns how many were open at once.
+func (w *watch) mostOpen() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
+}
+
+// wronged returns what was wrong so far.
+func (w *watch) wronged() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.wrong...)
+}
+
+// failedToClose reports whether closing a session of a scope has ever failed.
+func (w *watch) failedToClose(scope string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key := range w.unclosed {
+		if key.Scope == scope {
+			return true
+		}
+	}
+	return false
+}
+
+// verify returns what was wrong, and what is left open.
 func (w *watch) verify() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wrong := w.wrong
+	wrong := slices.Clone(w.wrong)
 	for key, n := range w.open {
 		if n != 0 {
 			wrong = append(wrong, fmt.Errorf("%v: %d transports were left open", key, n))
@@ -92,7 +123,13 @@ type watchedConn struct {
 
 func (c *watchedConn) Close(ctx context.Context) error {
 	defer c.closed()
-	return c.Conn.Close(ctx)
+	err := c.Conn.Close(ctx)
+	if err != nil {
+		c.watch.mu.Lock()
+		defer c.watch.mu.Unlock()
+		c.watch.unclosed[c.key] = true
+	}
+	return err
 }
 
 func (c *watchedConn) Detach(ctx context.Context) error {

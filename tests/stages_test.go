@@ -1,0 +1,221 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// soakImagined plays on the fake, in fake time.
+func soakImagined(t *testing.T, cfg supervisor.Config, script []action) {
+	imagine(t, cfg, func(w *world) {
+		dials := []func(context.Context, mcpbridge.DialRequest) error{
+			nil, nil, refused(unavailable("down")), slowly(time.Second, nil), slowly(time.Second, unavailable("down")),
+		}
+		closes := []func(context.Context, messages.Key) error{
+			nil, nil, func(context.Context, messages.Key) error { return errors.New("refused") },
+		}
+		soak(w, cfg, stage{
+			tools:   []string{"count", "count", "count", "slow", "slow/ro", "hang", "fail", "refuse", "panic", "stuck"},
+			servers: []string{"s", "other"},
+			fault: func(pick int) {
+				switch of := pick / 16; pick % 16 {
+				case 0, 1, 2, 3, 4:
+					w.fake.expireAny(of)
+				case 5, 6:
+					w.fake.severAny(of, true)
+				case 7, 8, 9:
+					w.fake.severAny(of, false)
+				case 10, 11, 12:
+					w.fake.set(func() { w.fake.dial = dials[of%len(dials)] })
+				default:
+					w.fake.set(func() { w.fake.close = closes[of%len(closes)] })
+				}
+			},
+			heal:  func() { w.fake.set(func() { w.fake.dial, w.fake.close = nil, nil }) },
+			pause: func(d time.Duration) { time.Sleep(d) },           // synctest
+			wait:  func() { time.Sleep(time.Minute) /* synctest */ }, // breakers close
+		}, script)
+	})
+}
+
+// swift is what the soak on real transports has to be: the same in less time.
+func swift(cfg supervisor.Config) supervisor.Config {
+	cfg.CallTimeout, cfg.ConnectTimeout, cfg.DrainTimeout = 300*time.Millisecond, time.Second, 100*time.Millisecond
+	cfg.CloseTimeout, cfg.CoolDown, cfg.MaxSessions = 500*time.Millisecond, 100*time.Millisecond, cfg.MaxSessions+3
+	cfg.BackoffBase, cfg.BackoffMax, cfg.Budget = time.Millisecond, 20*time.Millisecond, 1000
+	return cfg
+}
+
+// quicken shortens the deadlines of a script.
+func quicken(script []action) []action {
+	script = slices.Clone(script)
+	for i := range script {
+		script[i].deadline /= 20
+	}
+	return script
+}
+
+// paced returns the pause on real transports. Now and then it waits until all is
+// answered, else until not too much is outstanding.
+func (w *world) paced() func(time.Duration) {
+	answered := 0
+	return func(d time.Duration) {
+		sent := w.sent()
+		until := max(answered, len(sent)-32)
+		if d/time.Millisecond%16 == 0 {
+			until = len(sent)
+		}
+		for ; answered < until; answered++ {
+			sent[answered].reply()
+		}
+	}
+}
+
+// soakInMemory plays on a server in this process. What can break there are the
+// hooks.
+func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
+	cfg = swift(cfg)
+	before := lookAround()
+	tools := faults.NewTools()
+	var dial, lose, expire atomic.Int64
+	hit := func(n *atomic.Int64) bool { return n.Add(-1) >= 0 }
+	hooks := faults.Hooks{
+		BeforeDial: func(context.Context, mcpbridge.DialRequest) error {
+			if hit(&dial) {
+				return unavailable("down")
+			}
+			return nil
+		},
+		BeforeCall: func(context.Context, messages.Key, messages.Operation) error {
+			if hit(&expire) {
+				return &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
+			}
+			return nil
+		},
+		AfterCall: func(_ context.Context, _ messages.Key, _ messages.Operation, result messages.Result, err error) (messages.Result, error) {
+			if hit(&lose) {
+				return nil, broken("the answer was lost")
+			}
+			return result, err
+		},
+	}
+	cfg.Servers, cfg.WrapDialer = []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, hooks.Wrap
+	w := start(t, cfg)
+	defer w.stop()
+	w.executed = tools.Executions
+	set := func(n *atomic.Int64, value int) { n.Store(int64(value)) }
+	soak(w, cfg, stage{
+		tools: []string{"count", "count", "count/ro", "fail"}, servers: []string{"s"},
+		fault: func(pick int) { set([]*atomic.Int64{&dial, &lose, &expire}[pick%3], 1+pick/3%2) },
+		heal:  func() { set(&dial, 0); set(&lose, 0); set(&expire, 0) },
+		pause: w.paced(), wait: w.cooled(cfg),
+	}, quicken(script))
+	w.end()
+	before.verify(t)
+}
+
+// cooled returns a wait for breakers to close.
+func (w *world) cooled(cfg supervisor.Config) func() {
+	return func() {
+		for i := range 8 {
+			scope := "scope-" + strconv.Itoa(i)
+			require.Eventually(w.t, func() bool {
+				_, ok := w.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
+				return ok
+			}, 30*time.Second, cfg.CoolDown)
+		}
+	}
+}
+
+// soakOverHTTP plays on a real socket.
+func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []action) {
+	return func(t *testing.T, cfg supervisor.Config, script []action) {
+		cfg = swift(cfg)
+		cfg.Servers = []mcpbridge.Server{{Name: "s"}}
+		tools := faults.NewTools()
+		tools.JSON, tools.Resumable, tools.SSE = !streams && !sse, streams, sse
+		overEndpoint(t, cfg, tools, func(w *world, e *endpoint) {
+			forms := faults.Expiries()
+			passing := []faults.Fault{
+				faults.Cut(), faults.CutAnswer(0), faults.CutAnswer(60), faults.Refuse(500, "oops"), faults.Refuse(503, ""),
+				faults.RefuseFor(1, 429, "slow down"), faults.Refuse(401, "who are you?"), faults.Delay(20 * time.Millisecond), faults.Hang(),
+			}
+			kinds := []string{"tools/call", "tools/call", "tools/call", "initialize", "ping", "GET", "DELETE", "notifications/cancelled"}
+			var healing []func()
+			soak(w, cfg, stage{
+				tools: []string{
+					"count", "count", "count", "count", "count", "count", "count/ro", "count/ro", "count/ro", "count/ro", "fail", "wait/ro",
+				},
+				servers: []string{"s"},
+				fault: func(pick int) {
+					switch of := pick / 16; pick % 16 {
+					case 0, 1, 2, 3, 4:
+						e.ExpireSome(1, forms[of%len(forms)])
+					case 5:
+						e.Expire(forms[of%len(forms)])
+					case 6:
+						e.Stop()
+						require.NoError(t, e.Start())
+					case 7:
+						require.NoError(t, e.Restart())
+					default:
+						healing = append(healing, e.Inject(kinds[of%len(kinds)], faults.Times(1, passing[of/8%len(passing)])))
+					}
+				},
+				heal: func() {
+					for _, heal := range healing {
+						heal()
+					}
+					e.Release() // a call that waits keeps its session from being ended
+				},
+				pause: w.paced(), wait: w.cooled(cfg),
+			}, quicken(script))
+		})
+	}
+}
+
+// soakOverStdio plays on real processes.
+func soakOverStdio(t *testing.T, cfg supervisor.Config, script []action) {
+	cfg = swift(cfg)
+	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes its time to start
+	overProcess(t, faults.NewProcess(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(w *world) {
+		soak(w, cfg, stage{
+			tools:   []string{"count", "count", "count", "count/ro", "count/ro", "fail", "pid", "exit", "garble", "half"},
+			servers: []string{"s"},
+			fault:   killAny, heal: func() {}, pause: w.paced(), wait: w.cooled(cfg),
+		}, quicken(script))
+	})
+}
+
+// killAny kills one of our servers.
+func killAny(pick int) {
+	exe, err := os.Executable()
+	if err != nil {
+		return
+	}
+	servers := slices.DeleteFunc(children(), func(pid string) bool {
+		cmdline, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		return !strings.HasPrefix(string(cmdline), exe)
+	})
+	if len(servers) == 0 {
+		return
+	}
+	if pid, err := strconv.Atoi(servers[pick%len(servers)]); err == nil {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}

@@ -16,12 +16,13 @@ test: ## run all tests, with the race detector
 .PHONY: vet
 vet: ## vet, also for other systems than this one
 	go vet ./...
-	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo
-	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo
+	go vet -tags real ./tests/real
+	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --build-tags real ./...
 
 .PHONY: fmt
 fmt: ## format the code

@@ -23,6 +23,7 @@ type call struct {
 	runs       int              // how often it was given to a connection
 	generation uint64           // of the connection it was last given to
 	lost       *mcpbridge.Error // what became of the first run, if it may have run
+	lostIn     uint64           // the generation of that
 	ask        bool             // it may run again only if its tool turns out to be safe
 	answered   bool             // it got its reply, though it may run still
 
@@ -152,6 +153,7 @@ type life struct {
 
 	cause    *Fault    // of the last restart, nil if there was none
 	failedAt time.Time // when that was
+	lostAt   time.Time // when there was a connection last
 
 	timer  *time.Timer // sends woke; nil when none is on its way
 	wakeAt time.Time   // when timer fires

@@ -286,7 +286,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.conn, s.detached = msg.conn, nil
 	restarted, elapsed := s.served, msg.elapsed
 	if restarted {
-		elapsed = time.Since(s.failedAt)
+		elapsed = time.Since(s.lostAt)
 	}
 	s.served = true
 	info := s.conn.Info()
@@ -322,6 +322,9 @@ func (s *session) broke(e *mcpbridge.Error) {
 func (s *session) fail(f *Fault) {
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()
+	if !f.Dialing {
+		s.lostAt = s.failedAt
+	}
 	fail(f)
 }
 

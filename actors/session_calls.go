@@ -72,13 +72,14 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 	switch {
 	case declined:
 		k.runs--
+		k.generation = k.lostIn
 		s.reply(c, k, k.explain(e))
 	case !again:
 		s.reply(c, k, k.explain(e))
 	case s.draining == nil:
 		k.conn, k.ask = nil, ask
 		if e.Class == mcpbridge.Lost {
-			k.lost = e
+			k.lost, k.lostIn = e, k.generation
 		}
 		s.parked = slices.Insert(s.parked, 0, k)
 		s.wakeBy(c, k.deadline)

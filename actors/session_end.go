@@ -172,6 +172,7 @@ func (s *session) guard(c actor.Context) {
 		// a panic here would lose the restart, or the stop
 	default:
 		s.cause, s.failedAt = bug(s.key, reason), time.Now()
+		s.lostAt = s.failedAt
 		fail(reason)
 	}
 }

@@ -309,6 +309,7 @@ func (c *conn) discard() {
 	ctx, cancel := context.WithTimeout(context.Background(), dialCleanup)
 	defer cancel()
 	if c.x != nil && c.x.resume == nil {
+		c.x.settled(ctx)
 		c.x.delete(ctx) //nolint:errcheck // the error that led here is the one to report
 	}
 	if c.cs != nil {
@@ -342,7 +343,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	case c.proc == nil && c.x == nil && c.tap == nil:
 		e.Class = Unavailable
 	case strings.Contains(err.Error(), "unsupported protocol version"):
-		e.Class, e.Session = Protocol, Alive
+		e.Class, e.Session, e.Detail = Protocol, Alive, describe(err, secrets...)
 	case nonsense:
 		e.Class = Protocol
 	}

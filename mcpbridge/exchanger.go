@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -54,11 +55,12 @@ type exchanger struct {
 	// from here.
 	resume *Resume
 
-	mu        sync.Mutex
-	sessionID string // of the last request that had one
-	protocol  string
-	expired   bool
-	deleted   bool // or not there to be deleted
+	mu          sync.Mutex
+	initialized chan struct{} // closed at the end of the request that opens a session
+	sessionID   string        // of the session, once it is known
+	protocol    string
+	expired     bool
+	deleted     bool // or not there to be deleted
 }
 
 // RoundTrip does one exchange. See [exchanger].
@@ -124,7 +126,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
 		},
 	})
-	resp, err := x.send(req.WithContext(ctx))
+	send := x.send
+	if msg.Method == methodInitialize {
+		send = x.initialize
+	}
+	resp, err := send(req.WithContext(ctx))
 	var bug *Error
 	switch {
 	case errors.As(err, &bug):
@@ -146,6 +152,57 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err)
 	return x.base.RoundTrip(req)
+}
+
+// initialize sends the request that opens a session. When nobody waits for its
+// answer any more, it goes on for a moment: the session that it may have opened has
+// to be ended, and only the answer has its id.
+func (x *exchanger) initialize(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+	var resp *http.Response
+	var err error
+	answered, abandoned := make(chan struct{}), make(chan struct{})
+	x.mu.Lock()
+	x.initialized = answered
+	x.mu.Unlock()
+	go func() {
+		defer close(answered)
+		resp, err = x.send(req.WithContext(ctx))
+		if err != nil {
+			return
+		}
+		if id := resp.Header.Get(headerSession); id != "" {
+			x.mu.Lock()
+			x.sessionID = id
+			x.mu.Unlock()
+		}
+		if isClosed(abandoned) {
+			resp.Body.Close()
+		}
+	}()
+	select {
+	case <-answered:
+		context.AfterFunc(req.Context(), cancel)
+		return resp, err
+	case <-req.Context().Done():
+		close(abandoned)
+		time.AfterFunc(dialCleanup/2, cancel)
+		return nil, req.Context().Err()
+	}
+}
+
+// settled waits until it is known whether a session was opened, or until ctx ends.
+func (x *exchanger) settled(ctx context.Context) {
+	x.mu.Lock()
+	answered := x.initialized
+	x.mu.Unlock()
+	if answered == nil {
+		return
+	}
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
 }
 
 // taken handles a 2xx: the server has the message. A JSON answer is read here

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,7 +18,11 @@ const maxPages = 1000
 func run(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (messages.Result, error) {
 	switch op := op.(type) {
 	case *messages.CallTool:
-		result, err := cs.CallTool(ctx, own(op.Params))
+		params := own(op.Params)
+		if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
+			params.Arguments = nil // else it is null on the wire, which is no object
+		}
+		result, err := cs.CallTool(ctx, params)
 		return &messages.ToolResult{Result: result}, err
 	case *messages.ReadResource:
 		result, err := cs.ReadResource(ctx, own(op.Params))

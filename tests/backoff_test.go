@@ -31,6 +31,7 @@ func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 		require.Contains(t, w.session("a").Cause, "connection refused")
 		w.fake.set(func() { w.fake.dial = nil })
 		require.Equal(t, "2", waiting.text())
+		require.Greater(t, await(w, func(*messages.SessionRestarted) bool { return true }).Elapsed, 20*time.Second, "since the loss")
 
 		var last int
 		w.mu.Lock()

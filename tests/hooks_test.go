@@ -57,7 +57,7 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			var log bytes.Buffer
 			d := &buggyDialer{where: where}
-			cfg := supervisor.Config{Logger: zerolog.New(&log), WrapDialer: func(inner mcpbridge.Dialer) mcpbridge.Dialer {
+			cfg := supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log)), WrapDialer: func(inner mcpbridge.Dialer) mcpbridge.Dialer {
 				d.Dialer = inner
 				return d
 			}}
@@ -78,6 +78,7 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 				require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeLost}, f.Code)
 				require.Equal(t, "done", other.text(), "the others are unharmed")
 				w.send(call("a", "count")).ok()
+				synctest.Wait() // all is logged
 				require.Contains(t, log.String(), "a bug in "+where)
 				require.Contains(t, log.String(), "goroutine ", "the stack")
 			})
@@ -159,7 +160,7 @@ func TestFloodOnOneKeyDelaysNoOther(t *testing.T) {
 // F6
 func TestForeignMessageIsLoggedOnceByItsType(t *testing.T) {
 	var log bytes.Buffer
-	imagine(t, supervisor.Config{Logger: zerolog.New(&log)}, func(w *world) {
+	imagine(t, supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(w *world) {
 		for range 10 {
 			w.system.Root.Send(w.sup.PID(), "a secret text")
 			w.system.Root.Send(w.sup.PID(), 4711)

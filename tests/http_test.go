@@ -284,3 +284,23 @@ func TestBadConfigurationsAreRefusedByField(t *testing.T) {
 		require.ErrorContains(t, err, field)
 	}
 }
+
+// A5: the server has opened the session, and nobody waits for it any more.
+func TestSessionThatOpensWhenNobodyWaitsForItIsEnded(t *testing.T) {
+	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+		arrived, answer := make(chan struct{}), make(chan struct{})
+		e.Inject("initialize", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			close(arrived)
+			<-answer
+			next.ServeHTTP(w, r.Request)
+		}))
+		p := w.send(call("a", "count"))
+		<-arrived
+		closing := w.send(&messages.CloseAll{})
+		p.fails(messages.CodeClosed)
+		close(answer)
+		closing.reply()
+		require.Equal(t, 1, e.Count("DELETE"))
+		require.Zero(t, e.Sessions())
+	})
+}

@@ -144,7 +144,9 @@ func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
 		first := pid(t, w.send(call("a", "pid")))
 		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 		require.True(t, safe.ok().Replayed)
-		require.False(t, plain.fails(messages.CodeLost).Replayed)
+		f := plain.fails(messages.CodeLost)
+		require.False(t, f.Replayed)
+		require.EqualValues(t, 1, f.Generation, "that it ran in")
 	})
 }
 

@@ -167,7 +167,7 @@ func (x *exchanger) initialize(req *http.Request) (*http.Response, error) {
 	x.mu.Unlock()
 	go func() {
 		defer close(answered)
-		resp, err = x.send(req.WithContext(ctx))
+		resp, err = x.send(req.WithContext(ctx)) //nolint:bodyclose // who takes it closes it
 		if err != nil {
 			return
 		}
@@ -397,6 +397,9 @@ func (x *exchanger) delete(ctx context.Context) error {
 		req.Header.Set(name, value)
 	}
 	req.Header.Set(headerSession, id)
+	// net/http tries it again when it met a connection that was just being closed;
+	// being empty, this is not sent.
+	req.Header["Idempotency-Key"] = []string{}
 	if protocol != "" {
 		req.Header.Set(headerProtocol, protocol)
 	}

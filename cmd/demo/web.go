@@ -18,7 +18,6 @@ type web struct {
 	mu        sync.Mutex
 	http      *http.Server
 	mcp       *mcp.Server
-	handler   http.Handler
 	forgotten map[string]int // session id to the form in which it is refused
 }
 
@@ -49,27 +48,28 @@ func (s *web) listen() error {
 	defer s.mu.Unlock()
 	s.addr = l.Addr().String()
 	s.mcp = server
-	s.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	s.http = &http.Server{Handler: s}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	s.http = &http.Server{Handler: s.refusing(handler)}
 	go s.http.Serve(l) //nolint:errcheck // it ends with Close
 	return nil
 }
 
-// ServeHTTP refuses sessions that were forgotten.
-func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	form, gone := s.forgotten[r.Header.Get("Mcp-Session-Id")]
-	handler := s.handler
-	s.mu.Unlock()
-	if !gone {
-		handler.ServeHTTP(w, r)
-		return
-	}
-	if refusals[form].body[0] == '{' {
-		w.Header().Set("Content-Type", "application/json")
-	}
-	w.WriteHeader(refusals[form].status)
-	fmt.Fprint(w, refusals[form].body)
+// refusing refuses sessions that were forgotten, and passes the others on.
+func (s *web) refusing(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		form, gone := s.forgotten[r.Header.Get("Mcp-Session-Id")]
+		s.mu.Unlock()
+		if !gone {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		if refusals[form].body[0] == '{' {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		w.WriteHeader(refusals[form].status)
+		fmt.Fprint(w, refusals[form].body)
+	})
 }
 
 // forget makes the server forget up to n sessions.

@@ -105,7 +105,7 @@ func (s *Server) Start() error {
 	}
 	s.addr, s.listener = l.Addr().String(), l
 	s.http = &http.Server{
-		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s.serving(s.handler), ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	go s.http.Serve(l) //nolint:errcheck // it ends with Stop
@@ -238,9 +238,14 @@ func (s *Server) Overlaps() []string {
 	return slices.Clone(s.overlaps)
 }
 
-// ServeHTTP handles one request: faults first, then expired sessions, then the
-// server behind.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serving returns a handler that handles requests: faults first, then expired
+// sessions, then the server behind. A request that came in before a restart is
+// handled by the server of that time.
+func (s *Server) serving(behind http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, behind) })
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, behind http.Handler) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // its client is gone
@@ -250,7 +255,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	s.mu.Lock()
 	s.counts[req.Kind]++
-	handler := s.note(req)
+	handler := s.note(req, behind)
 	for _, one := range s.faults {
 		if one.kind == "" || one.kind == req.Kind {
 			handler = one.fault.around(req, handler)
@@ -263,11 +268,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // note records what a request says of its session, and returns who answers it.
-func (s *Server) note(req *Request) http.Handler {
+func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	known := s.sessions[req.Session]
 	switch {
 	case known == nil:
-		return s.handler // which knows no such session either
+		return behind // which knows no such session either
 	case known.expiry != nil:
 		form := *known.expiry
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.write(w, req.ID) })
@@ -281,7 +286,7 @@ func (s *Server) note(req *Request) http.Handler {
 		}
 		s.latest[req.scope] = known
 	}
-	return s.handler
+	return behind
 }
 
 // opened records a session that was given out.

@@ -158,6 +158,9 @@ func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 // answer any more, it goes on for a moment: the session that it may have opened has
 // to be ended, and only the answer has its id.
 func (x *exchanger) initialize(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	var resp *http.Response
 	var err error

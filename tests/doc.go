@@ -17,6 +17,7 @@
 //	A4  TestCreationNobodyWaitsForIsKeptForTheNextCall
 //	A5  TestClosingDuringTheCreationAnswersAndResurrectsNothing
 //	    TestConnectionThatComesAfterTheCloseIsClosed
+//	    TestSessionThatOpensWhenNobodyWaitsForItIsEnded
 //	A6  TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey
 //	    TestDialThatHeedsNothingIsGivenUp
 //	    TestProcessThatDoesNotShakeHandsSaysWhy

@@ -63,6 +63,18 @@ func answerTo(id json.RawMessage, reply messages.Reply, err error) *answer {
 		a.Result = reply.Result
 	case *messages.ToolList:
 		a.Result = reply.Result
+	case *messages.ResourceList:
+		a.Result = reply.Result
+	case *messages.ResourceTemplateList:
+		a.Result = reply.Result
+	case *messages.ResourceContents:
+		a.Result = reply.Result
+	case *messages.PromptList:
+		a.Result = reply.Result
+	case *messages.Prompt:
+		a.Result = reply.Result
+	case *messages.Completion:
+		a.Result = reply.Result
 	case *messages.SessionInfo:
 		a.Result = map[string]any{"server": reply.Server, "stateless": reply.Stateless}
 	case *messages.Closed:

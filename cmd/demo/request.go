@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +34,7 @@ func parseRequest(line []byte) (*request, error) {
 		server, scope, tool, op, replay, target string
 		id, arguments, rawTarget                json.RawMessage
 		given                                   map[string]json.RawMessage
+		about                                   subject
 	)
 	if err := json.Unmarshal(line, &given); err != nil {
 		return &r, plainer(line, err)
@@ -42,6 +46,7 @@ func parseRequest(line []byte) (*request, error) {
 	err := decode(line, true, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "arguments": &arguments,
 		"op": &op, "timeout": &r.timeout, "replay": &replay, "target": &rawTarget,
+		"uri": &about.uri, "prompt": &about.prompt, "level": &about.level, "ref": &about.ref, "argument": &about.argument,
 	})
 	if err != nil {
 		return &r, err
@@ -60,12 +65,17 @@ func parseRequest(line []byte) (*request, error) {
 		return &r, named("tool", errors.New("is missing, and there is no op"))
 	case tool != "" && op != "":
 		return &r, named("op", errors.New("is given, and so is tool: give one of them"))
-	case tool == "" && len(arguments) > 0:
-		return &r, named("arguments", errors.New("are for tools only"))
+	case tool == "" && op != "get_prompt" && len(arguments) > 0:
+		return &r, named("arguments", errors.New("are for tools and prompts only"))
 	case len(arguments) > 0 && arguments[0] != '{':
 		return &r, named("arguments", errors.New("want an object"))
 	case op != "cancel" && target != "":
 		return &r, named("target", errors.New("is for cancel only"))
+	}
+	for _, field := range slices.Sorted(maps.Keys(subjects)) {
+		if given[field] != nil && !slices.Contains(subjects[field], op) {
+			return &r, named(field, fmt.Errorf("is for %s only", strings.Join(subjects[field], ", ")))
+		}
 	}
 	h := messages.To(server, scope)
 	h.Replay = how
@@ -77,12 +87,6 @@ func parseRequest(line []byte) (*request, error) {
 			params.Arguments = json.RawMessage(arguments)
 		}
 		r.cmd = &messages.CallTool{Header: h, Params: params}
-	case "list_tools":
-		r.cmd = &messages.ListTools{Header: h}
-	case "ping":
-		r.cmd = &messages.Ping{Header: h}
-	case "open":
-		r.cmd = &messages.Open{Header: h}
 	case "inspect":
 		r.cmd = &messages.Inspect{}
 	case "cancel":
@@ -100,12 +104,80 @@ func parseRequest(line []byte) (*request, error) {
 		r.cmd = &messages.CloseAll{}
 		r.closes = &pattern{}
 	default:
-		return &r, named("op", fmt.Errorf("%q is none of list_tools, ping, open, close_scope, close_server, close_all, inspect and cancel", op))
+		operation, err := about.operation(h, op, arguments)
+		if err != nil {
+			return &r, err
+		}
+		r.cmd = operation
 	}
 	if _, ok := r.cmd.(messages.Operation); (ok || op == "close_server") && server == "" {
 		return &r, named("server", errors.New("is missing"))
 	}
 	return &r, nil
+}
+
+// subjects are the fields that some operations have, with these.
+var subjects = map[string][]string{
+	"uri": {"read_resource", "subscribe", "unsubscribe"}, "prompt": {"get_prompt"}, "level": {"set_log_level"},
+	"ref": {"complete"}, "argument": {"complete"},
+}
+
+// subject is what an operation is about, beside a tool.
+type subject struct {
+	uri, prompt, level string
+	ref                mcp.CompleteReference
+	argument           struct{ Name, Value string }
+}
+
+// operation returns the operation that op names.
+func (s *subject) operation(h messages.Header, op string, arguments json.RawMessage) (messages.Operation, error) {
+	missing := func(field, value string) error {
+		if value == "" {
+			return named(field, errors.New("is missing"))
+		}
+		return nil
+	}
+	switch op {
+	case "list_tools":
+		return &messages.ListTools{Header: h}, nil
+	case "list_resources":
+		return &messages.ListResources{Header: h}, nil
+	case "list_resource_templates":
+		return &messages.ListResourceTemplates{Header: h}, nil
+	case "list_prompts":
+		return &messages.ListPrompts{Header: h}, nil
+	case "read_resource":
+		return &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: s.uri}}, missing("uri", s.uri)
+	case "subscribe":
+		return &messages.Subscribe{Header: h, URI: s.uri}, missing("uri", s.uri)
+	case "unsubscribe":
+		return &messages.Unsubscribe{Header: h, URI: s.uri}, missing("uri", s.uri)
+	case "set_log_level":
+		return &messages.SetLogLevel{Header: h, Level: s.level}, missing("level", s.level)
+	case "get_prompt":
+		params := &mcp.GetPromptParams{Name: s.prompt}
+		if len(arguments) > 0 {
+			if err := decodeMap(arguments, &params.Arguments); err != nil {
+				return nil, named("arguments", err)
+			}
+		}
+		return &messages.GetPrompt{Header: h, Params: params}, missing("prompt", s.prompt)
+	case "complete":
+		argument := mcp.CompleteParamsArgument{Name: s.argument.Name, Value: s.argument.Value}
+		return &messages.Complete{Header: h, Params: &mcp.CompleteParams{Ref: &s.ref, Argument: argument}}, missing("ref", s.ref.Type)
+	case "ping":
+		return &messages.Ping{Header: h}, nil
+	case "open":
+		return &messages.Open{Header: h}, nil
+	}
+	return nil, named("op", fmt.Errorf("%q is none of %s", op, strings.Join(operations, ", ")))
+}
+
+// operations are the values of op.
+var operations = []string{
+	"list_tools", "list_resources", "list_resource_templates", "read_resource", "list_prompts", "get_prompt", "complete",
+	"subscribe", "unsubscribe", "set_log_level", "ping", "open",
+	"close_scope", "close_server", "close_all", "inspect", "cancel",
 }
 
 // validID accepts strings that are not empty, and numbers.

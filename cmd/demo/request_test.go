@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -23,9 +24,20 @@ func TestRequestsBecomeCommands(t *testing.T) {
 	require.Equal(t, `{"n":12345678901234567890}`, string(arguments), "numbers keep their precision")
 
 	for line, want := range map[string]messages.Command{
-		`{"id":1,"server":"s","op":"list_tools"}`:   &messages.ListTools{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"ping"}`:         &messages.Ping{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"open"}`:         &messages.Open{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"list_tools"}`:                                    &messages.ListTools{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"ping"}`:                                          &messages.Ping{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"open"}`:                                          &messages.Open{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"list_resources"}`:                                &messages.ListResources{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"list_resource_templates"}`:                       &messages.ListResourceTemplates{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"list_prompts"}`:                                  &messages.ListPrompts{Header: messages.To("s", "")},
+		`{"id":1,"server":"s","op":"read_resource","uri":"u"}`:                       &messages.ReadResource{Header: messages.To("s", ""), Params: &mcp.ReadResourceParams{URI: "u"}},
+		`{"id":1,"server":"s","op":"subscribe","uri":"u"}`:                           &messages.Subscribe{Header: messages.To("s", ""), URI: "u"},
+		`{"id":1,"server":"s","op":"unsubscribe","uri":"u"}`:                         &messages.Unsubscribe{Header: messages.To("s", ""), URI: "u"},
+		`{"id":1,"server":"s","op":"set_log_level","level":"info"}`:                  &messages.SetLogLevel{Header: messages.To("s", ""), Level: "info"},
+		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":"b"}}`: &messages.GetPrompt{Header: messages.To("s", ""), Params: &mcp.GetPromptParams{Name: "p", Arguments: map[string]string{"a": "b"}}},
+		`{"id":1,"server":"s","op":"complete","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"b"}}`: &messages.Complete{Header: messages.To("s", ""), Params: &mcp.CompleteParams{
+			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "p"}, Argument: mcp.CompleteParamsArgument{Name: "a", Value: "b"},
+		}},
 		`{"id":1,"op":"inspect"}`:                   &messages.Inspect{},
 		`{"id":1,"op":"close_all"}`:                 &messages.CloseAll{},
 		`{"id":1,"op":"close_scope","scope":"a"}`:   &messages.CloseScope{Scope: "a"},
@@ -49,17 +61,24 @@ func TestWrongRequestsNameTheField(t *testing.T) {
 		`{"id":1}`:            "tool: is missing, and there is no op",
 		`{"id":1,"tool":"t"}`: "server: is missing",
 		`{"id":1,"tool":7}`:   "tool: is of type number, want a string",
-		`{"id":1,"server":"s","tool":"t","op":"ping"}`:          "op: is given, and so is tool",
-		`{"id":1,"server":"s","tool":"t","arguments":[]}`:       "arguments: want an object",
-		`{"id":1,"server":"s","op":"ping","arguments":{}}`:      "arguments: are for tools only",
-		`{"id":1,"server":"s","op":"fly"}`:                      `op: "fly" is none of`,
-		`{"id":1,"server":"s","tool":"t","timeout":5}`:          `timeout: want a duration such as "30s"`,
-		`{"id":1,"server":"s","tool":"t","timeout":"-1s"}`:      "timeout: is negative",
-		`{"id":1,"server":"s","tool":"t","replay":"sometimes"}`: `replay: "sometimes" is none of`,
-		`{"id":1,"server":"s","tool":"t","target":"2"}`:         "target: is for cancel only",
-		`{"id":1,"op":"cancel"}`:                                "target: is missing",
-		`{"id":1,"op":"close_server"}`:                          "server: is missing",
-		`{"id":1,"server":"s","tool":"t","argument":{}}`:        "argument: is not a field; there are arguments, id,",
+		`{"id":1,"server":"s","tool":"t","op":"ping"}`:                             "op: is given, and so is tool",
+		`{"id":1,"server":"s","tool":"t","arguments":[]}`:                          "arguments: want an object",
+		`{"id":1,"server":"s","op":"ping","arguments":{}}`:                         "arguments: are for tools and prompts only",
+		`{"id":1,"server":"s","op":"ping","uri":"u"}`:                              "uri: is for read_resource, subscribe, unsubscribe only",
+		`{"id":1,"server":"s","op":"read_resource"}`:                               "uri: is missing",
+		`{"id":1,"server":"s","op":"get_prompt"}`:                                  "prompt: is missing",
+		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":7}}`: "arguments.a: is of type number, want a string",
+		`{"id":1,"server":"s","op":"set_log_level"}`:                               "level: is missing",
+		`{"id":1,"server":"s","op":"complete"}`:                                    "ref: is missing",
+		`{"id":1,"server":"s","op":"fly"}`:                                         `op: "fly" is none of`,
+		`{"id":1,"server":"s","tool":"t","timeout":5}`:                             `timeout: want a duration such as "30s"`,
+		`{"id":1,"server":"s","tool":"t","timeout":"-1s"}`:                         "timeout: is negative",
+		`{"id":1,"server":"s","tool":"t","replay":"sometimes"}`:                    `replay: "sometimes" is none of`,
+		`{"id":1,"server":"s","tool":"t","target":"2"}`:                            "target: is for cancel only",
+		`{"id":1,"op":"cancel"}`:                                                   "target: is missing",
+		`{"id":1,"op":"close_server"}`:                                             "server: is missing",
+		`{"id":1,"server":"s","tool":"t","argument":{}}`:                           "argument: is for complete only",
+		`{"id":1,"server":"s","tool":"t","arg":{}}`:                                "arg: is not a field; there are argument, arguments, id,",
 	} {
 		_, err := parseRequest([]byte(line))
 		require.ErrorContains(t, err, want, line)

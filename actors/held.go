@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -70,7 +71,9 @@ func prepare(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolPara
 	}
 	for _, op := range ops {
 		_, err := conn.Do(ctx, op)
-		if e := mcpbridge.AsError(err); e != nil && (e.Session != mcpbridge.Alive || ctx.Err() != nil) {
+		var said *jsonrpc.Error
+		e := mcpbridge.AsError(err)
+		if e != nil && e.Class != mcpbridge.Invalid && !errors.As(err, &said) { // neither is an answer to it
 			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		}
 	}

@@ -69,6 +69,9 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cut off, because its session was replaced", Sent: true, Err: e}
 	}
 	again, ask := k.mayRepeat(e)
+	if again && !declined && e.Class == mcpbridge.Lost {
+		k.lost, k.lostIn = e, k.generation
+	}
 	switch {
 	case declined:
 		k.runs--
@@ -78,13 +81,12 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 		s.reply(c, k, k.explain(e))
 	case s.draining == nil:
 		k.conn, k.ask = nil, ask
-		if e.Class == mcpbridge.Lost {
-			k.lost, k.lostIn = e, k.generation
-		}
 		s.parked = slices.Insert(s.parked, 0, k)
 		s.wakeBy(c, k.deadline)
 	case s.draining.evict && !ask:
 		c.Send(s.registry, &handback{s.of, []*call{k}})
+	case s.draining.evict: // nobody can be asked any more whether it may run again
+		s.reply(c, k, k.explain(e))
 	default:
 		f := k.explain(e)
 		f.Code = messages.CodeClosed

@@ -48,7 +48,7 @@ func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 			case done <- o:
 			case <-over:
 				if o.conn != nil {
-					o.conn.Close(ctx) //nolint:errcheck // nobody is left who could be told
+					closing(patience, o.conn.Close) //nolint:errcheck // nobody is left who could be told
 				}
 			}
 		}()

@@ -93,7 +93,7 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		return already
 	case ex.refusal != nil:
 		return ex.refusal
-	case ex.answered || ex.accepted && (isWire || undecodable(err)):
+	case ex.answered && (isWire || !undelivered(err)) || ex.accepted && (isWire || undecodable(err)):
 		// An answer that arrived is an answer, whatever sentinel it reads like.
 		e.Class = ServerError
 		if !isWire {
@@ -116,6 +116,12 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		e.Class, e.Session = Lost, Broken
 	}
 	return e
+}
+
+// undelivered reports whether err is about the end of a connection, or of a context:
+// the answer may have come at that moment, and its call did not get it.
+func undelivered(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mcp.ErrConnectionClosed)
 }
 
 // undecodable reports whether err is about a result that is not what it should be.

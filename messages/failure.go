@@ -86,7 +86,8 @@ type Failure struct {
 	Generation uint64
 	// Replayed is true when the operation was sent a second time.
 	Replayed bool
-	// MayHaveRun is true when the operation was sent and its fate is unknown.
+	// MayHaveRun is true when running the operation again could run it twice: it
+	// was sent and its fate is unknown, or it failed after it may have run.
 	MayHaveRun bool
 	// RetryAfter is how long to wait before trying again, when that is known:
 	// from the server's Retry-After, a backoff, or an open circuit breaker.

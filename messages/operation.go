@@ -135,7 +135,8 @@ func (m *Complete) Validate() error {
 }
 
 // Subscribe asks the server to tell when a resource changes. It is remembered, and
-// asked again on every session that a restart opens, until the key is closed.
+// asked again on every session that a restart opens, until the session is closed
+// or evicted.
 //
 // Send to: the supervisor.
 // Replies: [Ack] or [Failure].

@@ -59,6 +59,7 @@
 //	C2  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
 //	    TestIdempotentCallOfAKilledProcessIsReplayed
 //	    TestLostCallIsReplayedWhenThatIsSafe
+//	    TestLostCallThatIsHandedBackMayHaveRun
 //	    TestProcessThatIsKilledDuringACall
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext
 //	    TestProcessThatIsKilledBetweenCallsIsReplaced

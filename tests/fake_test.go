@@ -155,7 +155,9 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 
 func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) (messages.Result, error) {
 	id := op.Params.Arguments.(map[string]any)["call"].(string)
-	c.f.set(func() { c.f.runs[id]++ })
+	if op.Params.Name != "refuse" {
+		c.f.set(func() { c.f.runs[id]++ })
+	}
 	var cancelled, later <-chan any
 	switch name := op.Params.Name; trim(name) {
 	case "count":

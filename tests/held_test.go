@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -148,6 +149,26 @@ func TestHeldStateThatIsRefusedIsLeft(t *testing.T) {
 		e.Expire(faults.Expiries()[0])
 		require.Equal(t, "1", w.send(call("a", "count")).text())
 	})
+}
+
+// A refusal that passes is no answer to what is put back: it is tried again.
+func TestHeldStateIsPutBackWhenTheServerIsBusyForAMoment(t *testing.T) {
+	for _, status := range []int{429, 500, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			cfg := supervisor.Config{BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
+			overHTTP(t, cfg, func(w *world, e *endpoint) {
+				require.IsType(t, &messages.Ack{}, w.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
+				e.Inject("resources/subscribe", faults.Times(1, faults.Refuse(status, "")))
+				e.Expire(faults.Expiries()[0])
+				w.send(call("a", "count")).reply() // fails with the attempt, or waits for the next
+				require.Eventually(t, func() bool {
+					_, ok := w.send(call("a", "count")).reply().(*messages.ToolResult)
+					return ok
+				}, 10*time.Second, time.Millisecond)
+				require.Equal(t, 3, e.Count("resources/subscribe"))
+			})
+		})
+	}
 }
 
 // All operations over the wire.

@@ -136,3 +136,18 @@ func TestHookThatPanicsFailsItsCallAlone(t *testing.T) {
 		require.Equal(t, 1, w.watch.dialed())
 	})
 }
+
+// C2: a call that was lost on an evicted session, and waits for the successor, may
+// have run all the same.
+func TestLostCallThatIsHandedBackMayHaveRun(t *testing.T) {
+	imagine(t, supervisor.Config{MaxSessions: 1}, func(w *world) {
+		lost := w.send(call("a", "hang", replay(messages.ReplayAlways), within(time.Hour)))
+		synctest.Wait()
+		w.send(call("b", "hang", within(time.Minute))) // evicts the session of a
+		synctest.Wait()
+		w.fake.sever("a", false)
+		synctest.Wait()
+		w.cancel(lost)
+		require.True(t, lost.fails(messages.CodeCancelled).MayHaveRun)
+	})
+}

@@ -42,12 +42,19 @@ func (b *faulty) Receive(c actor.Context) {
 		b.dial(op, b.w.watch)
 	}
 	var result messages.Result
-	for range times("runs twice", 2) * times("replays what it must not", 2) * times("runs three times", 3) {
+	for range times("makes up a result", 0) * times("runs twice", 2) * times("replays what it must not", 2) * times("runs three times", 3) {
 		result, _ = b.all[0].Do(ctx, op)
+	}
+	if b.wrong == "makes up a result" {
+		result = text("1")
 	}
 	receipt := result.GetReceipt()
 	receipt.ID, receipt.Replayed = op.ID, b.wrong == "runs three times" || b.wrong == "replays what it must not"
 	for range times("does not answer", 0) * times("answers twice", 2) {
+		if b.wrong == "denies that it ran" {
+			c.Respond(&messages.Failure{ID: op.ID})
+			continue
+		}
 		c.Respond(result)
 	}
 	for range times("does not close", 0) {
@@ -85,6 +92,8 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		"runs twice":                       "ran 2 times, replayed: false",
 		"replays what it must not":         "ran 2 times, replayed: true, may run twice: false",
 		"runs three times":                 "ran 3 times, replayed: true",
+		"makes up a result":                "has a result, and never ran",
+		"denies that it ran":               "is said not to have run, and ran",
 		"sends to nobody":                  "dead letter *messages.Inspect",
 		"panics":                           "supervision event that is no fault: a bug",
 		"opens two sessions at the server": `at the server: scope "a" had two sessions at once`,

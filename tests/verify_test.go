@@ -32,6 +32,7 @@ func (w *world) wrong() error {
 	defer w.mu.Unlock()
 	errs := []error{w.watch.verify()}
 	replayed, twice := map[string]bool{}, map[string]bool{} // the latter may run twice, if they are replayed
+	ran, rest := map[string]bool{}, map[string]bool{}       // as their replies say: certainly; certainly not
 	for _, p := range w.pending {
 		if op, ok := p.cmd.(*messages.CallTool); ok && op.Params != nil {
 			twice[op.ID] = op.Replay == messages.ReplayAlways || op.Replay == messages.ReplaySafe && strings.HasSuffix(op.Params.Name, "/ro")
@@ -42,14 +43,23 @@ func (w *world) wrong() error {
 		}
 		r := <-p.replies
 		switch r := r.(type) {
-		case messages.Result:
-			replayed[r.RequestID()] = r.GetReceipt().Replayed
+		case *messages.ToolResult:
+			replayed[r.ID], ran[r.ID] = r.Replayed, r.Result != nil && !r.Result.IsError
 		case *messages.Failure:
-			replayed[r.RequestID()] = r.Replayed
+			replayed[r.ID], rest[r.ID] = r.Replayed, !r.MayHaveRun
 		}
 	}
 	if w.executed != nil {
-		for id, n := range w.executed() {
+		executed := w.executed()
+		for id, certain := range ran {
+			if certain && executed[id] == 0 {
+				errs = append(errs, fmt.Errorf("call %s has a result, and never ran", id))
+			}
+		}
+		for id, n := range executed {
+			if rest[id] {
+				errs = append(errs, fmt.Errorf("call %s is said not to have run, and ran", id))
+			}
 			if n > 2 || n == 2 && (!replayed[id] || !twice[id]) {
 				errs = append(errs, fmt.Errorf("call %s ran %d times, replayed: %v, may run twice: %v", id, n, replayed[id], twice[id]))
 			}

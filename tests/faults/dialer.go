@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -14,7 +15,7 @@ type Hooks struct {
 	// BeforeDial may fail a dial, with an [*mcpbridge.Error] or any other error.
 	BeforeDial func(ctx context.Context, req mcpbridge.DialRequest) error
 	// AfterDial is told what a dial came to. It may fail one that succeeded: the
-	// connection is closed then.
+	// connection is closed then. Returning nil changes nothing.
 	AfterDial func(ctx context.Context, req mcpbridge.DialRequest, err error) error
 	// BeforeCall may fail an operation that was not sent.
 	BeforeCall func(ctx context.Context, key messages.Key, op messages.Operation) error
@@ -25,6 +26,9 @@ type Hooks struct {
 	// AfterClose is told what closing, or letting go, has come to.
 	AfterClose func(key messages.Key, err error)
 }
+
+// closeLimit bounds the closing of a connection that a hook did not want.
+const closeLimit = 5 * time.Second
 
 // Wrap returns what goes into supervisor.Config.WrapDialer.
 func (h Hooks) Wrap(inner mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{inner, h} }
@@ -43,9 +47,13 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 	}
 	inner, err := d.inner.Dial(ctx, req)
 	if d.hooks.AfterDial != nil {
-		dialed := err == nil
-		if err = d.hooks.AfterDial(ctx, req, err); err != nil && dialed {
-			inner.Close(ctx) //nolint:errcheck // the hook's error is the one to report
+		if failure := d.hooks.AfterDial(ctx, req, err); failure != nil {
+			if err == nil {
+				closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+				defer cancel()
+				inner.Close(closing) //nolint:errcheck // the hook's error is the one to report
+			}
+			err = failure
 		}
 	}
 	if err != nil {

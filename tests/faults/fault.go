@@ -60,18 +60,24 @@ func Delay(d time.Duration) Fault {
 // know.
 func Cut() Fault {
 	return func(_ http.ResponseWriter, r *Request, _ http.Handler) {
-		reset(r)
+		if tcp, ok := connOf(r).(*net.TCPConn); ok {
+			tcp.SetLinger(0) //nolint:errcheck // then it is closed in peace
+		}
+		hangUp(r)
 		panic(http.ErrAbortHandler)
 	}
 }
 
 // CutAnswer lets the server handle the request, passes n bytes of the body of its
-// answer on, and resets the connection in place of the rest.
+// answer on, and closes the connection in place of the rest. An answer that is not
+// longer than that is passed on whole.
 func CutAnswer(n int) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
-		next.ServeHTTP(&short{ResponseWriter: w, r: r, left: n}, r.Request)
-		reset(r) // also an answer that was shorter than that
-		panic(http.ErrAbortHandler)
+		s := &short{ResponseWriter: w, r: r, left: n}
+		next.ServeHTTP(s, r.Request)
+		if s.cut {
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 
@@ -99,9 +105,9 @@ func Sometimes(seed uint64, share float64, faults ...Fault) Fault {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		mu.Lock()
-		hit, which := random.Float64() < share, random.IntN(len(faults))
+		hit, which := random.Float64() < share, random.IntN(max(1, len(faults)))
 		mu.Unlock()
-		if !hit {
+		if !hit || len(faults) == 0 {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
@@ -109,16 +115,18 @@ func Sometimes(seed uint64, share float64, faults ...Fault) Fault {
 	}
 }
 
-// reset resets the connection that a request came over.
-func reset(r *Request) {
-	conn, ok := r.Context().Value(connKey{}).(net.Conn)
-	if !ok {
-		return
+// connOf returns the connection that a request came over, or nil.
+func connOf(r *Request) net.Conn {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	return conn
+}
+
+// hangUp closes the connection that a request came over, when all that was written
+// has been sent.
+func hangUp(r *Request) {
+	if conn := connOf(r); conn != nil {
+		conn.Close() //nolint:errcheck // that is the purpose
 	}
-	if tcp, is := conn.(*net.TCPConn); is {
-		tcp.SetLinger(0) //nolint:errcheck // then it is closed in peace
-	}
-	conn.Close() //nolint:errcheck // that is the purpose
 }
 
 // short passes on the beginning of an answer, and cuts the connection then.
@@ -126,10 +134,14 @@ type short struct {
 	http.ResponseWriter
 	r    *Request
 	left int
+	cut  bool
 }
 
 func (s *short) Write(p []byte) (int, error) {
-	if len(p) <= s.left {
+	switch {
+	case s.cut:
+		return 0, io.ErrClosedPipe
+	case len(p) <= s.left:
 		s.left -= len(p)
 		return s.ResponseWriter.Write(p)
 	}
@@ -137,9 +149,14 @@ func (s *short) Write(p []byte) (int, error) {
 		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // it is cut either way
 		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as above
 	}
-	s.left = 0
-	reset(s.r)
+	s.cut = true
+	hangUp(s.r)
 	return 0, io.ErrClosedPipe
+}
+
+// Flush is for handlers that ask for an [http.Flusher].
+func (s *short) Flush() {
+	http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
 }
 
 // Unwrap is for [http.ResponseController].

@@ -40,8 +40,9 @@ const (
 )
 
 // Process is a stdio server that misbehaves on command: the program that runs,
-// started once more for each session. That program must call [Main] first. Beside
-// the tools of [Tools], where "wait" returns when its call has run before, it has:
+// started once more for each session. That program must call [Main] first. It has
+// the tools of [Tools], but "wait" never returns the first time that a call runs,
+// by its argument "call", and at once the second time. And it has:
 //
 //	pid     returns its process id
 //	spawn   starts a child that holds its stdout and ignores SIGTERM, and returns the child's process id
@@ -69,6 +70,9 @@ const (
 func (p *Process) Server(name string) (mcpbridge.Server, error) {
 	exe, err := os.Executable()
 	if err != nil {
+		return mcpbridge.Server{}, fmt.Errorf("faults: %w", err)
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return mcpbridge.Server{}, fmt.Errorf("faults: %w", err)
 	}
 	env := map[string]string{traitVar: string(p.trait), dirVar: p.dir, "GORACE": "atexit_sleep_ms=0"}
@@ -101,8 +105,14 @@ func (p *Process) read(name string) ([]string, error) {
 	return lines, err
 }
 
-// Main must be called first by the program, in TestMain or main. It returns,
-// unless the program was started as a [Process].
+// Main must be called first by the program, in main or in TestMain:
+//
+//	func TestMain(m *testing.M) {
+//		faults.Main()
+//		os.Exit(m.Run())
+//	}
+//
+// It returns, unless the program was started as a [Process].
 func Main() {
 	dir, ok := os.LookupEnv(dirVar)
 	if !ok {

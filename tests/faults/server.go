@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -22,6 +24,9 @@ import (
 // it. Its methods may be called from any goroutine.
 type Server struct {
 	fresh func() http.Handler
+
+	running sync.Mutex // held while it starts and stops
+	closed  bool       // for good
 
 	mu       sync.Mutex
 	addr     string
@@ -37,8 +42,9 @@ type Server struct {
 
 // session is what the server knows of one, by its id.
 type session struct {
-	ended  bool
-	expiry *Expiry // how it is refused, once it expired
+	leaving bool // a DELETE has come
+	ended   bool
+	expiry  *Expiry // how it is refused, once it expired
 }
 
 type injected struct {
@@ -73,11 +79,12 @@ func Serve(fresh func() http.Handler) (*Server, error) {
 }
 
 // Proxy starts a server that passes everything on to the server whose origin,
-// such as "http://127.0.0.1:3001", is given. Paths stay as they are.
+// such as "http://127.0.0.1:3001", is given. Paths stay as they are: for its
+// endpoint "/mcp", use [Server.URL] + "/mcp".
 func Proxy(origin string) (*Server, error) {
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("faults: %q is no origin of a server", origin)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("faults: %q is no origin of a server: want one such as http://127.0.0.1:3001", origin)
 	}
 	return Serve(func() http.Handler {
 		return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, FlushInterval: -1}
@@ -94,9 +101,18 @@ func (s *Server) URL() string {
 // Start listens again after a [Server.Stop], on the same address, with the
 // sessions that there were.
 func (s *Server) Start() error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	return s.start()
+}
+
+func (s *Server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.http != nil {
+	switch {
+	case s.closed:
+		return errors.New("faults: the server is closed")
+	case s.http != nil:
 		return nil
 	}
 	l, err := listen(s.addr)
@@ -128,6 +144,12 @@ func listen(addr string) (l net.Listener, err error) {
 
 // Stop cuts all connections and listens no more. The sessions stay.
 func (s *Server) Stop() {
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.stop()
+}
+
+func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.http != nil {
@@ -138,20 +160,30 @@ func (s *Server) Stop() {
 }
 
 // Close stops the server for good.
-func (s *Server) Close() { s.Stop() }
+func (s *Server) Close() {
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.closed = true
+	s.stop()
+}
 
 // Restart is what happens when the server's process is restarted: all
 // connections are cut, and no session is known any more.
 func (s *Server) Restart() error {
-	s.Stop()
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.stop()
 	handler := s.fresh()
+	unknown := Expiries()[0]
 	s.mu.Lock()
 	s.handler = handler
 	for _, known := range s.sessions {
-		known.ended = true
+		if !known.ended {
+			known.ended, known.expiry = true, &unknown // a server behind a proxy knows it still
+		}
 	}
 	s.mu.Unlock()
-	return s.Start()
+	return s.start()
 }
 
 // Expire makes the server refuse all the sessions that it knows now, in the given
@@ -278,15 +310,27 @@ func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.write(w, req.ID) })
 	}
 	if req.Kind == http.MethodDelete {
-		known.ended = true
+		known.leaving = true
+		return s.deleting(req.Session, behind)
 	}
 	if req.scope != "" && !known.ended {
-		if other := s.latest[req.scope]; other != nil && other != known && !other.ended {
+		if other := s.latest[req.scope]; other != nil && other != known && !other.ended && !other.leaving {
 			s.overlaps = append(s.overlaps, req.scope)
 		}
 		s.latest[req.scope] = known
 	}
 	return behind
+}
+
+// deleting returns the server behind, for the DELETE of a session.
+func (s *Server) deleting(id string, behind http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := &noted{ResponseWriter: w, opened: func(string) {}}
+		behind.ServeHTTP(n, r)
+		if n.status < 300 || n.status == http.StatusNotFound {
+			s.ended(id)
+		}
+	})
 }
 
 // opened records a session that was given out.
@@ -339,24 +383,23 @@ func newRequest(r *http.Request, body []byte) *Request {
 type noted struct {
 	http.ResponseWriter
 	opened func(id string)
-	wrote  bool   // the headers
+	status int    // 0 before the headers were written
 	stream string // the session that ends with this answer
 }
 
 var sessionURL = regexp.MustCompile(`^event: endpoint\n.*[?&]sessionid=([^&\s]+)`)
 
 func (n *noted) WriteHeader(status int) {
-	if !n.wrote {
-		n.wrote = true
+	if n.status == 0 {
+		n.status = status
 		n.opened(n.Header().Get(headerSession))
 	}
 	n.ResponseWriter.WriteHeader(status)
 }
 
 func (n *noted) Write(p []byte) (int, error) {
-	if !n.wrote {
-		n.wrote = true
-		n.opened(n.Header().Get(headerSession))
+	if n.status == 0 {
+		n.WriteHeader(http.StatusOK)
 	}
 	if found := sessionURL.FindSubmatch(p); found != nil {
 		n.stream = string(found[1])

@@ -255,3 +255,82 @@ func TestHooksSeeAndChangeEverything(t *testing.T) {
 	_, err = refusing.Wrap(nil).Dial(t.Context(), mcpbridge.DialRequest{})
 	require.ErrorIs(t, err, io.EOF)
 }
+
+// A server behind a proxy knows its sessions still when the proxy restarts: the
+// proxy must not.
+func TestRestartOfAProxyForgetsItsSessions(t *testing.T) {
+	behind := serve(t, faults.NewTools())
+	proxy, err := faults.Proxy(behind.URL())
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	conn := connect(t, mcpbridge.Server{Name: "s", URL: proxy.URL(), NoStream: true}, faults.Hooks{})
+	_, err = call(conn, "count", nil)
+	require.NoError(t, err)
+	require.NoError(t, proxy.Restart())
+	require.Zero(t, proxy.Sessions())
+	require.Equal(t, 1, behind.Sessions())
+	require.Eventually(t, func() bool { // the first may meet a connection that is just being closed
+		_, err := call(conn, "count", nil)
+		return err != nil && mcpbridge.AsError(err).Session == mcpbridge.Gone
+	}, 5*time.Second, time.Millisecond)
+	proxy.Close()
+	require.ErrorContains(t, proxy.Start(), "closed")
+	require.ErrorContains(t, proxy.Restart(), "closed")
+	_, err = faults.Proxy("http://127.0.0.1:1/mcp")
+	require.ErrorContains(t, err, "no origin")
+}
+
+// An answer that is not longer than what is passed on is passed on whole.
+func TestCutAnswerLeavesShortOnesAlone(t *testing.T) {
+	s, err := faults.Serve(func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			io.WriteString(w, strings.Repeat("x", 100_000))
+		})
+	})
+	require.NoError(t, err)
+	defer s.Close()
+	for n, whole := range map[int]bool{0: false, 10: false, 50_000: false, 99_999: false, 100_000: true, 1 << 20: true} {
+		remove := s.Inject("", faults.CutAnswer(n))
+		resp, err := http.Get(s.URL())
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		require.Len(t, body, min(n, 100_000))
+		require.Equal(t, whole, err == nil, "%d: %v", n, err)
+		remove()
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestSometimesWithoutFaultsPassesAllOn(t *testing.T) {
+	passed := 0
+	f := faults.Sometimes(1, 1)
+	for range 3 {
+		f(nil, &faults.Request{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed++ }))
+	}
+	require.Equal(t, 3, passed)
+}
+
+// A session whose DELETE the server refused is there still.
+func TestSessionWhoseDeleteWasRefusedIsThereStill(t *testing.T) {
+	s := serve(t, faults.NewTools())
+	conn := connect(t, mcpbridge.Server{Name: "s", URL: s.URL()}, faults.Hooks{})
+	remove := s.Inject("DELETE", faults.Refuse(500, ""))
+	require.Error(t, conn.Close(t.Context()))
+	require.Equal(t, 1, s.Sessions())
+	remove()
+	require.NoError(t, conn.Close(t.Context()))
+	require.Zero(t, s.Sessions())
+}
+
+// A hook that only looks on changes nothing.
+func TestHookThatLooksOnKeepsTheErrorOfADial(t *testing.T) {
+	var seen error
+	hooks := faults.Hooks{AfterDial: func(_ context.Context, _ mcpbridge.DialRequest, err error) error { seen = err; return nil }}
+	srv := mcpbridge.Server{Name: "s", Command: "no-such-command"}
+	conn, err := hooks.Wrap(mcpbridge.New([]mcpbridge.Server{srv})).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
+	require.Error(t, err)
+	require.Nil(t, conn)
+	require.Equal(t, err, seen)
+}

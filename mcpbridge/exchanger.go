@@ -220,7 +220,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
-		resp.Body = &events{ReadCloser: resp.Body, ex: ex, limit: x.srv.maxResult(), over: tooLarge(x.srv)}
+		resp.Body = newEvents(resp.Body, ex, x.srv)
 		return resp
 	}
 	defer resp.Body.Close()
@@ -339,7 +339,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	resp, err := x.send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
-		resp.Body = &events{ReadCloser: resp.Body, ex: ex, limit: x.srv.maxResult(), over: tooLarge(x.srv)}
+		resp.Body = newEvents(resp.Body, ex, x.srv)
 		return resp, nil
 	case err == nil && resp.StatusCode == http.StatusOK:
 		resp.Body.Close()

@@ -27,12 +27,16 @@ const maxNoted = 16 << 10
 type events struct {
 	io.ReadCloser
 	ex    *exchange
+	srv   *Server
 	limit int
-	over  string // the cause, for one that is too large
 
 	size  int    // of the event so far
 	blank bool   // its last line is empty so far
 	event []byte // its beginning, if it is not longer than maxNoted
+}
+
+func newEvents(body io.ReadCloser, ex *exchange, srv *Server) *events {
+	return &events{ReadCloser: body, ex: ex, srv: srv, limit: srv.maxResult()}
 }
 
 // Read reads on, and ends the stream at an event over the limit.
@@ -57,7 +61,7 @@ func (e *events) Read(p []byte) (int, error) {
 	}
 	e.take(p[from:n])
 	if e.size > e.limit {
-		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: e.over})
+		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.srv)})
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err

@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
@@ -430,11 +428,4 @@ func (s *Server) maxResult() int {
 		return int(^uint(0) >> 1)
 	}
 	return s.MaxResult
-}
-
-// Resume is what it takes to attach to a session that the server still knows.
-// The id is a secret.
-type Resume struct {
-	SessionID string
-	Server    *mcp.InitializeResult
 }

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"reflect"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 )
 
 // Command is anything that may be sent to the supervisor's PID. Every command
@@ -66,6 +68,10 @@ type Header struct {
 	Deadline time.Time
 	// Replay says whether the operation may run twice when its answer was lost.
 	Replay Replay
+	// Subscriber gets, before the reply, the [Progress] that the server tells of; and
+	// of a [Subscribe] all its [ResourceUpdated]. With nil, the server is not asked
+	// for progress.
+	Subscriber *actor.PID
 }
 
 // To returns the header of an operation on the session of server and scope.

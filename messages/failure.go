@@ -35,6 +35,8 @@ const (
 	// CodeInvalid: the command or its parameters are wrong: the caller's
 	// mistake.
 	CodeInvalid Code = "invalid"
+	// CodeRefused: an interceptor refused the operation.
+	CodeRefused Code = "refused"
 	// CodeUnauthorized: the server answered 401 or 403.
 	CodeUnauthorized Code = "unauthorized"
 	// CodeRateLimited: the server answered 429.
@@ -61,6 +63,7 @@ var (
 	ErrClosed        error = CodeClosed
 	ErrUnknownServer error = CodeUnknownServer
 	ErrInvalid       error = CodeInvalid
+	ErrRefused       error = CodeRefused
 	ErrUnauthorized  error = CodeUnauthorized
 	ErrRateLimited   error = CodeRateLimited
 	ErrServerError   error = CodeServerError

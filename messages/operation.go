@@ -2,6 +2,7 @@ package messages
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -196,6 +197,32 @@ func (*SetLogLevel) Method() string { return "logging/setLevel" }
 func (m *SetLogLevel) Validate() error {
 	if m.Level == "" {
 		return errors.New("level: is empty")
+	}
+	return nil
+}
+
+// SetRoots tells which folders, or other roots, the server may work in: it replaces
+// what was told before, and the server is told that its list has changed. It is
+// remembered, as a [Subscribe] is, and answers the server instead of the handler of
+// [ListRoots]. Protocol 2026-07-28 deprecates roots.
+//
+// Send to: the supervisor, whose configured capabilities must have roots.
+// Replies: [Ack] or [Failure].
+type SetRoots struct {
+	Header
+	// Roots are all the roots; none is fine. Read-only.
+	Roots []*mcp.Root
+}
+
+// Method returns "notifications/roots/list_changed".
+func (*SetRoots) Method() string { return "notifications/roots/list_changed" }
+
+// Validate wants a URI in each root.
+func (m *SetRoots) Validate() error {
+	for i, root := range m.Roots {
+		if root == nil || root.URI == "" {
+			return fmt.Errorf("roots[%d]: the URI is empty", i)
+		}
 	}
 	return nil
 }

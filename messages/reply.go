@@ -105,8 +105,8 @@ type Completion struct {
 	Result *mcp.CompleteResult
 }
 
-// Ack is the reply to [Subscribe], [Unsubscribe] and [SetLogLevel]: the server
-// has accepted it.
+// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots]: the
+// server has accepted it.
 type Ack struct {
 	Receipt
 }
@@ -193,6 +193,10 @@ type SessionSnapshot struct {
 	// Calls is how many operations the key has had since its session actor
 	// was spawned.
 	Calls uint64 `json:"calls"`
+	// Protocol is the version of MCP that was agreed on, or empty.
+	Protocol string `json:"protocol,omitempty"`
+	// Stateless is true for a session that keeps nothing on the server.
+	Stateless bool `json:"stateless,omitempty"`
 	// LastUsed is when an operation last came in or was answered.
 	LastUsed time.Time `json:"lastUsed"`
 	// RetryAt is when the next attempt to dial is due, or zero.
@@ -212,6 +216,8 @@ type Counters struct {
 	Lost     uint64 `json:"lost"`
 	GaveUp   uint64 `json:"gaveUp"`
 	Restarts uint64 `json:"restarts"`
+	// Dropped counts notifications that nobody took in time.
+	Dropped uint64 `json:"dropped"`
 }
 
 // RequestID returns the id of the command.

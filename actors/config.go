@@ -29,6 +29,10 @@ type Config struct {
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
 
+	Handler        *actor.PID    // gets the requests of servers, or nil
+	HandlerTimeout time.Duration // for its answer
+	Subscriber     *actor.PID    // gets the notifications of servers, or nil
+
 	// Stopped is called once, when the registry has stopped, with the keys
 	// whose closing failed.
 	Stopped func([]messages.Left)

@@ -50,6 +50,11 @@ type (
 		restarted  bool
 		elapsed    time.Duration
 	}
+	// said passes on what the server has said by itself.
+	said struct {
+		of   *child
+		note messages.Notification
+	}
 	// settled tells that one call was answered.
 	settled struct{ of *child }
 	// handback returns calls that a successor shall serve.
@@ -87,6 +92,11 @@ type (
 		from *session // the incarnation that dialed it
 		err  *mcpbridge.Error
 	}
+	// heard is what the server has said by itself.
+	heard struct {
+		note messages.Notification
+		of   messages.Operation // that it is the progress of, or nil
+	}
 	// released is the end of closing a connection, or of letting it go.
 	released struct {
 		conn mcpbridge.Conn
@@ -103,6 +113,12 @@ type (
 
 // IgnoreDeadLetterLogging: it may come when the session has ended already.
 func (*down) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*heard) IgnoreDeadLetterLogging() {}
+
+// published tells the registry that the publisher has published a notification.
+type published struct{}
 
 // From the registry's goroutines and timers to itself.
 type (

@@ -32,19 +32,20 @@ type registry struct {
 	lru      lru[*child]
 	past     generations
 
-	open      int       // slots in use
-	freeing   int       // of those, how many are draining
-	slotQueue list.List // children that wait for a slot
-	idleTimer *time.Timer
-	tallies   map[*tally]struct{} // close commands that wait
-	left      leftovers
-	retrying  int // closings that are tried again
-	counters  messages.Counters
-	publisher *actor.PID
-	stopping  bool                  // it takes no calls
-	ending    bool                  // the publisher was told to stop, and we are next
-	strangers map[reflect.Type]bool // foreign messages that were logged
-	after     *afterlife
+	open        int       // slots in use
+	freeing     int       // of those, how many are draining
+	slotQueue   list.List // children that wait for a slot
+	idleTimer   *time.Timer
+	tallies     map[*tally]struct{} // close commands that wait
+	left        leftovers
+	retrying    int // closings that are tried again
+	counters    messages.Counters
+	publisher   *actor.PID
+	unpublished int                   // notifications that the publisher has not published yet
+	stopping    bool                  // it takes no calls
+	ending      bool                  // the publisher was told to stop, and we are next
+	strangers   map[reflect.Type]bool // foreign messages that were logged
+	after       *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -104,6 +105,10 @@ func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *settled:
 		r.onSettled(c, msg.of)
+	case *said:
+		r.onSaid(c, msg)
+	case *published:
+		r.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:

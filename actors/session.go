@@ -149,6 +149,8 @@ func (s *session) always(c actor.Context) {
 		s.goOn(c)
 	case *cancelled:
 		s.onCancelled(c, msg)
+	case *heard:
+		s.onHeard(c, msg)
 	case *drain:
 		s.onDrain(c, msg)
 	case *woke:
@@ -253,10 +255,7 @@ func (s *session) onGrant(c actor.Context) {
 	s.abort = abort
 
 	root, self, cfg, setup, ops := c.ActorSystem().Root, c.Self(), s.cfg, s.setup, s.held.ops()
-	req := mcpbridge.DialRequest{Key: s.key, Down: func(e *mcpbridge.Error) { root.Send(self, &down{s, e}) }}
-	if s.detached != nil {
-		req.Resume = s.detached.Resume()
-	}
+	req := s.dialRequest(c)
 	go func() {
 		ctx, cancel := context.WithTimeout(wanted, cfg.ConnectTimeout)
 		defer cancel()
@@ -274,6 +273,26 @@ func (s *session) onGrant(c actor.Context) {
 			closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // the session tells, if it is there
 		}
 	}()
+}
+
+// dialRequest says what to dial, and whom to tell of what comes from there.
+func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
+	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
+	req := mcpbridge.DialRequest{
+		Key: key, Roots: s.held.roots,
+		Down:  func(e *mcpbridge.Error) { system.Root.Send(self, &down{s, e}) },
+		Heard: func(n messages.Notification, of messages.Operation) { system.Root.Send(self, &heard{n, of}) },
+	}
+	if s.detached != nil {
+		req.Resume = s.detached.Resume()
+	}
+	if cfg.Handler != nil {
+		req.Ask = func(ctx context.Context, r messages.Request) messages.Answer {
+			*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(cfg.HandlerTimeout)}
+			return ask(ctx, system, cfg.Handler, r)
+		}
+	}
+	return req
 }
 
 // onDialed begins to serve, or fails.

@@ -43,6 +43,15 @@ type DialRequest struct {
 	// by itself: [Error.Session] says how. Not called for what an operation
 	// reports, nor after Close has begun. It must not block.
 	Down func(*Error)
+	// Heard is called with what the server says by itself, in its order; the stamp
+	// is not set. With a [messages.Progress] comes the operation that it is of. It
+	// must not block. With nil, nobody listens.
+	Heard func(n messages.Notification, of messages.Operation)
+	// Ask is called with what the server asks, in a goroutine of its own; the origin
+	// is not set. It may block until ctx ends. With nil, all is refused.
+	Ask func(ctx context.Context, req messages.Request) messages.Answer
+	// Roots are what the server gets to know as roots from the beginning, or nil.
+	Roots *messages.SetRoots
 }
 
 // Dialer opens sessions. Wrap one to inject faults, or to observe.
@@ -61,26 +70,29 @@ type Bridge struct {
 // endpoint is a server with what its sessions share.
 type endpoint struct {
 	Server
-	client *mcp.Client
-	base   http.RoundTripper // nil but for URLs
-	own    *http.Transport   // base, where it is ours
-	url    *url.URL
+	client       *mcp.Client
+	send         mcp.MethodHandler // of client
+	capabilities *mcp.ClientCapabilities
+	base         http.RoundTripper // nil but for URLs
+	own          *http.Transport   // base, where it is ours
+	url          *url.URL
 
 	mu     sync.Mutex
-	legacy bool            // it ignores server/discover
+	legacy bool            // it speaks only protocols that are older than server/discover
+	known  string          // who that was
 	hints  map[string]bool // tool to whether it may run twice; nil: not listed yet
 }
 
-// New returns the Bridge for servers, which have been validated.
-func New(servers []Server) *Bridge {
-	client := mcp.NewClient(
-		&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"},
-		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}},
-	)
-	client.AddSendingMiddleware(begin)
+// New returns the Bridge for servers, which have been validated. capabilities are
+// what the servers are told that they can ask for; nil is nothing.
+func New(servers []Server, capabilities *mcp.ClientCapabilities) *Bridge {
+	if capabilities == nil {
+		capabilities = &mcp.ClientCapabilities{}
+	}
+	client, send := newClient(capabilities)
 	b := &Bridge{servers: make(map[string]*endpoint, len(servers))}
 	for _, srv := range servers {
-		at := &endpoint{Server: srv, client: client}
+		at := &endpoint{Server: srv, client: client, send: send, capabilities: capabilities}
 		if srv.URL != "" {
 			at.url, _ = url.Parse(srv.URL)
 			switch {
@@ -124,7 +136,8 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 			return nil, err
 		}
 	}
-	c, e := at.dial(ctx, req.Down, nil)
+	req.Resume = nil
+	c, e := at.dial(ctx, req)
 	if e != nil {
 		return nil, e
 	}
@@ -135,12 +148,13 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 // whether it does: any answer to it is a yes.
 func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
 	var attached atomic.Bool // else it is not this session whose end matters
-	down := func(e *Error) {
+	down := req.Down
+	req.Down = func(e *Error) {
 		if attached.Load() {
-			req.Down(e)
+			down(e)
 		}
 	}
-	c, e := at.dial(ctx, down, req.Resume)
+	c, e := at.dial(ctx, req)
 	if e != nil {
 		return nil, e
 	}
@@ -160,14 +174,13 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 
 // dial opens a session. A server that ignores server/discover is asked again
 // in the old way, and remembered.
-func (at *endpoint) dial(ctx context.Context, down func(*Error), resume *Resume) (*conn, *Error) {
-	seen := new(discovery)
-	c, e := at.open(ctx, down, resume, seen)
-	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(resume) == "" {
+func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
+	c, e := at.open(ctx, req)
+	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(req.Resume) == "" {
 		at.mu.Lock()
 		at.legacy = true
 		at.mu.Unlock()
-		return at.open(ctx, down, resume, new(discovery))
+		return at.open(ctx, req)
 	}
 	return c, e
 }
@@ -179,28 +192,51 @@ func (at *endpoint) version(resume *Resume) string {
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && at.legacy:
+	case at.ProtocolVersion == "" && (at.legacy || at.Transport == TransportSSE):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
+}
+
+// met remembers that a server speaks only older protocols, so that not every
+// session asks it with server/discover first. Another server, or another version of
+// it, is asked again.
+func (at *endpoint) met(asked string, server *mcp.InitializeResult) {
+	var who string
+	if server.ServerInfo != nil {
+		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = server.ProtocolVersion <= protocolLegacy && (asked == "" || at.known == "" || at.known == who)
+	at.known = who
+}
+
+// unmet forgets that: the server has refused.
+func (at *endpoint) unmet() {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = false
 }
 
 // errSilent is why a handshake ended whose first request was ignored.
 var errSilent = errors.New("the server does not answer server/discover")
 
 // open does one handshake.
-func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume, seen *discovery) (*conn, *Error) {
+func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
+	seen, version := new(discovery), at.version(req.Resume)
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	c := &conn{at: at, closed: make(chan struct{})}
+	c := &conn{at: at, closed: make(chan struct{}), heard: req.Heard, ask: req.Ask}
+	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
-	inner, ex := withExchange(c.cut)
+	inner, ex := withExchange(c.cut, c)
 
-	transport, err := c.transport(connecting, abort, down, resume, seen)
+	transport, err := c.transport(connecting, abort, req, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, abort, seen)
 	if err == nil {
-		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: at.version(resume)})
+		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded
@@ -213,6 +249,9 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	}
 	if err == nil {
 		c.info.Server = c.cs.InitializeResult()
+		if req.Resume == nil {
+			at.met(version, c.info.Server)
+		}
 		c.info.Stateless = c.x != nil && !c.x.sse && c.cs.ID() == ""
 		return c, nil
 	}
@@ -240,7 +279,7 @@ func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc,
 }
 
 // transport makes the SDK's transport for the server.
-func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, down func(*Error), resume *Resume, seen *discovery) (mcp.Transport, error) {
+func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, req DialRequest, seen *discovery) (mcp.Transport, error) {
 	srv, limit := &c.at.Server, c.at.MaxResult
 	if limit == 0 {
 		limit = DefaultMaxResult
@@ -253,7 +292,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 			go func() {
 				e := c.broke(err) // it may wait for the process
 				if !c.tap.closed() {
-					down(e)
+					req.Down(e)
 				}
 			}()
 		}
@@ -261,14 +300,14 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 	if srv.URL != "" {
 		c.x = &exchanger{
 			srv: srv, base: c.at.base, url: c.at.url, sse: srv.Transport == TransportSSE,
-			seen: seen, down: down, cut: c.cut, connecting: connecting, abort: abort, resume: resume,
+			conn: c, seen: seen, down: req.Down, cut: c.cut, connecting: connecting, abort: abort, resume: req.Resume,
 		}
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
 			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect
 		}
 		if c.x.sse {
-			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen}
+			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress}
 			return c.tap, nil
 		}
 		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes}, nil
@@ -278,7 +317,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		if _, err := srv.InMemory.Connect(c.cut, far, nil); err != nil {
 			return nil, err
 		}
-		c.tap = &tap{Transport: near, down: lost, seen: seen}
+		c.tap = &tap{Transport: near, down: lost, seen: seen, progress: &c.progress}
 		return c.tap, nil
 	}
 	proc, err := startProcess(srv)
@@ -286,7 +325,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, proc: proc}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, proc: proc}
 	return c.tap, nil
 }
 
@@ -337,6 +376,10 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	}
 	e := ex.explain(ctx, err, secrets...)
 	nonsense := c.tap != nil && c.tap.nonsense() != nil
+	switch e.Class {
+	case Invalid, ServerError, Protocol, Expired:
+		c.at.unmet()
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = Unavailable, "timed out while connecting"

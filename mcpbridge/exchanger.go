@@ -20,6 +20,7 @@ const (
 
 	methodInitialize  = "initialize"
 	methodInitialized = "notifications/initialized"
+	methodListen      = "subscriptions/listen"
 
 	typeJSON = "application/json"
 	typeSSE  = "text/event-stream"
@@ -36,6 +37,7 @@ const (
 // hands the SDK answers in place of refusals, so that what fails one call
 // fails no other.
 type exchanger struct {
+	conn *conn // whose it is
 	srv  *Server
 	base http.RoundTripper
 	url  *url.URL // the endpoint, for its origin
@@ -125,8 +127,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		},
 	})
 	send := x.send
-	if msg.Method == methodInitialize {
+	switch msg.Method {
+	case methodInitialize:
 		send = x.initialize
+	case methodListen:
+		return x.listen(req, msg)
 	}
 	resp, err := send(req.WithContext(ctx))
 	var bug *Error
@@ -218,7 +223,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
-		resp.Body = newEvents(resp.Body, ex, x.srv)
+		resp.Body = newEvents(resp.Body, ex, x)
 		return resp
 	}
 	defer resp.Body.Close()
@@ -337,7 +342,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	resp, err := x.send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
-		resp.Body = newEvents(resp.Body, ex, x.srv)
+		resp.Body = newEvents(resp.Body, ex, x)
 		return resp, nil
 	case err == nil && resp.StatusCode == http.StatusOK:
 		resp.Body.Close()

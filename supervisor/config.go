@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -50,6 +52,23 @@ type Config struct {
 	// the end of the process over stdio. Defaults to 5 s.
 	CloseTimeout time.Duration
 
+	// Handler gets what servers ask: [messages.Elicit], [messages.Sample],
+	// [messages.ListRoots]. What it may be asked is in Capabilities. Defaults to
+	// nil: servers are told that they cannot ask, and refused if they do.
+	Handler *actor.PID
+	// HandlerTimeout is how long a server waits for Handler's answer. While a tool
+	// asks, its call goes on: give it a deadline that is longer. Defaults to 60 s.
+	HandlerTimeout time.Duration
+	// Capabilities are what servers are told that they may ask for, by protocol
+	// 2025-11-25 or older while a session is opened. Roots are in the field RootsV2:
+	// a server that knows roots may put them in the place of its own
+	// configuration. Defaults to elicitation, by form and by URL, if there is a
+	// Handler.
+	Capabilities *mcp.ClientCapabilities
+	// Subscriber gets every [messages.Notification] but progress, beside the
+	// EventStream. It has to keep up. Defaults to nil.
+	Subscriber *actor.PID
+
 	// The fields below shape the default [Strategy]; see there.
 
 	// BackoffBase is the longest first delay. Defaults to 250 ms.
@@ -92,6 +111,12 @@ func (c Config) withDefaults() Config {
 	preset(&c.Budget, 5)
 	preset(&c.BudgetHalfLife, time.Minute)
 	preset(&c.CoolDown, 30*time.Second)
+	preset(&c.HandlerTimeout, time.Minute)
+	if c.Capabilities == nil && c.Handler != nil {
+		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
+			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+		}}
+	}
 	if c.Strategy == nil {
 		c.Strategy = Strategy{
 			Base: c.BackoffBase, Max: c.BackoffMax,
@@ -148,6 +173,7 @@ func (c Config) validate() error {
 		{"callTimeout", c.CallTimeout},
 		{"drainTimeout", c.DrainTimeout},
 		{"closeTimeout", c.CloseTimeout},
+		{"handlerTimeout", c.HandlerTimeout},
 		{"backoffBase", c.BackoffBase},
 		{"backoffMax", c.BackoffMax},
 		{"budgetHalfLife", c.BudgetHalfLife},
@@ -156,6 +182,9 @@ func (c Config) validate() error {
 		if f.value < 0 {
 			wrong("%s: %v is negative", f.name, f.value)
 		}
+	}
+	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
+		wrong("handler: is nil, and capabilities has what only a handler can answer")
 	}
 	switch {
 	case c.IdleTimeout < 0 && c.IdleTimeout != Never:

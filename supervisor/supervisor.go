@@ -32,7 +32,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	bridge := mcpbridge.New(cfg.Servers)
+	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		dialer = cfg.WrapDialer(dialer)
@@ -44,6 +44,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			s.left = left

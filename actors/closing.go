@@ -50,6 +50,7 @@ func everything(messages.Key) bool { return true }
 func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
+		r.hurry(c)
 		r.close(c, &messages.CloseAll{}, everything)
 		r.stopIfEmpty(c)
 	}
@@ -209,7 +210,7 @@ func (r *registry) onOverdue(c actor.Context, t *tally) {
 // stopIfEmpty stops a registry that was told to, when all sessions are gone:
 // the publisher first, so that their last events get out.
 func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.ending && len(r.children) == 0 && r.retrying == 0 {
+	if r.stopping && !r.ending && len(r.children)+len(r.intercepted) == 0 && r.retrying == 0 {
 		r.ending = true
 		c.Poison(r.publisher)
 	}
@@ -218,6 +219,7 @@ func (r *registry) stopIfEmpty(c actor.Context) {
 // onStopped is the last that is done. Anybody may stop any actor, so there may
 // be something left.
 func (r *registry) onStopped(c actor.Context) {
+	r.ending = true
 	if r.idleTimer != nil {
 		r.idleTimer.Stop()
 	}
@@ -226,6 +228,9 @@ func (r *registry) onStopped(c actor.Context) {
 	}
 	for t := range r.tallies {
 		r.onOverdue(c, t)
+	}
+	for i := range r.intercepted {
+		r.giveUp(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
 	r.after.begin(c)
 	r.cfg.Stopped(r.left.list())

@@ -29,6 +29,8 @@ type Config struct {
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
 
+	Interceptors []Interceptor // around every operation, the first outermost
+
 	Handler        *actor.PID    // gets the requests of servers, or nil
 	HandlerTimeout time.Duration // for its answer
 	Subscriber     *actor.PID    // gets the notifications of servers, or nil

@@ -9,8 +9,11 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelled gives up the calls with an id.
-	cancelled struct{ id string }
+	// cancelled gives up the calls with an id, or one call.
+	cancelled struct {
+		id   string
+		call *call
+	}
 	// queued tells that there is no free slot yet.
 	queued struct{}
 	// grant allows one dial.

@@ -36,7 +36,8 @@ type registry struct {
 	freeing     int       // of those, how many are draining
 	slotQueue   list.List // children that wait for a slot
 	idleTimer   *time.Timer
-	tallies     map[*tally]struct{} // close commands that wait
+	tallies     map[*tally]struct{}        // close commands that wait
+	intercepted map[*interception]struct{} // operations that are with the interceptors
 	left        leftovers
 	retrying    int // closings that are tried again
 	counters    messages.Counters
@@ -64,7 +65,7 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
+			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
 			strangers: map[reflect.Type]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
@@ -105,6 +106,14 @@ func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *settled:
 		r.onSettled(c, msg.of)
+	case *passed:
+		r.onPassed(c, msg)
+	case *withdrawn:
+		r.onWithdrawn(c, msg)
+	case *intercepted:
+		r.onIntercepted(c, msg)
+	case *lapsed:
+		r.onLapsed(c, msg.of)
 	case *said:
 		r.onSaid(c, msg)
 	case *published:
@@ -148,27 +157,51 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	if k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	}
-	if f := r.reject(k, now); f != nil {
+	f := malformed(k)
+	switch {
+	case f != nil:
 		r.respond(c, f)
-		return
+	case len(r.cfg.Interceptors) > 0 && !r.stopping && now.Before(k.deadline):
+		r.intercept(c, k)
+	default:
+		r.accept(c, k)
 	}
-	r.forward(c, k)
+}
+
+// accept gives a call to its session, or says why not.
+func (r *registry) accept(c actor.Context, k *call) {
+	f := malformed(k)
+	if f == nil {
+		f = r.reject(k, time.Now())
+	}
+	switch {
+	case f == nil:
+		r.forward(c, k)
+	case k.caller != nil:
+		c.Send(k.caller, f)
+	}
+}
+
+// malformed returns what is wrong with a call itself, or nil.
+func malformed(k *call) *messages.Failure {
+	if err := k.key.Validate(); err != nil {
+		f := k.failure(messages.CodeInvalid, err.Error())
+		f.Key.Scope = "" // it is what is wrong
+		return f
+	}
+	if err := k.op.Validate(); err != nil {
+		return k.failure(messages.CodeInvalid, err.Error())
+	}
+	return nil
 }
 
 // reject returns why a call is not accepted, or nil.
 func (r *registry) reject(k *call, now time.Time) *messages.Failure {
-	err, invalid := k.key.Validate(), k.op.Validate()
 	switch {
 	case r.stopping:
 		return k.failure(messages.CodeDraining, "the supervisor is stopping")
 	case r.servers[k.key.Server] == nil:
 		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", bounded(k.key.Server)))
-	case err != nil:
-		f := k.failure(messages.CodeInvalid, err.Error())
-		f.Key.Scope = "" // it is what is wrong
-		return f
-	case invalid != nil:
-		return k.failure(messages.CodeInvalid, invalid.Error())
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
@@ -239,15 +272,29 @@ func (r *registry) onSettled(c actor.Context, ch *child) {
 
 // onCancel passes a cancellation on to whoever may have the call.
 func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	e := r.entries[msg.Key.Normal()]
-	if e == nil || msg.ID == "" {
+	key := msg.Key.Normal()
+	if msg.ID == "" {
+		return
+	}
+	for i := range r.intercepted {
+		if i.key == key && i.op.RequestID() == msg.ID {
+			r.giveUp(c, i, messages.CodeCancelled, "")
+		}
+	}
+	r.tell(c, key, &cancelled{id: msg.ID})
+}
+
+// tell passes a cancellation on to all sessions of a key.
+func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
+	e := r.entries[key]
+	if e == nil {
 		return
 	}
 	if e.current != nil {
-		c.Send(e.current.pid, &cancelled{msg.ID})
+		c.Send(e.current.pid, msg)
 	}
 	for _, ch := range e.leaving {
-		c.Send(ch.pid, &cancelled{msg.ID})
+		c.Send(ch.pid, msg)
 	}
 }
 
@@ -255,12 +302,7 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 func (r *registry) onHandback(c actor.Context, msg *handback) {
 	msg.of.outstanding -= len(msg.calls)
 	for _, k := range msg.calls {
-		switch f := r.reject(k, time.Now()); {
-		case f == nil:
-			r.forward(c, k)
-		case k.caller != nil:
-			c.Send(k.caller, f)
-		}
+		r.accept(c, k)
 	}
 }
 
@@ -312,6 +354,8 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.caller != nil {
 			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
 		}
+	case *passed:
+		bury(c, msg.call, nil)
 	case *handback:
 		for _, k := range msg.calls {
 			bury(c, k, nil)

@@ -133,14 +133,14 @@ func (s *session) goOn(c actor.Context) {
 // run.
 func (s *session) onCancelled(c actor.Context, msg *cancelled) {
 	s.parked = slices.DeleteFunc(s.parked, func(k *call) bool {
-		if k.op.RequestID() != msg.id {
+		if !msg.means(k) {
 			return false
 		}
 		s.reply(c, k, k.failure(messages.CodeCancelled, ""))
 		return true
 	})
 	for k := range s.running {
-		if k.op.RequestID() == msg.id && !k.answered {
+		if msg.means(k) && !k.answered {
 			s.abandon(c, k, messages.CodeCancelled)
 		}
 	}

@@ -52,6 +52,10 @@ type Config struct {
 	// the end of the process over stdio. Defaults to 5 s.
 	CloseTimeout time.Duration
 
+	// Interceptors are around every operation, the first one outermost: to log, to
+	// measure, to change, to refuse. Defaults to none.
+	Interceptors []actors.Interceptor
+
 	// Handler gets what servers ask: [messages.Elicit], [messages.Sample],
 	// [messages.ListRoots]. What it may be asked is in Capabilities. Defaults to
 	// nil: servers are told that they cannot ask, and refused if they do.

@@ -44,7 +44,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: cfg.Interceptors, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			s.left = left

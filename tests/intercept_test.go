@@ -120,7 +120,7 @@ func TestInterceptorMayRefuse(t *testing.T) {
 }
 
 func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
-	release := make(chan struct{})
+	var release chan struct{}
 	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		switch op.Head().Key.Scope {
 		case "hangs":
@@ -139,6 +139,7 @@ func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 		return next(ctx, op)
 	})
 	imagine(t, cfg, func(w *world) {
+		release = make(chan struct{}) // of the bubble
 		began := time.Now()
 		hung, after := w.send(call("hangs", "count", within(time.Second))), w.send(call("hangs after", "count", within(time.Second)))
 		require.Equal(t, "1", w.send(call("a", "count")).text(), "others go on")

@@ -1,15 +1,17 @@
 package resume
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"time"
 	"unicode/utf8"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
-// entry is a record as it is kept, in JSON: a copy that shares nothing
+// entry is a record as both stores keep it, in JSON: a copy that shares nothing
 // with what was given.
 type entry struct {
 	Saved  time.Time         `json:"saved"`
@@ -35,4 +37,22 @@ func decode(value []byte) (*mcpbridge.Record, error) {
 		return nil, ErrGarbage
 	}
 	return e.Record, nil
+}
+
+// olderThan tells whether an entry was saved before a time. Garbage was not: it
+// has no time.
+func olderThan(limit time.Time, value []byte) bool {
+	var e struct {
+		Saved time.Time `json:"saved"`
+	}
+	return json.Unmarshal(value, &e) == nil && !e.Saved.IsZero() && e.Saved.Before(limit)
+}
+
+// keyBytes encodes a key. The length of the server's name comes first, so that
+// no two keys are alike, whatever is in their names.
+func keyBytes(key messages.Key) []byte {
+	key = key.Normal()
+	b := binary.AppendUvarint(nil, uint64(len(key.Server)))
+	b = append(b, key.Server...)
+	return append(b, key.Scope...)
 }

@@ -2,7 +2,9 @@ package resume
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -42,8 +44,22 @@ func sample(generation uint64) *mcpbridge.Record {
 	}
 }
 
+func openAt(t testing.TB, path string, cfg Config) *File {
+	t.Helper()
+	f, err := Open(path, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+func pathIn(t testing.TB) string { return filepath.Join(t.TempDir(), "sessions.db") }
+
 func TestMemoryIsAStore(t *testing.T) {
 	conforms(t, func(*testing.T) mcpbridge.Store { return NewMemory() })
+}
+
+func TestFileIsAStore(t *testing.T) {
+	conforms(t, func(t *testing.T) mcpbridge.Store { return openAt(t, pathIn(t), Config{}) })
 }
 
 // conforms checks what [mcpbridge.Store] promises.
@@ -229,4 +245,12 @@ func hidden(t *testing.T, values ...any) {
 		require.NotContains(t, said, fmt.Sprintf("%x", secret))
 		require.NotContains(t, said, strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"))
 	}
+}
+
+// asKept is an entry as it stands in a file.
+func asKept(t testing.TB, saved string, r *mcpbridge.Record) []byte {
+	t.Helper()
+	record, err := json.Marshal(r)
+	require.NoError(t, err)
+	return fmt.Appendf(nil, `{"saved":%q,"record":%s}`, saved, record)
 }

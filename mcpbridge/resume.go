@@ -2,6 +2,9 @@ package mcpbridge
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,6 +18,20 @@ type Resume struct {
 	Server    *mcp.InitializeResult `json:"server"`
 }
 
+// String says whether there is a session, and keeps its id to itself.
+func (r Resume) String() string {
+	if r.SessionID == "" {
+		return "no session"
+	}
+	return "session with a hidden id"
+}
+
+// Format writes String for every verb: "%#v" would show the id.
+func (r Resume) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// LogValue returns String.
+func (r Resume) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
 // Record is what a [Store] keeps of one key. It has no credentials.
 type Record struct {
 	Resume
@@ -22,6 +39,19 @@ type Record struct {
 	Endpoint string `json:"endpoint"`
 	// Generation is that of the session.
 	Generation uint64 `json:"generation"`
+}
+
+// String returns the generation and the endpoint, and keeps the id to itself.
+func (r Record) String() string {
+	return fmt.Sprintf("%v, generation %d, endpoint %q", r.Resume, r.Generation, r.Endpoint)
+}
+
+// Format writes String for every verb: "%#v" would show the id.
+func (r Record) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// LogValue returns the generation and the endpoint, and keeps the id to itself.
+func (r Record) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("session", r.Resume), slog.Uint64("generation", r.Generation), slog.String("endpoint", r.Endpoint))
 }
 
 // Store remembers sessions across restarts of our own process. Its methods may be

@@ -142,6 +142,7 @@ type life struct {
 	of       *child        // the registry's
 	pulse    time.Duration // between keepalive pings; 0 is none
 	setup    []*mcp.CallToolParams
+	recall   recall
 
 	generation uint64
 	held       held               // what the next session is told again

@@ -30,15 +30,15 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 			r.respond(c, refusal(cmd, messages.CodeInvalid, err.Error()))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope })
+		r.close(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, drain{})
 	case *messages.CloseServer:
 		if r.servers[cmd.Server] == nil {
 			r.respond(c, refusal(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server })
+		r.close(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{})
 	case *messages.CloseAll:
-		r.close(c, cmd, everything)
+		r.close(c, cmd, everything, drain{})
 	case *messages.Inspect:
 		r.respond(c, r.snapshot(cmd))
 	}
@@ -51,14 +51,14 @@ func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
 		r.hurry(c)
-		r.close(c, &messages.CloseAll{}, everything)
+		r.close(c, &messages.CloseAll{}, everything, drain{leave: r.cfg.LeaveOpen})
 		r.stopIfEmpty(c)
 	}
 }
 
 // close drains the sessions of some keys, and tries again what could not be
 // closed before.
-func (r *registry) close(c actor.Context, cmd messages.Command, match func(messages.Key) bool) {
+func (r *registry) close(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how drain) {
 	t := &tally{
 		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(),
 		waiting: map[*child]struct{}{}, retries: map[messages.Key]struct{}{},
@@ -67,7 +67,7 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 	for _, ch := range r.children {
 		if match(ch.key) {
 			t.waiting[ch] = struct{}{}
-			r.drain(c, ch, false)
+			r.drain(c, ch, how)
 		}
 	}
 	timeout := r.cfg.CloseTimeout
@@ -81,15 +81,15 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 }
 
 // drain takes a session out of use, and tells it to end.
-func (r *registry) drain(c actor.Context, ch *child, evict bool) {
-	if ch.leaving && (evict || !ch.evicted) {
+func (r *registry) drain(c actor.Context, ch *child, how drain) {
+	if ch.leaving && (how.evict || !ch.evicted) {
 		return
 	}
 	if !ch.leaving {
 		r.detach(ch)
 	}
-	ch.evicted = evict
-	c.Send(ch.pid, &drain{evict})
+	ch.evicted = how.evict
+	c.Send(ch.pid, &how)
 }
 
 // detach takes a session out of use: its key gets a new one from here on.
@@ -246,6 +246,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	for _, ch := range r.children {
 		one := messages.SessionSnapshot{
 			Key: ch.key, State: ch.state, Generation: ch.generation,
+			Protocol: ch.protocol(), Stateless: ch.info.Stateless,
 			Outstanding: ch.outstanding, Calls: ch.calls, LastUsed: ch.used,
 		}
 		if ch.cause != nil {

@@ -35,7 +35,7 @@ func (r *registry) emit(c actor.Context, event messages.Event) {
 	log := r.cfg.Logger
 	switch e := event.(type) {
 	case *messages.SessionOpened:
-		line(log.Info()).Dur("elapsed", e.Elapsed).Msg("session opened")
+		line(log.Info()).Str("protocol", e.Protocol).Bool("attached", e.Attached).Dur("elapsed", e.Elapsed).Msg("session opened")
 	case *messages.SessionExpired:
 		line(log.Warn()).Str("err", e.Cause).Msg("session expired")
 	case *messages.SessionLost:

@@ -113,7 +113,9 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 	case msg := <-box.Reply:
 		return settle(msg)
 	case <-ctx.Done():
-		system.Root.Send(registry, &withdrawn{k})
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the session knows as well
+			system.Root.Send(registry, &withdrawn{k})
+		}
 	}
 	timer := time.NewTimer(overtime / 2)
 	defer timer.Stop()

@@ -31,6 +31,8 @@ type (
 		// and lets those in flight finish. Otherwise those that wait are
 		// refused, and those in flight have the drain timeout.
 		evict bool
+		// leave leaves a session open on the server that can be resumed.
+		leave bool
 	}
 )
 
@@ -49,8 +51,9 @@ type (
 	opened struct {
 		of         *child
 		generation uint64
-		attached   bool
+		info       mcpbridge.Info
 		restarted  bool
+		expired    bool // one that was remembered, and that the server does not know
 		elapsed    time.Duration
 	}
 	// said passes on what the server has said by itself.
@@ -77,9 +80,11 @@ type (
 type (
 	// dialed is the end of a dial.
 	dialed struct {
-		conn    mcpbridge.Conn
-		err     error
-		elapsed time.Duration
+		conn       mcpbridge.Conn
+		err        error
+		generation uint64
+		expired    bool // a remembered session
+		elapsed    time.Duration
 	}
 	// answered is the end of one run of a call.
 	answered struct {

@@ -243,6 +243,7 @@ func (r *registry) spawn(c actor.Context, key messages.Key) *child {
 	srv := r.servers[key.Server]
 	l := &life{
 		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: srv.KeepAlive, setup: srv.Setup,
+		recall:     recall{r.cfg, key, srv.Fingerprint()},
 		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury

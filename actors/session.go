@@ -254,23 +254,18 @@ func (s *session) onGrant(c actor.Context) {
 	wanted, abort := context.WithCancel(context.Background())
 	s.abort = abort
 
-	root, self, cfg, setup, ops := c.ActorSystem().Root, c.Self(), s.cfg, s.setup, s.held.ops()
-	req := s.dialRequest(c)
+	root, self := c.ActorSystem().Root, c.Self()
+	d := dialing{
+		cfg: s.cfg, recall: s.recall, req: s.dialRequest(c), setup: s.setup, ops: s.held.ops(),
+		generation: s.generation, goesOn: s.served,
+	}
 	go func() {
-		ctx, cancel := context.WithTimeout(wanted, cfg.ConnectTimeout)
+		ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
 		defer cancel()
-		started := time.Now()
-		conn, err := dial(ctx, cfg.Dialer, req)
-		if err == nil && len(setup)+len(ops) > 0 {
-			err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, setup, ops) })
-			if err != nil {
-				closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // why it was not ready is what matters
-				conn = nil
-			}
-		}
-		root.Send(self, &dialed{conn, err, time.Since(started)})
-		if conn != nil && wanted.Err() != nil {
-			closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // the session tells, if it is there
+		msg := d.run(ctx)
+		root.Send(self, msg)
+		if msg.conn != nil && wanted.Err() != nil {
+			closing(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // the session tells, if it is there
 		}
 	}()
 }
@@ -307,12 +302,8 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	if restarted {
 		elapsed = time.Since(s.lostAt)
 	}
-	s.served = true
-	info := s.conn.Info()
-	if !restarted || !info.Attached && !info.Stateless {
-		s.generation++
-	}
-	c.Send(s.registry, &opened{s.of, s.generation, info.Attached, restarted, elapsed})
+	s.served, s.generation = true, msg.generation
+	c.Send(s.registry, &opened{s.of, s.generation, s.conn.Info(), restarted, msg.expired, elapsed})
 	s.state = s.ready
 	if s.early != nil {
 		s.broke(s.early)

@@ -39,7 +39,6 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	case *messages.Unsubscribe:
 		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
 	case *messages.SetLogLevel:
-		//nolint:staticcheck // deprecated by the newest protocol only
 		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
 	case *messages.SetRoots:
 		return &messages.Ack{}, c.setRoots(ctx, op)

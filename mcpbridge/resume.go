@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -52,6 +53,16 @@ func (r Record) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //
 // LogValue returns the generation and the endpoint, and keeps the id to itself.
 func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(slog.Any("session", r.Resume), slog.Uint64("generation", r.Generation), slog.String("endpoint", r.Endpoint))
+}
+
+// Valid reports whether there is all that it takes to attach.
+func (r Resume) Valid() bool {
+	for _, c := range []byte(r.SessionID) { // what the specification lets an id consist of
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return r.SessionID != "" && r.Server != nil && slices.Contains(mcp.SupportedProtocolVersions(), r.Server.ProtocolVersion)
 }
 
 // Store remembers sessions across restarts of our own process. Its methods may be

@@ -1,6 +1,8 @@
 package mcpbridge
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -77,6 +79,12 @@ type Server struct {
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
 	// never.
 	KeepAlive time.Duration
+}
+
+// Fingerprint stands for the server's URL, without saying it.
+func (s *Server) Fingerprint() string {
+	sum := sha256.Sum256([]byte(s.URL))
+	return hex.EncodeToString(sum[:16])
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)

@@ -73,6 +73,15 @@ type Config struct {
 	// EventStream. It has to keep up. Defaults to nil.
 	Subscriber *actor.PID
 
+	// Store remembers sessions across restarts of this process: a session over
+	// streamable HTTP goes on without a new initialize if its server still knows it,
+	// else it has expired. See package resume. It is the caller's to close, after
+	// Stop. Defaults to nil: nothing is remembered.
+	Store mcpbridge.Store
+	// LeaveOpen makes Stop leave the sessions open on their servers that Store
+	// remembers. Defaults to false: Stop ends all.
+	LeaveOpen bool
+
 	// The fields below shape the default [Strategy]; see there.
 
 	// BackoffBase is the longest first delay. Defaults to 250 ms.
@@ -189,6 +198,9 @@ func (c Config) validate() error {
 	}
 	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
 		wrong("handler: is nil, and capabilities has what only a handler can answer")
+	}
+	if c.LeaveOpen && c.Store == nil {
+		wrong("leaveOpen: nobody would find the sessions again without a store")
 	}
 	switch {
 	case c.IdleTimeout < 0 && c.IdleTimeout != Never:

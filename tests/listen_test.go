@@ -51,7 +51,6 @@ func talkative() *mcp.Server {
 	})
 	tool("say", func(ctx context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 		for _, level := range []mcp.LoggingLevel{"debug", "warning", "error"} {
-			//nolint:staticcheck // deprecated by the newest protocol only
 			if err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: "desk", Data: map[string]any{"word": "sesame"}}); err != nil {
 				return nil, nil, err
 			}
@@ -92,7 +91,6 @@ func talkative() *mcp.Server {
 		got := r.(*mcp.ElicitResult)
 		return fmt.Sprint(got.Action, " ", got.Content["name"])
 	})
-	//nolint:staticcheck // deprecated by the newest protocol only
 	asks("sample", &mcp.CreateMessageParams{MaxTokens: 10, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "hi"}}}},
 		func(r mcp.InputResponse) string {
 			switch got := r.(type) {
@@ -103,7 +101,6 @@ func talkative() *mcp.Server {
 			}
 			return fmt.Sprintf("%T", r)
 		})
-	//nolint:staticcheck // deprecated by the newest protocol only
 	asks("roots", &mcp.ListRootsParams{}, func(r mcp.InputResponse) string {
 		var uris []string
 		for _, root := range r.(*mcp.ListRootsResult).Roots {
@@ -230,8 +227,8 @@ func TestServersLogComesAsEventsInItsOrder(t *testing.T) {
 // capable are all capabilities.
 var capable = &mcp.ClientCapabilities{
 	Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
-	Sampling:    &mcp.SamplingCapabilities{},              //nolint:staticcheck // deprecated by the newest protocol only
-	RootsV2:     &mcp.RootCapabilities{ListChanged: true}, //nolint:staticcheck // as above
+	Sampling:    &mcp.SamplingCapabilities{},
+	RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 }
 
 // handled runs a scenario whose handler answers with a function.
@@ -294,7 +291,11 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 	})
 	t.Run("handler has stopped", func(t *testing.T) {
 		handled(t, func(actor.Context) {}, func(w *world) {
-			require.NoError(w.t, w.system.Root.StopFuture(w.handler).Wait())
+			w.system.Root.Stop(w.handler)
+			require.Eventually(w.t, func() bool {
+				_, there := w.system.ProcessRegistry.GetLocal(w.handler.Id)
+				return !there
+			}, 10*time.Second, time.Millisecond)
 			refusals(w, "nobody is there")
 		})
 	})

@@ -91,7 +91,6 @@ func TestResultsAreConverted(t *testing.T) {
 			`[{"type":"text","text":"{\"a\":\"<1>\"}"}]`, `[{"type":"input_text","text":"{\"a\":\"<1>\"}"}]`,
 		},
 		"of another type": {
-			//nolint:staticcheck // deprecated by the newest protocol only
 			&mcp.CallToolResult{Content: []mcp.Content{&mcp.ToolUseContent{ID: "1", Name: "x"}}},
 			[]Kind{KindOther},
 			`{"type":"tool_use","id":"1","name":"x","input":{}}`,

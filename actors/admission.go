@@ -25,7 +25,7 @@ func (r *registry) advance(c actor.Context, ch *child) {
 	if !ch.wants {
 		return
 	}
-	srv := r.servers[ch.key.Server]
+	srv := ch.server
 	switch wait := time.Until(ch.notBefore); {
 	case wait > 0:
 		ch.stopTimer()
@@ -79,7 +79,7 @@ func (r *registry) freePermit(c actor.Context, ch *child) {
 		return
 	}
 	ch.dialing = false
-	srv := r.servers[ch.key.Server]
+	srv := ch.server
 	srv.dialing--
 	if next := srv.queue.Front(); next != nil {
 		r.advance(c, next.Value.(*child))

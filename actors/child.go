@@ -32,6 +32,7 @@ func (e *entry) holder(c *child) *child {
 type child struct {
 	key     messages.Key
 	pid     *actor.PID
+	server  *server // as it was configured when the child was spawned
 	decider Decider
 
 	state       messages.State

@@ -12,9 +12,8 @@ import (
 // store that the user gave; without one, nothing. Its methods may block. What goes
 // wrong with the store is logged, and no reason not to serve.
 type recall struct {
-	cfg      *Config
-	key      messages.Key
-	endpoint string // the fingerprint of the server
+	cfg *Config
+	key messages.Key
 }
 
 // load returns the record of the session, or nil.
@@ -23,7 +22,7 @@ func (r recall) load() (known *mcpbridge.Record) {
 		known, err = r.cfg.Store.Load(ctx, r.key)
 		return err
 	})
-	if known == nil || known.Endpoint != r.endpoint || !known.Valid() {
+	if known == nil || !known.Valid() {
 		return nil
 	}
 	return known
@@ -36,7 +35,7 @@ func (r recall) save(conn mcpbridge.Conn, generation uint64) {
 		r.forget()
 		return
 	}
-	record := &mcpbridge.Record{Resume: *resume, Endpoint: r.endpoint, Generation: generation}
+	record := &mcpbridge.Record{Resume: *resume, Generation: generation}
 	r.try("save", func(ctx context.Context) error { return r.cfg.Store.Save(ctx, r.key, record) })
 }
 

@@ -94,6 +94,8 @@ func (r *registry) Receive(c actor.Context) {
 		r.onCancel(c, msg)
 	case messages.Command:
 		r.onControl(c, msg)
+	case *Reload:
+		r.onReload(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
@@ -239,11 +241,11 @@ func (r *registry) forward(c actor.Context, k *call) {
 
 // spawn makes the session actor of a key.
 func (r *registry) spawn(c actor.Context, key messages.Key) *child {
-	ch := &child{key: key, state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
-	srv := r.servers[key.Server]
+	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
+	srv := ch.server
 	l := &life{
 		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: srv.KeepAlive, setup: srv.Setup,
-		recall:     recall{r.cfg, key, srv.Fingerprint()},
+		recall:     recall{r.cfg, key},
 		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury
@@ -365,6 +367,8 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.conn != nil {
 			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
 		}
+	case *Reload:
+		c.Send(sender, &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"})
 	case *messages.Cancel:
 	case messages.Command:
 		if sender != nil {

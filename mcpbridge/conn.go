@@ -80,7 +80,7 @@ func (c *conn) Info() Info { return c.info }
 // Resume returns what it takes to attach again.
 func (c *conn) Resume() *Resume {
 	if id := c.cs.ID(); id != "" && c.x != nil && !c.x.sse {
-		return &Resume{SessionID: id, Server: c.info.Server}
+		return &Resume{SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint}
 	}
 	return nil
 }

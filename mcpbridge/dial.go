@@ -64,18 +64,23 @@ type Dialer interface {
 // Bridge is the Dialer for a list of servers. It shares one HTTP client per
 // server and one SDK client among all sessions.
 type Bridge struct {
+	client       *mcp.Client
+	send         mcp.MethodHandler // of client
+	capabilities *mcp.ClientCapabilities
+
+	mu      sync.Mutex
 	servers map[string]*endpoint
+	retired []*endpoint // that a Set has replaced
 }
 
 // endpoint is a server with what its sessions share.
 type endpoint struct {
 	Server
-	client       *mcp.Client
-	send         mcp.MethodHandler // of client
-	capabilities *mcp.ClientCapabilities
-	base         http.RoundTripper // nil but for URLs
-	own          *http.Transport   // base, where it is ours
-	url          *url.URL
+	bridge      *Bridge
+	base        http.RoundTripper // nil but for URLs
+	own         *http.Transport   // base, where it is ours
+	url         *url.URL
+	fingerprint string
 
 	mu     sync.Mutex
 	legacy bool            // it speaks only protocols that are older than server/discover
@@ -89,45 +94,80 @@ func New(servers []Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	if capabilities == nil {
 		capabilities = &mcp.ClientCapabilities{}
 	}
-	client, send := newClient(capabilities)
-	b := &Bridge{servers: make(map[string]*endpoint, len(servers))}
-	for _, srv := range servers {
-		at := &endpoint{Server: srv, client: client, send: send, capabilities: capabilities}
-		if srv.URL != "" {
-			at.url, _ = url.Parse(srv.URL)
-			switch {
-			case srv.HTTPClient != nil && srv.HTTPClient.Transport != nil:
-				at.base = srv.HTTPClient.Transport
-			default:
-				at.own = http.DefaultTransport.(*http.Transport).Clone()
-				at.own.MaxIdleConns = 0
-				at.own.MaxIdleConnsPerHost = maxIdlePerHost
-				at.own.IdleConnTimeout = idleTimeout
-				at.base = at.own
-			}
-		}
-		b.servers[srv.Name] = at
-	}
+	b := &Bridge{capabilities: capabilities}
+	b.client, b.send = newClient(capabilities)
+	b.Set(servers)
 	return b
 }
 
-// Close closes idle HTTP connections. Call it when all sessions are closed.
-func (b *Bridge) Close() {
-	for _, at := range b.servers {
+// Set replaces the list of servers, which have been validated. Those that are the
+// same keep their connections; sessions that are open are not touched.
+func (b *Bridge) Set(servers []Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.servers
+	b.servers = make(map[string]*endpoint, len(servers))
+	for _, srv := range servers {
+		if at := before[srv.Name]; at != nil && at.Same(&srv) {
+			b.servers[srv.Name] = at
+			delete(before, srv.Name)
+			continue
+		}
+		b.servers[srv.Name] = newEndpoint(b, srv)
+	}
+	for _, at := range before {
+		b.retired = append(b.retired, at)
+	}
+}
+
+func newEndpoint(b *Bridge, srv Server) *endpoint {
+	at := &endpoint{Server: srv, bridge: b}
+	if srv.URL == "" {
+		return at
+	}
+	at.url, _ = url.Parse(srv.URL)
+	at.fingerprint = fingerprintOf(srv.URL)
+	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
+		at.base = srv.HTTPClient.Transport
+		return at
+	}
+	at.own = http.DefaultTransport.(*http.Transport).Clone()
+	at.own.MaxIdleConns = 0
+	at.own.MaxIdleConnsPerHost = maxIdlePerHost
+	at.own.IdleConnTimeout = idleTimeout
+	at.base = at.own
+	return at
+}
+
+// Prune closes the idle HTTP connections to servers that a Set has replaced. Call it
+// when their sessions are closed.
+func (b *Bridge) Prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.retired {
 		if at.own != nil {
 			at.own.CloseIdleConnections()
 		}
 	}
+	b.retired = nil
+}
+
+// Close closes idle HTTP connections. Call it when all sessions are closed.
+func (b *Bridge) Close() {
+	b.Set(nil)
+	b.Prune()
 }
 
 // Dial opens a session.
 func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err error) {
 	defer recovered(&err)
+	b.mu.Lock()
 	at := b.servers[req.Key.Server]
+	b.mu.Unlock()
 	if at == nil {
 		return nil, &Error{Class: Invalid, Detail: "no such server"}
 	}
-	if req.Resume != nil {
+	if req.Resume != nil && req.Resume.Endpoint == at.fingerprint {
 		c, err := at.attach(ctx, req)
 		if err == nil {
 			return c, nil
@@ -236,7 +276,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, abort, seen)
 	if err == nil {
-		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		c.cs, err = at.bridge.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded

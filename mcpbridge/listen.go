@@ -103,7 +103,7 @@ func (c *conn) listRoots(ctx context.Context) (mcp.Result, error) {
 
 // setRoots replaces the roots of the session.
 func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
-	roots := c.at.capabilities.RootsV2
+	roots := c.at.bridge.capabilities.RootsV2
 	if roots == nil {
 		return &Error{Class: Invalid, Detail: "the configured capabilities have no roots"}
 	}
@@ -111,7 +111,7 @@ func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
 	if !roots.ListChanged || c.info.Server.ProtocolVersion > protocolLegacy {
 		return nil
 	}
-	_, err := c.at.send(ctx, methodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})
+	_, err := c.at.bridge.send(ctx, methodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})
 	return err
 }
 

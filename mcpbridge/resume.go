@@ -17,6 +17,8 @@ import (
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
+	// Endpoint stands for the server's URL: the id is shown to no other.
+	Endpoint string `json:"endpoint"`
 }
 
 // String says whether there is a session, and keeps its id to itself.
@@ -36,8 +38,6 @@ func (r Resume) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Record is what a [Store] keeps of one key. It has no credentials.
 type Record struct {
 	Resume
-	// Endpoint is a fingerprint of the server's URL: an id is shown to no other.
-	Endpoint string `json:"endpoint"`
 	// Generation is that of the session.
 	Generation uint64 `json:"generation"`
 }

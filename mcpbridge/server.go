@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"time"
 
@@ -81,10 +82,21 @@ type Server struct {
 	KeepAlive time.Duration
 }
 
-// Fingerprint stands for the server's URL, without saying it.
-func (s *Server) Fingerprint() string {
-	sum := sha256.Sum256([]byte(s.URL))
+// fingerprintOf stands for a URL, without saying it.
+func fingerprintOf(url string) string {
+	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:16])
+}
+
+// Same reports whether two configurations are the same. Those of an HTTP client and
+// of a server in memory are when they are the same value.
+func (s *Server) Same(other *Server) bool {
+	one, two := *s, *other
+	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory {
+		return false
+	}
+	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
+	return reflect.DeepEqual(one, two)
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)

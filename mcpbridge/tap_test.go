@@ -89,7 +89,7 @@ func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	inner, ex := withExchange(c.cut, c)
 	defer context.AfterFunc(ctx, c.giveUp)()
 	var err error
-	if c.cs, err = c.at.client.Connect(inner, c.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolLegacy}); err != nil {
+	if c.cs, err = c.at.bridge.client.Connect(inner, c.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolLegacy}); err != nil {
 		e := c.explainDial(ctx, nil, ex, err)
 		c.discard()
 		return nil, e

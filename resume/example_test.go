@@ -28,8 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	err = store.Save(ctx, key, &mcpbridge.Record{
-		Resume:     mcpbridge.Resume{SessionID: "a secret"},
-		Endpoint:   "a fingerprint",
+		Resume:     mcpbridge.Resume{SessionID: "a secret", Endpoint: "a fingerprint"},
 		Generation: 3,
 	})
 	if err != nil {

@@ -38,8 +38,8 @@ func sample(generation uint64) *mcpbridge.Record {
 					Tools:        &mcp.ToolCapabilities{},
 				},
 			},
+			Endpoint: "sha256:abc",
 		},
-		Endpoint:   "sha256:abc",
 		Generation: generation,
 	}
 }

@@ -147,22 +147,8 @@ func preset[T int | time.Duration](field *T, value T) {
 
 // validate reports the fields that are wrong, after withDefaults.
 func (c Config) validate() error {
-	var errs []error
+	errs := validateServers(c.Servers)
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(c.Servers) == 0 {
-		wrong("servers: is empty: configure at least one")
-	}
-	seen := map[string]int{}
-	for i, srv := range c.Servers {
-		if err := srv.Validate(); err != nil {
-			wrong("servers[%d] %q: %w", i, srv.Name, err)
-		}
-		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
-			continue
-		}
-		seen[srv.Name] = i
-	}
 	for _, f := range []struct {
 		name  string
 		value int
@@ -209,4 +195,24 @@ func (c Config) validate() error {
 		wrong("backoffMax: %v is less than backoffBase, %v", c.BackoffMax, c.BackoffBase)
 	}
 	return errors.Join(errs...)
+}
+
+// validateServers reports the servers that are wrong.
+func validateServers(servers []mcpbridge.Server) (errs []error) {
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(servers) == 0 {
+		wrong("servers: is empty: configure at least one")
+	}
+	seen := map[string]int{}
+	for i, srv := range servers {
+		if err := srv.Validate(); err != nil {
+			wrong("servers[%d] %q: %w", i, srv.Name, err)
+		}
+		if first, ok := seen[srv.Name]; ok {
+			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			continue
+		}
+		seen[srv.Name] = i
+	}
+	return errs
 }

@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,17 +73,23 @@ func newClient(capabilities *mcp.ClientCapabilities) (client *mcp.Client, send m
 }
 
 // received is middleware for what comes from a server. It answers roots/list, which
-// the SDK would answer alike for all sessions, and survives what the SDK does not:
-// parameters that are missing.
+// the SDK would answer alike for all sessions, and refuses what the SDK does not
+// survive: parameters that are missing.
 func received(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		refused := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " cannot be handled as it is"}
 		defer func() {
 			if r := recover(); r != nil {
-				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s cannot be handled as it is", method)}
+				result, err = nil, refused
 			}
 		}()
-		if method == methodListRoots {
+		switch method {
+		case methodListRoots:
 			return connOf(ctx).listRoots(ctx)
+		case "elicitation/create", "notifications/elicitation/complete", "notifications/resources/updated":
+			if reflect.ValueOf(req.GetParams()).IsNil() {
+				return nil, refused
+			}
 		}
 		return next(ctx, method, req)
 	}

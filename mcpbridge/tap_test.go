@@ -27,6 +27,11 @@ type puppet struct {
 	said   []byte // in answer to it
 	ends   bool   // after it
 
+	capabilities *mcp.ClientCapabilities
+	heard        func(messages.Notification, messages.Operation)
+	ask          func(context.Context, messages.Request) messages.Answer
+	answered     chan []byte // what it has asked for, if not nil
+
 	out   *io.PipeWriter
 	downs atomic.Int32
 
@@ -46,6 +51,8 @@ func (p *puppet) Write(line []byte) (int, error) {
 		}()
 	case msg.Method == methodInitialize:
 		go fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{}}}`+"\n", msg.ID, protocolLegacy)
+	case msg.Method == "" && p.answered != nil:
+		p.answered <- bytes.Clone(line)
 	case msg.isCall():
 		go fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", msg.ID)
 	}
@@ -80,7 +87,7 @@ func (m meter) Read(b []byte) (int, error) {
 func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	in, out := io.Pipe()
 	p.out = out
-	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, nil).servers["test"], closed: make(chan struct{})}
+	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, p.capabilities).servers["test"], closed: make(chan struct{}), heard: p.heard, ask: p.ask}
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	c.tap = &tap{
 		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: p, MaxLineLength: maxResult + maxRefusal},

@@ -138,3 +138,33 @@ func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
 		require.Equal(t, 2, e.Count("initialize"))
 	})
 }
+
+// The newest protocol is asked for once per server, not once per session.
+func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
+	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+		for _, scope := range []string{"a", "b", "c", "d"} {
+			require.Equal(t, "1", w.send(call(scope, "count")).text())
+		}
+		require.Equal(t, 1, e.Count("server/discover"))
+		require.Equal(t, 4, e.Count("initialize"))
+		require.Equal(t, "2025-11-25", w.session("a").Protocol)
+		require.False(t, w.session("a").Stateless)
+	})
+}
+
+// A server without sessions that was restarted may have other tools: its
+// subscription is made again, and that is told.
+func TestRestartedStatelessServerIsListenedToAgain(t *testing.T) {
+	tools := faults.NewTools()
+	tools.Stateless = true
+	overEndpoint(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
+		w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+		require.True(t, w.session("a").Stateless)
+		require.Equal(t, "2026-07-28", w.session("a").Protocol)
+		e.counted("subscriptions/listen", 1)
+		require.NoError(t, e.Restart())
+		await(w, func(*messages.ToolsChanged) bool { return true })
+		e.counted("subscriptions/listen", 2)
+		require.Zero(t, count[*messages.SessionLost](w))
+	})
+}

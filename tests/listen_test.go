@@ -57,6 +57,14 @@ func talkative() *mcp.Server {
 		}
 		return text("said")
 	})
+	tool("flood", func(ctx context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		for i := range 12_000 {
+			if err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: i}); err != nil {
+				return nil, nil, err
+			}
+		}
+		return text("flooded")
+	})
 	tool("change", func(ctx context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 		s.AddResource(&mcp.Resource{URI: "file:///new", Name: "new"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "file:///new", Text: "x"}}}, nil
@@ -302,4 +310,32 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 	t.Run("handler does not answer", func(t *testing.T) {
 		handled(t, func(actor.Context) {}, func(w *world) { refusals(w, "no answer in time") })
 	})
+}
+
+// A handler of events that takes nothing holds nothing up but events, and those are
+// bounded.
+func TestFloodOfNotificationsIsBounded(t *testing.T) {
+	w := newWorld(t)
+	taken := make(chan struct{}, 20_000)
+	subscriber := spawn(w, func(actor.Context) { taken <- struct{}{} })
+	release := make(chan struct{})
+	w.system.EventStream.SubscribeWithPredicate(func(any) { <-release }, func(event any) bool {
+		_, ok := event.(*messages.ServerLog)
+		return ok
+	})
+	w.start(supervisor.Config{
+		Subscriber: subscriber,
+		Servers:    []mcpbridge.Server{{Name: "s", InMemory: talkative(), ProtocolVersion: "2025-11-25"}},
+	})
+	level := &messages.SetLogLevel{Header: messages.To("s", "a"), Level: "debug"}
+	require.IsType(t, &messages.Ack{}, w.send(level).reply())
+	require.Equal(t, "flooded", w.send(call("a", "flood")).text())
+	require.Equal(t, "touched", w.send(call("a", "touch")).text())
+	require.Eventually(t, func() bool { return w.inspect().Counters.Dropped >= 1_900 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(taken) >= 10_000 }, 20*time.Second, time.Millisecond)
+	close(release)
+	require.Eventually(t, func() bool {
+		return w.send(call("a", "change")).text() == "changed" && count[*messages.ToolsChanged](w) > 0
+	}, 20*time.Second, time.Millisecond)
+	w.end()
 }

@@ -17,8 +17,8 @@ test: ## run all tests, with the race detector
 vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
-	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo ./tests/faults
-	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./cmd/demo ./tests/faults
+	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)

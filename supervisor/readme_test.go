@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -15,15 +16,25 @@ import (
 // flat makes text comparable whatever its indentation.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func TestEveryGoBlockOfTheReadmeIsPartOfAnExample(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+func TestEveryGoBlockOfTheDocsIsPartOfAnExample(t *testing.T) {
+	var examples strings.Builder
+	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	examples, err := os.ReadFile("example_test.go")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		examples.Write(text)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, blocks, 3)
-	for _, block := range blocks {
-		require.Contains(t, flat(string(examples)), flat(block[1]))
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, blocks, page)
+		for _, block := range blocks {
+			require.Contains(t, flat(examples.String()), flat(block[1]), page)
+		}
 	}
 }
 

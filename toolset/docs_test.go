@@ -3,24 +3,11 @@ package toolset
 import (
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestEveryGoBlockOfTheDocsIsPartOfAnExample(t *testing.T) {
-	docs, err := os.ReadFile("../docs/tools.md")
-	require.NoError(t, err)
-	examples, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(docs), -1)
-	require.Len(t, blocks, 5)
-	for _, block := range blocks {
-		require.Contains(t, string(examples), block[1])
-	}
-}
 
 func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")

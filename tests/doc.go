@@ -47,7 +47,8 @@
 //	B7  TestSessionThatExpiresWhileDrainingIsNotRebuilt
 //	B8  TestServerThatComesBackOnAnotherAddressIsFound
 //	B9  TestErrorsThatAreNotAboutTheSessionNeverRestartIt
-//	B10 TestStateHeldForTheCallerIsPutBackBeforeAnyReplay
+//	B10 TestRootsArePutBackOnTheNextSession
+//	    TestStateHeldForTheCallerIsPutBackBeforeAnyReplay
 //	C1  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
 //	    TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
 //	    TestLegacySSESessionIsRebuilt

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // protocols are the versions that make a difference for what servers say and ask.
@@ -337,5 +338,45 @@ func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return w.send(call("a", "change")).text() == "changed" && count[*messages.ToolsChanged](w) > 0
 	}, 20*time.Second, time.Millisecond)
+	w.end()
+}
+
+// B10, for roots: the new session has them from its first moment on.
+func TestRootsArePutBackOnTheNextSession(t *testing.T) {
+	desk := talkative()
+	server, err := faults.Serve(func() http.Handler {
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return desk }, nil)
+	})
+	require.NoError(t, err)
+	defer server.Close()
+	w := start(t, supervisor.Config{
+		Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}},
+		Servers:      []mcpbridge.Server{{Name: "s", URL: server.URL(), ProtocolVersion: "2025-11-25"}},
+	})
+	set := &messages.SetRoots{Header: messages.To("s", "a"), Roots: []*mcp.Root{{URI: "file:///mine"}}}
+	require.IsType(t, &messages.Ack{}, w.send(set).reply())
+	require.Equal(t, 1, server.Count("notifications/roots/list_changed"))
+	require.Equal(t, "[file:///mine]", w.send(call("a", "roots")).text())
+
+	server.Expire(faults.Expiries()[0])
+	p := w.send(call("a", "roots"))
+	require.Equal(t, "[file:///mine]", p.text())
+	require.EqualValues(t, 2, p.ok().Generation)
+	require.NoError(t, server.Restart())
+	require.Equal(t, "[file:///mine]", w.send(call("a", "roots")).text())
+
+	bad := &messages.SetRoots{Header: messages.To("s", "a"), Roots: []*mcp.Root{{}}}
+	f := w.send(bad).fails(messages.CodeInvalid)
+	require.Contains(t, f.Detail, "roots[0]")
+	w.end()
+	for forgotten := range desk.Sessions() {
+		forgotten.Close()
+	}
+}
+
+func TestRootsWithoutTheCapabilityAreRefused(t *testing.T) {
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: talkative()}}})
+	f := w.send(&messages.SetRoots{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+	require.Contains(t, f.Detail, "capabilities")
 	w.end()
 }

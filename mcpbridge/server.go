@@ -123,5 +123,5 @@ func (s *Server) Validate() error {
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
 		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
 	}
-	return nil
+	return checkHeaders(s.Headers)
 }

@@ -28,8 +28,36 @@ func TestValidateNamesTheField(t *testing.T) {
 	for _, srv := range []Server{
 		{Name: "a", Command: "x"},
 		{Name: "a.b-C_9", URL: "https://x/mcp?token=y", Transport: TransportSSE},
+		{Name: "a", URL: "https://x", Headers: map[string]string{"authorization": "Bearer \tü!", "X-A_b.c~1": ""}},
 		{Name: "a", InMemory: mcp.NewServer(&mcp.Implementation{}, nil), MaxResult: -1},
 	} {
 		require.NoError(t, srv.Validate())
+	}
+}
+
+func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
+	const secret = "hush-hush"
+	for want, headers := range map[string]map[string]string{
+		"headers.: is no name of a header":                        {"": secret},
+		"headers.X A: is no name of a header":                     {"X A": secret},
+		"headers.X Y: is no name of a header":                     {"X\nY": secret},
+		"headers.Ä: is no name of a header":                       {"Ä": secret},
+		"headers.X-A: the value has a control character":          {"X-A": secret + "\n"},
+		"headers.X-B: the value has a control character":          {"X-A": secret, "X-B": "\x00" + secret, "X-C": "\r"},
+		"headers.X-D: the value has a control character":          {"X-D": secret + "\x7f"},
+		"headers.mcp-session-id: is set by the connection itself": {"mcp-session-id": secret},
+		"headers.x-a: is there twice":                             {"X-A": secret, "x-a": secret},
+	} {
+		srv := Server{Name: "a", URL: "http://x", Headers: headers}
+		err := srv.Validate()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hush")
+	}
+	for _, name := range []string{
+		"Mcp-Session-Id", "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method", "Mcp-Name", "Mcp-Param-City", "Accept", "Content-Type",
+		"Connection", "Content-Length", "Host", "Trailer", "Transfer-Encoding", "Idempotency-Key", "X-Idempotency-Key",
+	} {
+		srv := Server{Name: "a", URL: "http://x", Headers: map[string]string{name: secret}}
+		require.ErrorContains(t, srv.Validate(), "headers."+name+": is set by the connection itself: leave it out")
 	}
 }

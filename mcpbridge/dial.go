@@ -65,6 +65,7 @@ type endpoint struct {
 	base   http.RoundTripper // nil but for URLs
 	own    *http.Transport   // base, where it is ours
 	url    *url.URL
+	sent   recent // credentials
 
 	mu     sync.Mutex
 	legacy bool            // it ignores server/discover
@@ -115,8 +116,12 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	if at == nil {
 		return nil, &Error{Class: Invalid, Detail: "no such server"}
 	}
+	creds, err := at.credentials(ctx, req.Key)
+	if err != nil {
+		return nil, err
+	}
 	if req.Resume != nil {
-		c, err := at.attach(ctx, req)
+		c, err := at.attach(ctx, req, creds)
 		if err == nil {
 			return c, nil
 		}
@@ -124,7 +129,7 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 			return nil, err
 		}
 	}
-	c, e := at.dial(ctx, req.Down, nil)
+	c, e := at.dial(ctx, req.Down, nil, creds)
 	if e != nil {
 		return nil, e
 	}
@@ -133,14 +138,14 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 
 // attach goes on with a session that the server may still know. A ping tells
 // whether it does: any answer to it is a yes.
-func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
+func (at *endpoint) attach(ctx context.Context, req DialRequest, creds Credentials) (*conn, *Error) {
 	var attached atomic.Bool // else it is not this session whose end matters
 	down := func(e *Error) {
 		if attached.Load() {
 			req.Down(e)
 		}
 	}
-	c, e := at.dial(ctx, down, req.Resume)
+	c, e := at.dial(ctx, down, req.Resume, creds)
 	if e != nil {
 		return nil, e
 	}
@@ -160,14 +165,14 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 
 // dial opens a session. A server that ignores server/discover is asked again
 // in the old way, and remembered.
-func (at *endpoint) dial(ctx context.Context, down func(*Error), resume *Resume) (*conn, *Error) {
+func (at *endpoint) dial(ctx context.Context, down func(*Error), resume *Resume, creds Credentials) (*conn, *Error) {
 	seen := new(discovery)
-	c, e := at.open(ctx, down, resume, seen)
+	c, e := at.open(ctx, down, resume, creds, seen)
 	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(resume) == "" {
 		at.mu.Lock()
 		at.legacy = true
 		at.mu.Unlock()
-		return at.open(ctx, down, resume, new(discovery))
+		return at.open(ctx, down, resume, creds, new(discovery))
 	}
 	return c, e
 }
@@ -189,14 +194,14 @@ func (at *endpoint) version(resume *Resume) string {
 var errSilent = errors.New("the server does not answer server/discover")
 
 // open does one handshake.
-func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume, seen *discovery) (*conn, *Error) {
+func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume, creds Credentials, seen *discovery) (*conn, *Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	c := &conn{at: at, closed: make(chan struct{})}
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut)
 
-	transport, err := c.transport(connecting, abort, down, resume, seen)
+	transport, err := c.transport(connecting, abort, down, resume, creds, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, abort, seen)
 	if err == nil {
@@ -208,7 +213,7 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	if err == nil && c.tap != nil {
 		abort(nil)
 		if over := c.tap.over(); over != nil { // it ended before anybody would have been told
-			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.at.secrets()...)}
+			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.secrets()...)}
 		}
 	}
 	if err == nil {
@@ -240,7 +245,7 @@ func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc,
 }
 
 // transport makes the SDK's transport for the server.
-func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, down func(*Error), resume *Resume, seen *discovery) (mcp.Transport, error) {
+func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, down func(*Error), resume *Resume, creds Credentials, seen *discovery) (mcp.Transport, error) {
 	srv, limit := &c.at.Server, c.at.MaxResult
 	if limit == 0 {
 		limit = DefaultMaxResult
@@ -259,8 +264,12 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		}
 	}
 	if srv.URL != "" {
+		authorizer := &authorizer{
+			base: c.at.base, srv: srv, url: c.at.url, credentials: creds, seen: seen, sentByAll: &c.at.sent,
+			cut: c.cut, connecting: connecting,
+		}
 		c.x = &exchanger{
-			srv: srv, base: c.at.base, url: c.at.url, sse: srv.Transport == TransportSSE,
+			srv: srv, auth: authorizer, url: c.at.url, sse: srv.Transport == TransportSSE,
 			seen: seen, down: down, cut: c.cut, connecting: connecting, abort: abort, resume: resume,
 		}
 		client := &http.Client{Transport: c.x}
@@ -329,12 +338,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	if errors.As(cause, &aborted) {
 		return unavailable(aborted)
 	}
-	secrets := c.at.secrets()
-	if c.x != nil {
-		c.x.mu.Lock()
-		secrets = append(secrets, c.x.sessionID)
-		c.x.mu.Unlock()
-	}
+	secrets := c.secrets()
 	e := ex.explain(ctx, err, secrets...)
 	nonsense := c.tap != nil && c.tap.nonsense() != nil
 	switch {

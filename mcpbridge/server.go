@@ -47,6 +47,9 @@ type Server struct {
 	// Headers are sent with every request to the origin of URL, and to no
 	// other. They are never logged.
 	Headers map[string]string
+	// Auth gives each key credentials of its own, which are sent as Headers are,
+	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
+	Auth Authenticator
 	// HTTPClient sends the requests; its Transport is shared by all sessions
 	// of the server. Do not set its Timeout: it would end idle streams.
 	// Defaults to a client of our own with enough idle connections.
@@ -109,7 +112,10 @@ func (s *Server) Validate() error {
 			return fmt.Errorf("setup[%d]: the tool name is empty", i)
 		}
 	}
-	if s.URL == "" {
+	switch {
+	case s.URL == "" && s.Auth != nil:
+		return fmt.Errorf("auth: is for servers with a url")
+	case s.URL == "":
 		return nil
 	}
 	u, err := url.Parse(s.URL)
@@ -122,6 +128,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("url: has no host")
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
 		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
+	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
+		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
 	}
 	return checkHeaders(s.Headers)
 }

@@ -22,18 +22,24 @@ func TestValidateNamesTheField(t *testing.T) {
 		"httpClient: has a Timeout":         {Name: "a", URL: "http://x", HTTPClient: &http.Client{Timeout: time.Second}},
 		"maxResult: -2 is negative":         {Name: "a", Command: "x", MaxResult: -2},
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
+		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(nil)},
+		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(nil), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)
 	}
 	for _, srv := range []Server{
 		{Name: "a", Command: "x"},
 		{Name: "a.b-C_9", URL: "https://x/mcp?token=y", Transport: TransportSSE},
+		{Name: "a", URL: "https://x", Auth: OAuth(nil), HTTPClient: &http.Client{}},
+		{Name: "a", URL: "https://x", HTTPClient: &http.Client{Jar: jar{}}},
 		{Name: "a", URL: "https://x", Headers: map[string]string{"authorization": "Bearer \tü!", "X-A_b.c~1": ""}},
 		{Name: "a", InMemory: mcp.NewServer(&mcp.Implementation{}, nil), MaxResult: -1},
 	} {
 		require.NoError(t, srv.Validate())
 	}
 }
+
+type jar struct{ http.CookieJar }
 
 func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
 	const secret = "hush-hush"

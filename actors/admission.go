@@ -25,7 +25,7 @@ func (r *registry) advance(c actor.Context, ch *child) {
 	if !ch.wants {
 		return
 	}
-	srv := r.servers[ch.key.Server]
+	srv := ch.server
 	switch wait := time.Until(ch.notBefore); {
 	case wait > 0:
 		ch.stopTimer()
@@ -79,7 +79,7 @@ func (r *registry) freePermit(c actor.Context, ch *child) {
 		return
 	}
 	ch.dialing = false
-	srv := r.servers[ch.key.Server]
+	srv := ch.server
 	srv.dialing--
 	if next := srv.queue.Front(); next != nil {
 		r.advance(c, next.Value.(*child))
@@ -108,7 +108,7 @@ func (r *registry) evict(c actor.Context, ch *child, reason messages.EvictReason
 		r.counters.Evicted++
 		r.emit(c, &messages.SessionEvicted{Stamp: ch.stamp(), Reason: reason})
 	}
-	r.drain(c, ch, true)
+	r.drain(c, ch, drain{evict: true})
 }
 
 // onIdle evicts whom nobody has used for the idle timeout.
@@ -160,18 +160,24 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	ch := msg.of
 	r.freePermit(c, ch)
 	ch.served, ch.cause, ch.openUntil, ch.bugs = true, nil, time.Time{}, 0
-	ch.generation = msg.generation
+	ch.generation, ch.info = msg.generation, msg.info
 	r.past.set(ch.key, msg.generation)
 	if !ch.leaving {
 		ch.state = messages.StateReady
 		r.makeRoom(c)
 	}
+	if msg.expired {
+		r.counters.Expired++
+		stamp := ch.stamp()
+		stamp.Generation--
+		r.emit(c, &messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session of before our restart"})
+	}
 	if !msg.restarted {
 		r.counters.Opened++
-		r.emit(c, &messages.SessionOpened{Stamp: ch.stamp(), Elapsed: msg.elapsed})
+		r.emit(c, &messages.SessionOpened{Stamp: ch.stamp(), Attached: msg.info.Attached, Protocol: ch.protocol(), Elapsed: msg.elapsed})
 		return
 	}
-	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.attached, Elapsed: msg.elapsed})
+	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.info.Attached, Elapsed: msg.elapsed})
 }
 
 // HandleFailure makes the registry the supervision strategy of its children. A

@@ -93,6 +93,11 @@ func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 	return safe || !known, !known
 }
 
+// means reports whether a call is to be given up.
+func (m *cancelled) means(k *call) bool {
+	return k == m.call || m.call == nil && k.op.RequestID() == m.id
+}
+
 // tool returns the name of the tool that is called, or "".
 func (k *call) tool() string {
 	if op, ok := k.op.(*messages.CallTool); ok {
@@ -137,6 +142,7 @@ type life struct {
 	of       *child        // the registry's
 	pulse    time.Duration // between keepalive pings; 0 is none
 	setup    []*mcp.CallToolParams
+	recall   recall
 
 	generation uint64
 	held       held               // what the next session is told again

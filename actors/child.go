@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -31,6 +32,7 @@ func (e *entry) holder(c *child) *child {
 type child struct {
 	key     messages.Key
 	pid     *actor.PID
+	server  *server // as it was configured when the child was spawned
 	decider Decider
 
 	state       messages.State
@@ -40,7 +42,8 @@ type child struct {
 	place       place     // in the LRU order
 
 	generation uint64
-	served     bool // it has been open
+	info       mcpbridge.Info // of the last session
+	served     bool           // it has been open
 
 	slot    bool          // counts under the cap
 	wants   bool          // waits for a grant
@@ -68,6 +71,14 @@ func (ch *child) rank() rank {
 		return unused
 	}
 	return resting
+}
+
+// protocol returns the version that was agreed on, or "".
+func (ch *child) protocol() string {
+	if ch.info.Server == nil {
+		return ""
+	}
+	return ch.info.Server.ProtocolVersion
 }
 
 // broken reports whether the circuit breaker is open.

@@ -30,15 +30,15 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 			r.respond(c, refusal(cmd, messages.CodeInvalid, err.Error()))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope })
+		r.close(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, drain{})
 	case *messages.CloseServer:
 		if r.servers[cmd.Server] == nil {
 			r.respond(c, refusal(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server })
+		r.close(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{})
 	case *messages.CloseAll:
-		r.close(c, cmd, everything)
+		r.close(c, cmd, everything, drain{})
 	case *messages.Inspect:
 		r.respond(c, r.snapshot(cmd))
 	}
@@ -50,14 +50,15 @@ func everything(messages.Key) bool { return true }
 func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
-		r.close(c, &messages.CloseAll{}, everything)
+		r.hurry(c)
+		r.close(c, &messages.CloseAll{}, everything, drain{leave: r.cfg.LeaveOpen})
 		r.stopIfEmpty(c)
 	}
 }
 
 // close drains the sessions of some keys, and tries again what could not be
 // closed before.
-func (r *registry) close(c actor.Context, cmd messages.Command, match func(messages.Key) bool) {
+func (r *registry) close(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how drain) {
 	t := &tally{
 		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(),
 		waiting: map[*child]struct{}{}, retries: map[messages.Key]struct{}{},
@@ -66,7 +67,7 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 	for _, ch := range r.children {
 		if match(ch.key) {
 			t.waiting[ch] = struct{}{}
-			r.drain(c, ch, false)
+			r.drain(c, ch, how)
 		}
 	}
 	timeout := r.cfg.CloseTimeout
@@ -80,15 +81,15 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 }
 
 // drain takes a session out of use, and tells it to end.
-func (r *registry) drain(c actor.Context, ch *child, evict bool) {
-	if ch.leaving && (evict || !ch.evicted) {
+func (r *registry) drain(c actor.Context, ch *child, how drain) {
+	if ch.leaving && (how.evict || !ch.evicted) {
 		return
 	}
 	if !ch.leaving {
 		r.detach(ch)
 	}
-	ch.evicted = evict
-	c.Send(ch.pid, &drain{evict})
+	ch.evicted = how.evict
+	c.Send(ch.pid, &how)
 }
 
 // detach takes a session out of use: its key gets a new one from here on.
@@ -209,7 +210,7 @@ func (r *registry) onOverdue(c actor.Context, t *tally) {
 // stopIfEmpty stops a registry that was told to, when all sessions are gone:
 // the publisher first, so that their last events get out.
 func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.ending && len(r.children) == 0 && r.retrying == 0 {
+	if r.stopping && !r.ending && len(r.children)+len(r.intercepted) == 0 && r.retrying == 0 {
 		r.ending = true
 		c.Poison(r.publisher)
 	}
@@ -218,6 +219,7 @@ func (r *registry) stopIfEmpty(c actor.Context) {
 // onStopped is the last that is done. Anybody may stop any actor, so there may
 // be something left.
 func (r *registry) onStopped(c actor.Context) {
+	r.ending = true
 	if r.idleTimer != nil {
 		r.idleTimer.Stop()
 	}
@@ -226,6 +228,9 @@ func (r *registry) onStopped(c actor.Context) {
 	}
 	for t := range r.tallies {
 		r.onOverdue(c, t)
+	}
+	for i := range r.intercepted {
+		r.giveUp(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
 	r.after.begin(c)
 	r.cfg.Stopped(r.left.list())
@@ -241,6 +246,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	for _, ch := range r.children {
 		one := messages.SessionSnapshot{
 			Key: ch.key, State: ch.state, Generation: ch.generation,
+			Protocol: ch.protocol(), Stateless: ch.info.Stateless,
 			Outstanding: ch.outstanding, Calls: ch.calls, LastUsed: ch.used,
 		}
 		if ch.cause != nil {

@@ -29,6 +29,15 @@ type Config struct {
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
 
+	Interceptors []Interceptor // around every operation, the first outermost
+
+	Handler        *actor.PID    // gets the requests of servers, or nil
+	HandlerTimeout time.Duration // for its answer
+	Subscriber     *actor.PID    // gets the notifications of servers, or nil
+
+	Store     mcpbridge.Store // remembers sessions, or nil
+	LeaveOpen bool            // Stop ends no session that can be resumed
+
 	// Stopped is called once, when the registry has stopped, with the keys
 	// whose closing failed.
 	Stopped func([]messages.Left)

@@ -7,6 +7,25 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// maxUnpublished bounds the notifications that wait for slow handlers of the
+// EventStream.
+const maxUnpublished = 10_000
+
+// onSaid publishes what a server has said, and sends it to the subscriber. What it
+// said before its session was open is after that in the stream.
+func (r *registry) onSaid(c actor.Context, msg *said) {
+	if r.unpublished >= maxUnpublished {
+		r.counters.Dropped++
+		return
+	}
+	r.unpublished++
+	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("server said something")
+	if r.cfg.Subscriber != nil {
+		c.Send(r.cfg.Subscriber, msg.note)
+	}
+	c.Send(r.publisher, msg.note)
+}
+
 // emit logs an event and publishes it.
 func (r *registry) emit(c actor.Context, event messages.Event) {
 	stamp := event.GetStamp()
@@ -16,7 +35,7 @@ func (r *registry) emit(c actor.Context, event messages.Event) {
 	log := r.cfg.Logger
 	switch e := event.(type) {
 	case *messages.SessionOpened:
-		line(log.Info()).Dur("elapsed", e.Elapsed).Msg("session opened")
+		line(log.Info()).Str("protocol", e.Protocol).Bool("attached", e.Attached).Dur("elapsed", e.Elapsed).Msg("session opened")
 	case *messages.SessionExpired:
 		line(log.Warn()).Str("err", e.Cause).Msg("session expired")
 	case *messages.SessionLost:

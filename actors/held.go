@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,6 +18,7 @@ import (
 // held is what a server keeps for a session because it was told to, and what the
 // next session is told again.
 type held struct {
+	roots         *messages.SetRoots // told while dialing
 	level         *messages.SetLogLevel
 	subscriptions []*messages.Subscribe
 }
@@ -24,6 +27,8 @@ type held struct {
 // it is.
 func (h *held) note(op messages.Operation) {
 	switch op := op.(type) {
+	case *messages.SetRoots:
+		h.roots = op
 	case *messages.SetLogLevel:
 		h.level = op
 	case *messages.Subscribe:
@@ -38,7 +43,18 @@ func (h *held) drop(uri string) {
 	h.subscriptions = slices.DeleteFunc(slices.Clone(h.subscriptions), func(s *messages.Subscribe) bool { return s.URI == uri })
 }
 
-// ops returns the operations that put it back.
+// subscribers returns who wants to know that a resource has changed. It may be a
+// part of the one that was subscribed to.
+func (h *held) subscribers(uri string) (all []*actor.PID) {
+	for _, s := range h.subscriptions {
+		if s.Subscriber != nil && strings.HasPrefix(uri, s.URI) {
+			all = append(all, s.Subscriber)
+		}
+	}
+	return all
+}
+
+// ops returns the operations that put the rest of it back.
 func (h *held) ops() (ops []messages.Operation) {
 	if h.level != nil {
 		ops = append(ops, h.level)

@@ -9,8 +9,11 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelled gives up the calls with an id.
-	cancelled struct{ id string }
+	// cancelled gives up the calls with an id, or one call.
+	cancelled struct {
+		id   string
+		call *call
+	}
 	// queued tells that there is no free slot yet.
 	queued struct{}
 	// grant allows one dial.
@@ -28,6 +31,8 @@ type (
 		// and lets those in flight finish. Otherwise those that wait are
 		// refused, and those in flight have the drain timeout.
 		evict bool
+		// leave leaves a session open on the server that can be resumed.
+		leave bool
 	}
 )
 
@@ -46,9 +51,15 @@ type (
 	opened struct {
 		of         *child
 		generation uint64
-		attached   bool
+		info       mcpbridge.Info
 		restarted  bool
+		expired    bool // one that was remembered, and that the server does not know
 		elapsed    time.Duration
+	}
+	// said passes on what the server has said by itself.
+	said struct {
+		of   *child
+		note messages.Notification
 	}
 	// settled tells that one call was answered.
 	settled struct{ of *child }
@@ -69,9 +80,11 @@ type (
 type (
 	// dialed is the end of a dial.
 	dialed struct {
-		conn    mcpbridge.Conn
-		err     error
-		elapsed time.Duration
+		conn       mcpbridge.Conn
+		err        error
+		generation uint64
+		expired    bool // a remembered session
+		elapsed    time.Duration
 	}
 	// answered is the end of one run of a call.
 	answered struct {
@@ -86,6 +99,11 @@ type (
 	down struct {
 		from *session // the incarnation that dialed it
 		err  *mcpbridge.Error
+	}
+	// heard is what the server has said by itself.
+	heard struct {
+		note messages.Notification
+		of   messages.Operation // that it is the progress of, or nil
 	}
 	// released is the end of closing a connection, or of letting it go.
 	released struct {
@@ -103,6 +121,12 @@ type (
 
 // IgnoreDeadLetterLogging: it may come when the session has ended already.
 func (*down) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*heard) IgnoreDeadLetterLogging() {}
+
+// published tells the registry that the publisher has published a notification.
+type published struct{}
 
 // From the registry's goroutines and timers to itself.
 type (

@@ -5,6 +5,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // publisher puts events on the EventStream, in order. The stream runs its
@@ -18,6 +20,9 @@ func (p *publisher) Receive(c actor.Context) {
 	switch event := c.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	default:
+		if _, counted := event.(messages.Notification); counted {
+			defer c.Send(c.Parent(), &published{})
+		}
 		defer func() {
 			if r := recover(); r != nil {
 				p.logger.Error().Type("event", event).Interface("reason", r).Bytes("stack", debug.Stack()).Msg("event handler panicked")

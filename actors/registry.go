@@ -32,19 +32,21 @@ type registry struct {
 	lru      lru[*child]
 	past     generations
 
-	open      int       // slots in use
-	freeing   int       // of those, how many are draining
-	slotQueue list.List // children that wait for a slot
-	idleTimer *time.Timer
-	tallies   map[*tally]struct{} // close commands that wait
-	left      leftovers
-	retrying  int // closings that are tried again
-	counters  messages.Counters
-	publisher *actor.PID
-	stopping  bool                  // it takes no calls
-	ending    bool                  // the publisher was told to stop, and we are next
-	strangers map[reflect.Type]bool // foreign messages that were logged
-	after     *afterlife
+	open        int       // slots in use
+	freeing     int       // of those, how many are draining
+	slotQueue   list.List // children that wait for a slot
+	idleTimer   *time.Timer
+	tallies     map[*tally]struct{}        // close commands that wait
+	intercepted map[*interception]struct{} // operations that are with the interceptors
+	left        leftovers
+	retrying    int // closings that are tried again
+	counters    messages.Counters
+	publisher   *actor.PID
+	unpublished int                   // notifications that the publisher has not published yet
+	stopping    bool                  // it takes no calls
+	ending      bool                  // the publisher was told to stop, and we are next
+	strangers   map[reflect.Type]bool // foreign messages that were logged
+	after       *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -63,7 +65,7 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
+			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
 			strangers: map[reflect.Type]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
@@ -92,6 +94,8 @@ func (r *registry) Receive(c actor.Context) {
 		r.onCancel(c, msg)
 	case messages.Command:
 		r.onControl(c, msg)
+	case *Reload:
+		r.onReload(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
@@ -104,6 +108,18 @@ func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *settled:
 		r.onSettled(c, msg.of)
+	case *passed:
+		r.onPassed(c, msg)
+	case *withdrawn:
+		r.onWithdrawn(c, msg)
+	case *intercepted:
+		r.onIntercepted(c, msg)
+	case *lapsed:
+		r.onLapsed(c, msg.of)
+	case *said:
+		r.onSaid(c, msg)
+	case *published:
+		r.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:
@@ -143,27 +159,51 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	if k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	}
-	if f := r.reject(k, now); f != nil {
+	f := malformed(k)
+	switch {
+	case f != nil:
 		r.respond(c, f)
-		return
+	case len(r.cfg.Interceptors) > 0 && !r.stopping && now.Before(k.deadline):
+		r.intercept(c, k)
+	default:
+		r.accept(c, k)
 	}
-	r.forward(c, k)
+}
+
+// accept gives a call to its session, or says why not.
+func (r *registry) accept(c actor.Context, k *call) {
+	f := malformed(k)
+	if f == nil {
+		f = r.reject(k, time.Now())
+	}
+	switch {
+	case f == nil:
+		r.forward(c, k)
+	case k.caller != nil:
+		c.Send(k.caller, f)
+	}
+}
+
+// malformed returns what is wrong with a call itself, or nil.
+func malformed(k *call) *messages.Failure {
+	if err := k.key.Validate(); err != nil {
+		f := k.failure(messages.CodeInvalid, err.Error())
+		f.Key.Scope = "" // it is what is wrong
+		return f
+	}
+	if err := k.op.Validate(); err != nil {
+		return k.failure(messages.CodeInvalid, err.Error())
+	}
+	return nil
 }
 
 // reject returns why a call is not accepted, or nil.
 func (r *registry) reject(k *call, now time.Time) *messages.Failure {
-	err, invalid := k.key.Validate(), k.op.Validate()
 	switch {
 	case r.stopping:
 		return k.failure(messages.CodeDraining, "the supervisor is stopping")
 	case r.servers[k.key.Server] == nil:
 		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", bounded(k.key.Server)))
-	case err != nil:
-		f := k.failure(messages.CodeInvalid, err.Error())
-		f.Key.Scope = "" // it is what is wrong
-		return f
-	case invalid != nil:
-		return k.failure(messages.CodeInvalid, invalid.Error())
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
@@ -201,10 +241,11 @@ func (r *registry) forward(c actor.Context, k *call) {
 
 // spawn makes the session actor of a key.
 func (r *registry) spawn(c actor.Context, key messages.Key) *child {
-	ch := &child{key: key, state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
-	srv := r.servers[key.Server]
+	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
+	srv := ch.server
 	l := &life{
 		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: srv.KeepAlive, setup: srv.Setup,
+		recall:     recall{r.cfg, key},
 		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury
@@ -234,15 +275,29 @@ func (r *registry) onSettled(c actor.Context, ch *child) {
 
 // onCancel passes a cancellation on to whoever may have the call.
 func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	e := r.entries[msg.Key.Normal()]
-	if e == nil || msg.ID == "" {
+	key := msg.Key.Normal()
+	if msg.ID == "" {
+		return
+	}
+	for i := range r.intercepted {
+		if i.key == key && i.op.RequestID() == msg.ID {
+			r.giveUp(c, i, messages.CodeCancelled, "")
+		}
+	}
+	r.tell(c, key, &cancelled{id: msg.ID})
+}
+
+// tell passes a cancellation on to all sessions of a key.
+func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
+	e := r.entries[key]
+	if e == nil {
 		return
 	}
 	if e.current != nil {
-		c.Send(e.current.pid, &cancelled{msg.ID})
+		c.Send(e.current.pid, msg)
 	}
 	for _, ch := range e.leaving {
-		c.Send(ch.pid, &cancelled{msg.ID})
+		c.Send(ch.pid, msg)
 	}
 }
 
@@ -250,12 +305,7 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 func (r *registry) onHandback(c actor.Context, msg *handback) {
 	msg.of.outstanding -= len(msg.calls)
 	for _, k := range msg.calls {
-		switch f := r.reject(k, time.Now()); {
-		case f == nil:
-			r.forward(c, k)
-		case k.caller != nil:
-			c.Send(k.caller, f)
-		}
+		r.accept(c, k)
 	}
 }
 
@@ -307,6 +357,8 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.caller != nil {
 			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
 		}
+	case *passed:
+		bury(c, msg.call, nil)
 	case *handback:
 		for _, k := range msg.calls {
 			bury(c, k, nil)
@@ -315,6 +367,8 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.conn != nil {
 			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
 		}
+	case *Reload:
+		c.Send(sender, &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"})
 	case *messages.Cancel:
 	case messages.Command:
 		if sender != nil {

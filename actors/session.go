@@ -149,6 +149,8 @@ func (s *session) always(c actor.Context) {
 		s.goOn(c)
 	case *cancelled:
 		s.onCancelled(c, msg)
+	case *heard:
+		s.onHeard(c, msg)
 	case *drain:
 		s.onDrain(c, msg)
 	case *woke:
@@ -252,28 +254,40 @@ func (s *session) onGrant(c actor.Context) {
 	wanted, abort := context.WithCancel(context.Background())
 	s.abort = abort
 
-	root, self, cfg, setup, ops := c.ActorSystem().Root, c.Self(), s.cfg, s.setup, s.held.ops()
-	req := mcpbridge.DialRequest{Key: s.key, Down: func(e *mcpbridge.Error) { root.Send(self, &down{s, e}) }}
+	root, self := c.ActorSystem().Root, c.Self()
+	d := dialing{
+		cfg: s.cfg, recall: s.recall, req: s.dialRequest(c), setup: s.setup, ops: s.held.ops(),
+		generation: s.generation, goesOn: s.served,
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
+		defer cancel()
+		msg := d.run(ctx)
+		root.Send(self, msg)
+		if msg.conn != nil && wanted.Err() != nil {
+			closing(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // the session tells, if it is there
+		}
+	}()
+}
+
+// dialRequest says what to dial, and whom to tell of what comes from there.
+func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
+	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
+	req := mcpbridge.DialRequest{
+		Key: key, Roots: s.held.roots,
+		Down:  func(e *mcpbridge.Error) { system.Root.Send(self, &down{s, e}) },
+		Heard: func(n messages.Notification, of messages.Operation) { system.Root.Send(self, &heard{n, of}) },
+	}
 	if s.detached != nil {
 		req.Resume = s.detached.Resume()
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(wanted, cfg.ConnectTimeout)
-		defer cancel()
-		started := time.Now()
-		conn, err := dial(ctx, cfg.Dialer, req)
-		if err == nil && len(setup)+len(ops) > 0 {
-			err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, setup, ops) })
-			if err != nil {
-				closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // why it was not ready is what matters
-				conn = nil
-			}
+	if cfg.Handler != nil {
+		req.Ask = func(ctx context.Context, r messages.Request) messages.Answer {
+			*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(cfg.HandlerTimeout)}
+			return ask(ctx, system, cfg.Handler, r)
 		}
-		root.Send(self, &dialed{conn, err, time.Since(started)})
-		if conn != nil && wanted.Err() != nil {
-			closing(cfg.CloseTimeout, conn.Close) //nolint:errcheck // the session tells, if it is there
-		}
-	}()
+	}
+	return req
 }
 
 // onDialed begins to serve, or fails.
@@ -288,12 +302,8 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	if restarted {
 		elapsed = time.Since(s.lostAt)
 	}
-	s.served = true
-	info := s.conn.Info()
-	if !restarted || !info.Attached && !info.Stateless {
-		s.generation++
-	}
-	c.Send(s.registry, &opened{s.of, s.generation, info.Attached, restarted, elapsed})
+	s.served, s.generation = true, msg.generation
+	c.Send(s.registry, &opened{s.of, s.generation, s.conn.Info(), restarted, msg.expired, elapsed})
 	s.state = s.ready
 	if s.early != nil {
 		s.broke(s.early)

@@ -94,6 +94,29 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 	}
 }
 
+// onHeard passes on what the server has said: progress to who asked for it, before
+// the reply and not after it; the rest to all.
+func (s *session) onHeard(c actor.Context, msg *heard) {
+	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
+	if msg.of != nil {
+		for k := range s.running {
+			if k.op == msg.of && !k.answered {
+				stamp.Generation = k.generation
+				msg.note.SetStamp(stamp)
+				c.Send(k.op.Head().Subscriber, msg.note)
+			}
+		}
+		return
+	}
+	msg.note.SetStamp(stamp)
+	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
+		for _, subscriber := range s.held.subscribers(updated.URI) {
+			c.Send(subscriber, updated)
+		}
+	}
+	c.Send(s.registry, &said{s.of, msg.note})
+}
+
 // goOn does what the end of a call makes possible.
 func (s *session) goOn(c actor.Context) {
 	switch {
@@ -110,14 +133,14 @@ func (s *session) goOn(c actor.Context) {
 // run.
 func (s *session) onCancelled(c actor.Context, msg *cancelled) {
 	s.parked = slices.DeleteFunc(s.parked, func(k *call) bool {
-		if k.op.RequestID() != msg.id {
+		if !msg.means(k) {
 			return false
 		}
 		s.reply(c, k, k.failure(messages.CodeCancelled, ""))
 		return true
 	})
 	for k := range s.running {
-		if k.op.RequestID() == msg.id && !k.answered {
+		if msg.means(k) && !k.answered {
 			s.abandon(c, k, messages.CodeCancelled)
 		}
 	}

@@ -88,11 +88,16 @@ func (s *session) waitsForCalls() bool {
 // shut closes a connection for good.
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
-	pause, timeout := len(s.running) > 0, s.cfg.CloseTimeout
+	pause, timeout, recall := len(s.running) > 0, s.cfg.CloseTimeout, s.recall
+	leave := s.draining.leave && conn.Resume() != nil
 	s.cfg.run.work(c, func() any {
 		if pause {
 			<-time.After(cancelPause)
 		}
+		if leave {
+			return &released{conn, closing(timeout, conn.Detach)}
+		}
+		recall.forget()
 		return &released{conn, closing(timeout, conn.Close)}
 	})
 }

@@ -18,7 +18,9 @@ type Authenticator interface {
 	Credentials(ctx context.Context, key messages.Key) (Credentials, error)
 }
 
-// AuthenticatorFunc is a function that is an [Authenticator].
+// AuthenticatorFunc is a function that is an [Authenticator]. Functions cannot be
+// compared, so with one a server is never the same as before: when the servers are
+// reloaded its sessions are replaced.
 type AuthenticatorFunc func(ctx context.Context, key messages.Key) (Credentials, error)
 
 // Credentials calls f.

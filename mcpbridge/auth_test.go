@@ -330,7 +330,7 @@ func TestCredentialsThatPanicFailTheirCallAlone(t *testing.T) {
 			require.NoError(t, c.Close(context.Background()))
 		})
 	}
-	_, err := New([]Server{{Name: "test", URL: "http://test", Auth: &panicking{"Credentials"}}}).
+	_, err := New([]Server{{Name: "test", URL: "http://test", Auth: &panicking{"Credentials"}}}, nil).
 		Dial(context.Background(), DialRequest{Key: messages.Key{Server: "test"}})
 	require.Equal(t, Internal, AsError(err).Class)
 }
@@ -467,7 +467,7 @@ func TestAnswerThatBrokeOffIsResumedWithNewCredentials(t *testing.T) {
 
 func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 	p := refilled("old", "new")
-	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}).servers["test"]
+	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
 	a := &authorizer{base: refused, srv: &at.Server, url: at.url, credentials: p, seen: new(discovery), sentByAll: &at.sent, cut: t.Context(), connecting: t.Context()}
 	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
 	resp, err := a.RoundTrip(req)
@@ -482,7 +482,7 @@ func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 // the error at its end.
 func TestBodyOfARefusalStaysIntact(t *testing.T) {
 	p := refilled("old", "new")
-	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}).servers["test"]
+	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
 	a := &authorizer{srv: &at.Server, url: at.url, credentials: p, seen: new(discovery), sentByAll: &at.sent, cut: t.Context(), connecting: t.Context()}
 	for _, size := range []int{0, 10, maxRefusal, maxRefusal + 1, 3 * maxRefusal} {
 		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
@@ -580,7 +580,7 @@ func TestRecentValuesAreBounded(t *testing.T) {
 
 // What is sent without credentials costs no more than before.
 func TestServerWithoutHeadersCostsNothing(t *testing.T) {
-	at := New([]Server{{Name: "test", URL: "http://test"}}).servers["test"]
+	at := New([]Server{{Name: "test", URL: "http://test"}}, nil).servers["test"]
 	resp := new(http.Response)
 	a := &authorizer{base: answering(func(*http.Request) (*http.Response, error) { return resp, nil }), srv: &at.Server, url: at.url}
 	req := httptest.NewRequest(http.MethodPost, "http://test", nil)
@@ -597,7 +597,7 @@ func (s *script) opening() *script {
 // dial opens a session.
 func (s *script) dial(ctx context.Context, auth Authenticator) (Conn, *Error) {
 	srv := Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}, Auth: auth}
-	c, err := New([]Server{srv}).Dial(ctx, DialRequest{Key: messages.Key{Server: "test"}, Down: func(*Error) {}})
+	c, err := New([]Server{srv}, nil).Dial(ctx, DialRequest{Key: messages.Key{Server: "test"}, Down: func(*Error) {}})
 	return c, AsError(err)
 }
 
@@ -883,7 +883,7 @@ func (b *bank) life(bridge *Bridge, scope string) error {
 func TestScopesNeverShareTokensOrSessions(t *testing.T) {
 	server := newTools()
 	b := openBank(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
-	bridge := New([]Server{{Name: "test", URL: b.URL, Auth: account{b}, ProtocolVersion: protocolLegacy}})
+	bridge := New([]Server{{Name: "test", URL: b.URL, Auth: account{b}, ProtocolVersion: protocolLegacy}}, nil)
 	defer bridge.Close()
 	scopes := []string{"a", "b", "c", "d"}
 	results := make(chan error, len(scopes))
@@ -902,7 +902,7 @@ func TestLegacySSEIsAuthorized(t *testing.T) {
 	b := openBank(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	p := refilled("none", "")
 	p.next = func(context.Context, *http.Request, *http.Response) (string, error) { return b.issue("a"), nil }
-	bridge := New([]Server{{Name: "test", URL: b.URL, Transport: TransportSSE, Auth: p, Headers: map[string]string{"X-Scope": "a"}}})
+	bridge := New([]Server{{Name: "test", URL: b.URL, Transport: TransportSSE, Auth: p, Headers: map[string]string{"X-Scope": "a"}}}, nil)
 	defer bridge.Close()
 	key := messages.Key{Server: "test"}
 	c, err := bridge.Dial(context.Background(), DialRequest{Key: key, Down: func(*Error) {}})

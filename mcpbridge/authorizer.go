@@ -49,6 +49,9 @@ type authorizer struct {
 	fruitless bool     // it failed, or its credentials were refused as well
 }
 
+// backgroundKey marks the context of a request that no call waits for.
+type backgroundKey struct{}
+
 // refresh is one call of Refresh, for all who wait for it.
 type refresh struct {
 	done chan struct{}
@@ -208,7 +211,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	defer a.mu.Unlock()
 	// A handshake asks once. What runs in the background does not ask again and
 	// again, which may be asking a person, but waits for a call that does.
-	patient := a.connecting.Err() != nil && (req.Method != http.MethodGet || a.srv.Transport == TransportSSE)
+	patient := a.connecting.Err() != nil && req.Context().Value(backgroundKey{}) == nil
 	switch {
 	case a.refreshes > before:
 		return nil, a.failure

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -54,6 +55,12 @@ type conn struct {
 	cs   *mcp.ClientSession
 	info Info
 
+	heard    func(messages.Notification, messages.Operation) // or nil
+	ask      func(context.Context, messages.Request) messages.Answer
+	asked    atomic.Int32 // requests of the server that are not answered yet
+	roots    atomic.Pointer[messages.SetRoots]
+	progress progress
+
 	x    *exchanger // nil but for HTTP
 	tap  *tap       // nil for streamable HTTP
 	proc *process   // nil but for stdio
@@ -73,7 +80,7 @@ func (c *conn) Info() Info { return c.info }
 // Resume returns what it takes to attach again.
 func (c *conn) Resume() *Resume {
 	if id := c.cs.ID(); id != "" && c.x != nil && !c.x.sse {
-		return &Resume{SessionID: id, Server: c.info.Server}
+		return &Resume{SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint}
 	}
 	return nil
 }
@@ -81,14 +88,20 @@ func (c *conn) Resume() *Resume {
 // Do runs one operation.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer recovered(&err)
-	inner, ex := withExchange(ctx)
+	inner, ex := withExchange(ctx, c)
 	inner, cancel := context.WithCancel(inner)
 	defer cancel()
 	defer context.AfterFunc(c.cut, cancel)()
 	if c.tap != nil {
 		defer func() { c.tap.forget(ex.id) }()
 	}
-	result, err = run(inner, c.cs, op)
+	if op.Head().Subscriber != nil && c.heard != nil {
+		ex.token = c.progress.listen(func(p *mcp.ProgressNotificationParams) {
+			c.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
+		})
+		defer c.progress.forget(ex.token)
+	}
+	result, err = c.run(inner, op)
 	if err != nil {
 		return nil, c.explain(ctx, ex, err)
 	}

@@ -43,6 +43,17 @@ type DialRequest struct {
 	// by itself: [Error.Session] says how. Not called for what an operation
 	// reports, nor after Close has begun. It must not block.
 	Down func(*Error)
+	// Heard is called with what the server says by itself, in its order; the stamp
+	// is not set. With a [messages.Progress] comes the operation that it is of. It
+	// must not block. With nil, nobody listens.
+	Heard func(n messages.Notification, of messages.Operation)
+	// Ask is called with what the server asks, in a goroutine of its own; the origin
+	// is not set. It may block until ctx ends. With nil, all is refused.
+	Ask func(ctx context.Context, req messages.Request) messages.Answer
+	// Roots are what the server gets to know as roots from the beginning, or nil.
+	Roots *messages.SetRoots
+
+	credentials Credentials // of the key, once they were asked for
 }
 
 // Dialer opens sessions. Wrap one to inject faults, or to observe.
@@ -55,64 +66,107 @@ type Dialer interface {
 // Bridge is the Dialer for a list of servers. It shares one HTTP client per
 // server and one SDK client among all sessions.
 type Bridge struct {
+	client       *mcp.Client
+	send         mcp.MethodHandler // of client
+	capabilities *mcp.ClientCapabilities
+
+	mu      sync.Mutex
 	servers map[string]*endpoint
+	retired []*endpoint // that a Set has replaced
 }
 
 // endpoint is a server with what its sessions share.
 type endpoint struct {
 	Server
-	client *mcp.Client
-	base   http.RoundTripper // nil but for URLs
-	own    *http.Transport   // base, where it is ours
-	url    *url.URL
-	sent   recent // credentials
+	bridge      *Bridge
+	base        http.RoundTripper // nil but for URLs
+	own         *http.Transport   // base, where it is ours
+	url         *url.URL
+	fingerprint string
+	sent        recent // credentials
 
 	mu     sync.Mutex
-	legacy bool            // it ignores server/discover
+	legacy bool            // it speaks only protocols that are older than server/discover
+	known  string          // who that was
 	hints  map[string]bool // tool to whether it may run twice; nil: not listed yet
 }
 
-// New returns the Bridge for servers, which have been validated.
-func New(servers []Server) *Bridge {
-	client := mcp.NewClient(
-		&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"},
-		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}},
-	)
-	client.AddSendingMiddleware(begin)
-	b := &Bridge{servers: make(map[string]*endpoint, len(servers))}
-	for _, srv := range servers {
-		at := &endpoint{Server: srv, client: client}
-		if srv.URL != "" {
-			at.url, _ = url.Parse(srv.URL)
-			switch {
-			case srv.HTTPClient != nil && srv.HTTPClient.Transport != nil:
-				at.base = srv.HTTPClient.Transport
-			default:
-				at.own = http.DefaultTransport.(*http.Transport).Clone()
-				at.own.MaxIdleConns = 0
-				at.own.MaxIdleConnsPerHost = maxIdlePerHost
-				at.own.IdleConnTimeout = idleTimeout
-				at.base = at.own
-			}
-		}
-		b.servers[srv.Name] = at
+// New returns the Bridge for servers, which have been validated. capabilities are
+// what the servers are told that they can ask for; nil is nothing.
+func New(servers []Server, capabilities *mcp.ClientCapabilities) *Bridge {
+	if capabilities == nil {
+		capabilities = &mcp.ClientCapabilities{}
 	}
+	b := &Bridge{capabilities: capabilities}
+	b.client, b.send = newClient(capabilities)
+	b.Set(servers)
 	return b
 }
 
-// Close closes idle HTTP connections. Call it when all sessions are closed.
-func (b *Bridge) Close() {
-	for _, at := range b.servers {
+// Set replaces the list of servers, which have been validated. Those that are the
+// same keep their connections; sessions that are open are not touched.
+func (b *Bridge) Set(servers []Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.servers
+	b.servers = make(map[string]*endpoint, len(servers))
+	for _, srv := range servers {
+		if at := before[srv.Name]; at != nil && at.Same(&srv) {
+			b.servers[srv.Name] = at
+			delete(before, srv.Name)
+			continue
+		}
+		b.servers[srv.Name] = newEndpoint(b, srv)
+	}
+	for _, at := range before {
+		b.retired = append(b.retired, at)
+	}
+}
+
+func newEndpoint(b *Bridge, srv Server) *endpoint {
+	at := &endpoint{Server: srv, bridge: b}
+	if srv.URL == "" {
+		return at
+	}
+	at.url, _ = url.Parse(srv.URL)
+	at.fingerprint = fingerprintOf(srv.URL)
+	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
+		at.base = srv.HTTPClient.Transport
+		return at
+	}
+	at.own = http.DefaultTransport.(*http.Transport).Clone()
+	at.own.MaxIdleConns = 0
+	at.own.MaxIdleConnsPerHost = maxIdlePerHost
+	at.own.IdleConnTimeout = idleTimeout
+	at.base = at.own
+	return at
+}
+
+// Prune closes the idle HTTP connections to servers that a Set has replaced. Call it
+// when their sessions are closed.
+func (b *Bridge) Prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.retired {
 		if at.own != nil {
 			at.own.CloseIdleConnections()
 		}
 	}
+	b.retired = nil
+}
+
+// Close closes idle HTTP connections. Call it when all sessions are closed.
+func (b *Bridge) Close() {
+	b.Set(nil)
+	b.Prune()
 }
 
 // Dial opens a session.
 func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err error) {
 	defer recovered(&err)
+	b.mu.Lock()
 	at := b.servers[req.Key.Server]
+	b.mu.Unlock()
 	if at == nil {
 		return nil, &Error{Class: Invalid, Detail: "no such server"}
 	}
@@ -120,8 +174,9 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	if err != nil {
 		return nil, err
 	}
-	if req.Resume != nil {
-		c, err := at.attach(ctx, req, creds)
+	req.credentials = creds
+	if req.Resume != nil && req.Resume.Endpoint == at.fingerprint {
+		c, err := at.attach(ctx, req)
 		if err == nil {
 			return c, nil
 		}
@@ -129,7 +184,8 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 			return nil, err
 		}
 	}
-	c, e := at.dial(ctx, req.Down, nil, creds)
+	req.Resume = nil
+	c, e := at.dial(ctx, req)
 	if e != nil {
 		return nil, e
 	}
@@ -138,14 +194,15 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 
 // attach goes on with a session that the server may still know. A ping tells
 // whether it does: any answer to it is a yes.
-func (at *endpoint) attach(ctx context.Context, req DialRequest, creds Credentials) (*conn, *Error) {
+func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
 	var attached atomic.Bool // else it is not this session whose end matters
-	down := func(e *Error) {
+	down := req.Down
+	req.Down = func(e *Error) {
 		if attached.Load() {
-			req.Down(e)
+			down(e)
 		}
 	}
-	c, e := at.dial(ctx, down, req.Resume, creds)
+	c, e := at.dial(ctx, req)
 	if e != nil {
 		return nil, e
 	}
@@ -165,14 +222,13 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest, creds Credentia
 
 // dial opens a session. A server that ignores server/discover is asked again
 // in the old way, and remembered.
-func (at *endpoint) dial(ctx context.Context, down func(*Error), resume *Resume, creds Credentials) (*conn, *Error) {
-	seen := new(discovery)
-	c, e := at.open(ctx, down, resume, creds, seen)
-	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(resume) == "" {
+func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
+	c, e := at.open(ctx, req)
+	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(req.Resume) == "" {
 		at.mu.Lock()
 		at.legacy = true
 		at.mu.Unlock()
-		return at.open(ctx, down, resume, creds, new(discovery))
+		return at.open(ctx, req)
 	}
 	return c, e
 }
@@ -184,28 +240,51 @@ func (at *endpoint) version(resume *Resume) string {
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && at.legacy:
+	case at.ProtocolVersion == "" && (at.legacy || at.Transport == TransportSSE):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
+}
+
+// met remembers that a server speaks only older protocols, so that not every
+// session asks it with server/discover first. Another server, or another version of
+// it, is asked again.
+func (at *endpoint) met(asked string, server *mcp.InitializeResult) {
+	var who string
+	if server.ServerInfo != nil {
+		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = server.ProtocolVersion <= protocolLegacy && (asked == "" || at.known == "" || at.known == who)
+	at.known = who
+}
+
+// unmet forgets that: the server has refused.
+func (at *endpoint) unmet() {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = false
 }
 
 // errSilent is why a handshake ended whose first request was ignored.
 var errSilent = errors.New("the server does not answer server/discover")
 
 // open does one handshake.
-func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume, creds Credentials, seen *discovery) (*conn, *Error) {
+func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
+	seen, version := new(discovery), at.version(req.Resume)
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	c := &conn{at: at, closed: make(chan struct{})}
+	c := &conn{at: at, closed: make(chan struct{}), heard: req.Heard, ask: req.Ask}
+	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
-	inner, ex := withExchange(c.cut)
+	inner, ex := withExchange(c.cut, c)
 
-	transport, err := c.transport(connecting, abort, down, resume, creds, seen)
+	transport, err := c.transport(connecting, abort, req, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, abort, seen)
 	if err == nil {
-		c.cs, err = at.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: at.version(resume)})
+		c.cs, err = at.bridge.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded
@@ -218,6 +297,9 @@ func (at *endpoint) open(ctx context.Context, down func(*Error), resume *Resume,
 	}
 	if err == nil {
 		c.info.Server = c.cs.InitializeResult()
+		if req.Resume == nil {
+			at.met(version, c.info.Server)
+		}
 		c.info.Stateless = c.x != nil && !c.x.sse && c.cs.ID() == ""
 		return c, nil
 	}
@@ -245,7 +327,7 @@ func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc,
 }
 
 // transport makes the SDK's transport for the server.
-func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, down func(*Error), resume *Resume, creds Credentials, seen *discovery) (mcp.Transport, error) {
+func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, req DialRequest, seen *discovery) (mcp.Transport, error) {
 	srv, limit := &c.at.Server, c.at.MaxResult
 	if limit == 0 {
 		limit = DefaultMaxResult
@@ -258,26 +340,26 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 			go func() {
 				e := c.broke(err) // it may wait for the process
 				if !c.tap.closed() {
-					down(e)
+					req.Down(e)
 				}
 			}()
 		}
 	}
 	if srv.URL != "" {
 		authorizer := &authorizer{
-			base: c.at.base, srv: srv, url: c.at.url, credentials: creds, seen: seen, sentByAll: &c.at.sent,
+			base: c.at.base, srv: srv, url: c.at.url, credentials: req.credentials, seen: seen, sentByAll: &c.at.sent,
 			cut: c.cut, connecting: connecting,
 		}
 		c.x = &exchanger{
 			srv: srv, auth: authorizer, url: c.at.url, sse: srv.Transport == TransportSSE,
-			seen: seen, down: down, cut: c.cut, connecting: connecting, abort: abort, resume: resume,
+			conn: c, seen: seen, down: req.Down, cut: c.cut, connecting: connecting, abort: abort, resume: req.Resume,
 		}
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
 			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect
 		}
 		if c.x.sse {
-			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen}
+			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress}
 			return c.tap, nil
 		}
 		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes}, nil
@@ -287,7 +369,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		if _, err := srv.InMemory.Connect(c.cut, far, nil); err != nil {
 			return nil, err
 		}
-		c.tap = &tap{Transport: near, down: lost, seen: seen}
+		c.tap = &tap{Transport: near, down: lost, seen: seen, progress: &c.progress}
 		return c.tap, nil
 	}
 	proc, err := startProcess(srv)
@@ -295,7 +377,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, proc: proc}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, proc: proc}
 	return c.tap, nil
 }
 
@@ -341,6 +423,10 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	secrets := c.secrets()
 	e := ex.explain(ctx, err, secrets...)
 	nonsense := c.tap != nil && c.tap.nonsense() != nil
+	switch e.Class {
+	case Invalid, ServerError, Protocol, Expired:
+		c.at.unmet()
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = Unavailable, "timed out while connecting"

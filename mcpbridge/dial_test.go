@@ -14,7 +14,7 @@ import (
 // dialTest opens a session with a server named "test".
 func dialTest(t *testing.T, srv *Server) (Conn, *Error) {
 	t.Helper()
-	b := New([]Server{*srv})
+	b := New([]Server{*srv}, nil)
 	t.Cleanup(b.Close)
 	c, err := b.Dial(context.Background(), DialRequest{Key: messages.Key{Server: "test"}, Down: func(*Error) {}})
 	return c, AsError(err)

@@ -44,6 +44,8 @@ const (
 	Cancelled
 	// Deadline: the context's deadline passed.
 	Deadline
+	// Refused: the server asked for something to go on with, and did not get it.
+	Refused
 	// Internal: a hook or this package panicked.
 	Internal
 )
@@ -52,7 +54,8 @@ var codes = [...]messages.Code{
 	Lost: messages.CodeLost, Expired: messages.CodeExpired, NotSent: messages.CodeUnavailable,
 	Unavailable: messages.CodeUnavailable, Invalid: messages.CodeInvalid, Unauthorized: messages.CodeUnauthorized,
 	RateLimited: messages.CodeRateLimited, ServerError: messages.CodeServerError, Protocol: messages.CodeProtocol,
-	Cancelled: messages.CodeCancelled, Deadline: messages.CodeDeadline, Internal: messages.CodeInternal,
+	Cancelled: messages.CodeCancelled, Deadline: messages.CodeDeadline, Refused: messages.CodeRefused,
+	Internal: messages.CodeInternal,
 }
 
 // Code returns the failure code that callers get to see.

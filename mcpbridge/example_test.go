@@ -71,7 +71,7 @@ func ExampleAuthenticator() {
 	vault := &memory{tokens: map[string]int{"alice": 1, "bob": 1}}
 	bridge := mcpbridge.New([]mcpbridge.Server{
 		{Name: "mail", URL: server.URL, Auth: Users{Vault: vault}},
-	})
+	}, nil)
 	defer bridge.Close()
 	for _, user := range []string{"alice", "bob"} {
 		conn, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{

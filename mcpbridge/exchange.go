@@ -14,6 +14,9 @@ import (
 // context of the call, so that whoever sees the wire can write into it. An
 // operation may be several requests.
 type exchange struct {
+	conn  *conn  // which it is an operation of, or its dial
+	token string // for its progress, or empty
+
 	mu       sync.Mutex
 	sent     bool   // some of a request may have reached the server
 	onWire   bool   // an HTTP request got a connection
@@ -30,9 +33,9 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// withExchange returns a context that carries a new exchange.
-func withExchange(ctx context.Context) (context.Context, *exchange) {
-	ex := new(exchange)
+// withExchange returns a context that carries a new exchange of a connection.
+func withExchange(ctx context.Context, c *conn) (context.Context, *exchange) {
+	ex := &exchange{conn: c}
 	return context.WithValue(ctx, exchangeKey{}, ex), ex
 }
 
@@ -44,12 +47,27 @@ func exchangeOf(ctx context.Context) *exchange {
 	return new(exchange)
 }
 
+// connOf returns the connection of ctx, or one that does nothing. The SDK hands the
+// values of the context that a session was connected with to all its handlers.
+func connOf(ctx context.Context) *conn {
+	if c := exchangeOf(ctx).conn; c != nil {
+		return c
+	}
+	return new(conn)
+}
+
 // begin is middleware for the SDK's client: it notes that another request begins,
 // of which the answer to the one before says nothing. The SDK may refuse to send
-// it when the connection has just ended.
+// it when the connection has just ended. And it asks for progress.
 func begin(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		exchangeOf(ctx).note(func(ex *exchange) { ex.answered = false })
+		ex := exchangeOf(ctx)
+		ex.note(func(ex *exchange) { ex.answered = false })
+		if ex.token != "" {
+			if params, ok := req.GetParams().(mcp.RequestParams); ok {
+				params.SetProgressToken(ex.token)
+			}
+		}
 		return next(ctx, method, req)
 	}
 }

@@ -20,6 +20,7 @@ const (
 
 	methodInitialize  = "initialize"
 	methodInitialized = "notifications/initialized"
+	methodListen      = "subscriptions/listen"
 
 	typeJSON = "application/json"
 	typeSSE  = "text/event-stream"
@@ -35,6 +36,7 @@ const (
 // of each call what happened to it, and hands the SDK answers in place of
 // refusals, so that what fails one call fails no other.
 type exchanger struct {
+	conn *conn // whose it is
 	srv  *Server
 	auth *authorizer // sends the requests
 	url  *url.URL    // the endpoint
@@ -108,7 +110,7 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	case !msg.isCall():
-		ctx, ex = withExchange(ctx) // that of a call tells nothing of the notification that it is cancelled
+		ctx, ex = withExchange(ctx, x.conn) // that of a call tells nothing of the notification that it is cancelled
 	}
 	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw, ex.id = false, nil, msg.ID, idOf(msg.ID) })
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -117,8 +119,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		},
 	})
 	send := x.send
-	if msg.Method == methodInitialize {
+	switch msg.Method {
+	case methodInitialize:
 		send = x.initialize
+	case methodListen:
+		return x.listen(req, msg)
 	}
 	resp, err := send(req.WithContext(ctx))
 	var bug *Error
@@ -210,7 +215,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
-		resp.Body = newEvents(resp.Body, ex, x.srv)
+		resp.Body = newEvents(resp.Body, ex, x)
 		return resp
 	}
 	defer resp.Body.Close()
@@ -340,7 +345,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	resp, err := x.send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumes:
-		resp.Body = newEvents(resp.Body, ex, x.srv)
+		resp.Body = newEvents(resp.Body, ex, x)
 		return resp, nil
 	case err == nil && resp.StatusCode == http.StatusOK:
 		resp.Body.Close()

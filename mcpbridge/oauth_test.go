@@ -339,7 +339,7 @@ func TestClientCredentialsServeManySessions(t *testing.T) {
 			HTTPClient:  client,
 		})
 		require.NoError(t, err)
-		bridge := New([]Server{{Name: "test", URL: m.URL + "/mcp", Auth: OAuth(h)}})
+		bridge := New([]Server{{Name: "test", URL: m.URL + "/mcp", Auth: OAuth(h)}}, nil)
 		return func(scope string) (Conn, *Error) {
 			c, err := bridge.Dial(context.Background(), DialRequest{Key: messages.Key{Server: "test", Scope: scope}, Down: func(*Error) {}})
 			return c, AsError(err)

@@ -15,7 +15,8 @@ import (
 const maxPages = 1000
 
 // run runs one operation.
-func run(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (messages.Result, error) {
+func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	cs := c.cs
 	switch op := op.(type) {
 	case *messages.CallTool:
 		params := own(op.Params)
@@ -38,8 +39,9 @@ func run(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (mes
 	case *messages.Unsubscribe:
 		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
 	case *messages.SetLogLevel:
-		//nolint:staticcheck // deprecated by the newest protocol only
 		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
+	case *messages.SetRoots:
+		return &messages.Ack{}, c.setRoots(ctx, op)
 	case *messages.Ping:
 		return &messages.Pong{}, cs.Ping(ctx, nil)
 	}

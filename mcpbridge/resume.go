@@ -2,6 +2,10 @@ package mcpbridge
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -13,15 +17,52 @@ import (
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
+	// Endpoint stands for the server's URL: the id is shown to no other.
+	Endpoint string `json:"endpoint"`
 }
+
+// String says whether there is a session, and keeps its id to itself.
+func (r Resume) String() string {
+	if r.SessionID == "" {
+		return "no session"
+	}
+	return "session with a hidden id"
+}
+
+// Format writes String for every verb: "%#v" would show the id.
+func (r Resume) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// LogValue returns String.
+func (r Resume) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // Record is what a [Store] keeps of one key. It has no credentials.
 type Record struct {
 	Resume
-	// Endpoint is a fingerprint of the server's URL: an id is shown to no other.
-	Endpoint string `json:"endpoint"`
 	// Generation is that of the session.
 	Generation uint64 `json:"generation"`
+}
+
+// String returns the generation and the endpoint, and keeps the id to itself.
+func (r Record) String() string {
+	return fmt.Sprintf("%v, generation %d, endpoint %q", r.Resume, r.Generation, r.Endpoint)
+}
+
+// Format writes String for every verb: "%#v" would show the id.
+func (r Record) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// LogValue returns the generation and the endpoint, and keeps the id to itself.
+func (r Record) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("session", r.Resume), slog.Uint64("generation", r.Generation), slog.String("endpoint", r.Endpoint))
+}
+
+// Valid reports whether there is all that it takes to attach.
+func (r Resume) Valid() bool {
+	for _, c := range []byte(r.SessionID) { // what the specification lets an id consist of
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return r.SessionID != "" && r.Server != nil && slices.Contains(mcp.SupportedProtocolVersions(), r.Server.ProtocolVersion)
 }
 
 // Store remembers sessions across restarts of our own process. Its methods may be

@@ -1,9 +1,12 @@
 package mcpbridge
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"time"
 
@@ -80,6 +83,33 @@ type Server struct {
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
 	// never.
 	KeepAlive time.Duration
+}
+
+// fingerprintOf stands for a URL, without saying it.
+func fingerprintOf(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Same reports whether two configurations are the same. Those of an HTTP client, of a
+// server in memory and of an authenticator are when they are the same value; an
+// [AuthenticatorFunc] never is.
+func (s *Server) Same(other *Server) bool {
+	one, two := *s, *other
+	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory || !sameAuth(one.Auth, two.Auth) {
+		return false
+	}
+	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
+	one.Auth, two.Auth = nil, nil // which may be in use
+	return reflect.DeepEqual(one, two)
+}
+
+// sameAuth compares values of which Go may be unable to compare some.
+func sameAuth(one, two Authenticator) bool {
+	if one == nil || two == nil {
+		return one == nil && two == nil
+	}
+	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)

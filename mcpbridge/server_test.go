@@ -1,12 +1,15 @@
 package mcpbridge
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 func TestValidateNamesTheField(t *testing.T) {
@@ -65,5 +68,34 @@ func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
 	} {
 		srv := Server{Name: "a", URL: "http://x", Headers: map[string]string{name: secret}}
 		require.ErrorContains(t, srv.Validate(), "headers."+name+": is set by the connection itself: leave it out")
+	}
+}
+
+// values is an authenticator that cannot be compared, though its type can.
+type values struct{ Authenticator }
+
+func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
+	one, two := OAuth(nil), OAuth(nil)
+	f := AuthenticatorFunc(func(context.Context, messages.Key) (Credentials, error) { return nil, nil })
+	for _, c := range []struct {
+		a, b Authenticator
+		same bool
+	}{
+		{nil, nil, true},
+		{one, one, true},
+		{values{one}, values{one}, true},
+		{one, nil, false},
+		{nil, one, false},
+		{one, two, false},
+		{values{one}, values{two}, false},
+		{one, values{one}, false},
+		{f, f, false},
+		{values{f}, values{f}, false},
+		{one, f, false},
+	} {
+		a, b := Server{Name: "a", URL: "http://x", Auth: c.a}, Server{Name: "a", URL: "http://x", Auth: c.b}
+		require.Equal(t, c.same, a.Same(&b))
+		b.URL = "http://y"
+		require.False(t, a.Same(&b))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -21,6 +26,9 @@ const (
 	// streamHeaders bounds the wait for a server to answer a GET that opens
 	// the stream again.
 	streamHeaders = 30 * time.Second
+	// listenHeaders bounds the wait for a server to answer subscriptions/listen the
+	// first time. Then it goes on in the background.
+	listenHeaders = 3 * time.Second
 )
 
 // stream is the standalone stream of a session, over which the server sends
@@ -36,6 +44,7 @@ type stream struct {
 	retry  time.Duration // what the server asked for, or 0
 	busy   time.Duration // what its last refusal asked for, or 0
 	worked bool          // the server has given us a stream before
+	missed func()        // called when it gives us another that does not go on where it was cut; or nil
 }
 
 // openStream answers the SDK's GET. The first attempt is waited for: a server
@@ -57,14 +66,63 @@ func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// listen answers the SDK's subscriptions/listen, the standalone stream of protocol
+// 2026-07-28, which the SDK opens once.
+func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, error) {
+	none := answer(req, http.StatusOK, typeJSON, rpcFailure(msg.ID, codeMethodNotFound, "there is no such stream"))
+	if x.srv.NoStream {
+		return none, nil
+	}
+	var params struct {
+		Params mcp.SubscriptionsListenParams `json:"params"`
+	}
+	if err := json.Unmarshal(bodyOf(req), &params); err != nil {
+		return none, nil
+	}
+	in, out := io.Pipe()
+	s := &stream{x: x, req: req, out: out, missed: func() { x.conn.mayHaveMissed(params.Params.Notifications) }}
+	headers, cancel := context.WithTimeout(req.Context(), listenHeaders)
+	defer cancel()
+	body, again := s.open(headers)
+	if body == nil && !again {
+		return none, nil
+	}
+	go s.run(body)
+	resp := answer(req, http.StatusOK, typeSSE, nil)
+	resp.Body, resp.ContentLength = in, -1
+	return resp, nil
+}
+
+// mayHaveMissed says what may have been said while nobody listened.
+func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
+	if wanted == nil {
+		return
+	}
+	if wanted.ToolsListChanged {
+		c.hear(&messages.ToolsChanged{})
+	}
+	if wanted.PromptsListChanged {
+		c.hear(&messages.PromptsChanged{})
+	}
+	if wanted.ResourcesListChanged {
+		c.hear(&messages.ResourcesChanged{})
+	}
+	for _, uri := range wanted.ResourceSubscriptions {
+		c.hear(&messages.ResourceUpdated{URI: uri})
+	}
+}
+
 // open opens the stream once. Without a body it says whether to try again.
 // It gives up when giveUp ends before the server has answered.
 func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
-	ctx, cancel := context.WithCancel(s.req.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(s.req.Context(), backgroundKey{}, true))
 	stop := context.AfterFunc(giveUp, cancel)
 	defer stop()
 	req := s.req.Clone(ctx)
-	if s.lastID != "" {
+	if req.GetBody != nil {
+		req.Body, _ = req.GetBody() // of bytes, which does not fail
+	}
+	if s.lastID != "" && req.Method == http.MethodGet {
 		req.Header.Set(headerEvent, s.lastID)
 	}
 	resp, err := s.x.send(req)
@@ -74,6 +132,9 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && kind == typeSSE {
+		if s.worked && s.missed != nil {
+			s.missed()
+		}
 		s.worked = true
 		return &cancelBody{resp.Body, cancel}, true
 	}
@@ -148,6 +209,7 @@ func (s *stream) pass(body io.ReadCloser) (any bool) {
 			}
 		}
 		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			s.x.conn.progress.hearEvent(event)
 			if _, err := s.out.Write(event); err != nil {
 				return any
 			}

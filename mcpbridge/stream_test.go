@@ -95,7 +95,8 @@ func (s *script) attach(t *testing.T, change ...func(*Server, *Resume)) Conn {
 	for _, f := range change {
 		f(&srv, &resume)
 	}
-	c, err := New([]Server{srv}).Dial(context.Background(), DialRequest{
+	resume.Endpoint = fingerprintOf(srv.URL)
+	c, err := New([]Server{srv}, nil).Dial(context.Background(), DialRequest{
 		Key: messages.Key{Server: "test"}, Resume: &resume, Down: func(e *Error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -25,9 +25,10 @@ var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 // which protocol was agreed on. There the [exchanger] does this work.
 type tap struct {
 	mcp.Transport
-	down func(error) // called once, when the connection ended by itself
-	seen *discovery
-	proc *process // nil but for stdio
+	down     func(error) // called once, when the connection ended by itself
+	seen     *discovery
+	progress *progress
+	proc     *process // nil but for stdio
 
 	writing sync.Mutex // one message at a time, so that its end is known
 
@@ -60,10 +61,15 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.ended(err)
 		return nil, err
 	}
-	if resp, ok := msg.(*jsonrpc.Response); ok {
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
 		c.seen.answered()
-		if ex := c.forget(resp.ID); ex != nil {
-			ex.note(func(ex *exchange) { ex.answer(resp) })
+		if ex := c.forget(msg.ID); ex != nil {
+			ex.note(func(ex *exchange) { ex.answer(msg) })
+		}
+	case *jsonrpc.Request:
+		if msg.Method == methodProgress {
+			c.progress.hear(msg.Params)
 		}
 	}
 	return msg, nil

@@ -80,16 +80,16 @@ func (m meter) Read(b []byte) (int, error) {
 func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	in, out := io.Pipe()
 	p.out = out
-	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}).servers["test"], closed: make(chan struct{})}
+	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, nil).servers["test"], closed: make(chan struct{})}
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	c.tap = &tap{
 		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: p, MaxLineLength: maxResult + maxRefusal},
-		down:      func(error) { p.downs.Add(1) }, seen: new(discovery),
+		down:      func(error) { p.downs.Add(1) }, seen: new(discovery), progress: &c.progress,
 	}
-	inner, ex := withExchange(c.cut)
+	inner, ex := withExchange(c.cut, c)
 	defer context.AfterFunc(ctx, c.giveUp)()
 	var err error
-	if c.cs, err = c.at.client.Connect(inner, c.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolLegacy}); err != nil {
+	if c.cs, err = c.at.bridge.client.Connect(inner, c.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolLegacy}); err != nil {
 		e := c.explainDial(ctx, nil, ex, err)
 		c.discard()
 		return nil, e

@@ -27,7 +27,7 @@ const maxNoted = 16 << 10
 type events struct {
 	io.ReadCloser
 	ex    *exchange
-	srv   *Server
+	x     *exchanger
 	limit int
 
 	size  int    // of the event so far
@@ -35,8 +35,8 @@ type events struct {
 	event []byte // its beginning, if it is not longer than maxNoted
 }
 
-func newEvents(body io.ReadCloser, ex *exchange, srv *Server) *events {
-	return &events{ReadCloser: body, ex: ex, srv: srv, limit: srv.maxResult()}
+func newEvents(body io.ReadCloser, ex *exchange, x *exchanger) *events {
+	return &events{ReadCloser: body, ex: ex, x: x, limit: x.srv.maxResult()}
 }
 
 // Read reads on, and ends the stream at an event over the limit.
@@ -51,6 +51,7 @@ func (e *events) Read(p []byte) (int, error) {
 		switch {
 		case c == '\n' && e.blank:
 			e.take(p[from : i+1])
+			e.x.conn.progress.hearEvent(e.event)
 			e.ex.look(e.event, e.size)
 			e.size, e.event, from = 0, e.event[:0], i+1
 		case c == '\n':
@@ -61,7 +62,7 @@ func (e *events) Read(p []byte) (int, error) {
 	}
 	e.take(p[from:n])
 	if e.size > e.limit {
-		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.srv)})
+		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.x.srv)})
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -79,17 +80,21 @@ func (ex *exchange) look(event []byte, size int) {
 	if isResult || size > len(event) {
 		return // decoding costs as much as all the rest
 	}
-	var data []byte
+	ex.note(func(ex *exchange) {
+		if resp := responseOf(dataOf(event)); resp != nil && resp.ID == ex.id {
+			ex.answer(resp)
+		}
+	})
+}
+
+// dataOf returns the data of an event.
+func dataOf(event []byte) (data []byte) {
 	for line := range bytes.Lines(event) {
 		if field, value := fieldOf(line); field == "data" {
 			data = append(data, value...)
 		}
 	}
-	ex.note(func(ex *exchange) {
-		if resp := responseOf(data); resp != nil && resp.ID == ex.id {
-			ex.answer(resp)
-		}
-	})
+	return data
 }
 
 // responseOf returns the response that the SDK takes data for, or nil.

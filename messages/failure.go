@@ -35,7 +35,8 @@ const (
 	// CodeInvalid: the command or its parameters are wrong: the caller's
 	// mistake.
 	CodeInvalid Code = "invalid"
-	// CodeRefused: an interceptor refused the operation.
+	// CodeRefused: an interceptor refused the operation, or the server asked for
+	// something to go on with, and was refused.
 	CodeRefused Code = "refused"
 	// CodeUnauthorized: the server answered 401 or 403.
 	CodeUnauthorized Code = "unauthorized"

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -131,6 +131,35 @@ func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command)
 	return result, nil
 }
 
+type progressKey struct{}
+
+// maxNotes is how many notifications of progress wait for a function that is slow.
+const maxNotes = 256
+
+// WithProgress returns a context for one operation of a [Client]: the server is asked
+// for its progress, and tell is called with it, in the goroutine of the caller,
+// before the operation returns. While tell is slow, progress beyond 256
+// notifications is skipped.
+func WithProgress(ctx context.Context, tell func(*messages.Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, tell)
+}
+
+// progressOf returns what to do with notifications, and where they come in; nil
+// when nobody wants them.
+func progressOf(ctx context.Context, cmd messages.Command) (tell func(messages.Notification), notes chan messages.Notification) {
+	f, wanted := ctx.Value(progressKey{}).(func(*messages.Progress))
+	op, ok := cmd.(messages.Operation)
+	_, subscribes := cmd.(*messages.Subscribe) // it has no use for an inbox that is soon closed
+	if !wanted || !ok || subscribes || op.Head().Subscriber != nil {
+		return nil, nil
+	}
+	return func(n messages.Notification) {
+		if p, ok := n.(*messages.Progress); ok {
+			f(p)
+		}
+	}, make(chan messages.Notification, maxNotes)
+}
+
 // sequence names operations that have no id, so that they can be cancelled.
 var sequence atomic.Uint64
 
@@ -139,19 +168,27 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 	if cmd == nil || reflect.ValueOf(cmd).IsNil() {
 		return nil, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is nil"}
 	}
-	switch m := cmd.(type) {
-	case *messages.Cancel:
+	if m, ok := cmd.(*messages.Cancel); ok {
 		c.Cancel(m.Key, m.ID)
 		return nil, nil
-	case messages.Operation:
-		h := *m.Head()
+	}
+	tell, notes := progressOf(ctx, cmd)
+	box := actors.NewInbox(c.s.system, notes)
+	defer box.Close()
+	op, isOperation := cmd.(messages.Operation)
+	if isOperation {
+		h := *op.Head()
 		if at, ok := ctx.Deadline(); ok && h.Deadline.IsZero() {
 			h.Deadline = at
 		}
 		if h.ID == "" {
 			h.ID = "~" + strconv.FormatUint(sequence.Add(1), 36)
 		}
-		cmd = messages.With(m, h)
+		if notes != nil {
+			h.Subscriber = box.PID
+		}
+		op = messages.With(op, h)
+		cmd = op
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -159,27 +196,31 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 	case c.stopped():
 		return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
-	box := inbox(make(chan any, 1))
-	registry := c.s.system.ProcessRegistry
-	pid, _ := registry.Add(box, registry.NextId())
-	defer registry.Remove(pid)
-	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, pid)
-	select {
-	case msg := <-box:
-		return settle(ctx, cmd, msg)
-	case <-c.s.done:
-	case <-ctx.Done():
-		op, ok := cmd.(messages.Operation)
-		if !ok {
-			return nil, gaveUp(ctx, cmd)
+	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, box.PID)
+	for waiting := true; waiting; {
+		select {
+		case note := <-notes:
+			tell(note)
+		case msg := <-box.Reply:
+			for len(notes) > 0 {
+				tell(<-notes)
+			}
+			return settle(ctx, cmd, msg)
+		case <-c.s.done:
+			waiting = false
+		case <-ctx.Done():
+			if !isOperation {
+				return nil, gaveUp(ctx, cmd)
+			}
+			c.Cancel(op.Head().Key, op.RequestID())
+			waiting = false
 		}
-		c.Cancel(op.Head().Key, op.RequestID())
 	}
 	// The reply to a cancelled operation is on its way: it may be the result.
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
-	case msg := <-box:
+	case msg := <-box.Reply:
 		return settle(ctx, cmd, msg)
 	case <-timer.C:
 		if ctx.Err() == nil {
@@ -232,21 +273,3 @@ func failure(cmd messages.Command, code messages.Code, detail string) *messages.
 	}
 	return f
 }
-
-// inbox is the process that takes one reply. Proto.Actor's Future knows no
-// context, and races the reply against its timeout.
-type inbox chan any
-
-// SendUserMessage takes the first message, and drops the rest.
-func (b inbox) SendUserMessage(_ *actor.PID, message any) {
-	select {
-	case b <- actor.UnwrapEnvelopeMessage(message):
-	default:
-	}
-}
-
-// SendSystemMessage does nothing.
-func (b inbox) SendSystemMessage(*actor.PID, any) {}
-
-// Stop does nothing.
-func (b inbox) Stop(*actor.PID) {}

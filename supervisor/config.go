@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -50,6 +52,36 @@ type Config struct {
 	// the end of the process over stdio. Defaults to 5 s.
 	CloseTimeout time.Duration
 
+	// Interceptors are around every operation, the first one outermost: to log, to
+	// measure, to change, to refuse. Defaults to none.
+	Interceptors []actors.Interceptor
+
+	// Handler gets what servers ask: [messages.Elicit], [messages.Sample],
+	// [messages.ListRoots]. What it may be asked is in Capabilities. Defaults to
+	// nil: servers are told that they cannot ask, and refused if they do.
+	Handler *actor.PID
+	// HandlerTimeout is how long a server waits for Handler's answer. While a tool
+	// asks, its call goes on: give it a deadline that is longer. Defaults to 60 s.
+	HandlerTimeout time.Duration
+	// Capabilities are what servers are told that they may ask for, by protocol
+	// 2025-11-25 or older while a session is opened. Roots are in the field RootsV2:
+	// a server that knows roots may put them in the place of its own
+	// configuration. Defaults to elicitation, by form and by URL, if there is a
+	// Handler.
+	Capabilities *mcp.ClientCapabilities
+	// Subscriber gets every [messages.Notification] but progress, beside the
+	// EventStream. It has to keep up. Defaults to nil.
+	Subscriber *actor.PID
+
+	// Store remembers sessions across restarts of this process: a session over
+	// streamable HTTP goes on without a new initialize if its server still knows it,
+	// else it has expired. See package resume. It is the caller's to close, after
+	// Stop. Defaults to nil: nothing is remembered.
+	Store mcpbridge.Store
+	// LeaveOpen makes Stop leave the sessions open on their servers that Store
+	// remembers. Defaults to false: Stop ends all.
+	LeaveOpen bool
+
 	// The fields below shape the default [Strategy]; see there.
 
 	// BackoffBase is the longest first delay. Defaults to 250 ms.
@@ -92,6 +124,12 @@ func (c Config) withDefaults() Config {
 	preset(&c.Budget, 5)
 	preset(&c.BudgetHalfLife, time.Minute)
 	preset(&c.CoolDown, 30*time.Second)
+	preset(&c.HandlerTimeout, time.Minute)
+	if c.Capabilities == nil && c.Handler != nil {
+		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
+			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+		}}
+	}
 	if c.Strategy == nil {
 		c.Strategy = Strategy{
 			Base: c.BackoffBase, Max: c.BackoffMax,
@@ -109,22 +147,8 @@ func preset[T int | time.Duration](field *T, value T) {
 
 // validate reports the fields that are wrong, after withDefaults.
 func (c Config) validate() error {
-	var errs []error
+	errs := validateServers(c.Servers)
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(c.Servers) == 0 {
-		wrong("servers: is empty: configure at least one")
-	}
-	seen := map[string]int{}
-	for i, srv := range c.Servers {
-		if err := srv.Validate(); err != nil {
-			wrong("servers[%d] %q: %w", i, srv.Name, err)
-		}
-		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
-			continue
-		}
-		seen[srv.Name] = i
-	}
 	for _, f := range []struct {
 		name  string
 		value int
@@ -148,6 +172,7 @@ func (c Config) validate() error {
 		{"callTimeout", c.CallTimeout},
 		{"drainTimeout", c.DrainTimeout},
 		{"closeTimeout", c.CloseTimeout},
+		{"handlerTimeout", c.HandlerTimeout},
 		{"backoffBase", c.BackoffBase},
 		{"backoffMax", c.BackoffMax},
 		{"budgetHalfLife", c.BudgetHalfLife},
@@ -157,6 +182,12 @@ func (c Config) validate() error {
 			wrong("%s: %v is negative", f.name, f.value)
 		}
 	}
+	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
+		wrong("handler: is nil, and capabilities has what only a handler can answer")
+	}
+	if c.LeaveOpen && c.Store == nil {
+		wrong("leaveOpen: nobody would find the sessions again without a store")
+	}
 	switch {
 	case c.IdleTimeout < 0 && c.IdleTimeout != Never:
 		wrong("idleTimeout: %v is negative: use -1ns, or Never, for no timeout", c.IdleTimeout)
@@ -164,4 +195,24 @@ func (c Config) validate() error {
 		wrong("backoffMax: %v is less than backoffBase, %v", c.BackoffMax, c.BackoffBase)
 	}
 	return errors.Join(errs...)
+}
+
+// validateServers reports the servers that are wrong.
+func validateServers(servers []mcpbridge.Server) (errs []error) {
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(servers) == 0 {
+		wrong("servers: is empty: configure at least one")
+	}
+	seen := map[string]int{}
+	for i, srv := range servers {
+		if err := srv.Validate(); err != nil {
+			wrong("servers[%d] %q: %w", i, srv.Name, err)
+		}
+		if first, ok := seen[srv.Name]; ok {
+			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			continue
+		}
+		seen[srv.Name] = i
+	}
+	return errs
 }

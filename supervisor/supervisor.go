@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +20,7 @@ import (
 type Supervisor struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
+	bridge *mcpbridge.Bridge
 	stop   sync.Once
 	done   chan struct{}   // closed when the registry has stopped
 	left   []messages.Left // written before done is closed
@@ -32,18 +35,20 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	bridge := mcpbridge.New(cfg.Servers)
+	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		dialer = cfg.WrapDialer(dialer)
 	}
-	s := &Supervisor{system: system, done: make(chan struct{})}
+	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{})}
 	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		Interceptors: cfg.Interceptors, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			s.left = left
@@ -58,6 +63,40 @@ func (s *Supervisor) PID() *actor.PID { return s.pid }
 
 // Client returns a client for plain Go code. It is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
+
+// Reload replaces the list of servers, while the supervisor runs. The sessions of
+// servers that are gone or changed are closed as by [messages.CloseServer]; Reload
+// returns when that is done. The others are left alone. HTTPClient and InMemory are
+// compared by identity, all else by value. The error names the
+// fields that are wrong, and then nothing is changed; or it is that of ctx, and the
+// rest goes on by itself.
+func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
+	if err := errors.Join(validateServers(servers)...); err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	stopped := &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"}
+	if s.Client().stopped() {
+		return nil, stopped
+	}
+	box := actors.NewInbox(s.system, nil)
+	defer box.Close()
+	reload := &actors.Reload{Servers: slices.Clone(servers), Apply: func() { s.bridge.Set(servers) }}
+	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
+	select {
+	case msg := <-box.Reply:
+		s.bridge.Prune()
+		switch reply := msg.(type) {
+		case *messages.Closed:
+			return reply, nil
+		case *messages.Failure:
+			return nil, reply
+		}
+	case <-s.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return nil, stopped
+}
 
 // Stop closes all sessions: no new call is accepted, calls in flight have the
 // drain timeout, then the sessions end, and at last the supervisor's actors. It

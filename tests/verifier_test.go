@@ -101,7 +101,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			e := serve(t, faults.NewTools())
 			defer e.end()
-			bridge := mcpbridge.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}})
+			bridge := mcpbridge.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil)
 			defer bridge.Close()
 			w := newWorld(t)
 			w.watch.Dialer, w.executed, w.overlaps = bridge, e.Executions, e.Overlaps

@@ -31,12 +31,13 @@ func TestMain(m *testing.M) {
 
 // world is a supervisor under test, with everything that is watched.
 type world struct {
-	t      *testing.T
-	system *actor.ActorSystem
-	sup    *supervisor.Supervisor
-	pid    *actor.PID // where commands go
-	fake   *fake
-	watch  *watch
+	t       *testing.T
+	system  *actor.ActorSystem
+	sup     *supervisor.Supervisor
+	pid     *actor.PID // where commands go
+	fake    *fake
+	watch   *watch
+	handler *actor.PID // of what servers ask, where there is one
 
 	mu       sync.Mutex
 	pending  []*pending
@@ -74,7 +75,12 @@ func imagine(t *testing.T, cfg supervisor.Config, scenario func(w *world)) {
 // start starts a supervisor whose dialer is watched.
 func start(t *testing.T, cfg supervisor.Config) *world {
 	t.Helper()
-	w := newWorld(t)
+	return newWorld(t).start(cfg)
+}
+
+// start starts the supervisor of a world.
+func (w *world) start(cfg supervisor.Config) *world {
+	w.t.Helper()
 	inner := cfg.WrapDialer
 	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
 		if inner != nil {
@@ -84,7 +90,7 @@ func start(t *testing.T, cfg supervisor.Config) *world {
 		return w.watch
 	}
 	sup, err := supervisor.Start(w.system, cfg)
-	require.NoError(t, err)
+	require.NoError(w.t, err)
 	w.sup, w.pid = sup, sup.PID()
 	return w
 }

@@ -1,0 +1,219 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Runner runs an operation: it waits for the result, or for a failure, an error of
+// type [*messages.Failure].
+type Runner func(ctx context.Context, op messages.Operation) (messages.Result, error)
+
+// Interceptor wraps a [Runner], as middleware wraps an http.Handler: it may look
+// at an operation or send another one on, look at the result or return another one,
+// measure the time, or refuse by returning an error without calling next. A replay
+// happens within next, so that each operation is intercepted once.
+//
+// It runs in a goroutine of its own. ctx ends at the operation's deadline, and when
+// it is cancelled; the caller gets its reply then, whatever the interceptor does.
+// An error that is no failure is [messages.CodeRefused] to the caller. Operations
+// and results are read-only: copy what is to be changed, see [messages.With].
+type Interceptor func(next Runner) Runner
+
+// chain makes one interceptor of several, of which the first is the outermost.
+func chain(interceptors []Interceptor, last Runner) Runner {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		last = interceptors[i](last)
+	}
+	return last
+}
+
+// interception is an operation on its way through the interceptors. The registry
+// owes its caller the reply; what the interceptors send on are calls of their own.
+type interception struct {
+	*call
+	cancel context.CancelFunc
+	timer  *time.Timer // sends lapsed
+	passed bool        // some of it was sent on
+}
+
+// From an interceptor's goroutine to the registry.
+type (
+	// passed sends a call on.
+	passed struct {
+		of   *interception
+		call *call
+	}
+	// withdrawn gives up a call that was sent on.
+	withdrawn struct{ call *call }
+	// intercepted is what the interceptors have made of an operation.
+	intercepted struct {
+		of     *interception
+		result messages.Result
+		err    error
+	}
+	// lapsed says that the interceptors have had all the time there is.
+	lapsed struct{ of *interception }
+)
+
+// overtime is how long interceptors have after the deadline, to pass on what became
+// of the operation at the deadline.
+const overtime = 500 * time.Millisecond
+
+// intercept sends an operation through the interceptors.
+func (r *registry) intercept(c actor.Context, k *call) {
+	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
+	i := &interception{call: k, cancel: cancel}
+	i.timer = after(c, time.Until(k.deadline)+overtime, &lapsed{i})
+	r.intercepted[i] = struct{}{}
+
+	h := *k.op.Head()
+	h.Key, h.Deadline = k.key, k.deadline
+	op, system, self, interceptors := messages.With(k.op, h), c.ActorSystem(), c.Self(), r.cfg.Interceptors
+	r.cfg.run.work(c, func() (msg any) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				msg = &intercepted{of: i, err: k.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))}
+			}
+		}()
+		last := func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			return sendOn(ctx, system, self, i, op)
+		}
+		result, err := chain(interceptors, last)(ctx, op)
+		return &intercepted{i, result, err}
+	})
+}
+
+// sendOn sends an operation to the registry, and waits for the reply.
+func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID, of *interception, op messages.Operation) (messages.Result, error) {
+	box := NewInbox(system, nil)
+	defer box.Close()
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline}
+	if at, ok := ctx.Deadline(); ok && (k.deadline.IsZero() || at.Before(k.deadline)) {
+		k.deadline = at
+	}
+	system.Root.Send(registry, &passed{of, k})
+	settle := func(msg any) (messages.Result, error) {
+		switch reply := msg.(type) {
+		case *messages.Failure:
+			return nil, reply
+		case messages.Result:
+			return reply, nil
+		}
+		return nil, k.failure(messages.CodeClosed, "the supervisor has stopped") // a dead letter
+	}
+	select {
+	case msg := <-box.Reply:
+		return settle(msg)
+	case <-ctx.Done():
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the session knows as well
+			system.Root.Send(registry, &withdrawn{k})
+		}
+	}
+	timer := time.NewTimer(overtime / 2)
+	defer timer.Stop()
+	select {
+	case msg := <-box.Reply:
+		return settle(msg)
+	case <-timer.C:
+		f := k.failure(messages.CodeCancelled, "")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Code = messages.CodeDeadline
+		}
+		f.MayHaveRun = true
+		return nil, f
+	}
+}
+
+// onPassed takes in a call that interceptors have sent on.
+func (r *registry) onPassed(c actor.Context, msg *passed) {
+	msg.of.passed = true
+	r.accept(c, msg.call)
+}
+
+// onWithdrawn cancels a call that interceptors have sent on.
+func (r *registry) onWithdrawn(c actor.Context, msg *withdrawn) {
+	r.tell(c, msg.call.key, &cancelled{call: msg.call})
+}
+
+// onIntercepted answers an operation with what the interceptors have made of it.
+func (r *registry) onIntercepted(c actor.Context, msg *intercepted) {
+	i := msg.of
+	var f *messages.Failure
+	switch {
+	case msg.err == nil && (msg.result == nil || reflect.ValueOf(msg.result).IsNil()):
+		r.conclude(c, i, i.failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"))
+	case msg.err == nil:
+		r.conclude(c, i, readdressed(msg.result, i.call))
+	case errors.As(msg.err, &f):
+		own := *f
+		own.Key, own.ID, own.Op = i.key, i.op.RequestID(), i.op.Method()
+		r.conclude(c, i, &own)
+	default:
+		f = i.failure(messages.CodeRefused, msg.err.Error())
+		f.MayHaveRun, f.Cause = i.passed, msg.err
+		r.conclude(c, i, f)
+	}
+}
+
+// onLapsed answers for interceptors that are too slow.
+func (r *registry) onLapsed(c actor.Context, i *interception) {
+	code := messages.CodeDeadline
+	if time.Now().Before(i.deadline) {
+		code = messages.CodeClosed // the supervisor stops
+	}
+	r.giveUp(c, i, code, "an interceptor did not return")
+}
+
+// giveUp answers for interceptors that are not waited for any longer.
+func (r *registry) giveUp(c actor.Context, i *interception, code messages.Code, detail string) {
+	f := i.failure(code, detail)
+	f.MayHaveRun = i.passed
+	r.conclude(c, i, f)
+}
+
+// conclude answers an operation, once.
+func (r *registry) conclude(c actor.Context, i *interception, reply messages.Reply) {
+	if _, owed := r.intercepted[i]; !owed {
+		return
+	}
+	delete(r.intercepted, i)
+	i.timer.Stop()
+	i.cancel()
+	if i.caller != nil {
+		c.Send(i.caller, reply)
+	}
+	r.stopIfEmpty(c)
+}
+
+// hurry gives interceptors no more time than the closing of a session takes.
+func (r *registry) hurry(c actor.Context) {
+	for i := range r.intercepted {
+		if limit := r.cfg.DrainTimeout + r.cfg.CloseTimeout; limit < time.Until(i.deadline) {
+			i.timer.Stop()
+			i.timer = after(c, limit, &lapsed{i})
+		}
+	}
+}
+
+// readdressed returns a result that says whose it is: an interceptor may have made
+// it up, or kept it from another operation.
+func readdressed(result messages.Result, k *call) messages.Result {
+	receipt := result.GetReceipt()
+	if receipt.Key == k.key && receipt.ID == k.op.RequestID() {
+		return result
+	}
+	from := reflect.ValueOf(result).Elem()
+	to := reflect.New(from.Type())
+	to.Elem().Set(from)
+	copied := to.Interface().(messages.Result)
+	copied.GetReceipt().Key, copied.GetReceipt().ID = k.key, k.op.RequestID()
+	return copied
+}

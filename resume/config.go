@@ -1,0 +1,50 @@
+package resume
+
+import (
+	"fmt"
+	"time"
+)
+
+// Forever turns the age limit of a [Config] off.
+const Forever time.Duration = -1
+
+// DefaultMaxAge is the default of [Config.MaxAge]: 30 days.
+const DefaultMaxAge = 30 * 24 * time.Hour
+
+// lockWait is how long [Open] waits for each of its two locks. Who has the file
+// open refuses the first.
+const lockWait = time.Second
+
+// Config is the configuration of a [File]. Its zero value is useful.
+type Config struct {
+	// MaxAge is how long a record is kept that nobody saves again: [Open]
+	// deletes the older ones, so that the file does not grow for ever with
+	// keys that nobody comes back to. Raise it when servers remember sessions
+	// for longer. Defaults to [DefaultMaxAge]; -1 ([Forever]) deletes none.
+	MaxAge time.Duration
+
+	now  func() time.Time
+	wait time.Duration
+}
+
+// withDefaults returns a copy with all fields set.
+func (c Config) withDefaults() Config {
+	if c.MaxAge == 0 {
+		c.MaxAge = DefaultMaxAge
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.wait == 0 {
+		c.wait = lockWait
+	}
+	return c
+}
+
+// validate reports the first field that is wrong, after withDefaults.
+func (c Config) validate() error {
+	if c.MaxAge < Forever {
+		return fmt.Errorf("maxAge: %v is negative: -1 keeps all records", c.MaxAge)
+	}
+	return nil
+}

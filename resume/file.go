@@ -1,0 +1,189 @@
+package resume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// File is a store in a file, for one process at a time. What was saved survives
+// the end of the process, and of the machine, from when Save returned. Concurrent
+// writes share one transaction, as they come: see [File.write].
+//
+// Once an operation has met damage, all further ones fail with [ErrDamaged].
+type File struct {
+	path    string
+	cfg     Config
+	db      *bbolt.DB
+	file    *os.File // of db, for when db cannot be closed
+	damaged atomic.Bool
+
+	commit  func([]*write) error // apply; tests hold it up
+	writes  chan *write
+	closing chan struct{}
+	closed  func() error // what Close does, once
+}
+
+var _ mcpbridge.Store = (*File)(nil)
+
+// Open opens the store in a file, and creates it if there is none; its directory
+// must be there. A file that is no store, or that others than its owner may
+// use, is refused and not changed. It fails with [ErrLocked] when the file stays
+// in use for about a second. Close the store when it is no longer used.
+func Open(path string, cfg Config) (*File, error) {
+	f, err := open(path, cfg.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("resume: open %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func open(path string, cfg Config) (*File, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, errors.New("the path is empty")
+	}
+	if err := inspect(path, cfg.wait); err != nil {
+		return nil, err
+	}
+	db, file, err := openDB(path, cfg.wait, false)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, cfg: cfg, db: db, file: file, writes: make(chan *write), closing: make(chan struct{})}
+	if err := f.guarded(f.prepare); err != nil {
+		return nil, errors.Join(err, f.end())
+	}
+	f.commit = f.apply
+	ended := make(chan error, 1)
+	go func() {
+		f.writer()
+		ended <- f.end()
+	}()
+	f.closed = sync.OnceValue(func() error {
+		close(f.closing)
+		return <-ended
+	})
+	return f, nil
+}
+
+// prepare makes the bucket and deletes what is too old. It writes nothing when
+// there is nothing to do.
+func (f *File) prepare() error {
+	var old [][]byte
+	isNew := false
+	limit := f.cfg.now().Add(-f.cfg.MaxAge)
+	err := f.db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		if isNew = b == nil; isNew || f.cfg.MaxAge == Forever {
+			return nil
+		}
+		return b.ForEach(func(key, value []byte) error {
+			if olderThan(limit, value) {
+				old = append(old, bytes.Clone(key))
+			}
+			return nil
+		})
+	})
+	if err != nil || !isNew && len(old) == 0 {
+		return err
+	}
+	return f.db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists(bucket)
+		for i := 0; err == nil && i < len(old); i++ {
+			err = b.Delete(old[i])
+		}
+		return err
+	})
+}
+
+// Load returns the record of a key, or nil when there is none. One that cannot be
+// read is [ErrGarbage].
+func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	if err := f.over(ctx); err != nil {
+		return nil, failed("load", key, err)
+	}
+	var value []byte
+	err := f.guarded(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			value = bytes.Clone(tx.Bucket(bucket).Get(keyBytes(key)))
+			return nil
+		})
+	})
+	switch {
+	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed since we looked
+		return nil, failed("load", key, ErrClosed)
+	case err != nil:
+		return nil, failed("load", key, err)
+	case value == nil:
+		return nil, nil
+	}
+	record, err := decode(value)
+	return record, failed("load", key, err)
+}
+
+// Save replaces the record of a key. When ctx ends while it is being written, it
+// may be saved all the same; what is asked later of this key is done after it.
+func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	value, err := encode(record, f.cfg.now())
+	if err == nil {
+		err = f.write(ctx, key, value)
+	}
+	return failed("save", key, err)
+}
+
+// Delete forgets a key. One that is not there is fine. When ctx ends meanwhile,
+// it may be deleted all the same.
+func (f *File) Delete(ctx context.Context, key messages.Key) error {
+	return failed("delete", key, f.write(ctx, key, nil))
+}
+
+// Close closes the file. Writes that were begun are finished, those that wait
+// fail with [ErrClosed], as does all that comes later. Further calls return what
+// the first one returned.
+func (f *File) Close() error { return f.closed() }
+
+// String returns the path. It is safe after Close.
+func (f *File) String() string { return "sessions in " + f.path }
+
+// Format writes String for every verb: some would print the file.
+func (f *File) Format(s fmt.State, _ rune) { io.WriteString(s, f.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// over returns why an operation is not begun, if so.
+func (f *File) over(ctx context.Context) error {
+	select {
+	case <-f.closing:
+		return ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// guarded is [guarded], and does nothing any more once there was damage: after a
+// panic bbolt may hold its own locks for ever.
+func (f *File) guarded(do func() error) error {
+	if f.damaged.Load() {
+		return ErrDamaged
+	}
+	err := guarded(do)
+	if errors.Is(err, ErrDamaged) {
+		f.damaged.Store(true)
+	}
+	return err
+}
+
+// end closes the file.
+func (f *File) end() error { return release(f.db, f.file, f.damaged.Load()) }

@@ -1,0 +1,84 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Memory is a store in memory. It keeps every record until it is deleted.
+type Memory struct {
+	mu      sync.Mutex
+	entries map[messages.Key][]byte // by normal key
+}
+
+var _ mcpbridge.Store = (*Memory)(nil)
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{entries: make(map[messages.Key][]byte)}
+}
+
+// Load returns a copy of the record of a key, or nil when there is none.
+func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, failed("load", key, err)
+	}
+	m.mu.Lock()
+	value := m.entries[key.Normal()]
+	m.mu.Unlock()
+	if value == nil {
+		return nil, nil
+	}
+	record, err := decode(value) // which is never changed, only replaced
+	return record, failed("load", key, err)
+}
+
+// Save replaces the record of a key with a copy.
+func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	if err := ctx.Err(); err != nil {
+		return failed("save", key, err)
+	}
+	value, err := encode(record, time.Now())
+	if err != nil {
+		return failed("save", key, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries[key.Normal()] = value
+	return nil
+}
+
+// Delete forgets a key. One that is not there is fine.
+func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
+	if err := ctx.Err(); err != nil {
+		return failed("delete", key, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key.Normal())
+	return nil
+}
+
+// String returns how many records there are, and nothing of them.
+func (m *Memory) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("%d records in memory", len(m.entries))
+}
+
+// Format writes String for every verb: the records have secrets.
+func (m *Memory) Format(s fmt.State, _ rune) { io.WriteString(s, m.String()) } //nolint:errcheck // fmt has nowhere to report it
+
+// failed says what failed, and for which key.
+func failed(op string, key messages.Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("resume: %s %v: %w", op, key, err)
+}

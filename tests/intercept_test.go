@@ -1,0 +1,190 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// intercepting returns a configuration with interceptors made of functions.
+func intercepting(fs ...func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error)) supervisor.Config {
+	var cfg supervisor.Config
+	for _, f := range fs {
+		cfg.Interceptors = append(cfg.Interceptors, func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) { return f(ctx, op, next) }
+		})
+	}
+	return cfg
+}
+
+func TestInterceptorsAreAroundEachOperationOnceAlsoWhenItIsReplayed(t *testing.T) {
+	var notes []string
+	noting := func(name string) func(context.Context, messages.Operation, actors.Runner) (messages.Result, error) {
+		return func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+			at, _ := ctx.Deadline()
+			notes = append(notes, fmt.Sprint(name, " begins ", op.Method(), " ", at.Equal(op.Head().Deadline)))
+			result, err := next(ctx, op)
+			notes = append(notes, fmt.Sprint(name, " ends ", err))
+			return result, err
+		}
+	}
+	imagine(t, intercepting(noting("outer"), noting("inner")), func(w *world) {
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		w.fake.expire("a")
+		notes = nil
+		r := w.send(call("a", "count"))
+		require.Equal(t, "1", r.text())
+		require.True(t, r.ok().Replayed)
+		require.Equal(t, []string{"outer begins tools/call true", "inner begins tools/call true", "inner ends <nil>", "outer ends <nil>"}, notes)
+		notes = nil
+		w.send(&messages.Ping{Header: messages.To("s", "a")}).reply()
+		require.Len(t, notes, 4)
+		w.send(call("a", "count", on("nowhere"))).fails(messages.CodeUnknownServer)
+		require.Len(t, notes, 8, "refusals are seen as well")
+		w.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+		require.Len(t, notes, 8, "but not what is no operation at all")
+	})
+}
+
+func TestInterceptorMayChangeWhatGoesInAndOut(t *testing.T) {
+	var kept messages.Result
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		c := *op.(*messages.CallTool)
+		name, params := c.Params.Name, *c.Params
+		params.Name, c.Params = "count", &params
+		switch name {
+		case "elsewhere":
+			c.Key.Scope = "b"
+			return next(ctx, &c)
+		case "keep":
+			var err error
+			kept, err = next(ctx, &c)
+			return kept, err
+		case "kept":
+			return kept, nil
+		case "twice":
+			if _, err := next(ctx, &c); err != nil {
+				return nil, err
+			}
+			return next(ctx, &c)
+		}
+		return next(ctx, op)
+	})
+	imagine(t, cfg, func(w *world) {
+		w.executed = nil // what runs is not what the caller sent
+		require.Equal(t, "1", w.send(call("b", "count")).text())
+		p := w.send(call("a", "elsewhere"))
+		require.Equal(t, "2", p.text(), "it ran in the other scope")
+		require.Equal(t, "a", p.ok().Key.Scope)
+		require.Equal(t, "1", w.send(call("a", "keep")).text())
+		p = w.send(call("a", "kept"))
+		require.Equal(t, "1", p.text())
+		require.Equal(t, p.cmd.RequestID(), p.ok().ID)
+		require.Equal(t, "3", w.send(call("a", "twice", replay(messages.ReplayAlways))).text())
+	})
+}
+
+func TestInterceptorMayRefuse(t *testing.T) {
+	policy := errors.New("not on Sundays")
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		if op.Head().Key.Scope == "a" {
+			return nil, policy
+		}
+		result, err := next(ctx, op)
+		if err != nil {
+			return nil, fmt.Errorf("in my words: %w", err)
+		}
+		if op.Head().Key.Scope == "late" {
+			return nil, policy
+		}
+		return result, nil
+	})
+	imagine(t, cfg, func(w *world) {
+		f := w.send(call("a", "count")).fails(messages.CodeRefused)
+		require.ErrorIs(t, f, policy)
+		require.Contains(t, f.Detail, "not on Sundays")
+		require.False(t, f.MayHaveRun)
+		require.Empty(t, w.inspect().Sessions, "nothing was opened for it")
+		require.True(t, w.send(call("late", "count")).fails(messages.CodeRefused).MayHaveRun)
+		w.send(call("b", "refuse")).fails(messages.CodeInvalid)
+	})
+}
+
+func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
+	var release chan struct{}
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		switch op.Head().Key.Scope {
+		case "hangs":
+			<-release
+		case "hangs after":
+			defer func() { <-release }()
+		case "panics":
+			panic("a bug")
+		case "nothing":
+			return nil, nil
+		case "impatient":
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			return next(short, op)
+		}
+		return next(ctx, op)
+	})
+	imagine(t, cfg, func(w *world) {
+		release = make(chan struct{}) // of the bubble
+		began := time.Now()
+		hung, after := w.send(call("hangs", "count", within(time.Second))), w.send(call("hangs after", "count", within(time.Second)))
+		require.Equal(t, "1", w.send(call("a", "count")).text(), "others go on")
+		require.Zero(t, time.Since(began))
+		require.False(t, hung.fails(messages.CodeDeadline).MayHaveRun)
+		require.True(t, after.fails(messages.CodeDeadline).MayHaveRun)
+		require.LessOrEqual(t, time.Since(began), 2*time.Second)
+
+		cancelled := w.send(call("hangs", "count"))
+		synctest.Wait()
+		w.cancel(cancelled)
+		require.False(t, cancelled.fails(messages.CodeCancelled).MayHaveRun)
+
+		w.send(call("panics", "count")).fails(messages.CodeInternal)
+		w.send(call("nothing", "count")).fails(messages.CodeInternal)
+		began = time.Now()
+		w.send(call("impatient", "hang")).fails(messages.CodeDeadline)
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "its own timeout reaches the call")
+		synctest.Wait()
+		require.Zero(t, w.session("impatient").Outstanding)
+
+		last := w.send(call("hangs", "count"))
+		w.stop() // within bounded time
+		require.True(t, last.answered())
+		last.fails(messages.CodeClosed)
+		close(release)
+	})
+}
+
+func TestCancelledCallIsCancelledBehindItsInterceptors(t *testing.T) {
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		return next(ctx, op)
+	})
+	imagine(t, cfg, func(w *world) {
+		p := w.send(call("a", "hang"))
+		synctest.Wait()
+		w.cancel(p)
+		require.True(t, p.fails(messages.CodeCancelled).MayHaveRun)
+		synctest.Wait()
+		require.Zero(t, w.session("a").Outstanding)
+		began := time.Now()
+		running := w.send(call("a", "slow"))
+		synctest.Wait()
+		w.send(&messages.CloseAll{})
+		require.Equal(t, "done", running.text(), "it drains, and its result comes through")
+		require.NotZero(t, time.Since(began))
+	})
+}

@@ -1,0 +1,176 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// lives runs several lives of one process, one after the other, on one endpoint.
+func lives(t *testing.T, cfg supervisor.Config, all ...func(w *world, e *endpoint)) {
+	t.Helper()
+	e := serve(t, faults.NewTools())
+	defer e.end()
+	for _, life := range all {
+		c := cfg
+		if len(c.Servers) == 0 {
+			c.Servers = []mcpbridge.Server{{Name: "s", URL: e.URL()}}
+		}
+		w := start(t, c)
+		life(w, e)
+		w.end()
+	}
+}
+
+// record returns what a store has of scope "a".
+func record(t *testing.T, store mcpbridge.Store) *mcpbridge.Record {
+	t.Helper()
+	r, err := store.Load(t.Context(), messages.Key{Server: "s", Scope: "a"})
+	require.NoError(t, err)
+	return r
+}
+
+func TestSessionGoesOnAfterARestartOfOurProcess(t *testing.T) {
+	file, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
+	require.NoError(t, err)
+	defer file.Close()
+	for name, store := range map[string]mcpbridge.Store{"memory": resume.NewMemory(), "file": file} {
+		t.Run(name, func(t *testing.T) {
+			lives(t, supervisor.Config{Store: store, LeaveOpen: true}, func(w *world, e *endpoint) {
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+				require.Equal(t, 1, e.Count("initialize"))
+			}, func(w *world, e *endpoint) {
+				require.Equal(t, 1, e.Sessions(), "it was left open")
+				p := w.send(call("a", "count"))
+				require.Equal(t, "2", p.text(), "its state is kept")
+				require.EqualValues(t, 1, p.ok().Generation)
+				require.Equal(t, 1, e.Count("initialize"), "without a new one")
+				require.True(t, await(w, func(*messages.SessionOpened) bool { return true }).Attached)
+
+				id := record(t, store).SessionID
+				e.Expire(faults.Expiries()[0])
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+				require.NotEqual(t, id, record(t, store).SessionID, "an id that changed is written at once")
+				require.EqualValues(t, 2, record(t, store).Generation)
+			}, func(w *world, e *endpoint) {
+				p := w.send(call("a", "count"))
+				require.Equal(t, "2", p.text())
+				require.EqualValues(t, 2, p.ok().Generation)
+				w.send(&messages.CloseScope{Scope: "a"}).reply()
+				require.Nil(t, record(t, store), "what is closed is forgotten")
+				require.Zero(t, e.Sessions())
+			})
+		})
+	}
+}
+
+func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
+	for _, form := range faults.Expiries() {
+		t.Run(form.Name, func(t *testing.T) {
+			lives(t, supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true}, func(w *world, _ *endpoint) {
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+			}, func(w *world, e *endpoint) {
+				e.Expire(form)
+				p := w.send(call("a", "count"))
+				require.Equal(t, "1", p.text())
+				require.EqualValues(t, 2, p.ok().Generation, "who knew the generation before sees that its state is gone")
+				require.EqualValues(t, 1, await(w, func(*messages.SessionExpired) bool { return true }).Generation)
+				require.False(t, await(w, func(*messages.SessionOpened) bool { return true }).Attached)
+				require.EqualValues(t, 1, w.inspect().Counters.Expired)
+			})
+		})
+	}
+}
+
+func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
+	store := resume.NewMemory()
+	lives(t, supervisor.Config{Store: store}, func(w *world, _ *endpoint) {
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.NotNil(t, record(t, store))
+	}, func(w *world, e *endpoint) {
+		require.Nil(t, record(t, store))
+		require.Zero(t, e.Sessions())
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+	})
+}
+
+func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
+	store := resume.NewMemory()
+	cfg := supervisor.Config{Store: store, LeaveOpen: true}
+	lives(t, cfg, func(w *world, _ *endpoint) { w.send(call("a", "count")).ok() })
+	lives(t, cfg, func(w *world, e *endpoint) { // its URL has another port
+		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, 1, e.Count("initialize"))
+		require.Zero(t, e.Count("ping"), "nobody has tried to attach")
+	})
+}
+
+// badStore is a store that fails in one way.
+type badStore struct {
+	how func(ctx context.Context) error
+}
+
+func (f badStore) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, error) {
+	return nil, f.how(ctx)
+}
+
+func (f badStore) Save(ctx context.Context, _ messages.Key, _ *mcpbridge.Record) error {
+	return f.how(ctx)
+}
+func (f badStore) Delete(ctx context.Context, _ messages.Key) error { return f.how(ctx) }
+
+func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
+	for name, how := range map[string]func(ctx context.Context) error{
+		"fails":  func(context.Context) error { return errors.New("disk full") },
+		"panics": func(context.Context) error { panic("a bug") },
+		"hangs":  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			cfg := supervisor.Config{Store: badStore{how}, CloseTimeout: 200 * time.Millisecond, Logger: zerolog.New(zerolog.SyncWriter(&log))}
+			lives(t, cfg, func(w *world, _ *endpoint) {
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+				require.Equal(t, "2", w.send(call("a", "count")).text())
+			})
+			require.Contains(t, log.String(), "store failed to load")
+			require.Contains(t, log.String(), "store failed to save")
+			require.Contains(t, log.String(), "store failed to delete")
+		})
+	}
+}
+
+func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
+	for name, spoil := range map[string]func(*mcpbridge.Record){
+		"no server":     func(r *mcpbridge.Record) { r.Server = nil },
+		"no id":         func(r *mcpbridge.Record) { r.SessionID = "" },
+		"no header":     func(r *mcpbridge.Record) { r.SessionID = "a\r\nX-Evil: 1" },
+		"other server":  func(r *mcpbridge.Record) { r.Endpoint = "" },
+		"unknown id":    func(r *mcpbridge.Record) { r.SessionID = "nonsense" },
+		"odd protocol":  func(r *mcpbridge.Record) { r.Server.ProtocolVersion = "1999-12-31" },
+		"no capability": func(r *mcpbridge.Record) { r.Server.Capabilities = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := resume.NewMemory()
+			lives(t, supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}, func(w *world, _ *endpoint) {
+				w.send(call("a", "count")).ok()
+				r := record(t, store)
+				spoil(r)
+				require.NoError(t, store.Save(t.Context(), messages.Key{Server: "s", Scope: "a"}, r))
+			}, func(w *world, _ *endpoint) {
+				w.send(call("a", "count")).ok()
+			})
+		})
+	}
+}

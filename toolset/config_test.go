@@ -1,0 +1,63 @@
+package toolset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWrongConfigurationsNameTheField(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"scope":       {Config{Scope: "a\nb"}, "toolset: scope: has a control character"},
+		"listTimeout": {Config{ListTimeout: -1}, "toolset: listTimeout: -1ns is negative"},
+		"name":        {Config{Servers: []Server{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
+		"allow":       {Config{Servers: []Server{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is no pattern: syntax error in pattern`},
+		"deny":        {Config{Servers: []Server{{Name: "a", Deny: []string{"b", "x[a-"}}}}, `toolset: servers[0] "a": deny[1]: "x[a-" is no pattern: syntax error in pattern`},
+		"empty":       {Config{Servers: []Server{{Name: "a", Deny: []string{""}}}}, `toolset: servers[0] "a": deny[0]: is empty`},
+		"disabled":    {Config{Servers: []Server{{Name: "a", Disabled: true, Allow: []string{"["}}}}, `toolset: servers[0] "a": allow[0]: "[" is no pattern: syntax error in pattern`},
+		"twice":       {Config{Servers: []Server{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is that of servers[0] already`},
+		"several":     {Config{ListTimeout: -1, Servers: []Server{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(nil, nil, test.cfg)
+			require.EqualError(t, err, test.want)
+		})
+	}
+	require.NoError(t, Config{}.withDefaults().validate())
+	require.Equal(t, 10*time.Second, Config{}.withDefaults().ListTimeout)
+}
+
+func TestFilters(t *testing.T) {
+	const all = "read_file read_dir write_file a/b"
+	for name, test := range map[string]struct {
+		allow, deny []string
+		want        string
+	}{
+		"none":              {nil, nil, all},
+		"exact":             {[]string{"read_dir", "other"}, nil, "read_dir"},
+		"pattern":           {[]string{"read_*"}, nil, "read_file read_dir"},
+		"deny":              {nil, []string{"write_file"}, "read_file read_dir a/b"},
+		"deny wins":         {[]string{"*_file"}, []string{"write_*"}, "read_file"},
+		"deny all":          {[]string{"read_file"}, []string{"*"}, ""},
+		"star and slash":    {nil, []string{"*"}, "a/b"},
+		"pattern and slash": {[]string{"a/*"}, nil, "a/b"},
+		"set":               {[]string{"read_[df]i*"}, nil, "read_file read_dir"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := Server{Name: "s", Allow: test.allow, Deny: test.deny}
+			require.NoError(t, srv.validate())
+			var got []string
+			for _, tool := range strings.Fields(all) {
+				if srv.wants(tool) {
+					got = append(got, tool)
+				}
+			}
+			require.Equal(t, test.want, strings.Join(got, " "))
+		})
+	}
+}

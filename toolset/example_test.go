@@ -1,0 +1,171 @@
+package toolset_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// A model is offered tools, and calls one.
+func Example() {
+	ctx := context.Background()
+	system := newSystem()
+	sup, err := supervisor.Start(system, supervisor.Config{
+		Servers: []mcpbridge.Server{
+			{Name: "files", InMemory: newFiles()},
+			{Name: "search", InMemory: newSearch()},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(ctx)
+
+	tools, err := toolset.New(system, sup, toolset.Config{
+		Scope: "conversation-1",
+		Servers: []toolset.Server{
+			{Name: "files", Allow: []string{"read*", "list"}, Deny: []string{"read_secret"}},
+			{Name: "search", DisplayName: "Web search", Metadata: map[string]any{"folder_path": "/shared"}},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tools.Close()
+
+	set, err := tools.Tools(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, missing := range set.Missing {
+		log.Print("goes on without ", missing.Server, ": ", missing.Err)
+	}
+	for _, tool := range set.Tools {
+		fmt.Println(tool.Name, "-", tool.Metadata["display_name"])
+	}
+
+	request, err := json.Marshal(map[string]any{
+		"tools": set.Anthropic(), // or OpenAIChat, or OpenAIResponses
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	name, input := askModel(request)
+
+	result, err := tools.Call(ctx, name, input)
+	if err != nil {
+		log.Fatal(err)
+	}
+	output := toolset.Convert(result.Result)
+	block, err := json.Marshal(map[string]any{
+		"type":        "tool_result",
+		"tool_use_id": "toolu_1",
+		"content":     output.Anthropic(),
+		"is_error":    output.IsError,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(block))
+	// Output:
+	// files__read - Read a file
+	// search__find - Web search
+	// {"content":[{"type":"text","text":"Buy milk."}],"is_error":false,"tool_use_id":"toolu_1","type":"tool_result"}
+}
+
+// Agent is an actor: it sends the call, and takes the result as a message.
+type Agent struct {
+	sessions *actor.PID
+	tools    *toolset.Set
+	done     chan string
+}
+
+func (a *Agent) Receive(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		call, err := a.tools.Call("files__read", `{"path": "notes.txt"}`)
+		if err != nil {
+			a.done <- err.Error() // tell the model: the tool or the arguments are wrong
+			return
+		}
+		c.Request(a.sessions, call)
+	case *messages.ToolResult:
+		a.done <- toolset.Convert(msg.Result).Text()
+	case *messages.Failure:
+		a.done <- msg.Error()
+	}
+}
+
+// An actor takes a Set that was fetched before: it does not wait.
+func Example_actor() {
+	ctx := context.Background()
+	system := newSystem()
+	sup, err := supervisor.Start(system, supervisor.Config{
+		Servers: []mcpbridge.Server{{Name: "files", InMemory: newFiles()}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(ctx)
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "files"}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tools.Close()
+	set, err := tools.Tools(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	agent := &Agent{sessions: sup.PID(), tools: set, done: make(chan string)}
+	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return agent }))
+	fmt.Println(<-agent.done)
+	// Output: Buy milk.
+}
+
+// askModel stands for a request to a model, which wants to call a tool.
+func askModel([]byte) (name string, input json.RawMessage) {
+	return "files__read", json.RawMessage(`{"path": "notes.txt"}`)
+}
+
+// newFiles returns a server for the examples.
+func newFiles() *mcp.Server {
+	type args struct {
+		Path string `json:"path"`
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	read := func(context.Context, *mcp.CallToolRequest, args) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Buy milk."}}}, nil, nil
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "read", Title: "Read a file"}, read)
+	mcp.AddTool(server, &mcp.Tool{Name: "read_secret"}, read)
+	mcp.AddTool(server, &mcp.Tool{Name: "delete"}, read)
+	return server
+}
+
+// newSearch returns a server for the examples.
+func newSearch() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "search", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "find"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	})
+	return server
+}
+
+// newSystem returns an actor system that does not log.
+func newSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.NewTextHandler(io.Discard, nil))
+	}))
+}

@@ -1,0 +1,64 @@
+package toolset
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// maxName is the longest name that the APIs of models accept, in bytes.
+const maxName = 64
+
+// The lengths of hashes in names, in bytes. A hash is twice as long in hexadecimal.
+const (
+	shortHash = 4
+	longHash  = 16
+)
+
+var (
+	unsafe = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	hashed = regexp.MustCompile(`_([0-9a-f]{8}|[0-9a-f]{32})$`)
+)
+
+// SafeName returns the name of a server's tool for the APIs of models: it matches
+// ^[a-zA-Z0-9_-]{1,64}$, and depends on nothing but its arguments.
+//
+// It is "server__tool" where that is safe and could be no other tool's name. Else
+// other characters become "_", what is too long is cut, and a hash of server and tool
+// is appended: "_" and 8 hexadecimal digits. That is also so for servers whose name
+// contains "__" or ends in "_", since it would not be clear where the tool begins, and
+// for tools whose name ends as if it had a hash. So two tools get the same name only
+// if their hashes are the same; a [Set] then gives both a longer hash.
+func SafeName(server, tool string) string {
+	name := server + "__" + tool
+	plain := !strings.Contains(server, "__") && !strings.HasSuffix(server, "_")
+	if plain && len(name) <= maxName && !unsafe.MatchString(name) && !hashed.MatchString(name) {
+		return name
+	}
+	return hashedName(server, tool, shortHash)
+}
+
+// hashedName returns a safe name that ends in a hash of n bytes.
+func hashedName(server, tool string, n int) string {
+	name := unsafe.ReplaceAllString(server+"__"+tool, "_")
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(server), server, tool))
+	suffix := fmt.Sprintf("_%x", sum[:n])
+	return name[:min(len(name), maxName-len(suffix))] + suffix
+}
+
+// distinct gives tools of one name a longer hash each, in place. The tools differ in
+// server or original name.
+func distinct(tools []*Tool) {
+	count := map[string]int{}
+	for _, tool := range tools {
+		count[tool.Name]++
+	}
+	for i, tool := range tools {
+		if count[tool.Name] > 1 {
+			longer := *tool
+			longer.Name = hashedName(tool.Server, tool.Original, longHash)
+			tools[i] = &longer
+		}
+	}
+}

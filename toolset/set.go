@@ -1,0 +1,83 @@
+package toolset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Set is the tools of a toolset at one moment. It is read-only.
+type Set struct {
+	// Tools are sorted by name. Names are unique.
+	Tools []*Tool
+	// Missing are the servers that could not be listed, in the order of the
+	// configuration. Tools that such a server had before are in Tools still.
+	Missing []Missing
+
+	scope string
+	names map[string]*Tool
+}
+
+// Missing is a server that could not be listed.
+type Missing struct {
+	// Server is its name.
+	Server string
+	// Err is why, of type [*messages.Failure]. It is of code [messages.CodeDeadline]
+	// when the list is being fetched still.
+	Err error
+}
+
+func newSet(scope string, tools []*Tool, missing []Missing) *Set {
+	distinct(tools)
+	slices.SortFunc(tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
+	s := &Set{Tools: tools, Missing: missing, scope: scope, names: make(map[string]*Tool, len(tools))}
+	for _, tool := range tools {
+		s.names[tool.Name] = tool
+	}
+	return s
+}
+
+// Tool returns the tool of a safe name, or nil.
+func (s *Set) Tool(name string) *Tool { return s.names[name] }
+
+// Call returns the message that calls the tool of a safe name, to be sent to the
+// supervisor; ID, Deadline and Replay may be set before. The arguments are a map or a
+// struct that marshals to a JSON object, or its text, as models write it: a
+// [json.RawMessage], a []byte or a string. Nothing, which may be nil, null or an empty
+// text, stands for {}. The message has a copy of them.
+//
+// The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such
+// tool, or the arguments are no JSON object.
+func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
+	tool := s.names[name]
+	if tool == nil {
+		return nil, s.unknown(name)
+	}
+	raw, err := argumentsOf(arguments)
+	header := messages.To(tool.Server, s.scope)
+	if err != nil {
+		return nil, &messages.Failure{
+			Key: header.Key.Normal(), Op: "tools/call", Code: messages.CodeInvalid,
+			Detail: "arguments: are no JSON object", Cause: err,
+		}
+	}
+	return &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}, nil
+}
+
+// unknown is the failure of a call of a tool that is not there.
+func (s *Set) unknown(name string) *messages.Failure {
+	detail := fmt.Sprintf("no tool has the name %.100q", name)
+	if len(s.Missing) > 0 {
+		servers := make([]string, len(s.Missing))
+		for i, missing := range s.Missing {
+			servers[i] = missing.Server
+		}
+		detail += "; not listed: " + strings.Join(servers, ", ")
+	}
+	return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
+}

@@ -1,0 +1,84 @@
+package toolset
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+func TestArgumentsOfACall(t *testing.T) {
+	set := newSet("scope", newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "read file"}}), nil)
+	name := set.Tools[0].Name
+	var none map[string]string
+	var nothing *struct{}
+	for label, test := range map[string]struct {
+		arguments any
+		want      string // empty for an error
+	}{
+		"nil":             {nil, `{}`},
+		"nil map":         {none, `{}`},
+		"nil pointer":     {nothing, `{}`},
+		"map":             {map[string]any{"a": 1}, `{"a":1}`},
+		"struct":          {struct{ A int }{1}, `{"A":1}`},
+		"raw":             {json.RawMessage(" {\"a\":9007199254740993}\n"), `{"a":9007199254740993}`},
+		"bytes":           {[]byte(`{"a":1}`), `{"a":1}`},
+		"string":          {`{"a":1}`, `{"a":1}`},
+		"empty raw":       {json.RawMessage(nil), `{}`},
+		"empty string":    {" ", `{}`},
+		"null":            {json.RawMessage("null"), `{}`},
+		"array":           {json.RawMessage(`[1]`), ""},
+		"array value":     {[]int{1}, ""},
+		"number":          {1, ""},
+		"text":            {"read it", ""},
+		"cut":             {`{"a":`, ""},
+		"more than one":   {`{} {}`, ""},
+		"what is no JSON": {map[string]any{"a": func() {}}, ""},
+	} {
+		t.Run(label, func(t *testing.T) {
+			call, err := set.Call(name, test.arguments)
+			if test.want == "" {
+				require.ErrorIs(t, err, messages.ErrInvalid)
+				require.EqualError(t, err, "tools/call s/scope: invalid: arguments: are no JSON object")
+				require.Nil(t, call)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, messages.Key{Server: "s", Scope: "scope"}, call.Key)
+			require.Equal(t, "read file", call.Params.Name)
+			require.Equal(t, test.want, string(call.Params.Arguments.(json.RawMessage)))
+		})
+	}
+}
+
+func TestArgumentsAreCopied(t *testing.T) {
+	raw := json.RawMessage(`{"a":1}`)
+	arguments, err := argumentsOf(raw)
+	require.NoError(t, err)
+	raw[2] = 'b'
+	require.Equal(t, `{"a":1}`, string(arguments))
+}
+
+func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
+	for name, test := range map[string]struct {
+		set  *Set
+		name string
+		want string
+	}{
+		"empty":   {&Set{}, "a\nb", `tools/call invalid: no tool has the name "a\nb"`},
+		"missing": {newSet("", nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call invalid: no tool has the name "a"; not listed: x, y`},
+		"long":    {newSet("", nil, nil), strings.Repeat("x", 1000), `tools/call invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := test.set.Call(test.name, nil)
+			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.EqualError(t, err, test.want)
+			require.Nil(t, test.set.Tool(test.name))
+		})
+	}
+}

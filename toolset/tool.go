@@ -1,0 +1,77 @@
+package toolset
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Tool is a tool of a server. It is read-only.
+type Tool struct {
+	// Name is the safe name, for models: see [SafeName].
+	Name string
+	// Server is the server's name in the supervisor's configuration.
+	Server string
+	// Original is the name that the server gives the tool.
+	Original string
+	// Title is for people. It is the tool's title, or else that of its annotations,
+	// or else Original.
+	Title string
+	// Description is for models. It may be empty.
+	Description string
+	// InputSchema and OutputSchema are JSON Schemas as the SDK has them: any value
+	// that marshals to one, or nil. [Tool.Parameters] is what models are given.
+	InputSchema, OutputSchema any
+	// Annotations are the server's hints, or nil. They are not to be trusted.
+	Annotations *mcp.ToolAnnotations
+	// Metadata is for tracing: "tool_type" is "mcp"; "display_name", "server" and
+	// "slug" say what was called; and what [Server.Metadata] adds.
+	Metadata map[string]any
+
+	parameters json.RawMessage
+}
+
+// Parameters returns the input schema as the APIs of models accept it: an object with
+// "type": "object" and "properties", also when the server gave no schema. Keywords that
+// the APIs refuse at the top level (allOf, anyOf, oneOf, enum, not) are left out; the
+// properties that the first three name are kept. What is lost with them the server
+// checks still, against its own schema.
+func (t *Tool) Parameters() json.RawMessage { return t.parameters }
+
+// newTools makes of what a server lists the tools that its configuration wants. Of two
+// tools of one name it takes the first.
+func newTools(srv Server, listed []*mcp.Tool) []*Tool {
+	var tools []*Tool
+	seen := map[string]bool{}
+	for _, from := range listed {
+		if from == nil || seen[from.Name] || !srv.wants(from.Name) {
+			continue
+		}
+		seen[from.Name] = true
+		tools = append(tools, newTool(srv, from))
+	}
+	return tools
+}
+
+func newTool(srv Server, from *mcp.Tool) *Tool {
+	title := cmp.Or(from.Title, from.Name)
+	if from.Title == "" && from.Annotations != nil {
+		title = cmp.Or(from.Annotations.Title, from.Name)
+	}
+	metadata := map[string]any{
+		"tool_type":    "mcp",
+		"display_name": cmp.Or(srv.DisplayName, title),
+		"server":       srv.Name,
+		"slug":         cmp.Or(srv.Slug, srv.Name),
+	}
+	maps.Copy(metadata, srv.Metadata)
+	return &Tool{
+		Name: SafeName(srv.Name, from.Name), Server: srv.Name, Original: from.Name,
+		Title: title, Description: from.Description,
+		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
+		Annotations: from.Annotations, Metadata: metadata,
+		parameters: parameters(from.InputSchema),
+	}
+}

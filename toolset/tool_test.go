@@ -1,0 +1,130 @@
+package toolset
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+)
+
+func TestToolsHaveMetadata(t *testing.T) {
+	titled := &mcp.Tool{Name: "read", Title: "Read a file"}
+	for name, test := range map[string]struct {
+		srv   Server
+		from  *mcp.Tool
+		title string
+		want  map[string]any
+	}{
+		"defaults": {
+			Server{Name: "files"},
+			&mcp.Tool{Name: "read"}, "read",
+			map[string]any{"tool_type": "mcp", "display_name": "read", "server": "files", "slug": "files"},
+		},
+		"title": {
+			Server{Name: "files"},
+			titled, "Read a file",
+			map[string]any{"tool_type": "mcp", "display_name": "Read a file", "server": "files", "slug": "files"},
+		},
+		"title of the annotations": {
+			Server{Name: "files"},
+			&mcp.Tool{Name: "read", Annotations: &mcp.ToolAnnotations{Title: "Read!"}}, "Read!",
+			map[string]any{"tool_type": "mcp", "display_name": "Read!", "server": "files", "slug": "files"},
+		},
+		"configured": {
+			Server{Name: "files", DisplayName: "Files", Slug: "f-1", Metadata: map[string]any{"folder_path": "/shared", "server": "x"}},
+			titled, "Read a file",
+			map[string]any{"tool_type": "mcp", "display_name": "Files", "server": "x", "slug": "f-1", "folder_path": "/shared"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool := newTool(test.srv, test.from)
+			require.Equal(t, test.want, tool.Metadata)
+			require.Equal(t, test.title, tool.Title)
+			require.Equal(t, "files__read", tool.Name)
+			require.Equal(t, "read", tool.Original)
+			require.Equal(t, "files", tool.Server)
+		})
+	}
+}
+
+func TestToolThatIsListedTwiceIsTakenOnce(t *testing.T) {
+	tools := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "a", Title: "first"}, nil, {Name: "a"}, {Name: "b"}})
+	require.Len(t, tools, 2)
+	require.Equal(t, "first", tools[0].Title)
+}
+
+func TestParametersAreWhatAPIsAccept(t *testing.T) {
+	var none map[string]any
+	for name, test := range map[string]struct {
+		schema any
+		want   string
+	}{
+		"nil":       {nil, `{"type":"object","properties":{}}`},
+		"nil map":   {none, `{"type":"object","properties":{}}`},
+		"no object": {true, `{"type":"object","properties":{}}`},
+		"no JSON":   {func() {}, `{"type":"object","properties":{}}`},
+		"raw":       {json.RawMessage(`{"type":"object","properties":{"n":{"maximum":9007199254740993}}}`), `{"type":"object","properties":{"n":{"maximum":9007199254740993}}}`},
+		"struct": {struct {
+			Required []string `json:"required"`
+		}{[]string{"a"}}, `{"type":"object","properties":{},"required":["a"]}`},
+		"no type":      {map[string]any{"properties": map[string]any{"a": true}}, `{"type":"object","properties":{"a":true}}`},
+		"other type":   {map[string]any{"type": []any{"object", "null"}}, `{"type":"object","properties":{}}`},
+		"null":         {map[string]any{"type": "object", "properties": nil, "required": nil}, `{"type":"object","properties":{}}`},
+		"kept":         {json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`), `{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`},
+		"refused":      {json.RawMessage(`{"enum":[{}],"not":{"required":["a"]},"anyOf":[{"required":["a"]},true]}`), `{"type":"object","properties":{}}`},
+		"branches":     {json.RawMessage(`{"properties":{"a":{"type":"string"}},"oneOf":[{"properties":{"a":{"const":"x"},"b":{}}},{"properties":{"b":{},"c":{"const":1}}},{"properties":{"c":{"const":2}}}]}`), `{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{"anyOf":[{"const":1},{"const":2}]}}}`},
+		"odd branches": {json.RawMessage(`{"allOf":{"properties":1},"anyOf":[1,{"properties":[]}]}`), `{"type":"object","properties":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := json.Marshal(test.schema)
+			require.JSONEq(t, test.want, string(parameters(test.schema)))
+			after, _ := json.Marshal(test.schema)
+			require.Equal(t, string(before), string(after), "the schema was changed")
+		})
+	}
+}
+
+func FuzzParameters(f *testing.F) {
+	f.Add(`{"type":"string","properties":[],"anyOf":[{"properties":{"a":1}},{"properties":{"a":2}}]}`)
+	f.Add(`{"required":[],"not":{},"allOf":[null]}`)
+	f.Fuzz(func(t *testing.T, schema string) {
+		text := parameters(json.RawMessage(schema))
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(text, &got))
+		require.Equal(t, "object", got["type"])
+		require.IsType(t, map[string]any{}, got["properties"])
+		for _, refused := range []string{"allOf", "anyOf", "oneOf", "enum", "not"} {
+			require.NotContains(t, got, refused)
+		}
+		require.JSONEq(t, string(text), string(parameters(text)), "it is not the same a second time")
+	})
+}
+
+func TestDefinitions(t *testing.T) {
+	set := newSet("", newTools(Server{Name: "s"}, []*mcp.Tool{
+		{Name: "b", Description: "Does <b>."},
+		{Name: "a", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string"}}}},
+	}), nil)
+	for name, test := range map[string]struct {
+		got  []json.RawMessage
+		want string
+	}{
+		"chat": {set.OpenAIChat(), `[
+			{"type":"function","function":{"name":"s__a","parameters":{"type":"object","properties":{"x":{"type":"string"}}}}},
+			{"type":"function","function":{"name":"s__b","description":"Does <b>.","parameters":{"type":"object","properties":{}}}}]`},
+		"responses": {set.OpenAIResponses(), `[
+			{"type":"function","name":"s__a","parameters":{"type":"object","properties":{"x":{"type":"string"}}},"strict":false},
+			{"type":"function","name":"s__b","description":"Does <b>.","parameters":{"type":"object","properties":{}},"strict":false}]`},
+		"anthropic": {set.Anthropic(), `[
+			{"name":"s__a","input_schema":{"type":"object","properties":{"x":{"type":"string"}}}},
+			{"name":"s__b","description":"Does <b>.","input_schema":{"type":"object","properties":{}}}]`},
+		"none": {newSet("", nil, nil).Anthropic(), `[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(test.got)
+			require.NoError(t, err)
+			require.JSONEq(t, test.want, string(text))
+		})
+	}
+}

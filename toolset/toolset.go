@@ -1,0 +1,138 @@
+package toolset
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/eventstream"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// Toolset gives the tools of several servers to the agent of one scope. It must be
+// closed, or it stays subscribed to the actor system's EventStream.
+type Toolset struct {
+	cfg    Config
+	client *supervisor.Client
+	stream *eventstream.EventStream
+	events *eventstream.Subscription
+	ctx    context.Context // of all fetches
+	cancel context.CancelFunc
+
+	lists []*list // of the servers that are not disabled; never changes
+
+	mu sync.Mutex // guards what is in the lists; never held while waiting
+}
+
+// New returns a toolset over servers of a supervisor, which runs in the given actor
+// system. Nothing is fetched before it is needed. The error names the fields of cfg
+// that are wrong. A server that the supervisor does not know is in [Set.Missing].
+func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*Toolset, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	t := &Toolset{cfg: cfg, client: sup.Client(), stream: system.EventStream}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	for _, srv := range cfg.Servers {
+		if !srv.Disabled {
+			key := messages.Key{Server: srv.Name, Scope: cfg.Scope}.Normal()
+			t.lists = append(t.lists, &list{key: key, server: srv, stale: true})
+		}
+	}
+	t.events = t.stream.Subscribe(t.onEvent)
+	return t, nil
+}
+
+// Close unsubscribes from events, and gives up the lists that are being fetched. It
+// closes no session. Calling it again is fine.
+func (t *Toolset) Close() {
+	t.cancel()
+	t.stream.Unsubscribe(t.events)
+}
+
+// Tools returns the tools of all servers, as they are now. Lists that are not known, or
+// no longer right, are fetched, from all servers at once, and once for all callers. It
+// waits for them as long as [Config.ListTimeout]. What a server had before is used when
+// it cannot be listed, and [Set.Missing] says so.
+//
+// The error is a [*messages.Failure]: ctx ended before all lists were there, which ends
+// no fetch, or the toolset was closed.
+func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
+	if t.ctx.Err() != nil {
+		return nil, errClosed()
+	}
+	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
+	defer cancel()
+	fetches := make([]*fetch, len(t.lists))
+	for i, l := range t.lists {
+		fetches[i] = t.join(l)
+	}
+	var missing []Missing
+	for i, l := range t.lists {
+		err := fetches[i].wait(limited)
+		if err == nil {
+			// It may have begun before what we know of: then the next one has not.
+			err = t.join(l).wait(limited)
+		}
+		if err != nil {
+			missing = append(missing, Missing{Server: l.server.Name, Err: err})
+		}
+	}
+	switch {
+	case t.ctx.Err() != nil:
+		return nil, errClosed()
+	case ctx.Err() != nil && len(missing) > 0:
+		return nil, errGaveUp(ctx)
+	}
+	return t.known(missing), nil
+}
+
+// known returns the tools that were listed so far.
+func (t *Toolset) known(missing []Missing) *Set {
+	var tools []*Tool
+	t.mu.Lock()
+	for _, l := range t.lists {
+		tools = append(tools, l.tools...)
+	}
+	t.mu.Unlock()
+	return newSet(t.cfg.Scope, tools, missing)
+}
+
+// Call calls the tool of a safe name, and waits for the result: see [Set.Call] for the
+// arguments, [Convert] for the result, and [supervisor.Client] for ctx. A name of a
+// tool that was listed before is called without listing anything. All errors are of
+// type [*messages.Failure].
+func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
+	if t.ctx.Err() != nil {
+		return nil, errClosed()
+	}
+	set := t.known(nil)
+	if set.Tool(name) == nil {
+		var err error
+		if set, err = t.Tools(ctx); err != nil {
+			return nil, err
+		}
+	}
+	call, err := set.Call(name, arguments)
+	if err != nil {
+		return nil, err
+	}
+	return t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
+}
+
+func errClosed() error {
+	return &messages.Failure{Code: messages.CodeClosed, Detail: "the toolset was closed"}
+}
+
+// errGaveUp is the failure of a caller whose context has ended.
+func errGaveUp(ctx context.Context) error {
+	code := messages.CodeCancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = messages.CodeDeadline
+	}
+	return &messages.Failure{Op: "tools/list", Code: code, Cause: context.Cause(ctx)}
+}

@@ -1,0 +1,385 @@
+package toolset_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+}
+
+// world is a supervisor with servers "one" and "two", and a toolset over them.
+type world struct {
+	*testing.T
+	system *actor.ActorSystem
+	sup    *supervisor.Supervisor
+	one    *server
+	two    *server
+	*toolset.Toolset
+}
+
+// imagine runs a scenario in a bubble of fake time.
+func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, system: newSystem(), one: newServer("one", "a", "b"), two: newServer("two", "c")}
+		var err error
+		w.sup, err = supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{
+			{Name: "one", InMemory: w.one.mcp}, {Name: "two", InMemory: w.two.mcp},
+		}})
+		require.NoError(t, err)
+		defer func() {
+			require.NoError(t, w.sup.Stop(context.Background()))
+			time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
+		}()
+		subscribed := w.system.EventStream.Length()
+		if cfg.Servers == nil {
+			cfg.Servers = []toolset.Server{{Name: "one"}, {Name: "two"}}
+		}
+		cfg.Scope = "s"
+		w.Toolset, err = toolset.New(w.system, w.sup, cfg)
+		require.NoError(t, err)
+		defer func() {
+			w.Close()
+			w.Close()
+			require.Equal(t, subscribed, w.system.EventStream.Length())
+		}()
+		scenario(t.Context(), w)
+	})
+}
+
+// tools returns the names of the tools, and of the servers that are missing after "!".
+func (w *world) tools(ctx context.Context) string {
+	w.Helper()
+	set, err := w.Tools(ctx)
+	require.NoError(w, err)
+	var names []string
+	for _, tool := range set.Tools {
+		names = append(names, tool.Name)
+	}
+	for _, missing := range set.Missing {
+		names = append(names, "!"+missing.Server)
+	}
+	return strings.Join(names, " ")
+}
+
+// ask asks for the tools in a goroutine of its own.
+func (w *world) ask(ctx context.Context) <-chan string {
+	names := make(chan string, 1)
+	go func() { names <- w.tools(ctx) }()
+	synctest.Wait()
+	return names
+}
+
+// changed tells that the tools of a server have changed.
+func (w *world) changed(server, scope string) {
+	stamp := messages.Stamp{Key: messages.Key{Server: server, Scope: scope}}
+	w.system.EventStream.Publish(&messages.ToolsChanged{Stamp: stamp})
+}
+
+// server is an MCP server that counts how often its tools are listed.
+type server struct {
+	mcp *mcp.Server
+
+	mu    sync.Mutex
+	lists int
+	err   error         // of lists
+	delay time.Duration // of lists, after they were made
+}
+
+func newServer(name string, tools ...string) *server {
+	s := &server{mcp: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)}
+	s.mcp.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method != "tools/list" {
+				return next(ctx, method, req)
+			}
+			s.mu.Lock()
+			s.lists++
+			err, delay := s.err, s.delay
+			s.mu.Unlock()
+			if err != nil {
+				return nil, err
+			}
+			result, err := next(ctx, method, req)
+			select {
+			case <-time.After(delay):
+			case <-ctx.Done():
+			}
+			return result, err
+		}
+	})
+	s.add(tools...)
+	return s
+}
+
+// add adds tools that answer with their name and arguments.
+func (s *server) add(tools ...string) {
+	for _, name := range tools {
+		tool := &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}
+		s.mcp.AddTool(tool, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + string(req.Params.Arguments)}}}, nil
+		})
+	}
+}
+
+func (s *server) set(err error, delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.delay = err, delay
+}
+
+func (s *server) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
+func TestToolsOfAllServersAreListedOnceAndCalled(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		for range 3 {
+			require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+			synctest.Wait() // the events of the sessions have come
+		}
+		require.Equal(w, 1, w.one.listed())
+		require.Equal(w, 1, w.two.listed())
+
+		result, err := w.Call(ctx, "one__b", json.RawMessage(`{"x": 1}`))
+		require.NoError(w, err)
+		require.Equal(w, `b{"x":1}`, toolset.Convert(result.Result).Text())
+		require.Equal(w, messages.Key{Server: "one", Scope: "s"}, result.Key)
+
+		set, err := w.Tools(ctx)
+		require.NoError(w, err)
+		call, err := set.Call("two__c", nil)
+		require.NoError(w, err)
+		reply, err := w.sup.Client().Do(ctx, call)
+		require.NoError(w, err)
+		require.Equal(w, "c{}", toolset.Convert(reply.(*messages.ToolResult).Result).Text())
+	})
+}
+
+func TestCallListsOnlyWhenTheNameIsNotKnown(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		result, err := w.Call(ctx, "two__c", nil)
+		require.NoError(w, err)
+		require.Equal(w, "c{}", toolset.Convert(result.Result).Text())
+		w.changed("one", "s")
+		_, err = w.Call(ctx, "one__a", nil)
+		require.NoError(w, err)
+		require.Equal(w, 1, w.one.listed())
+
+		_, err = w.Call(ctx, "one__z", nil)
+		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorContains(w, err, `no tool has the name "one__z"`)
+		require.Equal(w, 2, w.one.listed())
+		_, err = w.Call(ctx, "one__a", "[]")
+		require.ErrorIs(w, err, messages.ErrInvalid)
+	})
+}
+
+func TestToolsThatChangedAreListedAgain(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		before, err := w.Tools(ctx)
+		require.NoError(w, err)
+		w.one.add("z")
+		w.one.mcp.RemoveTools("a")
+		w.changed("one", "another scope")
+		w.changed("three", "s")
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+		w.changed("one", "s")
+		require.Equal(w, "one__b one__z two__c", w.tools(ctx))
+		require.Equal(w, 2, w.one.listed())
+		require.Equal(w, 1, w.two.listed())
+		require.Len(w, before.Tools, 3)
+		require.NotNil(w, before.Tool("one__a"))
+	})
+}
+
+func TestChangeDuringAListIsSeenByWhoAsksAfterIt(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.one.set(nil, 3*time.Second)
+		early := w.ask(ctx)
+		w.one.add("z")
+		w.changed("one", "s")
+		late := w.ask(ctx)
+		require.Equal(w, 1, w.one.listed())
+		require.Equal(w, "one__a one__b one__z two__c", <-late)
+		require.Equal(w, "one__a one__b one__z two__c", <-early)
+		require.Equal(w, 2, w.one.listed())
+	})
+}
+
+func TestNewSessionIsListedAgainAndAnAttachedOneIsNot(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.tools(ctx)
+		_, err := w.sup.Client().CloseServer(ctx, "one")
+		require.NoError(w, err)
+		w.one.add("z")
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx)) // it opens no session
+		_, err = w.Call(ctx, "one__a", nil)
+		require.NoError(w, err)
+		synctest.Wait()
+		for range 2 {
+			require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+			synctest.Wait()
+		}
+		require.Equal(w, 2, w.one.listed())
+
+		stamp := messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 3}
+		for _, test := range []struct {
+			event messages.Event
+			lists int
+		}{
+			{&messages.SessionRestarted{Stamp: stamp, Attached: true}, 2},
+			{&messages.SessionOpened{Stamp: stamp, Attached: true}, 2},
+			{&messages.SessionRestarted{Stamp: stamp}, 3},
+			{&messages.SessionOpened{Stamp: stamp}, 4},
+			{&messages.SessionLost{Stamp: stamp}, 4},
+		} {
+			w.system.EventStream.Publish(test.event)
+			w.tools(ctx)
+			require.Equal(w, test.lists, w.one.listed(), "%T", test.event)
+		}
+	})
+}
+
+func TestSessionThatIsReplacedDuringAListIsListedAgain(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.one.set(nil, time.Second)
+		asked := w.ask(ctx)
+		w.system.EventStream.Publish(&messages.SessionRestarted{Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2}})
+		<-asked
+		require.Equal(w, 2, w.one.listed())
+		w.tools(ctx)
+		require.Equal(w, 2, w.one.listed())
+	})
+}
+
+func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.one.set(nil, 3*time.Second)
+		impatient, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		failure := make(chan error, 1)
+		go func() {
+			_, err := w.Tools(impatient)
+			failure <- err
+		}()
+		synctest.Wait()
+		var asked []<-chan string
+		for range 50 {
+			asked = append(asked, w.ask(ctx))
+		}
+		for _, names := range asked {
+			require.Equal(w, "one__a one__b two__c", <-names)
+		}
+		require.Equal(w, 1, w.one.listed())
+		failed := <-failure
+		require.ErrorIs(w, failed, messages.ErrDeadline)
+		require.ErrorIs(w, failed, context.DeadlineExceeded)
+
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := w.Tools(cancelled)
+		require.NoError(w, err, "nothing had to be listed")
+		w.changed("one", "s")
+		_, err = w.Tools(cancelled)
+		require.ErrorIs(w, err, messages.ErrCancelled)
+	})
+}
+
+func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
+	imagine(t, toolset.Config{ListTimeout: 2 * time.Second}, func(ctx context.Context, w *world) {
+		w.one.set(nil, 30*time.Second)
+		start := time.Now()
+		set, err := w.Tools(ctx)
+		require.NoError(w, err)
+		require.Equal(w, 2*time.Second, time.Since(start))
+		require.Len(w, set.Tools, 1)
+		require.Equal(w, "one", set.Missing[0].Server)
+		require.ErrorIs(w, set.Missing[0].Err, messages.ErrDeadline)
+		require.ErrorContains(w, set.Missing[0].Err, "tools/list one/s: deadline: the list takes longer")
+
+		time.Sleep(40 * time.Second)
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+		require.Equal(w, 1, w.one.listed())
+	})
+}
+
+func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
+	imagine(t, toolset.Config{Servers: []toolset.Server{{Name: "one"}, {Name: "two"}, {Name: "none"}}}, func(ctx context.Context, w *world) {
+		w.one.set(errors.New("down"), 0)
+		require.Equal(w, "two__c !one !none", w.tools(ctx))
+		set, err := w.Tools(ctx)
+		require.NoError(w, err)
+		require.ErrorIs(w, set.Missing[0].Err, messages.ErrServerError)
+		require.ErrorIs(w, set.Missing[1].Err, messages.ErrUnknownServer)
+		_, err = w.Call(ctx, "one__a", nil)
+		require.ErrorContains(w, err, "not listed: one, none")
+
+		w.one.set(nil, 0)
+		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
+		w.one.set(errors.New("down"), 0)
+		w.changed("one", "s")
+		require.Equal(w, "one__a one__b two__c !one !none", w.tools(ctx))
+		_, err = w.Call(ctx, "one__a", nil)
+		require.NoError(w, err)
+		w.one.set(nil, 0)
+		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
+	})
+}
+
+func TestFiltersAndDisabledServers(t *testing.T) {
+	imagine(t, toolset.Config{Servers: []toolset.Server{
+		{Name: "one", Deny: []string{"b*"}, Slug: "first"},
+		{Name: "two", Disabled: true},
+	}}, func(ctx context.Context, w *world) {
+		set, err := w.Tools(ctx)
+		require.NoError(w, err)
+		require.Equal(w, "one__a", w.tools(ctx))
+		require.Equal(w, "first", set.Tools[0].Metadata["slug"])
+		require.JSONEq(w, `{"type":"object","properties":{}}`, string(set.Tools[0].Parameters()))
+		require.Equal(w, 0, w.two.listed())
+		_, err = w.Call(ctx, "one__b", nil)
+		require.ErrorIs(w, err, messages.ErrInvalid)
+	})
+}
+
+func TestToolsetWithoutServersHasNoTools(t *testing.T) {
+	imagine(t, toolset.Config{Servers: []toolset.Server{}}, func(ctx context.Context, w *world) {
+		require.Empty(w, w.tools(ctx))
+	})
+}
+
+func TestClosedToolsetRefusesAndEndsWhatItFetches(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.one.set(nil, 5*time.Second)
+		start := time.Now()
+		time.AfterFunc(time.Second, w.Close)
+		_, err := w.Tools(ctx)
+		require.ErrorIs(w, err, messages.ErrClosed)
+		require.Less(w, time.Since(start), 3*time.Second)
+		_, err = w.Tools(ctx)
+		require.ErrorIs(w, err, messages.ErrClosed)
+		_, err = w.Call(ctx, "two__c", nil)
+		require.ErrorIs(w, err, messages.ErrClosed)
+	})
+}

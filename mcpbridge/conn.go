@@ -116,7 +116,7 @@ func (c *conn) Hint(tool string) (safe, known bool) { return c.at.hint(tool) }
 
 // explain says what err means, with the process's last words if it died.
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
-	e := ex.explain(ctx, err, append(c.at.secrets(), c.cs.ID())...)
+	e := ex.explain(ctx, err, append(c.secrets(), c.cs.ID())...)
 	if c.proc != nil && e.Session == Broken {
 		if e.Class == Lost && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
@@ -124,6 +124,14 @@ func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 		e.Detail = c.lastWords()
 	}
 	return e
+}
+
+// secrets returns what no error text of the session may have.
+func (c *conn) secrets() []string {
+	if c.x != nil {
+		return c.x.secrets()
+	}
+	return c.at.secrets()
 }
 
 // lastWords says how a stdio session ended: how the process did, and what it said
@@ -142,7 +150,7 @@ func (c *conn) lastWords() string {
 
 // broke returns the error for a connection that ended by itself.
 func (c *conn) broke(err error) *Error {
-	e := &Error{Class: Lost, Session: Broken, Detail: describe(err, c.at.secrets()...)}
+	e := &Error{Class: Lost, Session: Broken, Detail: describe(err, c.secrets()...)}
 	if c.proc != nil {
 		e.Detail = c.lastWords()
 	}

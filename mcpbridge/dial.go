@@ -52,6 +52,8 @@ type DialRequest struct {
 	Ask func(ctx context.Context, req messages.Request) messages.Answer
 	// Roots are what the server gets to know as roots from the beginning, or nil.
 	Roots *messages.SetRoots
+
+	credentials Credentials // of the key, once they were asked for
 }
 
 // Dialer opens sessions. Wrap one to inject faults, or to observe.
@@ -81,6 +83,7 @@ type endpoint struct {
 	own         *http.Transport   // base, where it is ours
 	url         *url.URL
 	fingerprint string
+	sent        recent // credentials
 
 	mu     sync.Mutex
 	legacy bool            // it speaks only protocols that are older than server/discover
@@ -167,6 +170,11 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	if at == nil {
 		return nil, &Error{Class: Invalid, Detail: "no such server"}
 	}
+	creds, err := at.credentials(ctx, req.Key)
+	if err != nil {
+		return nil, err
+	}
+	req.credentials = creds
 	if req.Resume != nil && req.Resume.Endpoint == at.fingerprint {
 		c, err := at.attach(ctx, req)
 		if err == nil {
@@ -284,7 +292,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	if err == nil && c.tap != nil {
 		abort(nil)
 		if over := c.tap.over(); over != nil { // it ended before anybody would have been told
-			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.at.secrets()...)}
+			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.secrets()...)}
 		}
 	}
 	if err == nil {
@@ -338,8 +346,12 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		}
 	}
 	if srv.URL != "" {
+		authorizer := &authorizer{
+			base: c.at.base, srv: srv, url: c.at.url, credentials: req.credentials, seen: seen, sentByAll: &c.at.sent,
+			cut: c.cut, connecting: connecting,
+		}
 		c.x = &exchanger{
-			srv: srv, base: c.at.base, url: c.at.url, sse: srv.Transport == TransportSSE,
+			srv: srv, auth: authorizer, url: c.at.url, sse: srv.Transport == TransportSSE,
 			conn: c, seen: seen, down: req.Down, cut: c.cut, connecting: connecting, abort: abort, resume: req.Resume,
 		}
 		client := &http.Client{Transport: c.x}
@@ -408,12 +420,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	if errors.As(cause, &aborted) {
 		return unavailable(aborted)
 	}
-	secrets := c.at.secrets()
-	if c.x != nil {
-		c.x.mu.Lock()
-		secrets = append(secrets, c.x.sessionID)
-		c.x.mu.Unlock()
-	}
+	secrets := c.secrets()
 	e := ex.explain(ctx, err, secrets...)
 	nonsense := c.tap != nil && c.tap.nonsense() != nil
 	switch e.Class {

@@ -19,6 +19,13 @@
 // JSON-RPC error in place of such a refusal, so that one refused call does not
 // fail all others in flight.
 //
+// # Credentials
+//
+// Under the exchanger of a session is its [authorizer], the only place that adds
+// headers: those of the configuration, and the [Credentials] of its key. When the
+// server refuses those, they are refreshed, once for all who wait, and the request is
+// repeated. What was sent of late is blacked out of all error texts.
+//
 // # Concurrency
 //
 // All methods may be called from any goroutine. They may block, but no longer

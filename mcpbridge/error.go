@@ -3,10 +3,15 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"golang.org/x/oauth2"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -27,7 +32,7 @@ const (
 	Unavailable
 	// Invalid: the caller's mistake: refused by the server, or not marshalable.
 	Invalid
-	// Unauthorized: 401 or 403.
+	// Unauthorized: 401 or 403, or there are no credentials to send.
 	Unauthorized
 	// RateLimited: 429.
 	RateLimited
@@ -136,6 +141,15 @@ func AsDialError(err error) *Error {
 	return &dial
 }
 
+// quotations are where errors of the SDK begin to quote what a server has sent, and
+// what to say in place of that.
+var quotations = map[string]string{
+	"malformed line in SSE stream":    "malformed line in its event stream",
+	"registration response: ":         "registration response",
+	"registration error response: ":   "registration error response",
+	"registration failed with status": "registration failed",
+}
+
 // describe returns the text of err without what must not be repeated: URLs,
 // whose queries carry tokens, and the given secrets.
 func describe(err error, secrets ...string) string {
@@ -144,8 +158,17 @@ func describe(err error, secrets ...string) string {
 		err = u.Err
 	}
 	text := err.Error()
-	if before, _, quoted := strings.Cut(text, "malformed line in SSE stream"); quoted {
-		text = before + "malformed line in its event stream" // the SDK quotes it
+	for says, instead := range quotations {
+		if before, _, quoted := strings.Cut(text, says); quoted {
+			text = before + instead
+		}
+	}
+	var grant *oauth2.RetrieveError
+	if errors.As(err, &grant) { // it quotes the answer, too
+		text = "the authorization server refuses: " + grant.ErrorCode
+		if grant.ErrorCode == "" && grant.Response != nil {
+			text += fmt.Sprintf("%d %s", grant.Response.StatusCode, http.StatusText(grant.Response.StatusCode))
+		}
 	}
 	return clean(text, secrets...)
 }
@@ -168,8 +191,9 @@ func clean(text string, secrets ...string) string {
 	}, text))
 }
 
-// redact blacks out secrets.
+// redact blacks out secrets: the longest first, which may have others in them.
 func redact(text string, secrets ...string) string {
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
 		if s != "" {
 			text = strings.ReplaceAll(text, s, "…")
@@ -182,18 +206,22 @@ func redact(text string, secrets ...string) string {
 // Shorter ones, "1" or "true", would only garble what they are in.
 const minSecret = 8
 
+// addSecret appends a value and the words in it, as far as they count as secrets.
+func addSecret(all []string, value string) []string {
+	for _, v := range append([]string{value}, strings.Fields(value)...) {
+		if len(v) >= minSecret {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // secrets returns what must not be repeated of a configuration: the values of
 // headers, of the environment, of the URL's query and of the arguments of set-up
 // calls, and the words in them.
 func (s *Server) secrets() []string {
 	var all []string
-	add := func(value string) {
-		for _, v := range append([]string{value}, strings.Fields(value)...) {
-			if len(v) >= minSecret {
-				all = append(all, v)
-			}
-		}
-	}
+	add := func(value string) { all = addSecret(all, value) }
 	for _, value := range s.Headers {
 		add(value)
 	}

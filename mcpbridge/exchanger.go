@@ -32,16 +32,15 @@ const (
 	maxResumes = 3
 )
 
-// exchanger is the http.RoundTripper of one session. It adds the configured
-// headers, writes into the exchange of each call what happened to it, and
-// hands the SDK answers in place of refusals, so that what fails one call
-// fails no other.
+// exchanger is the http.RoundTripper of one session. It writes into the exchange
+// of each call what happened to it, and hands the SDK answers in place of
+// refusals, so that what fails one call fails no other.
 type exchanger struct {
 	conn *conn // whose it is
 	srv  *Server
-	base http.RoundTripper
-	url  *url.URL // the endpoint, for its origin
-	sse  bool     // HTTP+SSE: the session id is in the URL, answers come elsewhere
+	auth *authorizer // sends the requests
+	url  *url.URL    // the endpoint
+	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
 	down func(*Error) // called once, when the session expired
 
@@ -78,14 +77,6 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
-	if len(x.srv.Headers) > 0 && req.URL.Scheme == x.url.Scheme && req.URL.Host == x.url.Host {
-		r := *req
-		r.Header = req.Header.Clone()
-		for name, value := range x.srv.Headers {
-			r.Header.Set(name, value)
-		}
-		req = &r
-	}
 	if id := req.Header.Get(headerSession); id != "" {
 		x.mu.Lock()
 		x.sessionID, x.protocol = id, req.Header.Get(headerProtocol)
@@ -106,7 +97,8 @@ func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 
 // post sends one JSON-RPC message.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
-	ex := exchangeOf(req.Context())
+	ctx := req.Context()
+	ex := exchangeOf(ctx)
 	msg := parse(bodyOf(req))
 	handshake := x.connecting.Err() == nil
 	switch {
@@ -118,10 +110,10 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	case !msg.isCall():
-		ex = new(exchange) // that of a call tells nothing of the notification that it is cancelled
+		ctx, ex = withExchange(ctx, x.conn) // that of a call tells nothing of the notification that it is cancelled
 	}
 	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw, ex.id = false, nil, msg.ID, idOf(msg.ID) })
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
 		},
@@ -154,7 +146,7 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 // an [*Error]: the SDK would be left with its locks taken.
 func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err)
-	return x.base.RoundTrip(req)
+	return x.auth.RoundTrip(req)
 }
 
 // initialize sends the request that opens a session. When nobody waits for its
@@ -234,7 +226,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case errors.Is(err, errTooLarge):
 		e = &Error{Class: Protocol, Detail: tooLarge(x.srv)}
 	case err != nil:
-		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.srv.secrets()...)}
+		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.secrets()...)}
 	case kind != typeJSON:
 		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the answer has content type %q", clean(kind))}
 	case response != nil && response.ID == idOf(call.ID):
@@ -292,10 +284,21 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 func (x *exchanger) judge(req *http.Request, resp *http.Response) (e *Error, body []byte) {
 	body, _ = readBounded(resp.Body, maxRefusal)
 	resp.Body.Close()
-	id := req.Header.Get(headerSession)
+	return judge(resp.StatusCode, resp.Header, body, hadSession(req, x.sse), x.secrets()...), body
+}
+
+// hadSession reports whether a request is one of a session.
+func hadSession(req *http.Request, sse bool) bool {
 	// HTTP+SSE has the session in the URL of its POSTs.
-	hadSession := id != "" || x.sse && req.Method == http.MethodPost
-	return judge(resp.StatusCode, resp.Header, body, hadSession, append(x.srv.secrets(), id)...), body
+	return req.Header.Get(headerSession) != "" || sse && req.Method == http.MethodPost
+}
+
+// secrets returns what no error text may have: credentials, and the session's id.
+func (x *exchanger) secrets() []string {
+	all := x.auth.secrets()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return append(all, x.sessionID)
 }
 
 // attach answers the handshake of a session that is to be attached to, or
@@ -359,7 +362,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if attempts >= maxResumes {
-		return lost(&Error{Session: Broken, Detail: "its answer broke off and could not be resumed: " + describe(err, x.srv.secrets()...)}), nil
+		return lost(&Error{Session: Broken, Detail: "its answer broke off and could not be resumed: " + describe(err, x.secrets()...)}), nil
 	}
 	return nil, err
 }
@@ -367,12 +370,16 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 // connectSSE opens the one stream of an HTTP+SSE session.
 func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
 	resp, err := x.send(req)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		e, _ := x.judge(req, resp)
-		exchangeOf(req.Context()).refuse(e)
-		return nil, e
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+	case err == nil && resp.StatusCode != http.StatusOK:
+		e, _ = x.judge(req, resp)
+	default:
+		return resp, err
 	}
-	return resp, err
+	exchangeOf(req.Context()).refuse(e)
+	return nil, e
 }
 
 // expire notes that the server does not know the session any more, and tells
@@ -399,9 +406,6 @@ func (x *exchanger) delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, value := range x.srv.Headers {
-		req.Header.Set(name, value)
-	}
 	req.Header.Set(headerSession, id)
 	// net/http tries it again when it met a connection that was just being closed;
 	// being empty, this is not sent.
@@ -411,7 +415,7 @@ func (x *exchanger) delete(ctx context.Context) error {
 	}
 	resp, err := x.send(req)
 	if err != nil {
-		return errors.New("ending the session on the server: " + describe(err, append(x.srv.secrets(), id)...))
+		return errors.New("ending the session on the server: " + describe(err, x.secrets()...))
 	}
 	resp.Body.Close()
 	// The specification lets a server refuse: 405, and 404 for one that is gone.

@@ -50,6 +50,9 @@ type Server struct {
 	// Headers are sent with every request to the origin of URL, and to no
 	// other. They are never logged.
 	Headers map[string]string
+	// Auth gives each key credentials of its own, which are sent as Headers are,
+	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
+	Auth Authenticator
 	// HTTPClient sends the requests; its Transport is shared by all sessions
 	// of the server. Do not set its Timeout: it would end idle streams.
 	// Defaults to a client of our own with enough idle connections.
@@ -88,15 +91,25 @@ func fingerprintOf(url string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Same reports whether two configurations are the same. Those of an HTTP client and
-// of a server in memory are when they are the same value.
+// Same reports whether two configurations are the same. Those of an HTTP client, of a
+// server in memory and of an authenticator are when they are the same value; an
+// [AuthenticatorFunc] never is.
 func (s *Server) Same(other *Server) bool {
 	one, two := *s, *other
-	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory {
+	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory || !sameAuth(one.Auth, two.Auth) {
 		return false
 	}
 	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
+	one.Auth, two.Auth = nil, nil // which may be in use
 	return reflect.DeepEqual(one, two)
+}
+
+// sameAuth compares values of which Go may be unable to compare some.
+func sameAuth(one, two Authenticator) bool {
+	if one == nil || two == nil {
+		return one == nil && two == nil
+	}
+	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -129,7 +142,10 @@ func (s *Server) Validate() error {
 			return fmt.Errorf("setup[%d]: the tool name is empty", i)
 		}
 	}
-	if s.URL == "" {
+	switch {
+	case s.URL == "" && s.Auth != nil:
+		return fmt.Errorf("auth: is for servers with a url")
+	case s.URL == "":
 		return nil
 	}
 	u, err := url.Parse(s.URL)
@@ -142,6 +158,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("url: has no host")
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
 		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
+	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
+		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
 	}
-	return nil
+	return checkHeaders(s.Headers)
 }

@@ -1,12 +1,15 @@
 package mcpbridge
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 func TestValidateNamesTheField(t *testing.T) {
@@ -22,14 +25,77 @@ func TestValidateNamesTheField(t *testing.T) {
 		"httpClient: has a Timeout":         {Name: "a", URL: "http://x", HTTPClient: &http.Client{Timeout: time.Second}},
 		"maxResult: -2 is negative":         {Name: "a", Command: "x", MaxResult: -2},
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
+		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(nil)},
+		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(nil), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)
 	}
 	for _, srv := range []Server{
 		{Name: "a", Command: "x"},
 		{Name: "a.b-C_9", URL: "https://x/mcp?token=y", Transport: TransportSSE},
+		{Name: "a", URL: "https://x", Auth: OAuth(nil), HTTPClient: &http.Client{}},
+		{Name: "a", URL: "https://x", HTTPClient: &http.Client{Jar: jar{}}},
+		{Name: "a", URL: "https://x", Headers: map[string]string{"authorization": "Bearer \tü!", "X-A_b.c~1": ""}},
 		{Name: "a", InMemory: mcp.NewServer(&mcp.Implementation{}, nil), MaxResult: -1},
 	} {
 		require.NoError(t, srv.Validate())
+	}
+}
+
+type jar struct{ http.CookieJar }
+
+func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
+	const secret = "hush-hush"
+	for want, headers := range map[string]map[string]string{
+		"headers.: is no name of a header":                        {"": secret},
+		"headers.X A: is no name of a header":                     {"X A": secret},
+		"headers.X Y: is no name of a header":                     {"X\nY": secret},
+		"headers.Ä: is no name of a header":                       {"Ä": secret},
+		"headers.X-A: the value has a control character":          {"X-A": secret + "\n"},
+		"headers.X-B: the value has a control character":          {"X-A": secret, "X-B": "\x00" + secret, "X-C": "\r"},
+		"headers.X-D: the value has a control character":          {"X-D": secret + "\x7f"},
+		"headers.mcp-session-id: is set by the connection itself": {"mcp-session-id": secret},
+		"headers.x-a: is there twice":                             {"X-A": secret, "x-a": secret},
+	} {
+		srv := Server{Name: "a", URL: "http://x", Headers: headers}
+		err := srv.Validate()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hush")
+	}
+	for _, name := range []string{
+		"Mcp-Session-Id", "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method", "Mcp-Name", "Mcp-Param-City", "Accept", "Content-Type",
+		"Connection", "Content-Length", "Host", "Trailer", "Transfer-Encoding", "Idempotency-Key", "X-Idempotency-Key",
+	} {
+		srv := Server{Name: "a", URL: "http://x", Headers: map[string]string{name: secret}}
+		require.ErrorContains(t, srv.Validate(), "headers."+name+": is set by the connection itself: leave it out")
+	}
+}
+
+// values is an authenticator that cannot be compared, though its type can.
+type values struct{ Authenticator }
+
+func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
+	one, two := OAuth(nil), OAuth(nil)
+	f := AuthenticatorFunc(func(context.Context, messages.Key) (Credentials, error) { return nil, nil })
+	for _, c := range []struct {
+		a, b Authenticator
+		same bool
+	}{
+		{nil, nil, true},
+		{one, one, true},
+		{values{one}, values{one}, true},
+		{one, nil, false},
+		{nil, one, false},
+		{one, two, false},
+		{values{one}, values{two}, false},
+		{one, values{one}, false},
+		{f, f, false},
+		{values{f}, values{f}, false},
+		{one, f, false},
+	} {
+		a, b := Server{Name: "a", URL: "http://x", Auth: c.a}, Server{Name: "a", URL: "http://x", Auth: c.b}
+		require.Equal(t, c.same, a.Same(&b))
+		b.URL = "http://y"
+		require.False(t, a.Same(&b))
 	}
 }

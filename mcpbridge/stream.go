@@ -115,7 +115,7 @@ func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 // open opens the stream once. Without a body it says whether to try again.
 // It gives up when giveUp ends before the server has answered.
 func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
-	ctx, cancel := context.WithCancel(s.req.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(s.req.Context(), backgroundKey{}, true))
 	stop := context.AfterFunc(giveUp, cancel)
 	defer stop()
 	req := s.req.Clone(ctx)

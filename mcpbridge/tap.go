@@ -176,6 +176,19 @@ func endOfStream(err error) bool {
 type discovery struct {
 	mu      sync.Mutex
 	pending bool
+	held    int // it is not the server that is waited for
+}
+
+// hold lets no time pass for the server until release is called.
+func (d *discovery) hold() (release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held--
+	}
 }
 
 func (d *discovery) asked(method string) {
@@ -193,5 +206,5 @@ func (d *discovery) answered() {
 func (d *discovery) unanswered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pending
+	return d.pending && d.held == 0
 }

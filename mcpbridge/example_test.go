@@ -1,0 +1,190 @@
+package mcpbridge_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Vault stands for wherever you keep the tokens of your users.
+type Vault interface {
+	Token(ctx context.Context, user string) (string, error)
+	Renew(ctx context.Context, user string) (string, error)
+}
+
+// Users gives each scope the token of its user.
+type Users struct{ Vault Vault }
+
+func (u Users) Credentials(ctx context.Context, key messages.Key) (mcpbridge.Credentials, error) {
+	token, err := u.Vault.Token(ctx, key.Scope)
+	if err != nil {
+		return nil, err
+	}
+	return &UserToken{vault: u.Vault, user: key.Scope, token: token}, nil
+}
+
+// UserToken is what the requests of one session are authorized with.
+type UserToken struct {
+	vault Vault
+	user  string
+
+	mu    sync.Mutex
+	token string
+}
+
+// Headers is called for every request.
+func (u *UserToken) Headers(context.Context) (http.Header, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return http.Header{"Authorization": {"Bearer " + u.token}}, nil
+}
+
+// Refresh is called when the server refused the token.
+func (u *UserToken) Refresh(ctx context.Context, _ *http.Request, _ *http.Response) error {
+	token, err := u.vault.Renew(ctx, u.user)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.token = token
+	return nil
+}
+
+// Each scope has the token of its user, which has expired and is renewed within the
+// dial.
+func ExampleAuthenticator() {
+	server := newMail()
+	defer server.Close()
+	vault := &memory{tokens: map[string]int{"alice": 1, "bob": 1}}
+	bridge := mcpbridge.New([]mcpbridge.Server{
+		{Name: "mail", URL: server.URL, Auth: Users{Vault: vault}},
+	}, nil)
+	defer bridge.Close()
+	for _, user := range []string{"alice", "bob"} {
+		conn, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{
+			Key:  messages.Key{Server: "mail", Scope: user},
+			Down: func(*mcpbridge.Error) {},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		result, err := conn.Do(context.Background(), &messages.CallTool{Params: &mcp.CallToolParams{Name: "whoami"}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.(*messages.ToolResult).Result.Content[0].(*mcp.TextContent).Text)
+		if err := conn.Close(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// Bearer alice-2
+	// Bearer bob-2
+}
+
+// All requests have the same token.
+func ExampleServer_headers() {
+	server := mcpbridge.Server{
+		Name: "search", URL: "https://search.example.com/mcp",
+		Headers: map[string]string{"Authorization": "Bearer " + os.Getenv("SEARCH_TOKEN")},
+	}
+	fmt.Println(server.Validate())
+	// Output: <nil>
+}
+
+// A service that has one login for all its scopes.
+func ExampleOAuth() {
+	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
+		Credentials: &oauthex.ClientCredentials{
+			ClientID:         "my-service",
+			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: os.Getenv("CLIENT_SECRET")},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := mcpbridge.Server{Name: "search", URL: "https://search.example.com/mcp", Auth: mcpbridge.OAuth(handler)}
+	_ = server
+}
+
+// Each scope has a login of its own.
+func ExampleOAuth_perScope() {
+	var mu sync.Mutex
+	logins := map[string]*mcpbridge.OAuthCredentials{}
+	perUser := mcpbridge.AuthenticatorFunc(func(_ context.Context, key messages.Key) (mcpbridge.Credentials, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if login, ok := logins[key.Scope]; ok {
+			return login, nil
+		}
+		handler, err := newLogin(key.Scope)
+		if err != nil {
+			return nil, err
+		}
+		logins[key.Scope] = mcpbridge.OAuth(handler)
+		return logins[key.Scope], nil
+	})
+	server := mcpbridge.Server{Name: "mail", URL: "https://mail.example.com/mcp", Auth: perUser}
+	_ = server
+}
+
+// newLogin makes a handler that has the user log in, in a browser.
+func newLogin(user string) (auth.OAuthHandler, error) {
+	return auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		PreregisteredClient: &oauthex.ClientCredentials{ClientID: "my-service"},
+		RedirectURL:         "https://my-service.example.com/logged-in",
+		AuthorizationCodeFetcher: func(context.Context, *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return nil, fmt.Errorf("%s is not here to log in", user)
+		},
+	})
+}
+
+// memory is a vault that counts.
+type memory struct {
+	mu     sync.Mutex
+	tokens map[string]int
+}
+
+func (m *memory) Token(_ context.Context, user string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprintf("%s-%d", user, m.tokens[user]), nil
+}
+
+func (m *memory) Renew(ctx context.Context, user string) (string, error) {
+	m.mu.Lock()
+	m.tokens[user]++
+	m.mu.Unlock()
+	return m.Token(ctx, user)
+}
+
+// newMail is a server that takes the second token of each user.
+func newMail() *httptest.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "mail", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "whoami"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		text := req.Extra.Header.Get("Authorization")
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Authorization") {
+		case "Bearer alice-2", "Bearer bob-2":
+			handler.ServeHTTP(w, r)
+		default:
+			http.Error(w, "the token has expired", http.StatusUnauthorized)
+		}
+	}))
+}

@@ -1,0 +1,62 @@
+package mcpbridge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// reserved are the headers that are not the user's to set, by their canonical
+// names: those of the protocol and of the connection, and those that have net/http
+// send a request again by itself, by which a call could run twice.
+var reserved = map[string]bool{
+	headerSession: true, headerProtocol: true, headerEvent: true, "Mcp-Method": true, "Mcp-Name": true,
+	"Accept": true, "Content-Type": true,
+	"Connection": true, "Content-Length": true, "Host": true, "Trailer": true, "Transfer-Encoding": true,
+	"Idempotency-Key": true, "X-Idempotency-Key": true,
+}
+
+// reservedPrefix begins the names of headers that repeat arguments of a call.
+const reservedPrefix = "Mcp-Param-"
+
+// checkHeader reports what is wrong with a header. The error does not have its value.
+func checkHeader(name, value string) error {
+	canonical := http.CanonicalHeaderKey(name)
+	switch {
+	case name == "" || strings.ContainsFunc(name, notInName):
+		return errors.New("is no name of a header")
+	case reserved[canonical] || strings.HasPrefix(canonical, reservedPrefix):
+		return errors.New("is set by the connection itself: leave it out")
+	case strings.ContainsFunc(value, notInValue):
+		return errors.New("the value has a control character, such as the end of a line")
+	}
+	return nil
+}
+
+// checkHeaders reports the first of a configuration's headers that is wrong.
+func checkHeaders(headers map[string]string) error {
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		err := checkHeader(name, headers[name])
+		if canonical := http.CanonicalHeaderKey(name); err == nil && seen[canonical] {
+			err = errors.New("is there twice: upper and lower case are the same")
+		} else {
+			seen[canonical] = true
+		}
+		if err != nil {
+			return fmt.Errorf("headers.%s: %w", clean(name), err)
+		}
+	}
+	return nil
+}
+
+// notInName reports what RFC 9110 does not have in a token.
+func notInName(r rune) bool {
+	isLetter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	return !isLetter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

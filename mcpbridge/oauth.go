@@ -1,0 +1,185 @@
+package mcpbridge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"golang.org/x/oauth2"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// OAuthCredentials are the credentials that one of the SDK's handlers gets: by an
+// authorization code, by client credentials, or in a way of its own. See [OAuth].
+//
+// Handlers need not stand more than one goroutine, nor more than one context: they
+// are called one at a time. Authorize runs once for all who wait for it, and its
+// context ends when none of their sessions waits any more; after it has succeeded
+// its context does not end, since the handler may refresh tokens with it.
+type OAuthCredentials struct {
+	handler auth.OAuthHandler
+	turn    chan struct{} // has room for whoever talks to the handler
+
+	mu      sync.Mutex
+	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
+	running *authorization // nil: none is
+}
+
+// authorization is one call of Authorize, for all who wait for it.
+type authorization struct {
+	cancel  context.CancelFunc
+	waiting int
+	done    chan struct{}
+	err     error // set before done is closed
+}
+
+// OAuth returns the credentials that a handler gets, which requests carry as a
+// bearer token. Call it once per handler: as a value of [Server.Auth] they are those
+// of all keys of the server, and an [Authenticator] may return them for the keys
+// that shall share their tokens.
+func OAuth(h auth.OAuthHandler) *OAuthCredentials {
+	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
+}
+
+// Credentials returns o, whatever the key.
+func (o *OAuthCredentials) Credentials(context.Context, messages.Key) (Credentials, error) {
+	return o, nil
+}
+
+// Headers returns the token that the handler has, if it has one.
+func (o *OAuthCredentials) Headers(ctx context.Context) (http.Header, error) {
+	token, err := o.token(ctx)
+	if err != nil || token == nil {
+		return nil, err
+	}
+	return http.Header{"Authorization": {bearer(token)}}, nil
+}
+
+// token asks the handler for its token. While the handler is busy, which may be with
+// a person who logs in, a token that is still valid will do.
+func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
+	select {
+	case o.turn <- struct{}{}:
+	default:
+		o.mu.Lock()
+		last := o.last
+		o.mu.Unlock()
+		if last.Valid() {
+			return last, nil
+		}
+		select {
+		case o.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	type answer struct {
+		token *oauth2.Token
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		token, err := func() (*oauth2.Token, error) {
+			defer func() { <-o.turn }()
+			return guarded(o.ask)
+		}()
+		answered <- answer{token, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.token, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask gets the token of the handler, or nil when it has none and has to authorize.
+// It may take as long as the handler likes. Call it when it is your turn.
+func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
+	// The handler may keep the context, so that must not end.
+	source, err := o.handler.TokenSource(context.Background())
+	if err != nil || source == nil {
+		return nil, err
+	}
+	token, err := source.Token()
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":
+		return nil, nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil, nil // it had been made with a context that has ended
+	case err != nil:
+		return nil, err
+	case token == nil || token.AccessToken == "":
+		return nil, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = token
+	return token, nil
+}
+
+// Refresh has the handler authorize, unless it has another token by now than the one
+// that was refused.
+func (o *OAuthCredentials) Refresh(ctx context.Context, req *http.Request, resp *http.Response) error {
+	o.mu.Lock()
+	a := o.running
+	if a == nil {
+		a = &authorization{done: make(chan struct{})}
+		o.running = a
+		var wanted context.Context
+		wanted, a.cancel = context.WithCancel(context.Background())
+		go o.authorize(wanted, a, req, resp)
+	}
+	a.waiting++
+	o.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a.waiting--; a.waiting == 0 && o.running == a {
+		o.running = nil
+		a.cancel()
+	}
+	return ctx.Err()
+}
+
+func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, req *http.Request, resp *http.Response) {
+	a.err = errors.New("it did not return") // but called runtime.Goexit
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.running == a {
+			o.running = nil
+		}
+		if a.err != nil {
+			a.cancel()
+		}
+		close(a.done)
+	}()
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-wanted.Done():
+		a.err = wanted.Err()
+		return
+	}
+	_, a.err = guarded(func() (none struct{}, err error) {
+		if token, err := o.ask(); err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
+			return none, nil
+		}
+		err = o.handler.Authorize(wanted, req, resp)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.last = nil
+		return none, err
+	})
+}
+
+func bearer(token *oauth2.Token) string { return "Bearer " + token.AccessToken }

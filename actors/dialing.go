@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,7 +34,9 @@ func (d dialing) run(ctx context.Context) (msg *dialed) {
 		return &dialed{err: err, elapsed: time.Since(began)}
 	}
 	defer func() {
-		if r := recover(); r != nil {
+		if r := recover(); r != nil { // of a connection that wraps the bridge's
+			d.cfg.Logger.Error().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).
+				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(panicked(r))
 		}
 	}()

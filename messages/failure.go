@@ -38,7 +38,8 @@ const (
 	// CodeRefused: an interceptor refused the operation, or the server asked for
 	// something to go on with, and was refused.
 	CodeRefused Code = "refused"
-	// CodeUnauthorized: the server answered 401 or 403.
+	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials to
+	// send.
 	CodeUnauthorized Code = "unauthorized"
 	// CodeRateLimited: the server answered 429.
 	CodeRateLimited Code = "rate_limited"

@@ -65,7 +65,7 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 		"cut again and again":      {true, faults.Cut(), messages.CodeLost, "could not be resumed", false},
 		"refused for a while":      {true, faults.Times(1, faults.Refuse(503, "")), "", "", false},
 		"refused for good":         {true, faults.Refuse(503, ""), messages.CodeLost, "could not be resumed", false},
-		"the session is not known": {true, faults.Refuse(404, "session not found"), messages.CodeLost, "the session expired", true},
+		"the session is not known": {true, nil, messages.CodeLost, "the session expired", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,6 +80,9 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 			w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 			require.Equal(t, "1", w.send(call("a", "count")).text())
 			e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
+			if c.expired {
+				c.resume = e.Forget(faults.Expiries()[0])
+			}
 			if c.resume != nil {
 				heal := e.Inject("GET", c.resume)
 				defer heal()
@@ -95,9 +98,6 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 				require.Contains(t, f.Detail, c.detail)
 			}
 			require.Less(t, time.Since(began), 30*time.Second)
-			if c.expired {
-				e.Expire(faults.Expiries()[0])
-			}
 			r := w.send(call("a", "count")).ok()
 			require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
 			w.end()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // flat makes text comparable whatever its indentation.
@@ -53,4 +55,14 @@ func TestEveryFieldOfTheConfigurationIsInTheReadmeWithItsDefault(t *testing.T) {
 			require.Regexp(t, `\b`+strconv.Itoa(value)+`\b`, row, field.Name)
 		}
 	}
+}
+
+func TestEveryFieldOfAServerIsInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	server := reflect.TypeFor[mcpbridge.Server]()
+	for i := range server.NumField() {
+		require.Regexp(t, "(?m)^\\| .*`"+server.Field(i).Name+"`", string(page))
+	}
+	require.Contains(t, string(page), strconv.Itoa(mcpbridge.DefaultMaxResult>>20)+" MiB")
 }

@@ -17,7 +17,7 @@ type Reload struct {
 	Apply func()
 }
 
-// IgnoreDeadLetterLogging: the registry may have stopped.
+// IgnoreDeadLetterLogging keeps one for a registry that has stopped out of the log.
 func (*Reload) IgnoreDeadLetterLogging() {}
 
 // onReload replaces the servers. Calls to one that has changed go to its new self

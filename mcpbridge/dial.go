@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,12 +23,6 @@ const (
 	discoverLimit = 5 * time.Second
 	// dialCleanup bounds what has to be cleaned up after a dial that failed.
 	dialCleanup = 2 * time.Second
-	// maxIdlePerHost keeps the connections of a busy session warm: the default
-	// of net/http, 2, halves the throughput at 64 callers.
-	maxIdlePerHost = 256
-	// idleTimeout is below the 5 s after which Node closes an idle connection:
-	// a call sent at that moment would be lost.
-	idleTimeout = 4 * time.Second
 )
 
 // DialRequest says what to dial.
@@ -61,104 +53,6 @@ type Dialer interface {
 	// Dial opens a session, or fails with an [*Error] soon after ctx ends;
 	// then nothing is left open.
 	Dial(ctx context.Context, req DialRequest) (Conn, error)
-}
-
-// Bridge is the Dialer for a list of servers. It shares one HTTP client per
-// server and one SDK client among all sessions.
-type Bridge struct {
-	client       *mcp.Client
-	send         mcp.MethodHandler // of client
-	capabilities *mcp.ClientCapabilities
-
-	mu      sync.Mutex
-	servers map[string]*endpoint
-	retired []*endpoint // that a Set has replaced
-}
-
-// endpoint is a server with what its sessions share.
-type endpoint struct {
-	Server
-	bridge      *Bridge
-	base        http.RoundTripper // nil but for URLs
-	own         *http.Transport   // base, where it is ours
-	url         *url.URL
-	fingerprint string
-	sent        recent // credentials
-
-	mu     sync.Mutex
-	legacy bool            // it speaks only protocols that are older than server/discover
-	known  string          // who that was
-	hints  map[string]bool // tool to whether it may run twice; nil: not listed yet
-}
-
-// New returns the Bridge for servers, which have been validated. capabilities are
-// what the servers are told that they can ask for; nil is nothing.
-func New(servers []Server, capabilities *mcp.ClientCapabilities) *Bridge {
-	if capabilities == nil {
-		capabilities = &mcp.ClientCapabilities{}
-	}
-	b := &Bridge{capabilities: capabilities}
-	b.client, b.send = newClient(capabilities)
-	b.Set(servers)
-	return b
-}
-
-// Set replaces the list of servers, which have been validated. Those that are the
-// same keep their connections; sessions that are open are not touched.
-func (b *Bridge) Set(servers []Server) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before := b.servers
-	b.servers = make(map[string]*endpoint, len(servers))
-	for _, srv := range servers {
-		if at := before[srv.Name]; at != nil && at.Same(&srv) {
-			b.servers[srv.Name] = at
-			delete(before, srv.Name)
-			continue
-		}
-		b.servers[srv.Name] = newEndpoint(b, srv)
-	}
-	for _, at := range before {
-		b.retired = append(b.retired, at)
-	}
-}
-
-func newEndpoint(b *Bridge, srv Server) *endpoint {
-	at := &endpoint{Server: srv, bridge: b}
-	if srv.URL == "" {
-		return at
-	}
-	at.url, _ = url.Parse(srv.URL)
-	at.fingerprint = fingerprintOf(srv.URL)
-	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
-		at.base = srv.HTTPClient.Transport
-		return at
-	}
-	at.own = http.DefaultTransport.(*http.Transport).Clone()
-	at.own.MaxIdleConns = 0
-	at.own.MaxIdleConnsPerHost = maxIdlePerHost
-	at.own.IdleConnTimeout = idleTimeout
-	at.base = at.own
-	return at
-}
-
-// Prune closes the idle HTTP connections to servers that a Set has replaced. Call it
-// when their sessions are closed.
-func (b *Bridge) Prune() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, at := range b.retired {
-		if at.own != nil {
-			at.own.CloseIdleConnections()
-		}
-	}
-	b.retired = nil
-}
-
-// Close closes idle HTTP connections. Call it when all sessions are closed.
-func (b *Bridge) Close() {
-	b.Set(nil)
-	b.Prune()
 }
 
 // Dial opens a session.
@@ -231,40 +125,6 @@ func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
 		return at.open(ctx, req)
 	}
 	return c, e
-}
-
-// version returns the protocol version to ask for; empty is the newest.
-func (at *endpoint) version(resume *Resume) string {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	switch {
-	case resume != nil:
-		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && (at.legacy || at.Transport == TransportSSE):
-		return protocolLegacy
-	}
-	return at.ProtocolVersion
-}
-
-// met remembers that a server speaks only older protocols, so that not every
-// session asks it with server/discover first. Another server, or another version of
-// it, is asked again.
-func (at *endpoint) met(asked string, server *mcp.InitializeResult) {
-	var who string
-	if server.ServerInfo != nil {
-		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
-	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.legacy = server.ProtocolVersion <= protocolLegacy && (asked == "" || at.known == "" || at.known == who)
-	at.known = who
-}
-
-// unmet forgets that: the server has refused.
-func (at *endpoint) unmet() {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.legacy = false
 }
 
 // errSilent is why a handshake ended whose first request was ignored.
@@ -444,35 +304,16 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 }
 
 // unavailable turns what became of a request of the handshake into what became
-// of the dial.
+// of the dial. A refusal may be another one the next time.
 func unavailable(e *Error) *Error {
-	dial := *e
-	dial.Session = Alive // there is none
-	switch e.Class {
-	case Lost, NotSent, Expired, Invalid, ServerError, Deadline:
+	if e.Class == Cancelled {
+		return e
+	}
+	dial := AsDialError(e)
+	if dial.Class == Invalid || dial.Class == ServerError {
 		dial.Class = Unavailable
 	}
-	return &dial
-}
-
-// learn remembers which tools may run twice.
-func (at *endpoint) learn(tools []*mcp.Tool) {
-	hints := make(map[string]bool, len(tools))
-	for _, tool := range tools {
-		if a := tool.Annotations; a != nil {
-			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
-		}
-	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.hints = hints
-}
-
-// hint returns what is known of a tool.
-func (at *endpoint) hint(tool string) (safe, known bool) {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	return at.hints[tool], at.hints != nil
+	return dial
 }
 
 func isClosedFile(err error) bool { return errors.Is(err, os.ErrClosed) }

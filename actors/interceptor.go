@@ -132,8 +132,13 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 	}
 }
 
-// onPassed takes in a call that interceptors have sent on.
+// onPassed takes in a call that interceptors have sent on. When the caller has its
+// reply already, nothing runs any more.
 func (r *registry) onPassed(c actor.Context, msg *passed) {
+	if _, owed := r.intercepted[msg.of]; !owed {
+		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was answered already"))
+		return
+	}
 	msg.of.passed = true
 	r.accept(c, msg.call)
 }

@@ -14,14 +14,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// soakImagined plays on the fake, in fake time.
+// soakImagined plays on the fake, in fake time; with interceptors and a store, or
+// without.
 func soakImagined(t *testing.T, cfg supervisor.Config, script []action) {
+	if cfg.MaxInFlight%2 == 0 {
+		cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
+	}
+	if cfg.MaxSessions%2 == 0 {
+		cfg.Store = resume.NewMemory()
+	}
 	imagine(t, cfg, func(w *world) {
 		dials := []func(context.Context, mcpbridge.DialRequest) error{
 			nil, nil, refused(unavailable("down")), slowly(time.Second, nil), slowly(time.Second, unavailable("down")),
@@ -40,7 +49,11 @@ func soakImagined(t *testing.T, cfg supervisor.Config, script []action) {
 					w.fake.severAny(of, true)
 				case 7, 8, 9:
 					w.fake.severAny(of, false)
-				case 10, 11, 12:
+				case 10:
+					go w.sup.Reload(context.WithoutCancel(w.t.Context()), []mcpbridge.Server{
+						at("s", "http://fake.invalid"), {Name: "other", URL: "http://fake.invalid", MaxResult: of % 2},
+					})
+				case 11, 12:
 					w.fake.set(func() { w.fake.dial = dials[of%len(dials)] })
 				default:
 					w.fake.set(func() { w.fake.close = closes[of%len(closes)] })

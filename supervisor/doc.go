@@ -35,7 +35,9 @@
 //     new one. (TestLostCallIsReplayedWhenThatIsSafe;
 //     TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
-//     TestBrokenConnectionsAreAttachedAgainWithTheStateKept)
+//     TestBrokenConnectionsAreAttachedAgainWithTheStateKept;
+//     TestStateHeldForTheCallerIsPutBackBeforeAnyReplay; with a store
+//     TestSessionGoesOnAfterARestartOfOurProcess)
 //  6. Only expiry and loss restart. Tool errors, invalid parameters, 401, 403,
 //     429 and 5xx reach the caller as what they are.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
@@ -54,17 +56,20 @@
 //     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain)
 //  9. Keys are isolated. One that hangs delays no other; no actor blocks.
 //     (TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
-//     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft)
+//     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
+//     TestReloadTouchesOnlyWhatChanged;
+//     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn)
 //  10. Cancel reaches the server: notifications/cancelled is sent for calls
 //     that are cancelled or time out, and no other call is harmed.
 //     (TestCancelledCallIsCancelledOnTheServer;
 //     TestCancelledCallIsAnsweredOnceWhereverItIs)
 //  11. Bounded. Calls in flight and waiting are bounded per session; past that
 //     the reply is busy, at once. Memory and goroutines return to where they
-//     were. (TestFloodOnOneSessionIsBounded; goleak at the end of each package)
+//     were. (TestFloodOnOneSessionIsBounded;
+//     TestFloodOfNotificationsIsBounded; goleak at the end of each package)
 //  12. Quiet about secrets. Session ids, headers, environment, arguments and
 //     results are in no log line, event or snapshot, and what a server sends
-//     cannot forge a log line. (TestNothingSecretIsLogged)
+//     cannot forge a log line. (TestNothingSecretIsLogged, TestNoTokenIsLogged)
 //
 // # Concurrency
 //

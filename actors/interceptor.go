@@ -42,6 +42,7 @@ type interception struct {
 	cancel context.CancelFunc
 	timer  *time.Timer // sends lapsed
 	passed bool        // some of it was sent on
+	given  bool        // the caller has given it up
 }
 
 // From an interceptor's goroutine to the registry.
@@ -63,8 +64,8 @@ type (
 	lapsed struct{ of *interception }
 )
 
-// overtime is how long interceptors have after the deadline, to pass on what became
-// of the operation at the deadline.
+// overtime is how long interceptors have after the deadline, or after a
+// cancellation, to pass on what became of the operation then.
 const overtime = 500 * time.Millisecond
 
 // intercept sends an operation through the interceptors.
@@ -135,8 +136,8 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 // onPassed takes in a call that interceptors have sent on. When the caller has its
 // reply already, nothing runs any more.
 func (r *registry) onPassed(c actor.Context, msg *passed) {
-	if _, owed := r.intercepted[msg.of]; !owed {
-		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was answered already"))
+	if _, owed := r.intercepted[msg.of]; !owed || msg.of.given {
+		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was given up"))
 		return
 	}
 	msg.of.passed = true
@@ -168,10 +169,29 @@ func (r *registry) onIntercepted(c actor.Context, msg *intercepted) {
 	}
 }
 
+// onGivenUp cancels an operation. What is with its session is answered from there,
+// and comes back through the interceptors.
+func (r *registry) onGivenUp(c actor.Context, i *interception) {
+	switch {
+	case i.given:
+		return
+	case !i.passed:
+		r.giveUp(c, i, messages.CodeCancelled, "")
+		return
+	}
+	i.given = true
+	i.cancel()
+	i.timer.Stop()
+	i.timer = after(c, overtime, &lapsed{i})
+}
+
 // onLapsed answers for interceptors that are too slow.
 func (r *registry) onLapsed(c actor.Context, i *interception) {
 	code := messages.CodeDeadline
-	if time.Now().Before(i.deadline) {
+	switch {
+	case i.given:
+		code = messages.CodeCancelled
+	case time.Now().Before(i.deadline):
 		code = messages.CodeClosed // the supervisor stops
 	}
 	r.giveUp(c, i, code, "an interceptor did not return")

@@ -281,7 +281,7 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 	}
 	for i := range r.intercepted {
 		if i.key == key && i.op.RequestID() == msg.ID {
-			r.giveUp(c, i, messages.CodeCancelled, "")
+			r.onGivenUp(c, i)
 		}
 	}
 	r.tell(c, key, &cancelled{id: msg.ID})

@@ -97,6 +97,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Err is the error behind it, where there is one.
 	Err error
+
+	code int64 // of the JSON-RPC error that it was, or 0
 }
 
 // Error returns the class and the detail.

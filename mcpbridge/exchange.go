@@ -96,6 +96,21 @@ func (ex *exchange) refuse(e *Error) {
 	})
 }
 
+// mismatched reports whether the operation was refused, before any of it ran, for
+// headers that do not match it.
+func (ex *exchange) mismatched() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.refusal != nil && ex.refusal.code == mcp.CodeHeaderMismatch && !ex.accepted
+}
+
+// restart forgets the requests so far, of which none has run.
+func (ex *exchange) restart() {
+	ex.note(func(ex *exchange) {
+		ex.sent, ex.onWire, ex.accepted, ex.answered, ex.refusal = false, false, false, false, nil
+	})
+}
+
 // explain says what err means, for the call and for its session. The order of
 // the cases is the order of certainty.
 func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *Error {

@@ -73,6 +73,9 @@ func judge(status int, header http.Header, body []byte, hadSession bool, secrets
 	if text = clean(plain(text, header), secrets...); text != "" {
 		e.Detail += ": " + text
 	}
+	if msg.Error != nil {
+		e.code = msg.Error.Code
+	}
 	dispatched := msg.Error != nil && hasID(msg.ID) &&
 		(msg.Error.Code == codeMethodNotFound || msg.Error.Code == codeInvalidParams)
 	clientError := status >= 400 && status < 500 && status != http.StatusTooManyRequests

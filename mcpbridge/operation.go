@@ -19,11 +19,15 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	cs := c.cs
 	switch op := op.(type) {
 	case *messages.CallTool:
-		params := own(op.Params)
-		if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
-			params.Arguments = nil // else it is null on the wire, which is no object
+		result, err := cs.CallTool(ctx, argued(op.Params))
+		if exchangeOf(ctx).mismatched() {
+			// Some arguments are headers as well (x-mcp-header), which the SDK knows
+			// when it has listed the tools on this session.
+			if _, listed := list(ctx, cs, &messages.ListTools{}); listed == nil {
+				exchangeOf(ctx).restart()
+				result, err = cs.CallTool(ctx, argued(op.Params))
+			}
 		}
-		result, err := cs.CallTool(ctx, params)
 		return &messages.ToolResult{Result: result}, err
 	case *messages.ReadResource:
 		result, err := cs.ReadResource(ctx, own(op.Params))
@@ -89,6 +93,15 @@ func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (me
 		return &messages.PromptList{Result: all}, err
 	}
 	return nil, &Error{Class: Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
+}
+
+// argued returns a copy of the parameters of a call.
+func argued(params *mcp.CallToolParams) *mcp.CallToolParams {
+	params = own(params)
+	if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
+		params.Arguments = nil // else it is null on the wire, which is no object
+	}
+	return params
 }
 
 // own returns a copy of parameters: the SDK writes into them, and an operation may

@@ -1,12 +1,14 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -167,4 +169,27 @@ func TestRestartedStatelessServerIsListenedToAgain(t *testing.T) {
 		e.counted("subscriptions/listen", 2)
 		require.Zero(t, count[*messages.SessionLost](w))
 	})
+}
+
+// Arguments that a tool wants as headers are sent as such also on a session that has
+// not listed the tools.
+func TestArgumentsThatAreHeadersReachANewSession(t *testing.T) {
+	desk := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
+	region := map[string]any{"type": "string", "x-mcp-header": "Region"}
+	desk.AddTool(&mcp.Tool{Name: "where", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"region": region}}},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.Header.Get("Mcp-Param-Region")}}}, nil
+		})
+	server, err := faults.Serve(func() http.Handler {
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return desk }, &mcp.StreamableHTTPOptions{Stateless: true})
+	})
+	require.NoError(t, err)
+	defer server.Close()
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: server.URL()}}})
+	for range 2 {
+		require.Equal(t, "north", w.send(call("a", "where", with("region", "north"))).text())
+	}
+	require.Equal(t, 3, server.Count("tools/call"), "one was refused")
+	require.Equal(t, 1, server.Count("tools/list"))
+	w.end()
 }

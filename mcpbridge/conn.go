@@ -92,6 +92,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	inner, cancel := context.WithCancel(inner)
 	defer cancel()
 	defer context.AfterFunc(c.cut, cancel)()
+	ex.done = inner.Done()
 	if c.tap != nil {
 		defer func() { c.tap.forget(ex.id) }()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http/httptrace"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -16,6 +17,8 @@ import (
 type exchange struct {
 	conn  *conn  // which it is an operation of, or its dial
 	token string // for its progress, or empty
+	trace httptrace.ClientTrace
+	done  <-chan struct{} // closed when the operation is over, or cut; nil for a dial
 
 	mu       sync.Mutex
 	sent     bool   // some of a request may have reached the server
@@ -27,7 +30,7 @@ type exchange struct {
 	resumes  int    // attempts to resume a broken stream
 
 	end int64           // where in the input of a process the last request ends
-	id  jsonrpc.ID      // of the last request
+	id  jsonrpc.ID      // of the last request, but over streamable HTTP
 	raw json.RawMessage // the same as JSON, over HTTP
 }
 
@@ -36,7 +39,12 @@ type exchangeKey struct{}
 // withExchange returns a context that carries a new exchange of a connection.
 func withExchange(ctx context.Context, c *conn) (context.Context, *exchange) {
 	ex := &exchange{conn: c}
-	return context.WithValue(ctx, exchangeKey{}, ex), ex
+	ctx = context.WithValue(ctx, exchangeKey{}, ex)
+	if c.at.url != nil {
+		ex.trace.GotConn = ex.gotConn
+		ctx = httptrace.WithClientTrace(ctx, &ex.trace)
+	}
+	return ctx, ex
 }
 
 // exchangeOf returns the exchange of ctx, or one that nobody reads.
@@ -70,6 +78,12 @@ func begin(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// gotConn notes that a request has a connection: from here on some of it may reach
+// the server.
+func (ex *exchange) gotConn(httptrace.GotConnInfo) {
+	ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
 }
 
 // answer notes the response that arrived. Call it with the lock held.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"sync"
 	"time"
@@ -64,6 +63,9 @@ type exchanger struct {
 
 // RoundTrip does one exchange. See [exchanger].
 func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	if done := exchangeOf(req.Context()).done; done != nil && done == req.Context().Done() {
+		return x.roundTrip(req) // it is cut with its operation
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(x.cut, cancel)
 	resp, err := x.roundTrip(req.WithContext(ctx))
@@ -97,9 +99,8 @@ func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 
 // post sends one JSON-RPC message.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	ex := exchangeOf(ctx)
-	msg := parse(bodyOf(req))
+	ex := exchangeOf(req.Context())
+	msg := headOf(req)
 	handshake := x.connecting.Err() == nil
 	switch {
 	case handshake:
@@ -110,14 +111,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	case !msg.isCall():
-		ctx, ex = withExchange(ctx, x.conn) // that of a call tells nothing of the notification that it is cancelled
+		var ctx context.Context
+		ctx, ex = withExchange(req.Context(), x.conn) // that of a call tells nothing of the notification that it is cancelled
+		req = req.WithContext(ctx)
 	}
-	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw, ex.id = false, nil, msg.ID, idOf(msg.ID) })
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) {
-			ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
-		},
-	})
+	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw = false, nil, msg.ID })
 	send := x.send
 	switch msg.Method {
 	case methodInitialize:
@@ -125,12 +123,12 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	case methodListen:
 		return x.listen(req, msg)
 	}
-	resp, err := send(req.WithContext(ctx))
-	var bug *Error
-	switch {
-	case errors.As(err, &bug):
-		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, bug), nil
-	case err != nil:
+	resp, err := send(req)
+	if err != nil {
+		var bug *Error
+		if errors.As(err, &bug) {
+			return x.reject(req, http.StatusInternalServerError, nil, ex, msg, bug), nil
+		}
 		return nil, err
 	}
 	if handshake {

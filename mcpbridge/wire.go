@@ -81,7 +81,7 @@ func (ex *exchange) look(event []byte, size int) {
 		return // decoding costs as much as all the rest
 	}
 	ex.note(func(ex *exchange) {
-		if resp := responseOf(dataOf(event)); resp != nil && resp.ID == ex.id {
+		if resp := responseOf(dataOf(event)); resp != nil && resp.ID == idOf(ex.raw) {
 			ex.answer(resp)
 		}
 	})
@@ -139,6 +139,40 @@ func bodyOf(req *http.Request) []byte {
 	defer r.Close()
 	data, _ := io.ReadAll(r)
 	return data
+}
+
+// headOf returns the envelope of the message that a request of the SDK carries. Of
+// what the SDK writes, its beginning is enough.
+func headOf(req *http.Request) rpcEnvelope {
+	if req.GetBody != nil {
+		if r, err := req.GetBody(); err == nil {
+			begin := make([]byte, 128)
+			n, _ := io.ReadFull(r, begin)
+			r.Close()
+			if msg, ok := scan(begin[:n]); ok {
+				return msg
+			}
+		}
+	}
+	return parse(bodyOf(req))
+}
+
+// scan returns the envelope of a call from the beginning of it, if that is as the SDK
+// writes it, with an id that is a number.
+func scan(begin []byte) (msg rpcEnvelope, ok bool) {
+	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
+	if !ok {
+		return msg, false
+	}
+	id, rest, ok := bytes.Cut(rest, []byte(`,"method":"`))
+	if !ok || len(id) == 0 || bytes.ContainsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
+		return msg, false
+	}
+	method, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok || bytes.ContainsRune(method, '\\') {
+		return msg, false
+	}
+	return rpcEnvelope{Version: "2.0", ID: json.RawMessage(id), Method: string(method)}, true
 }
 
 // parse returns the envelope of a JSON-RPC message; an empty one if it is none.

@@ -7,8 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // execCmd is the batch runner.
@@ -26,12 +24,11 @@ func (cmd *execCmd) Run(std streams) error {
 	}
 	cfg, err := loadConfig(cmd.Config)
 	if err != nil {
-		return &usageError{fmt.Errorf("--config: %s", joined(err))}
+		return wrongConfig(err)
 	}
-	cfg.Logger = newLogger(std.err, cmd.LogLevel)
-	sup, err := supervisor.Start(newSystem(cfg.Logger), cfg)
+	l, err := launch(cmd.Config, cfg, std.err, cmd.LogLevel)
 	if err != nil {
-		return &usageError{fmt.Errorf("--config: %s: %s", cmd.Config, joined(err))}
+		return err
 	}
 	// A reader of our output that goes away must not end us before our
 	// sessions are closed.
@@ -40,11 +37,9 @@ func (cmd *execCmd) Run(std streams) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
-	failed := newRunner(sup.Client(), std.out, cmd.Parallel).run(ctx, std.in)
+	failed := newRunner(l.sup.Client(), std.out, cmd.Parallel).run(ctx, std.in)
 
-	ending, cancel := context.WithTimeout(context.Background(), cmd.StopTimeout)
-	defer cancel()
-	if err := sup.Stop(ending); err != nil {
+	if err := l.stop(cmd.StopTimeout); err != nil {
 		return err
 	}
 	if failed {

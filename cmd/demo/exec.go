@@ -13,6 +13,7 @@ import (
 type execCmd struct {
 	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON): an mcpServers object as MCP clients share it, and an optional supervisor object."`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of one server and scope run at once. 1 keeps them in order. Default: 1."`
+	Events      bool          `help:"Print what happens to sessions, and what servers say unasked, as lines with an event."`
 	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Least level that is logged to stderr: debug, info, warn or error. Default: warn."`
 	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
 }
@@ -37,12 +38,22 @@ func (cmd *execCmd) Run(std streams) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
-	failed := newRunner(l.sup.Client(), std.out, cmd.Parallel).run(ctx, std.in)
-
-	if err := l.stop(cmd.StopTimeout); err != nil {
-		return err
+	r := newRunner(l.sup.Client(), std.out, cmd.Parallel)
+	r.tools = newToolsets(l.toolset, l.tools)
+	if cmd.Events {
+		events := l.system.EventStream.Subscribe(r.events.publish)
+		defer l.system.EventStream.Unsubscribe(events)
 	}
-	if failed {
+	var left error
+	r.close = func() {
+		r.tools.forgetAll()
+		left = l.stop(cmd.StopTimeout)
+	}
+	failed := r.run(ctx, std.in)
+	switch {
+	case left != nil:
+		return left
+	case failed:
 		return errFailed
 	}
 	return nil

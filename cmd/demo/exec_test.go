@@ -316,7 +316,7 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 func TestHelpExplainsEveryFlag(t *testing.T) {
 	var stdout bytes.Buffer
 	require.Equal(t, exitOK, run([]string{"--help"}, streams{nil, &stdout, io.Discard}))
-	for _, flag := range []string{"--config", "--parallel", "--log-level", "--stop-timeout", "--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
+	for _, flag := range []string{"--config", "--parallel", "--log-level", "--stop-timeout", "--events", "--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
 		require.Contains(t, stdout.String(), flag)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // execCmd is the batch runner.
 type execCmd struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON): an mcpServers object as MCP clients share it, and an optional supervisor object."`
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON): an mcpServers object as MCP clients share it, and an optional supervisor object. SIGHUP reads it again."`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of one server and scope run at once. 1 keeps them in order. Default: 1."`
 	Events      bool          `help:"Print what happens to sessions, and what servers say unasked, as lines with an event."`
 	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Least level that is logged to stderr: debug, info, warn or error. Default: warn."`
@@ -23,6 +23,8 @@ func (cmd *execCmd) Run(std streams) error {
 	if cmd.Parallel < 1 {
 		return &usageError{fmt.Errorf("--parallel: %d is less than 1", cmd.Parallel)}
 	}
+	hangups, ignore := hangups()
+	defer ignore() // not before the end: they would end us
 	cfg, err := loadConfig(cmd.Config)
 	if err != nil {
 		return wrongConfig(err)
@@ -44,8 +46,10 @@ func (cmd *execCmd) Run(std streams) error {
 		events := l.system.EventStream.Subscribe(r.events.publish)
 		defer l.system.EventStream.Unsubscribe(events)
 	}
+	endReload := (&reloader{launched: l, tools: r.tools}).start(hangups)
 	var left error
 	r.close = func() {
+		endReload()
 		r.tools.forgetAll()
 		left = l.stop(cmd.StopTimeout)
 	}

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // environment is what ${VAR} finds in tests.
@@ -22,11 +24,12 @@ func TestConfigurationOfOtherClientsIsRead(t *testing.T) {
 		"mcpServers": {
 			"files": {"command": "${CMD:-npx}", "args": ["-y", "${EMPTY:-x}${TOKEN}"], "env": {"A": "${EMPTY}"}, "cwd": "/", "autoApprove": ["x"]},
 			"web": {"type": "streamable-http", "url": "http://localhost/${PATH2:-mcp}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "keepAlive": "10s", "maxResult": 5, "noStream": true,
-				"setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "tries": 2}}, {"tool": "start"}]},
+				"setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "tries": 2}}, {"tool": "start"}],
+				"allow": ["read_*", "${EMPTY:-list}"], "deny": ["read_secret"], "displayName": "${NAME:-Web}", "slug": "w", "metadata": {"team": "${TEAM:-core}", "tier": 2, "more": {"a": "${B}"}}},
 			"old": {"type": "sse", "url": "http://localhost/sse"},
-			"off": {"disabled": true, "url": "${NOT_SET}"}
+			"off": {"disabled": true, "url": "${NOT_SET}", "allow": ["["]}
 		},
-		"supervisor": {"maxSessions": 3, "idleTimeout": "-1ns", "callTimeout": "1m30s"},
+		"supervisor": {"maxSessions": 3, "idleTimeout": "-1ns", "callTimeout": "1m30s", "handlerTimeout": "2m", "roots": true, "store": "${DIR:-/tmp}/s.db", "leaveOpen": true},
 		"theme": "dark"
 	}`), environment)
 	require.NoError(t, err)
@@ -38,6 +41,18 @@ func TestConfigurationOfOtherClientsIsRead(t *testing.T) {
 			{Name: "start", Arguments: map[string]any{}},
 		}},
 	}, cfg.Servers)
+	require.Equal(t, []toolset.Server{
+		{Name: "files"},
+		{Name: "old"},
+		{
+			Name: "web", Allow: []string{"read_*", "list"}, Deny: []string{"read_secret"}, DisplayName: "Web", Slug: "w",
+			Metadata: map[string]any{"team": "core", "tier": 2.0, "more": map[string]any{"a": "${B}"}},
+		},
+	}, cfg.tools)
+	require.Equal(t, 2*time.Minute, cfg.HandlerTimeout)
+	require.Equal(t, &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}}, cfg.Capabilities)
+	require.Equal(t, "/tmp/s.db", cfg.store)
+	require.True(t, cfg.LeaveOpen)
 	require.Equal(t, 3, cfg.MaxSessions)
 	require.Equal(t, supervisor.Never, cfg.IdleTimeout)
 	require.Equal(t, 90*time.Second, cfg.CallTimeout)
@@ -69,6 +84,20 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "setup": [{"name": "t"}]}}}`:                                   "mcpServers.a.setup[0].name: is not a field",
 		`{"mcpServers": {"a": {"command": "x", "setup": [{"arguments": {}}]}}}`:                               "mcpServers.a.setup[0].tool: is missing",
 		`{"mcpServers": {"a": {"command": "x", "setup": [{"tool": "t", "arguments": {"k": "${NOT_SET}"}}]}}}`: "mcpServers.a.setup[0].arguments.k: the environment variable",
+		`{"mcpServers": {"a": {"command": "x", "allow": "y"}}}`:                                               "mcpServers.a.allow: is of type string, want a list",
+		`{"mcpServers": {"a": {"command": "x", "allow": ["y", "["]}}}`:                                        `mcpServers.a.allow[1]: "[" is no pattern`,
+		`{"mcpServers": {"a": {"command": "x", "deny": [""]}}}`:                                               "mcpServers.a.deny[0]: is empty",
+		`{"mcpServers": {"a": {"command": "x", "deny": ["${NOT_SET}"]}}}`:                                     "mcpServers.a.deny[0]: the environment variable",
+		`{"mcpServers": {"a": {"command": "x", "displayName": 7}}}`:                                           "mcpServers.a.displayName: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "slug": []}}}`:                                                 "mcpServers.a.slug: is of type array, want a string",
+		`{"mcpServers": {"a": {"command": "x", "metadata": "y"}}}`:                                            "mcpServers.a.metadata: is of type string, want an object",
+		`{"mcpServers": {"a": {"command": "x", "metadata": {"k": "${NOT_SET}"}}}}`:                            "mcpServers.a.metadata.k: the environment variable",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"store": 7}}`:                                 "supervisor.store: is of type number, want a string",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"store": "${NOT_SET}"}}`:                      "supervisor.store: the environment variable",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"leaveOpen": "yes"}}`:                         "supervisor.leaveOpen: is of type string, want true or false",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"roots": []}}`:                                "supervisor.roots: is of type array, want true or false",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"handlerTimeout": 5}}`:                        "supervisor.handlerTimeout: want a duration",
+		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"capabilities": {}}}`:                         "supervisor.capabilities: is not a field",
 		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSession": 1}}`:                            "supervisor.maxSession: is not a field; there are backoffBase",
 		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"idleTimeout": "x"}}`:                         `supervisor.idleTimeout: "x" is no duration`,
 		`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSessions": 1.5}}`:                         "supervisor.maxSessions: is of type number, want a whole number",
@@ -82,6 +111,8 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"], "env": {"A": "b"}}}, "supervisor": {"callTimeout": "1s"}}`))
 	f.Add([]byte(`{"mcpServers": {"a": {"url": "http://x", "type": "sse", "headers": {"A": "${TOKEN}"}}}}`))
+	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "allow": ["[a-"], "deny": ["b"], "metadata": {"c": "${A:-b}"}}}, "supervisor": {"store": "s", "roots": true}}`))
+	l := &launched{system: newSystem(zerolog.Nop())}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg, err := parseConfig(data, environment)
 		if err != nil {
@@ -91,5 +122,8 @@ func FuzzConfig(f *testing.F) {
 		for _, srv := range cfg.Servers {
 			require.NoError(t, srv.Validate())
 		}
+		tools, err := l.toolset(toolset.Config{Servers: cfg.tools})
+		require.NoError(t, err)
+		tools.Close()
 	})
 }

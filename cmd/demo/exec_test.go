@@ -304,6 +304,8 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 		"--agents: 1 is not from 3":                 {"--agents", "1"},
 		"--duration: 1ms is not from 1s":            {"--duration", "1ms"},
 		"serve is started by the show":              {"serve"},
+		"--timeout: 0s is not above 0":              {"tools", "--config", empty, "--timeout", "0s"},
+		"--scope: has a control character":          {"tools", "--config", empty, "--scope", "a\n"},
 		`--log-level must be one of "debug","info"`: {"exec", "--config", empty, "--log-level", "loud"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -316,7 +318,7 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 func TestHelpExplainsEveryFlag(t *testing.T) {
 	var stdout bytes.Buffer
 	require.Equal(t, exitOK, run([]string{"--help"}, streams{nil, &stdout, io.Discard}))
-	for _, flag := range []string{"--config", "--parallel", "--log-level", "--stop-timeout", "--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
+	for _, flag := range []string{"--config", "--parallel", "--log-level", "--stop-timeout", "--events", "--scope", "--json", "--timeout", "--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
 		require.Contains(t, stdout.String(), flag)
 	}
 }

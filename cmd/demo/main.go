@@ -3,6 +3,7 @@
 //
 //	demo                          the show: agents, servers and faults
 //	demo exec --config FILE       the batch runner: JSON lines in, JSON lines out
+//	demo tools --config FILE      a table of the tools of all servers
 package main
 
 import (
@@ -28,6 +29,7 @@ const (
 type cli struct {
 	Show  showCmd  `cmd:"" default:"withargs" help:"Show agents at work on two servers while faults come in, and check that every guarantee holds. The default."`
 	Exec  execCmd  `cmd:"" help:"Run tool calls: one JSON object per line on stdin, one answer per line on stdout."`
+	Tools toolsCmd `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
 	Serve serveCmd `cmd:"" hidden:"" help:"Be the show's stdio server."`
 }
 

@@ -7,17 +7,18 @@ import (
 )
 
 // order decides whose turn it is: the jobs of one key run as they came, at most
-// so many at once; those of different keys at the same time. A close waits for
-// the earlier jobs of the keys it is about, and the later ones wait for it.
+// so many at once; those of different keys at the same time. A job that spans
+// keys, such as a close, waits for the earlier jobs of these, and the later ones wait
+// for it.
 type order struct {
 	parallel int
 	start    func(*job)
 	queues   map[messages.Key]*queue
-	closes   []*job // not done, in the order in which they came
+	spans    []*job // those that span keys and are not done, in the order in which they came
 }
 
-// queue is what waits for one key, in the order in which it came. A close stands
-// in the queues of all the keys it is about until it is done.
+// queue is what waits for one key, in the order in which it came. A job that
+// spans keys stands in the queues of all of them until it is done.
 type queue struct {
 	waiting []*job
 	running int
@@ -29,22 +30,22 @@ func newOrder(parallel int) *order {
 
 // add takes a job in.
 func (o *order) add(j *job) {
-	if j.closes != nil {
-		o.closes = append(o.closes, j)
+	if j.spans != nil {
+		o.spans = append(o.spans, j)
 		for key, q := range o.queues {
-			if j.closes.matches(key) {
+			if j.spans.matches(key) {
 				q.waiting = append(q.waiting, j)
 			}
 		}
-		o.tryClose(j)
+		o.trySpan(j)
 		return
 	}
 	q := o.queues[j.key]
 	if q == nil {
 		q = new(queue)
 		o.queues[j.key] = q
-		for _, c := range o.closes {
-			if c.closes.matches(j.key) {
+		for _, c := range o.spans {
+			if c.spans.matches(j.key) {
 				q.waiting = append(q.waiting, c)
 			}
 		}
@@ -55,21 +56,21 @@ func (o *order) add(j *job) {
 
 // remove takes a job out that has run.
 func (o *order) remove(j *job) {
-	if j.closes == nil {
+	if j.spans == nil {
 		q := o.queues[j.key]
 		q.running--
 		o.pump(j.key, q)
 		return
 	}
-	o.closes = slices.DeleteFunc(o.closes, func(c *job) bool { return c == j })
+	o.spans = slices.DeleteFunc(o.spans, func(c *job) bool { return c == j })
 	for key, q := range o.queues {
-		if j.closes.matches(key) {
+		if j.spans.matches(key) {
 			q.waiting = q.waiting[1:]
 			o.pump(key, q)
 		}
 	}
-	for _, c := range slices.Clone(o.closes) {
-		o.tryClose(c)
+	for _, c := range slices.Clone(o.spans) {
+		o.trySpan(c)
 	}
 }
 
@@ -84,8 +85,8 @@ func (o *order) drop(j *job) {
 func (o *order) pump(key messages.Key, q *queue) {
 	for len(q.waiting) > 0 {
 		j := q.waiting[0]
-		if j.closes != nil {
-			o.tryClose(j)
+		if j.spans != nil {
+			o.trySpan(j)
 			return
 		}
 		if q.running >= o.parallel {
@@ -100,21 +101,21 @@ func (o *order) pump(key messages.Key, q *queue) {
 	}
 }
 
-// tryClose starts a close if nothing is before it.
-func (o *order) tryClose(j *job) {
+// trySpan starts a job that spans keys if nothing is before it.
+func (o *order) trySpan(j *job) {
 	if j.cancel != nil {
 		return // it runs
 	}
-	for _, earlier := range o.closes {
+	for _, earlier := range o.spans {
 		if earlier == j {
 			break
 		}
-		if earlier.closes.overlaps(*j.closes) {
+		if earlier.spans.overlaps(*j.spans) {
 			return
 		}
 	}
 	for key, q := range o.queues {
-		if j.closes.matches(key) && (q.running > 0 || q.waiting[0] != j) {
+		if j.spans.matches(key) && (q.running > 0 || q.waiting[0] != j) {
 			return
 		}
 	}

@@ -34,6 +34,8 @@ func TestRequestsBecomeCommands(t *testing.T) {
 		`{"id":1,"server":"s","op":"subscribe","uri":"u"}`:                           &messages.Subscribe{Header: messages.To("s", ""), URI: "u"},
 		`{"id":1,"server":"s","op":"unsubscribe","uri":"u"}`:                         &messages.Unsubscribe{Header: messages.To("s", ""), URI: "u"},
 		`{"id":1,"server":"s","op":"set_log_level","level":"info"}`:                  &messages.SetLogLevel{Header: messages.To("s", ""), Level: "info"},
+		`{"id":1,"server":"s","op":"set_roots","roots":[{"uri":"file:///a"}]}`:       &messages.SetRoots{Header: messages.To("s", ""), Roots: []*mcp.Root{{URI: "file:///a"}}},
+		`{"id":1,"server":"s","op":"set_roots","roots":[]}`:                          &messages.SetRoots{Header: messages.To("s", ""), Roots: []*mcp.Root{}},
 		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":"b"}}`: &messages.GetPrompt{Header: messages.To("s", ""), Params: &mcp.GetPromptParams{Name: "p", Arguments: map[string]string{"a": "b"}}},
 		`{"id":1,"server":"s","op":"complete","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"b"}}`: &messages.Complete{Header: messages.To("s", ""), Params: &mcp.CompleteParams{
 			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "p"}, Argument: mcp.CompleteParamsArgument{Name: "a", Value: "b"},
@@ -48,6 +50,19 @@ func TestRequestsBecomeCommands(t *testing.T) {
 		require.Equal(t, want, r.cmd, line)
 		require.Equal(t, "1", string(r.id))
 	}
+}
+
+func TestRequestsAboutAllServersOfAScope(t *testing.T) {
+	r, err := parseRequest([]byte(`{"id":1,"op":"tools","scope":"a"}`))
+	require.NoError(t, err)
+	require.Equal(t, &request{id: json.RawMessage("1"), lists: true, key: messages.Key{Scope: "a"}, spans: &pattern{scope: "a"}}, r)
+
+	r, err = parseRequest([]byte(`{"id":1,"name":"s__echo","arguments": {"a":1} ,"replay":"never","progress":true}`))
+	require.NoError(t, err)
+	require.Equal(t, &request{
+		id: json.RawMessage("1"), name: "s__echo", arguments: json.RawMessage(`{"a":1}`), replay: messages.ReplayNever, progress: true,
+		key: messages.Key{Scope: "default"},
+	}, r)
 }
 
 func TestWrongRequestsNameTheField(t *testing.T) {
@@ -70,6 +85,18 @@ func TestWrongRequestsNameTheField(t *testing.T) {
 		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":7}}`: "arguments.a: is of type number, want a string",
 		`{"id":1,"server":"s","op":"set_log_level"}`:                               "level: is missing",
 		`{"id":1,"server":"s","op":"complete"}`:                                    "ref: is missing",
+		`{"id":1,"name":"s__t","op":"ping"}`:                                       "name: is given, and so is tool or op",
+		`{"id":1,"name":"s__t","tool":"t"}`:                                        "name: is given, and so is tool or op",
+		`{"id":1,"name":"s__t","server":"s"}`:                                      "server: is not for tools and calls by name",
+		`{"id":1,"name":"s__t","arguments":7}`:                                     "arguments: want an object",
+		`{"id":1,"op":"tools","server":"s"}`:                                       "server: is not for tools and calls by name",
+		`{"id":1,"op":"tools","arguments":{}}`:                                     "arguments: are for tools and prompts only",
+		`{"id":1,"op":"tools","progress":true}`:                                    "progress: is not for tools",
+		`{"id":1,"op":"inspect","progress":true}`:                                  "progress: is not for inspect",
+		`{"id":1,"server":"s","tool":"t","progress":"yes"}`:                        "progress: is of type string, want true or false",
+		`{"id":1,"server":"s","op":"set_roots"}`:                                   "roots: are missing",
+		`{"id":1,"server":"s","op":"set_roots","roots":7}`:                         "roots: is of type number, want a list",
+		`{"id":1,"server":"s","tool":"t","roots":[]}`:                              "roots: is for set_roots only",
 		`{"id":1,"server":"s","op":"fly"}`:                                         `op: "fly" is none of`,
 		`{"id":1,"server":"s","tool":"t","timeout":5}`:                             `timeout: want a duration such as "30s"`,
 		`{"id":1,"server":"s","tool":"t","timeout":"-1s"}`:                         "timeout: is negative",
@@ -88,12 +115,14 @@ func TestWrongRequestsNameTheField(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"id":"1","server":"s","scope":"a","tool":"echo","arguments":{"a":1},"timeout":"5s","replay":"safe"}`))
 	f.Add([]byte(`{"id":2,"op":"cancel","target":"1"}`))
+	f.Add([]byte(`{"id":3,"name":"s__t","scope":"a","progress":true}`))
+	f.Add([]byte(`{"id":4,"op":"set_roots","server":"s","roots":[{"uri":"file:///a"}]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, err := parseRequest(line)
 		require.NotNil(t, r)
 		if err == nil {
 			require.NotEmpty(t, r.id)
-			require.True(t, (r.cmd == nil) == (r.target != ""))
+			require.True(t, (r.cmd == nil) == (r.target != "" || r.lists || r.name != ""))
 		}
 		_, err = json.Marshal(invalid(r.id, "x"))
 		require.NoError(t, err)

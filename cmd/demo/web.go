@@ -80,6 +80,9 @@ func (s *web) forget(n, form int) (forgotten int) {
 		if forgotten == n {
 			break
 		}
+		if session.InitializeParams() == nil {
+			continue // it is being opened still, and the SDK would race with its closing
+		}
 		s.forgotten[session.ID()] = form
 		go session.Close() //nolint:errcheck // calls that it runs may finish
 		forgotten++

@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 
 .PHONY: help
 help: ## show this text
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## run all tests, with the race detector
@@ -17,12 +17,13 @@ test: ## run all tests, with the race detector
 vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
+	go vet -tags conformance ./tests/conformance/...
 	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
 	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
-	$(GOLANGCI) run --build-tags real ./...
+	$(GOLANGCI) run --build-tags real,conformance ./...
 
 .PHONY: fmt
 fmt: ## format the code
@@ -40,6 +41,11 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 real: ## run the tests with real servers: needs Node, npm and Chromium, and installs what is missing
 	tests/real/install
 	go test -race -tags real ./tests/real
+
+.PHONY: conformance
+conformance: ## run the official conformance suites for clients: needs npm, and installs the rest
+	tests/conformance/install
+	go test -count=1 -tags conformance ./tests/conformance
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (5s)

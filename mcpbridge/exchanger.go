@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
@@ -275,7 +277,11 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 		// A refused notification must not end the session of those who wait.
 		return answer(req, http.StatusAccepted, "", nil)
 	}
-	return answer(req, status, typeJSON, rpcFailure(msg.ID, 0, e.Detail))
+	told := rpcError{Message: e.Detail}
+	if said := parse(body).Error; said != nil && msg.Method == methodDiscover && said.Code == mcp.CodeUnsupportedProtocolVersion {
+		told.Code, told.Data = said.Code, said.Data // the SDK finds in it what to ask for instead
+	}
+	return answer(req, status, typeJSON, rpcResponse(msg.ID, told))
 }
 
 // judge reads a refusal to its end and says what it means.

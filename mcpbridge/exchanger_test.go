@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // exchanged is what a server answers to a call: once, and to each attempt to
@@ -290,4 +292,25 @@ func FuzzExchange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, kind, header, body string, cut bool, again int, rest string) {
 		exchanged{status, kind, header, body, cut, again, rest}.check(t)
 	})
+}
+
+// A server that does not speak the version it is asked for says which it does.
+func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
+	const (
+		refused = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}}`
+		found   = `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`
+	)
+	s := newScript()
+	s.answer(methodDiscover, says(400, typeJSON, refused), says(200, typeJSON, found))
+	srv := Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
+	c, err := New([]Server{srv}, nil).Dial(t.Context(), DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *Error) { t.Errorf("down: %v", e) }})
+	require.NoError(t, err)
+	require.Equal(t, "2026-07-28", c.Info().Server.ProtocolVersion)
+	require.True(t, c.Info().Stateless)
+	require.NoError(t, c.Close(t.Context()))
+	var asked []string
+	for _, req := range s.requests {
+		asked = append(asked, parse(bodyOf(req)).Method)
+	}
+	require.Equal(t, []string{methodDiscover, methodDiscover}, asked, "and not in the old way")
 }

@@ -186,10 +186,15 @@ func parse(raw []byte) rpcEnvelope {
 
 // rpcFailure returns a JSON-RPC error response.
 func rpcFailure(id json.RawMessage, code int64, text string) []byte {
+	return rpcResponse(id, rpcError{Code: code, Message: text})
+}
+
+// rpcResponse returns the JSON-RPC response that is an error.
+func rpcResponse(id json.RawMessage, e rpcError) []byte {
 	if !hasID(id) {
 		id = json.RawMessage("null")
 	}
-	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": rpcError{Code: code, Message: text}})
+	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
 	return data
 }
 

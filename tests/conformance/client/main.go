@@ -1,0 +1,97 @@
+// Client is what the conformance suite starts, once for each of its scenarios. An
+// agent does what the scenario is about: it sends commands to a supervisor, of which
+// the suite's server is the only server.
+//
+// The server's URL is the last argument. The suite says in the environment which
+// scenario it is, and what there is to know about it, as JSON.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+const (
+	// playTimeout bounds a scenario: the suite ends us after 30 s.
+	playTimeout = 25 * time.Second
+	// stopTimeout bounds the end of the session.
+	stopTimeout = 3 * time.Second
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance client:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) < 2 {
+		return errors.New("the URL of the server is missing")
+	}
+	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
+	var known knowledge
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &known); err != nil {
+			return fmt.Errorf("the scenario's context: %w", err)
+		}
+	}
+	s, err := find(name, known)
+	if err != nil {
+		return err
+	}
+	return play(os.Args[len(os.Args)-1], s)
+}
+
+// play plays a scenario on the server at url.
+func play(url string, s scenario) (err error) {
+	srv := mcpbridge.Server{Name: server, URL: url}
+	if s.login != nil {
+		handler, err := s.login()
+		if err != nil {
+			return err
+		}
+		srv.Auth = mcpbridge.OAuth(handler)
+	}
+	system := actor.NewActorSystem()
+	sup, err := supervisor.Start(system, supervisor.Config{
+		Servers: []mcpbridge.Server{srv},
+		Handler: system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &user{s.form} })),
+		Capabilities: &mcp.ClientCapabilities{
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
+			Sampling:    &mcp.SamplingCapabilities{},
+			RootsV2:     &mcp.RootCapabilities{},
+		},
+		Logger: zerolog.New(os.Stderr).Level(zerolog.InfoLevel),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		err = errors.Join(err, sup.Stop(ctx))
+	}()
+
+	done := make(chan error, 1)
+	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+		return &agent{sessions: sup.PID(), scenario: s, done: done}
+	}))
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(playTimeout):
+		return errors.New("the scenario has not come to its end in time")
+	}
+}

@@ -1,0 +1,14 @@
+// Package conformance runs the official conformance suites for MCP clients against a
+// small client that is built on this module, in the folder client: what an agent does
+// by sending messages to a supervisor has to be on the wire as the protocol wants it.
+//
+// What the client has to pass is in expected.json, with what is left out, and why. A
+// check that fails and is not in there fails the test, and so does one that is in
+// there and passes.
+//
+// The script install gets the suites; the tests have the build tag conformance, and
+// need Linux:
+//
+//	tests/conformance/install
+//	go test -tags conformance ./tests/conformance
+package conformance

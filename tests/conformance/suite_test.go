@@ -1,0 +1,125 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	buildTimeout = 5 * time.Minute
+	// suiteTimeout bounds the run of a suite, whose scenarios run at the same time.
+	suiteTimeout = 2 * time.Minute
+	// timed is the scenario that measures time: while all the others run, it may be late.
+	timed = "sse-retry"
+	// complaint is how the client begins what it says when it fails.
+	complaint = "conformance client: "
+)
+
+// stamped is the time that the suite puts behind the name of a scenario.
+var stamped = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+
+func TestConformance(t *testing.T) {
+	all, err := expectations()
+	require.NoError(t, err)
+	client := filepath.Join(t.TempDir(), "client")
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, "go", "build", "-o", client, "./client").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	for _, e := range all {
+		t.Run(e.Release+"/"+e.Suite, func(t *testing.T) {
+			outcomes, said := run(t, client, e.Release, "--suite", e.Suite)
+			for i, o := range outcomes {
+				if o.scenario == timed && !o.good() {
+					t.Log(timed, "runs again, alone")
+					again, more := run(t, client, e.Release, "--scenario", timed)
+					require.Len(t, again, 1, "%s", more)
+					outcomes[i], said = again[0], append(said, more...)
+				}
+			}
+			wrong := e.compare(outcomes)
+			for _, w := range wrong {
+				t.Error(w)
+			}
+			if len(wrong) > 0 {
+				t.Logf("the suite said:\n%s", said)
+			}
+		})
+	}
+}
+
+// run runs a suite, or one scenario, and returns what each scenario came to, and what
+// the suite said.
+func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, said []byte) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	at := func(path ...string) string { return filepath.Join(append([]string{here}, path...)...) }
+	node := at("node_modules", ".bin", "node")
+	require.FileExists(t, node, "run tests/conformance/install")
+	results := t.TempDir()
+
+	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "--require", at("loopback.cjs"), at("node_modules", "conformance-"+release, "dist", "index.js"),
+		"client", "--command", "./"+filepath.Base(client), kind, name, "--output-dir", results)
+	cmd.Dir = filepath.Dir(client) // the suite hands the command to a shell
+	// The clients are in the same group, so that all end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	said, err = cmd.CombinedOutput()
+	require.NoError(t, ctx.Err(), "the suite has not ended in time:\n%s", said)
+	if err != nil { // it also fails when a check does
+		require.ErrorAs(t, err, new(*exec.ExitError), "%s", said)
+	}
+
+	require.NoError(t, filepath.WalkDir(results, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "checks.json" {
+			return err
+		}
+		o, err := read(results, filepath.Dir(path))
+		outcomes = append(outcomes, o)
+		return err
+	}))
+	return outcomes, said
+}
+
+// read reads what a scenario came to from its folder.
+func read(results, folder string) (outcome, error) {
+	name, err := filepath.Rel(results, folder)
+	if err != nil {
+		return outcome{}, err
+	}
+	o := outcome{scenario: stamped.ReplaceAllString(filepath.ToSlash(name), "")}
+	data, err := os.ReadFile(filepath.Join(folder, "checks.json"))
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := json.Unmarshal(data, &o.checks); err != nil {
+		return outcome{}, fmt.Errorf("%s: %w", o.scenario, err)
+	}
+	stderr, err := os.ReadFile(filepath.Join(folder, "stderr.txt"))
+	if err != nil {
+		return outcome{}, err
+	}
+	for line := range strings.Lines(string(stderr)) {
+		if after, ok := strings.CutPrefix(line, complaint); ok {
+			o.failure = strings.TrimSpace(after)
+		}
+	}
+	return o, nil
+}

@@ -115,8 +115,11 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 			var msg struct{ Params mcp.SubscriptionsListenParams }
 			require.NoError(t, json.Unmarshal(bodyOf(r), &msg))
 			require.True(t, msg.Params.Notifications.ToolsListChanged)
+			mu.Lock()
 			listens++
-			switch listens {
+			n := listens
+			mu.Unlock()
+			switch n {
 			case 1, 3:
 				return breaks("event: message\ndata: " + `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n\n")(r)
 			case 2:
@@ -135,8 +138,8 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		require.Equal(t, 4, listens)
 		mu.Lock()
+		require.Equal(t, 4, listens)
 		require.Equal(t, []string{"ToolsChanged", "ToolsChanged", "ToolsChanged", "ToolsChanged"}, heard, "two that came, two that may have been missed")
 		mu.Unlock()
 		require.NoError(t, c.Close(t.Context()))

@@ -163,3 +163,14 @@ func (s *Server) Validate() error {
 	}
 	return checkHeaders(s.Headers)
 }
+
+// maxResult returns the bound on one message, as a number that is never 0.
+func (s *Server) maxResult() int {
+	switch s.MaxResult {
+	case 0:
+		return DefaultMaxResult
+	case -1:
+		return int(^uint(0) >> 1)
+	}
+	return s.MaxResult
+}

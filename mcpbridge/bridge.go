@@ -41,9 +41,8 @@ type endpoint struct {
 	sent        recent // credentials
 
 	mu     sync.Mutex
-	legacy bool            // it speaks only protocols that are older than server/discover
-	known  string          // who that was
-	hints  map[string]bool // tool to whether it may run twice; nil: not listed yet
+	legacy bool   // it speaks only protocols that are older than server/discover
+	known  string // who that was
 }
 
 // New returns the Bridge for servers, which have been validated. capabilities are
@@ -148,24 +147,4 @@ func (at *endpoint) unmet() {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	at.legacy = false
-}
-
-// learn remembers which tools may run twice.
-func (at *endpoint) learn(tools []*mcp.Tool) {
-	hints := make(map[string]bool, len(tools))
-	for _, tool := range tools {
-		if a := tool.Annotations; a != nil {
-			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
-		}
-	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.hints = hints
-}
-
-// hint returns what is known of a tool.
-func (at *endpoint) hint(tool string) (safe, known bool) {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	return at.hints[tool], at.hints != nil
 }

@@ -21,8 +21,8 @@ type Conn interface {
 	// an [*Error].
 	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
 	// Hint reports whether the server annotated a tool as read-only or
-	// idempotent, as far as that is known: from a [messages.ListTools] on any
-	// session of the server. It does not block.
+	// idempotent, as far as that is known: from a [messages.ListTools] on this
+	// session. It does not block.
 	Hint(tool string) (safe, known bool)
 	// Info describes the session.
 	Info() Info
@@ -60,6 +60,10 @@ type conn struct {
 	asked    atomic.Int32 // requests of the server that are not answered yet
 	roots    atomic.Pointer[messages.SetRoots]
 	progress progress
+
+	mu    sync.Mutex
+	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
+	level string          // of the log, for protocol 2026-07-28, or empty
 
 	x    *exchanger // nil but for HTTP
 	tap  *tap       // nil for streamable HTTP
@@ -107,19 +111,50 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		return nil, c.explain(ctx, ex, err)
 	}
 	if list, ok := result.(*messages.ToolList); ok {
-		c.at.learn(list.Result.Tools)
+		c.learn(list.Result.Tools)
 	}
 	return result, nil
 }
 
 // Hint reports whether a tool may run twice.
-func (c *conn) Hint(tool string) (safe, known bool) { return c.at.hint(tool) }
+func (c *conn) Hint(tool string) (safe, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hints[tool], c.hints != nil
+}
+
+// learn remembers which tools may run twice.
+func (c *conn) learn(tools []*mcp.Tool) {
+	hints := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		if a := tool.Annotations; a != nil {
+			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hints = hints
+}
+
+// logLevel returns what requests shall say of it, or "".
+func (c *conn) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+// unlearn forgets that: the tools have changed.
+func (c *conn) unlearn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hints = nil
+}
 
 // explain says what err means, with the process's last words if it died.
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 	e := ex.explain(ctx, err, append(c.secrets(), c.cs.ID())...)
 	if c.proc != nil && e.Session == Broken {
-		if e.Class == Lost && c.proc.neverRead(ex.end) {
+		if e.Class == Lost && !ex.begun && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
 		}
 		e.Detail = c.lastWords()

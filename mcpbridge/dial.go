@@ -31,6 +31,9 @@ type DialRequest struct {
 	// Resume is the session to attach to, if the server still knows it. If
 	// not, a new one is made. Nil always makes a new one.
 	Resume *Resume
+	// Anew is set when the server has refused to have it attached to before: then
+	// any refusal makes a new one.
+	Anew bool
 	// Down is called at most once, from any goroutine, when the session ends
 	// by itself: [Error.Session] says how. Not called for what an operation
 	// reports, nor after Close has begun. It must not block.
@@ -87,7 +90,7 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 }
 
 // attach goes on with a session that the server may still know. A ping tells
-// whether it does: any answer to it is a yes.
+// whether it does: any answer to it is a yes, a refusal is none.
 func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
 	var attached atomic.Bool // else it is not this session whose end matters
 	down := req.Down
@@ -102,13 +105,17 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 	}
 	_, err := c.Do(ctx, &messages.Ping{})
 	e = AsError(err)
-	if e == nil || e.Session == Alive && e.Class != Cancelled && e.Class != Deadline && e.Class != ServerError {
+	if e == nil || e.Session == Alive && !e.refused && e.Class != Cancelled && e.Class != Deadline {
 		attached.Store(true)
 		c.info.Attached = true
 		return c, nil
 	}
 	c.discard()
-	if e.Session != Gone {
+	switch {
+	case e.Session == Gone:
+	case e.refused && (e.Class == Unauthorized || e.Class == Invalid || req.Anew):
+		e.Session = Gone // for us: it may be another's, or on a server that is no more
+	default:
 		e = unavailable(e)
 	}
 	return nil, e

@@ -98,8 +98,13 @@ type Error struct {
 	// Err is the error behind it, where there is one.
 	Err error
 
-	code int64 // of the JSON-RPC error that it was, or 0
+	code    int64 // of the JSON-RPC error that it was, or 0
+	refused bool  // by HTTP, before it was looked at
 }
+
+// Refused reports whether the server was there, and refused the request without
+// looking at it.
+func (e *Error) Refused() bool { return e.refused }
 
 // Error returns the class and the detail.
 func (e *Error) Error() string {

@@ -24,6 +24,7 @@ type exchange struct {
 	sent     bool   // some of a request may have reached the server
 	onWire   bool   // an HTTP request got a connection
 	accepted bool   // the server took a request, by a 2xx or by an answer
+	begun    bool   // a request of the operation was answered over a pipe
 	answered bool   // the last request's response arrived, whatever it says
 	failure  error  // which it is, if it is an error
 	refusal  *Error // the last thing that came instead of an answer
@@ -71,6 +72,14 @@ func begin(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ex := exchangeOf(ctx)
 		ex.note(func(ex *exchange) { ex.answered = false })
+		if level := connOf(ctx).logLevel(); level != "" && req.GetParams() != nil {
+			meta := req.GetParams().GetMeta()
+			if meta == nil {
+				meta = map[string]any{}
+			}
+			meta[mcp.MetaKeyLogLevel] = level
+			req.GetParams().SetMeta(meta)
+		}
 		if ex.token != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
 				params.SetProgressToken(ex.token)
@@ -121,7 +130,7 @@ func (ex *exchange) mismatched() bool {
 // restart forgets the requests so far, of which none has run.
 func (ex *exchange) restart() {
 	ex.note(func(ex *exchange) {
-		ex.sent, ex.onWire, ex.accepted, ex.answered, ex.refusal = false, false, false, false, nil
+		ex.sent, ex.onWire, ex.accepted, ex.begun, ex.answered, ex.refusal = false, false, false, false, false, nil
 	})
 }
 
@@ -157,7 +166,7 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		e.Class = Cancelled
 	case !ex.sent && unmarshalable(err):
 		e.Class = Invalid
-	case !ex.sent && !ex.accepted:
+	case !ex.sent && !ex.accepted && !ex.begun:
 		e.Class, e.Session = NotSent, Broken
 	default:
 		e.Class, e.Session = Lost, Broken

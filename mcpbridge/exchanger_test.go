@@ -126,7 +126,7 @@ func TestWhatACallComesTo(t *testing.T) {
 				if c.want == nil {
 					require.Nil(t, e)
 				} else {
-					c.want.Sent, c.want.Err = true, e.Err
+					c.want.Sent, c.want.Err, c.want.refused = true, e.Err, e.refused
 					require.Contains(t, e.Detail, c.want.Detail)
 					c.want.Detail = e.Detail
 					require.Equal(t, c.want, e)

@@ -78,6 +78,7 @@ func judge(status int, header http.Header, body []byte, hadSession bool, secrets
 	}
 	dispatched := msg.Error != nil && hasID(msg.ID) &&
 		(msg.Error.Code == codeMethodNotFound || msg.Error.Code == codeInvalidParams)
+	e.refused = !dispatched
 	clientError := status >= 400 && status < 500 && status != http.StatusTooManyRequests
 
 	switch {

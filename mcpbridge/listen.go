@@ -25,6 +25,7 @@ func newClient(capabilities *mcp.ClientCapabilities) (client *mcp.Client, send m
 	options := &mcp.ClientOptions{
 		Capabilities: capabilities,
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
+			connOf(ctx).unlearn()
 			connOf(ctx).hear(&messages.ToolsChanged{})
 		},
 		PromptListChangedHandler: func(ctx context.Context, _ *mcp.PromptListChangedRequest) {
@@ -46,6 +47,11 @@ func newClient(capabilities *mcp.ClientCapabilities) (client *mcp.Client, send m
 			answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: req.Params})
 			if err != nil {
 				return nil, err
+			}
+			if r := answer.Result; r != nil && r.Action == "accept" && r.Content == nil {
+				empty := *r
+				empty.Content = map[string]any{} // which the SDK checks against the form
+				return &empty, nil
 			}
 			return answer.Result, nil
 		}

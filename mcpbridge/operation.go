@@ -43,6 +43,12 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	case *messages.Unsubscribe:
 		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
 	case *messages.SetLogLevel:
+		if c.info.Server.ProtocolVersion > protocolLegacy { // each request says so
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.level = op.Level
+			return &messages.Ack{}, nil
+		}
 		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
 	case *messages.SetRoots:
 		return &messages.Ack{}, c.setRoots(ctx, op)

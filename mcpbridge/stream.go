@@ -44,7 +44,7 @@ type stream struct {
 	retry  time.Duration // what the server asked for, or 0
 	busy   time.Duration // what its last refusal asked for, or 0
 	worked bool          // the server has given us a stream before
-	missed func()        // called when it gives us another that does not go on where it was cut; or nil
+	missed func()        // called when it gives us another that does not go on where it was cut
 }
 
 // openStream answers the SDK's GET. The first attempt is waited for: a server
@@ -55,7 +55,7 @@ func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
 		return none, nil
 	}
 	in, out := io.Pipe()
-	s := &stream{x: x, req: req, out: out}
+	s := &stream{x: x, req: req, out: out, missed: func() { x.conn.mayHaveMissed(x.conn.announced()) }}
 	body, again := s.open(x.connecting)
 	if x.connecting.Err() != nil || body == nil && !again {
 		return none, nil
@@ -93,6 +93,22 @@ func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, 
 	return resp, nil
 }
 
+// announced returns the notifications that the server has said it may send.
+func (c *conn) announced() *mcp.NotificationSubscriptions {
+	if c.x.connecting.Err() == nil { // it has not said anything yet
+		return nil
+	}
+	can := c.info.Server.Capabilities
+	if can == nil {
+		return nil
+	}
+	return &mcp.NotificationSubscriptions{
+		ToolsListChanged:     can.Tools != nil && can.Tools.ListChanged,
+		PromptsListChanged:   can.Prompts != nil && can.Prompts.ListChanged,
+		ResourcesListChanged: can.Resources != nil && can.Resources.ListChanged,
+	}
+}
+
 // mayHaveMissed says what may have been said while nobody listened.
 func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 	if wanted == nil {
@@ -122,7 +138,7 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 	if req.GetBody != nil {
 		req.Body, _ = req.GetBody() // of bytes, which does not fail
 	}
-	if s.lastID != "" && req.Method == http.MethodGet {
+	if s.lastID != "" {
 		req.Header.Set(headerEvent, s.lastID)
 	}
 	resp, err := s.x.send(req)
@@ -132,7 +148,7 @@ func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && kind == typeSSE {
-		if s.worked && s.missed != nil {
+		if s.worked && s.lastID == "" {
 			s.missed()
 		}
 		s.worked = true
@@ -162,7 +178,7 @@ func (s *stream) run(body io.ReadCloser) {
 		}
 		wait := delay/2 + rand.N(delay)
 		if asked := max(s.busy, s.retry); asked > 0 {
-			wait = min(asked, streamRetryMax)
+			wait = min(max(asked, streamRetryMin), streamRetryMax)
 		}
 		s.busy = 0
 		if !sleep(ctx, wait) {
@@ -200,7 +216,9 @@ func (s *stream) pass(body io.ReadCloser) (any bool) {
 		begin = len(event)
 		switch field, value := fieldOf(line); field {
 		case "id":
-			if strings.IndexFunc(value, unicode.IsControl) < 0 { // else no header can carry it
+			// Subscriptions are made anew, not resumed; and no header can carry a
+			// control character.
+			if s.req.Method == http.MethodGet && strings.IndexFunc(value, unicode.IsControl) < 0 {
 				id = value
 			}
 		case "retry":

@@ -65,7 +65,7 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case *jsonrpc.Response:
 		c.seen.answered()
 		if ex := c.forget(msg.ID); ex != nil {
-			ex.note(func(ex *exchange) { ex.answer(msg) })
+			ex.note(func(ex *exchange) { ex.begun = true; ex.answer(msg) })
 		}
 	case *jsonrpc.Request:
 		if msg.Method == methodProgress {

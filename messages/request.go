@@ -79,21 +79,25 @@ type ListRoots struct {
 // Elicited answers [Elicit]. The content of one that was accepted must be what the
 // form asks for; else the server gets an error.
 type Elicited struct {
+	discreet
 	Result *mcp.ElicitResult
 }
 
 // Sampled answers [Sample].
 type Sampled struct {
+	discreet
 	Result *mcp.CreateMessageWithToolsResult
 }
 
 // Roots answers [ListRoots].
 type Roots struct {
+	discreet
 	Roots []*mcp.Root
 }
 
 // Refusal answers any [Request].
 type Refusal struct {
+	discreet
 	// Reason is told to the server.
 	Reason string
 }
@@ -102,3 +106,15 @@ func (*Elicited) answer() {}
 func (*Sampled) answer()  {}
 func (*Roots) answer()    {}
 func (*Refusal) answer()  {}
+
+// discreet keeps answers out of logs: a late one is a dead letter.
+type discreet struct{}
+
+// String returns nothing of the answer.
+func (discreet) String() string { return "an answer" }
+
+// LogValue returns nothing of the answer.
+func (discreet) LogValue() slog.Value { return slog.StringValue("an answer") }
+
+// IgnoreDeadLetterLogging keeps a late answer out of Proto.Actor's dead letter log.
+func (discreet) IgnoreDeadLetterLogging() {}

@@ -166,10 +166,10 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		ch.state = messages.StateReady
 		r.makeRoom(c)
 	}
-	if msg.expired {
+	if msg.expired > 0 {
 		r.counters.Expired++
 		stamp := ch.stamp()
-		stamp.Generation--
+		stamp.Generation = msg.expired
 		r.emit(c, &messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session of before our restart"})
 	}
 	if !msg.restarted {
@@ -177,7 +177,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		r.emit(c, &messages.SessionOpened{Stamp: ch.stamp(), Attached: msg.info.Attached, Protocol: ch.protocol(), Elapsed: msg.elapsed})
 		return
 	}
-	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.info.Attached, Elapsed: msg.elapsed})
+	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.info.Attached, Protocol: ch.protocol(), Elapsed: msg.elapsed})
 }
 
 // HandleFailure makes the registry the supervision strategy of its children. A
@@ -267,6 +267,9 @@ func (r *registry) remove(c actor.Context, ch *child) {
 	e.leaving = slices.DeleteFunc(e.leaving, func(l *child) bool { return l == ch })
 	r.freePermit(c, ch)
 	r.freeSlot(c, ch)
+	if len(e.leaving) == 0 {
+		e.cancels = nil
+	}
 	switch {
 	case e.current != nil:
 		r.advance(c, e.current)

@@ -1,6 +1,10 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
 
 // afterlife sees to the messages that an actor leaves unread when it stops,
 // which Proto.Actor discards without a word. It is a mailbox middleware: that is
@@ -41,3 +45,30 @@ func (a *afterlife) MessagePosted(any) {}
 
 // MailboxEmpty does nothing.
 func (a *afterlife) MailboxEmpty() {}
+
+// bury answers what was left unread in a mailbox.
+func bury(c *actor.RootContext, msg any, sender *actor.PID) {
+	switch msg := msg.(type) {
+	case *call:
+		if msg.caller != nil {
+			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
+		}
+	case *passed:
+		bury(c, msg.call, nil)
+	case *handback:
+		for _, k := range msg.calls {
+			bury(c, k, nil)
+		}
+	case *dialed:
+		if msg.conn != nil {
+			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
+		}
+	case *Reload:
+		c.Send(sender, &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"})
+	case *messages.Cancel:
+	case messages.Command:
+		if sender != nil {
+			c.Send(sender, refusal(msg, messages.CodeClosed, "the supervisor has stopped"))
+		}
+	}
+}

@@ -147,6 +147,7 @@ type life struct {
 	generation uint64
 	held       held               // what the next session is told again
 	served     bool               // there has been a connection
+	stateless  bool               // the last one kept nothing on the server
 	parked     []*call            // accepted and not running, in order
 	running    map[*call]struct{} // on conn or on old
 

@@ -14,6 +14,9 @@ import (
 type entry struct {
 	current *child   // takes the calls; nil when all are leaving
 	leaving []*child // told to drain
+	// cancels were sent while there are leaving ones: a call that one of them hands
+	// back may be meant.
+	cancels []*cancelled
 }
 
 // holder returns the session of the key, other than c, that may have a
@@ -38,6 +41,7 @@ type child struct {
 	state       messages.State
 	outstanding int // calls forwarded and not settled
 	calls       uint64
+	unpublished int       // notifications that the publisher has not published yet
 	used        time.Time // when that last changed
 	place       place     // in the LRU order
 

@@ -21,10 +21,17 @@ type dialing struct {
 
 	generation uint64 // of the session before
 	goesOn     bool   // there was one
+	stateless  bool   // which kept nothing on the server
+}
+
+// left logs what the session before had, and this one has not.
+func (d dialing) left(op messages.Operation, e *mcpbridge.Error) {
+	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
+		Str("err", e.Error()).Msg("session goes on without what the server refused to put back")
 }
 
 // run dials, makes the session ready for calls, and remembers it.
-func (d dialing) run(ctx context.Context) (msg *dialed) {
+func (d dialing) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
 	var conn mcpbridge.Conn
 	failed := func(err error) *dialed {
@@ -44,6 +51,8 @@ func (d dialing) run(ctx context.Context) (msg *dialed) {
 	if !d.goesOn {
 		known = d.recall.load()
 	}
+	ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
+	defer cancel()
 	if known != nil {
 		d.req.Resume, d.goesOn = &known.Resume, true
 		d.generation = max(d.generation, known.Generation)
@@ -51,17 +60,21 @@ func (d dialing) run(ctx context.Context) (msg *dialed) {
 	var err error
 	conn, err = dial(ctx, d.cfg.Dialer, d.req)
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
-		err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, d.setup, d.ops) })
+		err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, d.setup, d.ops, d.left) })
 	}
 	if err != nil {
 		return failed(err)
 	}
 	info := conn.Info()
-	if !d.goesOn || !info.Attached && !info.Stateless {
-		d.generation++
+	msg = &dialed{conn: conn, generation: d.generation, elapsed: time.Since(began)}
+	if known != nil && !info.Attached {
+		msg.expired = d.generation
+	}
+	if !d.goesOn || !info.Attached && !(d.stateless && info.Stateless) {
+		msg.generation++
 	}
 	if !info.Attached {
-		d.recall.save(conn, d.generation)
+		d.recall.save(conn, msg.generation)
 	}
-	return &dialed{conn: conn, generation: d.generation, expired: known != nil && !info.Attached, elapsed: time.Since(began)}
+	return msg
 }

@@ -7,23 +7,22 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxUnpublished bounds the notifications that wait for slow handlers of the
-// EventStream.
-const maxUnpublished = 10_000
+// maxUnpublished bounds the notifications of one session that wait for slow handlers
+// of the EventStream.
+const maxUnpublished = 1000
 
-// onSaid publishes what a server has said, and sends it to the subscriber. What it
-// said before its session was open is after that in the stream.
+// onSaid publishes what a server has said, and sends it to the subscriber.
 func (r *registry) onSaid(c actor.Context, msg *said) {
-	if r.unpublished >= maxUnpublished {
-		r.counters.Dropped++
-		return
-	}
-	r.unpublished++
 	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("server said something")
 	if r.cfg.Subscriber != nil {
 		c.Send(r.cfg.Subscriber, msg.note)
 	}
-	c.Send(r.publisher, msg.note)
+	if msg.of.unpublished >= maxUnpublished {
+		r.counters.Dropped++
+		return
+	}
+	msg.of.unpublished++
+	c.Send(r.publisher, msg)
 }
 
 // emit logs an event and publishes it.

@@ -32,22 +32,38 @@ func (h *held) note(op messages.Operation) {
 	case *messages.SetLogLevel:
 		h.level = op
 	case *messages.Subscribe:
-		h.drop(op.URI)
+		h.drop(op.URI, op.Subscriber)
 		h.subscriptions = append(h.subscriptions, op)
 	case *messages.Unsubscribe:
-		h.drop(op.URI)
+		h.drop(op.URI, op.Subscriber)
 	}
 }
 
-func (h *held) drop(uri string) {
-	h.subscriptions = slices.DeleteFunc(slices.Clone(h.subscriptions), func(s *messages.Subscribe) bool { return s.URI == uri })
+// drop forgets the subscription of one subscriber.
+func (h *held) drop(uri string, subscriber *actor.PID) {
+	h.subscriptions = slices.DeleteFunc(slices.Clone(h.subscriptions), func(s *messages.Subscribe) bool {
+		return s.URI == uri && same(s.Subscriber, subscriber)
+	})
+}
+
+func same(one, other *actor.PID) bool {
+	return one == other || one != nil && other != nil && one.Equal(other)
+}
+
+// shared reports whether the server must not be told, because somebody else has
+// subscribed to the same.
+func (h *held) shared(op messages.Operation) bool {
+	u, ok := op.(*messages.Unsubscribe)
+	return ok && slices.ContainsFunc(h.subscriptions, func(s *messages.Subscribe) bool {
+		return s.URI == u.URI && !same(s.Subscriber, u.Subscriber)
+	})
 }
 
 // subscribers returns who wants to know that a resource has changed. It may be a
 // part of the one that was subscribed to.
 func (h *held) subscribers(uri string) (all []*actor.PID) {
 	for _, s := range h.subscriptions {
-		if s.Subscriber != nil && strings.HasPrefix(uri, s.URI) {
+		if s.Subscriber != nil && (uri == s.URI || strings.HasPrefix(uri, strings.TrimSuffix(s.URI, "/")+"/")) {
 			all = append(all, s.Subscriber)
 		}
 	}
@@ -59,8 +75,12 @@ func (h *held) ops() (ops []messages.Operation) {
 	if h.level != nil {
 		ops = append(ops, h.level)
 	}
+	told := map[string]bool{}
 	for _, s := range h.subscriptions {
-		ops = append(ops, s)
+		if !told[s.URI] {
+			ops = append(ops, s)
+		}
+		told[s.URI] = true
 	}
 	return ops
 }
@@ -69,7 +89,7 @@ func (h *held) ops() (ops []messages.Operation) {
 // what was held is put back. It may block. Held state that the server refuses now
 // is left: it may be about something that is gone. A session that was attached to
 // has all of it.
-func prepare(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation) error {
+func prepare(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, left func(op messages.Operation, e *mcpbridge.Error)) error {
 	if conn.Info().Attached {
 		return nil
 	}
@@ -89,8 +109,12 @@ func prepare(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolPara
 		_, err := conn.Do(ctx, op)
 		var said *jsonrpc.Error
 		e := mcpbridge.AsError(err)
-		if e != nil && e.Class != mcpbridge.Invalid && !errors.As(err, &said) { // neither is an answer to it
+		switch {
+		case e == nil:
+		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // neither is an answer to it
 			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
+		default:
+			left(op, e)
 		}
 	}
 	return nil

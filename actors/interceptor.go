@@ -21,7 +21,9 @@ type Runner func(ctx context.Context, op messages.Operation) (messages.Result, e
 // measure the time, or refuse by returning an error without calling next. A replay
 // happens within next, so that each operation is intercepted once.
 //
-// It runs in a goroutine of its own. ctx ends at the operation's deadline, and when
+// The outer function is called once, when the supervisor starts. The inner one runs in
+// a goroutine of its own for each operation, with a ctx that next wants to have, or
+// one made of it. ctx ends at the operation's deadline, and when
 // it is cancelled; the caller gets its reply then, whatever the interceptor does.
 // An error that is no failure is [messages.CodeRefused] to the caller. Operations
 // and results are read-only: copy what is to be changed, see [messages.With].
@@ -54,11 +56,12 @@ type (
 	}
 	// withdrawn gives up a call that was sent on.
 	withdrawn struct{ call *call }
-	// intercepted is what the interceptors have made of an operation.
+	// intercepted is what the interceptors have made of an operation. own: it is a
+	// refusal of theirs, which may have come after the operation has run.
 	intercepted struct {
-		of     *interception
-		result messages.Result
-		err    error
+		of    *interception
+		reply messages.Reply
+		own   bool
 	}
 	// lapsed says that the interceptors have had all the time there is.
 	lapsed struct{ of *interception }
@@ -68,28 +71,58 @@ type (
 // cancellation, to pass on what became of the operation then.
 const overtime = 500 * time.Millisecond
 
+type interceptionKey struct{}
+
+// intercepting returns the interceptors around what sends operations on.
+func intercepting(system *actor.ActorSystem, registry *actor.PID, interceptors []Interceptor) Runner {
+	return chain(interceptors, func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+		of, ok := ctx.Value(interceptionKey{}).(*interception)
+		if !ok {
+			return nil, errors.New("an interceptor did not hand on its context")
+		}
+		return sendOn(ctx, system, registry, of, op)
+	})
+}
+
 // intercept sends an operation through the interceptors.
 func (r *registry) intercept(c actor.Context, k *call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
 	i := &interception{call: k, cancel: cancel}
 	i.timer = after(c, time.Until(k.deadline)+overtime, &lapsed{i})
 	r.intercepted[i] = struct{}{}
+	r.interceptions[k.key]++
 
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
-	op, system, self, interceptors := messages.With(k.op, h), c.ActorSystem(), c.Self(), r.cfg.Interceptors
+	op, run := messages.With(k.op, h), r.chain
 	r.cfg.run.work(c, func() (msg any) {
 		defer func() {
 			if reason := recover(); reason != nil {
-				msg = &intercepted{of: i, err: k.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))}
+				msg = &intercepted{of: i, reply: k.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason)), own: true}
 			}
 		}()
-		last := func(ctx context.Context, op messages.Operation) (messages.Result, error) {
-			return sendOn(ctx, system, self, i, op)
-		}
-		result, err := chain(interceptors, last)(ctx, op)
-		return &intercepted{i, result, err}
+		result, err := run(context.WithValue(ctx, interceptionKey{}, i), op)
+		reply, own := i.settle(result, err)
+		return &intercepted{i, reply, own}
 	})
+}
+
+// settle makes a reply of what the interceptors return.
+func (i *interception) settle(result messages.Result, err error) (reply messages.Reply, own bool) {
+	var f *messages.Failure
+	switch {
+	case err == nil && result == nil:
+		return i.failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"), true
+	case err == nil:
+		return readdressed(result, i.call), false
+	case errors.As(err, &f) && f != nil:
+		mine := *f
+		mine.Key, mine.ID, mine.Op = i.key, i.op.RequestID(), i.op.Method()
+		return &mine, false
+	}
+	f = i.failure(messages.CodeRefused, err.Error())
+	f.Cause = err
+	return f, true
 }
 
 // sendOn sends an operation to the registry, and waits for the reply.
@@ -97,7 +130,10 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 	box := NewInbox(system, nil)
 	defer box.Close()
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline}
-	if at, ok := ctx.Deadline(); ok && (k.deadline.IsZero() || at.Before(k.deadline)) {
+	if k.deadline.IsZero() {
+		k.deadline = of.deadline
+	}
+	if at, ok := ctx.Deadline(); ok && at.Before(k.deadline) {
 		k.deadline = at
 	}
 	system.Root.Send(registry, &passed{of, k})
@@ -151,22 +187,10 @@ func (r *registry) onWithdrawn(c actor.Context, msg *withdrawn) {
 
 // onIntercepted answers an operation with what the interceptors have made of it.
 func (r *registry) onIntercepted(c actor.Context, msg *intercepted) {
-	i := msg.of
-	var f *messages.Failure
-	switch {
-	case msg.err == nil && (msg.result == nil || reflect.ValueOf(msg.result).IsNil()):
-		r.conclude(c, i, i.failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"))
-	case msg.err == nil:
-		r.conclude(c, i, readdressed(msg.result, i.call))
-	case errors.As(msg.err, &f):
-		own := *f
-		own.Key, own.ID, own.Op = i.key, i.op.RequestID(), i.op.Method()
-		r.conclude(c, i, &own)
-	default:
-		f = i.failure(messages.CodeRefused, msg.err.Error())
-		f.MayHaveRun, f.Cause = i.passed, msg.err
-		r.conclude(c, i, f)
+	if f, ok := msg.reply.(*messages.Failure); ok && msg.own {
+		f.MayHaveRun = msg.of.passed
 	}
+	r.conclude(c, msg.of, msg.reply)
 }
 
 // onGivenUp cancels an operation. What is with its session is answered from there,
@@ -210,6 +234,9 @@ func (r *registry) conclude(c actor.Context, i *interception, reply messages.Rep
 		return
 	}
 	delete(r.intercepted, i)
+	if r.interceptions[i.key]--; r.interceptions[i.key] == 0 {
+		delete(r.interceptions, i.key)
+	}
 	i.timer.Stop()
 	i.cancel()
 	if i.caller != nil {

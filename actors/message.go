@@ -53,7 +53,7 @@ type (
 		generation uint64
 		info       mcpbridge.Info
 		restarted  bool
-		expired    bool // one that was remembered, and that the server does not know
+		expired    uint64 // the generation that was remembered, and that the server does not know; or 0
 		elapsed    time.Duration
 	}
 	// said passes on what the server has said by itself.
@@ -83,7 +83,7 @@ type (
 		conn       mcpbridge.Conn
 		err        error
 		generation uint64
-		expired    bool // a remembered session
+		expired    uint64 // the generation of a remembered session that is gone, or 0
 		elapsed    time.Duration
 	}
 	// answered is the end of one run of a call.
@@ -126,7 +126,7 @@ func (*down) IgnoreDeadLetterLogging() {}
 func (*heard) IgnoreDeadLetterLogging() {}
 
 // published tells the registry that the publisher has published a notification.
-type published struct{}
+type published struct{ of *child }
 
 // From the registry's goroutines and timers to itself.
 type (

@@ -5,8 +5,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
-
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // publisher puts events on the EventStream, in order. The stream runs its
@@ -20,8 +18,9 @@ func (p *publisher) Receive(c actor.Context) {
 	switch event := c.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	default:
-		if _, counted := event.(messages.Notification); counted {
-			defer c.Send(c.Parent(), &published{})
+		if msg, ok := event.(*said); ok {
+			event = msg.note
+			defer c.Send(c.Parent(), &published{msg.of})
 		}
 		defer func() {
 			if r := recover(); r != nil {

@@ -2,9 +2,12 @@ package actors
 
 import (
 	"container/list"
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -32,21 +35,22 @@ type registry struct {
 	lru      lru[*child]
 	past     generations
 
-	open        int       // slots in use
-	freeing     int       // of those, how many are draining
-	slotQueue   list.List // children that wait for a slot
-	idleTimer   *time.Timer
-	tallies     map[*tally]struct{}        // close commands that wait
-	intercepted map[*interception]struct{} // operations that are with the interceptors
-	left        leftovers
-	retrying    int // closings that are tried again
-	counters    messages.Counters
-	publisher   *actor.PID
-	unpublished int                   // notifications that the publisher has not published yet
-	stopping    bool                  // it takes no calls
-	ending      bool                  // the publisher was told to stop, and we are next
-	strangers   map[reflect.Type]bool // foreign messages that were logged
-	after       *afterlife
+	open          int       // slots in use
+	freeing       int       // of those, how many are draining
+	slotQueue     list.List // children that wait for a slot
+	idleTimer     *time.Timer
+	tallies       map[*tally]struct{}        // close commands that wait
+	intercepted   map[*interception]struct{} // operations that are with the interceptors
+	interceptions map[messages.Key]int       // how many of each key
+	chain         Runner                     // the interceptors, around what sends operations on; nil without any
+	left          leftovers
+	retrying      int // closings that are tried again
+	counters      messages.Counters
+	publisher     *actor.PID
+	stopping      bool                  // it takes no calls
+	ending        bool                  // the publisher was told to stop, and we are next
+	strangers     map[reflect.Type]bool // foreign messages that were logged
+	after         *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -65,7 +69,7 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, left: leftovers{limit: cfg.MaxSessions},
+			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
 			strangers: map[reflect.Type]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
@@ -119,7 +123,7 @@ func (r *registry) onReport(c actor.Context) {
 	case *said:
 		r.onSaid(c, msg)
 	case *published:
-		r.unpublished--
+		msg.of.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:
@@ -147,6 +151,12 @@ func (r *registry) onReport(c actor.Context) {
 
 // onStarted spawns what the registry needs beside the sessions.
 func (r *registry) onStarted(c actor.Context) {
+	if len(r.cfg.Interceptors) > 0 {
+		r.chain = func(context.Context, messages.Operation) (messages.Result, error) { // if one of them panics
+			return nil, errors.New("the interceptors could not be made")
+		}
+		r.chain = intercepting(c.ActorSystem(), c.Self(), r.cfg.Interceptors)
+	}
 	logger := r.cfg.Logger
 	r.publisher = c.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &publisher{logger} }), "events")
 }
@@ -155,6 +165,9 @@ func (r *registry) onStarted(c actor.Context) {
 func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	r.counters.Calls++
 	now := time.Now()
+	if h := op.Head(); h.Subscriber != nil {
+		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
+	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
 	if k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
@@ -163,10 +176,12 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	switch {
 	case f != nil:
 		r.respond(c, f)
-	case len(r.cfg.Interceptors) > 0 && !r.stopping && now.Before(k.deadline):
-		r.intercept(c, k)
-	default:
+	case r.chain == nil || r.stopping || !now.Before(k.deadline):
 		r.accept(c, k)
+	case r.interceptions[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+		r.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
+	default:
+		r.intercept(c, k)
 	}
 }
 
@@ -299,12 +314,25 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
 	for _, ch := range e.leaving {
 		c.Send(ch.pid, msg)
 	}
+	if len(e.leaving) > 0 {
+		e.cancels = append(e.cancels, msg)
+	}
 }
 
 // onHandback gives calls that an evicted session has not run to its successor.
 func (r *registry) onHandback(c actor.Context, msg *handback) {
 	msg.of.outstanding -= len(msg.calls)
+	var cancels []*cancelled
+	if e := r.entries[msg.of.key]; e != nil {
+		cancels = e.cancels
+	}
 	for _, k := range msg.calls {
+		if slices.ContainsFunc(cancels, func(m *cancelled) bool { return m.means(k) }) {
+			if k.caller != nil {
+				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
+			}
+			continue
+		}
 		r.accept(c, k)
 	}
 }
@@ -348,33 +376,6 @@ func refusal(cmd messages.Command, code messages.Code, detail string) *messages.
 		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
 	}
 	return f
-}
-
-// bury answers what was left unread in a mailbox.
-func bury(c *actor.RootContext, msg any, sender *actor.PID) {
-	switch msg := msg.(type) {
-	case *call:
-		if msg.caller != nil {
-			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
-		}
-	case *passed:
-		bury(c, msg.call, nil)
-	case *handback:
-		for _, k := range msg.calls {
-			bury(c, k, nil)
-		}
-	case *dialed:
-		if msg.conn != nil {
-			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
-		}
-	case *Reload:
-		c.Send(sender, &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"})
-	case *messages.Cancel:
-	case messages.Command:
-		if sender != nil {
-			c.Send(sender, refusal(msg, messages.CodeClosed, "the supervisor has stopped"))
-		}
-	}
 }
 
 // bounded shortens what a caller has made up.

@@ -31,7 +31,8 @@ type session struct {
 	full   bool // it waits for a slot
 
 	// While connecting:
-	early *mcpbridge.Error // the connection ended before dialed came
+	early   *mcpbridge.Error // the connection ended before dialed came
+	unheard []*heard         // what the server said before dialed came
 
 	// While ready:
 	pingAt  time.Time // when a keepalive ping is due, or zero
@@ -97,6 +98,10 @@ func (s *session) connecting(c actor.Context) {
 	case *down:
 		if msg.from == s {
 			s.early = msg.err
+		}
+	case *heard:
+		if len(s.unheard) < maxUnpublished {
+			s.unheard = append(s.unheard, msg)
 		}
 	default:
 		s.always(c)
@@ -257,12 +262,10 @@ func (s *session) onGrant(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialing{
 		cfg: s.cfg, recall: s.recall, req: s.dialRequest(c), setup: s.setup, ops: s.held.ops(),
-		generation: s.generation, goesOn: s.served,
+		generation: s.generation, goesOn: s.served, stateless: s.stateless,
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
-		defer cancel()
-		msg := d.run(ctx)
+		msg := d.run(wanted)
 		root.Send(self, msg)
 		if msg.conn != nil && wanted.Err() != nil {
 			closing(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // the session tells, if it is there
@@ -303,8 +306,13 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	if restarted {
 		elapsed = time.Since(s.lostAt)
 	}
-	s.served, s.generation = true, msg.generation
-	c.Send(s.registry, &opened{s.of, s.generation, s.conn.Info(), restarted, msg.expired, elapsed})
+	info := s.conn.Info()
+	s.served, s.generation, s.stateless = true, msg.generation, info.Stateless
+	c.Send(s.registry, &opened{s.of, s.generation, info, restarted, msg.expired, elapsed})
+	for _, h := range s.unheard {
+		s.onHeard(c, h)
+	}
+	s.unheard = nil
 	s.state = s.ready
 	if s.early != nil {
 		s.broke(s.early)

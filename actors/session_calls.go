@@ -22,6 +22,12 @@ func (s *session) startParked(c actor.Context) {
 	for len(s.parked) > 0 && len(s.running) < s.cfg.MaxInFlight {
 		k := s.parked[0]
 		s.parked = s.parked[1:]
+		if s.held.shared(k.op) {
+			s.held.note(k.op)
+			k.generation = s.generation
+			s.reply(c, k, k.sign(&messages.Ack{}))
+			continue
+		}
 		s.start(c, k)
 	}
 }

@@ -74,6 +74,8 @@ type SessionRestarted struct {
 	// Attached is true when the session that the server still knew goes on:
 	// its state was kept, and the generation is the same.
 	Attached bool
+	// Protocol is the version of MCP that was agreed on.
+	Protocol string
 	// Elapsed is the time from the fault until it was ready again.
 	Elapsed time.Duration
 }
@@ -112,9 +114,9 @@ type SessionClosed struct {
 }
 
 // Notification is an [Event] that a server has sent. All but [Progress] are
-// published on the EventStream, and sent to the supervisor's subscriber. When
-// events come faster than handlers take them, those beyond a bound are dropped,
-// and counted in [Counters].
+// published on the EventStream, and sent to the supervisor's subscriber. Those of
+// a session that come faster than handlers of the EventStream take them are dropped
+// beyond a bound, and counted in [Counters].
 type Notification interface {
 	Event
 	// SetStamp is for who sends it, before it is sent.

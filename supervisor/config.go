@@ -66,8 +66,7 @@ type Config struct {
 	// Capabilities are what servers are told that they may ask for, by protocol
 	// 2025-11-25 or older while a session is opened. Roots are in the field RootsV2:
 	// a server that knows roots may put them in the place of its own
-	// configuration. Defaults to elicitation, by form and by URL, if there is a
-	// Handler.
+	// configuration. Defaults to elicitation, by form, if there is a Handler.
 	Capabilities *mcp.ClientCapabilities
 	// Subscriber gets every [messages.Notification] but progress, beside the
 	// EventStream. It has to keep up. Defaults to nil.
@@ -127,7 +126,7 @@ func (c Config) withDefaults() Config {
 	preset(&c.HandlerTimeout, time.Minute)
 	if c.Capabilities == nil && c.Handler != nil {
 		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
-			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+			Form: &mcp.FormElicitationCapabilities{},
 		}}
 	}
 	if c.Strategy == nil {
@@ -180,6 +179,11 @@ func (c Config) validate() error {
 	} {
 		if f.value < 0 {
 			wrong("%s: %v is negative", f.name, f.value)
+		}
+	}
+	for i, f := range c.Interceptors {
+		if f == nil {
+			wrong("interceptors[%d]: is nil", i)
 		}
 	}
 	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {

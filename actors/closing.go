@@ -14,11 +14,12 @@ import (
 
 // tally is a close command that waits for sessions to be gone.
 type tally struct {
-	reply   *messages.Closed
-	caller  *actor.PID
-	waiting map[*child]struct{}
-	retries map[messages.Key]struct{} // closings that are tried again
-	timer   *time.Timer
+	reply     *messages.Closed
+	caller    *actor.PID
+	waiting   map[*child]struct{}
+	retries   map[messages.Key]struct{} // closings that are tried again
+	recalling bool                      // sessions of before our restart are being ended
+	timer     *time.Timer
 }
 
 // onControl handles the commands that are not about one key.
@@ -75,6 +76,9 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 		t.retries[key] = struct{}{}
 		r.retrying++
 		r.cfg.run.work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
+	}
+	if !how.leave {
+		r.end(c, t, match)
 	}
 	t.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*patience, &overdue{t})
 	r.settle(c, t)
@@ -181,7 +185,7 @@ func (t *tally) note(key messages.Key, err error) {
 
 // settle answers a close command when there is nothing more to wait for.
 func (r *registry) settle(c actor.Context, t *tally) {
-	if len(t.waiting)+len(t.retries) > 0 {
+	if len(t.waiting)+len(t.retries) > 0 || t.recalling {
 		return
 	}
 	t.timer.Stop()
@@ -203,7 +207,7 @@ func (r *registry) onOverdue(c actor.Context, t *tally) {
 	for key := range t.retries {
 		t.reply.Left = append(t.reply.Left, messages.Left{Key: key, Reason: "it is still closing"})
 	}
-	t.waiting, t.retries = nil, nil
+	t.waiting, t.retries, t.recalling = nil, nil, false
 	r.settle(c, t)
 }
 

@@ -144,6 +144,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onOverdue(c, msg.of)
 	case *retried:
 		r.onRetried(c, msg)
+	case *forgotten:
+		r.onForgotten(c, msg)
 	default:
 		r.onStranger(msg)
 	}

@@ -47,7 +47,7 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
 		}
 	}
-	changed := func(k messages.Key) bool { return servers[k.Server] != r.servers[k.Server] }
-	r.close(c, &messages.CloseAll{}, changed, drain{})
+	before := r.servers
 	r.servers = servers
+	r.close(c, &messages.CloseAll{}, func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }, drain{})
 }

@@ -34,6 +34,8 @@ type DialRequest struct {
 	// Anew is set when the server has refused to have it attached to before: then
 	// any refusal makes a new one.
 	Anew bool
+	// Only is set to end a session: when it cannot be attached to, none is made.
+	Only bool
 	// Down is called at most once, from any goroutine, when the session ends
 	// by itself: [Error.Session] says how. Not called for what an operation
 	// reports, nor after Close has begun. It must not block.
@@ -77,7 +79,7 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 		if err == nil {
 			return c, nil
 		}
-		if err.Session != Gone {
+		if err.Session != Gone || req.Only {
 			return nil, err
 		}
 	}

@@ -75,4 +75,6 @@ type Store interface {
 	Save(ctx context.Context, key messages.Key, record *Record) error
 	// Delete forgets a key. One that is not there is fine.
 	Delete(ctx context.Context, key messages.Key) error
+	// Keys returns the keys that there are records of, in any order.
+	Keys(ctx context.Context) ([]messages.Key, error)
 }

@@ -56,3 +56,13 @@ func keyBytes(key messages.Key) []byte {
 	b = append(b, key.Server...)
 	return append(b, key.Scope...)
 }
+
+// keyOf returns the key that keyBytes has made bytes of.
+func keyOf(b []byte) (key messages.Key, ok bool) {
+	length, n := binary.Uvarint(b)
+	if n <= 0 || length > uint64(len(b)-n) {
+		return key, false
+	}
+	rest := b[n:]
+	return messages.Key{Server: string(rest[:length]), Scope: string(rest[length:])}, true
+}

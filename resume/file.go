@@ -135,6 +135,31 @@ func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, e
 	return record, failed("load", key, err)
 }
 
+// Keys returns the keys that there are records of.
+func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
+	if err := f.over(ctx); err != nil {
+		return nil, fmt.Errorf("resume: keys: %w", err)
+	}
+	err = f.guarded(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucket).ForEach(func(k, _ []byte) error {
+				if key, ok := keyOf(k); ok {
+					keys = append(keys, key)
+				}
+				return nil
+			})
+		})
+	})
+	switch {
+	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed since we looked
+		err = ErrClosed
+		fallthrough
+	case err != nil:
+		return nil, fmt.Errorf("resume: keys: %w", err)
+	}
+	return keys, nil
+}
+
 // Save replaces the record of a key. When ctx ends while it is being written, it
 // may be saved all the same; what is asked later of this key is done after it.
 func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +65,16 @@ func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
 	defer m.mu.Unlock()
 	delete(m.entries, key.Normal())
 	return nil
+}
+
+// Keys returns the keys that there are records of.
+func (m *Memory) Keys(ctx context.Context) ([]messages.Key, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("resume: keys: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.entries)), nil
 }
 
 // String returns how many records there are, and nothing of them.

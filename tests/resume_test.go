@@ -3,6 +3,8 @@ package tests
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,6 +131,7 @@ func (f badStore) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, 
 func (f badStore) Save(ctx context.Context, _ messages.Key, _ *mcpbridge.Record) error {
 	return f.how(ctx)
 }
+func (f badStore) Keys(ctx context.Context) ([]messages.Key, error) { return nil, f.how(ctx) }
 func (f badStore) Delete(ctx context.Context, _ messages.Key) error { return f.how(ctx) }
 
 func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
@@ -170,6 +173,75 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 				require.NoError(t, store.Save(t.Context(), messages.Key{Server: "s", Scope: "a"}, r))
 			}, func(w *world, _ *endpoint) {
 				w.send(call("a", "count")).ok()
+			})
+		})
+	}
+}
+
+func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
+	store := resume.NewMemory()
+	open := func(w *world, e *endpoint) {
+		w.send(call("a", "count")).ok()
+		w.send(call("b", "count")).ok()
+		require.Equal(t, 2, e.Sessions())
+	}
+	left := supervisor.Config{Store: store, LeaveOpen: true, CloseTimeout: time.Second}
+	lives(t, left, open, func(w *world, e *endpoint) {
+		closed := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
+		require.Equal(t, 1, closed.Sessions)
+		require.Empty(t, closed.Left)
+		require.Equal(t, 1, e.Sessions())
+		require.Nil(t, record(t, store))
+		require.Equal(t, "1", w.send(call("a", "count")).text(), "nothing of it is left")
+		require.Equal(t, "2", w.send(call("b", "count")).text())
+	}, func(w *world, e *endpoint) {
+		e.ExpireSome(1, faults.Expiries()[0])
+		closed := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
+		require.Empty(t, closed.Left, "gone by itself, or ended")
+		heal := e.Inject("ping", faults.Refuse(503, ""))
+		closed = w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+		require.Zero(t, closed.Sessions)
+		require.Len(t, closed.Left, 1)
+		require.Contains(t, closed.Left[0].Reason, "503")
+		heal()
+		keys, err := store.Keys(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, keys)
+		e.Expire(faults.Expiries()[0]) // it is the server's to end now
+	})
+	ends := supervisor.Config{Store: store}
+	lives(t, left, open, func(w *world, e *endpoint) {
+		w.end()
+	})
+	lives(t, ends, open, func(w *world, e *endpoint) { require.Zero(t, e.Sessions(), "Stop had ended them") })
+}
+
+// A server that refuses to have a session attached to gets a new one, at the latest
+// the second time: its key must not be stuck.
+func TestSessionThatCannotBeAttachedToIsReplaced(t *testing.T) {
+	for status, attempts := range map[int]int{400: 1, 401: 1, 403: 1, 500: 2, 503: 2} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			store := resume.NewMemory()
+			cfg := supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}
+			lives(t, cfg, func(w *world, _ *endpoint) {
+				w.send(call("a", "count")).ok()
+			}, func(w *world, e *endpoint) {
+				old := record(t, store).SessionID
+				e.Inject("", func(rw http.ResponseWriter, r *faults.Request, next http.Handler) {
+					if r.Session == old {
+						rw.WriteHeader(status)
+						return
+					}
+					next.ServeHTTP(rw, r.Request)
+				})
+				for range attempts - 1 {
+					w.send(call("a", "count")).fails(messages.CodeUnavailable)
+				}
+				p := w.send(call("a", "count"))
+				require.Equal(t, "1", p.text())
+				require.EqualValues(t, 2, p.ok().Generation)
+				await(w, func(*messages.SessionExpired) bool { return true })
+				w.overlaps = nil // nobody could end the other
 			})
 		})
 	}

@@ -29,9 +29,11 @@ type Server struct {
 	// Disabled servers give no tools, and are not asked for any.
 	Disabled bool
 	// Allow are the tools that are wanted: the names that the server gives them, or
-	// patterns as of [path.Match]. Defaults to all.
+	// patterns as of [path.Match], but that "*" and "?" match slashes too. Defaults to
+	// all.
 	Allow []string
-	// Deny are tools that are not wanted, whatever Allow says, in the same form.
+	// Deny are tools that are not wanted, whatever Allow says, in the same form:
+	// "admin*" is also the tool "admin/drop".
 	Deny []string
 
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the
@@ -99,8 +101,7 @@ func (s Server) validate() error {
 // wants reports whether a tool passes the filters.
 func (s Server) wants(tool string) bool {
 	match := func(pattern string) bool {
-		ok, _ := path.Match(pattern, tool) // validate has seen the pattern
-		return ok || pattern == tool
+		return pattern == tool || matches(pattern, tool) // validate has seen the pattern
 	}
 	return (len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, match)) && !slices.ContainsFunc(s.Deny, match)
 }

@@ -44,7 +44,8 @@ func TestFilters(t *testing.T) {
 		"deny":              {nil, []string{"write_file"}, "read_file read_dir a/b"},
 		"deny wins":         {[]string{"*_file"}, []string{"write_*"}, "read_file"},
 		"deny all":          {[]string{"read_file"}, []string{"*"}, ""},
-		"star and slash":    {nil, []string{"*"}, "a/b"},
+		"deny star":         {nil, []string{"*"}, ""},
+		"deny behind slash": {nil, []string{"a*"}, "read_file read_dir write_file"},
 		"pattern and slash": {[]string{"a/*"}, nil, "a/b"},
 		"set":               {[]string{"read_[df]i*"}, nil, "read_file read_dir"},
 	} {

@@ -7,8 +7,8 @@
 // that calls one. [Convert] makes of a result what a model can read.
 //
 // Lists of tools are fetched when they are first asked for, kept, and fetched again
-// once the server has said that they changed or the session is a new one. A server
-// that is down hides no tools of the others.
+// once the server has said that they changed, or its session was restarted, closed or
+// replaced. A server that is down hides no tools of the others.
 //
 // # Concurrency
 //

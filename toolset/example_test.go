@@ -84,17 +84,27 @@ func Example() {
 	// {"content":[{"type":"text","text":"Buy milk."}],"is_error":false,"tool_use_id":"toolu_1","type":"tool_result"}
 }
 
-// Agent is an actor: it sends the call, and takes the result as a message.
+// Agent is an actor: it takes the tools and the result of a call as messages.
 type Agent struct {
 	sessions *actor.PID
-	tools    *toolset.Set
+	tools    *toolset.Toolset
 	done     chan string
 }
 
 func (a *Agent) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
-		call, err := a.tools.Call("files__read", `{"path": "notes.txt"}`)
+		root, self, tools := c.ActorSystem().Root, c.Self(), a.tools
+		go func() {
+			set, err := tools.Tools(context.Background()) // takes as long as ListTimeout at most
+			if err != nil {
+				root.Send(self, err) // a *messages.Failure
+				return
+			}
+			root.Send(self, set)
+		}()
+	case *toolset.Set:
+		call, err := msg.Call("files__read", `{"path": "notes.txt"}`)
 		if err != nil {
 			a.done <- err.Error() // tell the model: the tool or the arguments are wrong
 			return
@@ -107,7 +117,7 @@ func (a *Agent) Receive(c actor.Context) {
 	}
 }
 
-// An actor takes a Set that was fetched before: it does not wait.
+// An actor waits for nothing: a goroutine sends it the Set.
 func Example_actor() {
 	ctx := context.Background()
 	system := newSystem()
@@ -123,12 +133,8 @@ func Example_actor() {
 		log.Fatal(err)
 	}
 	defer tools.Close()
-	set, err := tools.Tools(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
 
-	agent := &Agent{sessions: sup.PID(), tools: set, done: make(chan string)}
+	agent := &Agent{sessions: sup.PID(), tools: tools, done: make(chan string)}
 	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return agent }))
 	fmt.Println(<-agent.done)
 	// Output: Buy milk.

@@ -16,7 +16,8 @@ type Set struct {
 	// Tools are sorted by name. Names are unique.
 	Tools []*Tool
 	// Missing are the servers that could not be listed, in the order of the
-	// configuration. Tools that such a server had before are in Tools still.
+	// configuration. Tools that such a server had before are in Tools still, unless the
+	// supervisor does not know it any more.
 	Missing []Missing
 
 	scope string

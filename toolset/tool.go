@@ -35,9 +35,10 @@ type Tool struct {
 
 // Parameters returns the input schema as the APIs of models accept it: an object with
 // "type": "object" and "properties", also when the server gave no schema. Keywords that
-// the APIs refuse at the top level (allOf, anyOf, oneOf, enum, not) are left out; the
-// properties that the first three name are kept. What is lost with them the server
-// checks still, against its own schema.
+// the APIs refuse at the top level ($ref, allOf, anyOf, oneOf, if, then, else, enum,
+// not) are left out; the properties of all their schemas are kept, also behind
+// references to "#/$defs/…" and "#/definitions/…", and what $ref and allOf require.
+// What is lost with them the server checks still, against its own schema.
 func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 
 // newTools makes of what a server lists the tools that its configuration wants. Of two

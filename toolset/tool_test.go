@@ -2,6 +2,7 @@ package toolset
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,6 +75,12 @@ func TestParametersAreWhatAPIsAccept(t *testing.T) {
 		"kept":         {json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`), `{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`},
 		"refused":      {json.RawMessage(`{"enum":[{}],"not":{"required":["a"]},"anyOf":[{"required":["a"]},true]}`), `{"type":"object","properties":{}}`},
 		"branches":     {json.RawMessage(`{"properties":{"a":{"type":"string"}},"oneOf":[{"properties":{"a":{"const":"x"},"b":{}}},{"properties":{"b":{},"c":{"const":1}}},{"properties":{"c":{"const":2}}}]}`), `{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{"anyOf":[{"const":1},{"const":2}]}}}`},
+		"reference":    {json.RawMessage(`{"$ref":"#/definitions/X","definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]}}}`), `{"type":"object","properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"],"definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]}}}`},
+		"references":   {json.RawMessage(`{"allOf":[{"$ref":"#/$defs/a~1b%20c"},{"required":["c","a"]}],"anyOf":[{"$ref":"#/$defs/D"}],"required":["a"],"$defs":{"a/b c":{"properties":{"a":1},"allOf":[{"properties":{"b":2}}]},"D":{"properties":{"d":3},"required":["d"]}}}`), `{"type":"object","properties":{"a":1,"b":2,"d":3},"required":["a","c"],"$defs":{"a/b c":{"properties":{"a":1},"allOf":[{"properties":{"b":2}}]},"D":{"properties":{"d":3},"required":["d"]}}}`},
+		"circles":      {json.RawMessage(`{"$ref":"#/$defs/A","$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":1}}}}`), `{"type":"object","properties":{"b":1},"$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":1}}}}`},
+		"not resolved": {json.RawMessage(`{"$ref":"https://example.com/x","allOf":[{"$ref":"#"},{"$ref":"#/$defs/%"},{"$ref":"#/$defs/no/x"},{"$ref":"#/properties/a"},{"$ref":1}],"properties":{"a":{"properties":{"b":1}}}}`), `{"type":"object","properties":{"a":{"properties":{"b":1}}}}`},
+		"condition":    {json.RawMessage(`{"if":{"properties":{"a":1}},"then":{"properties":{"b":2},"required":["b"]},"else":{"properties":{"b":3}}}`), `{"type":"object","properties":{"a":1,"b":{"anyOf":[2,3]}}}`},
+		"deep":         {json.RawMessage(strings.Repeat(`{"properties":{"a":1},"allOf":[`, 40) + `{"properties":{"b":1}}` + strings.Repeat(`]}`, 40)), `{"type":"object","properties":{"a":1}}`},
 		"odd branches": {json.RawMessage(`{"allOf":{"properties":1},"anyOf":[1,{"properties":[]}]}`), `{"type":"object","properties":{}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,13 +95,14 @@ func TestParametersAreWhatAPIsAccept(t *testing.T) {
 func FuzzParameters(f *testing.F) {
 	f.Add(`{"type":"string","properties":[],"anyOf":[{"properties":{"a":1}},{"properties":{"a":2}}]}`)
 	f.Add(`{"required":[],"not":{},"allOf":[null]}`)
+	f.Add(`{"$ref":"#/$defs/a","if":{"$ref":"#/$defs/b"},"$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"}],"required":["x",{}]},"b":{"properties":{"c":1}}}}`)
 	f.Fuzz(func(t *testing.T, schema string) {
 		text := parameters(json.RawMessage(schema))
 		var got map[string]any
 		require.NoError(t, json.Unmarshal(text, &got))
 		require.Equal(t, "object", got["type"])
 		require.IsType(t, map[string]any{}, got["properties"])
-		for _, refused := range []string{"allOf", "anyOf", "oneOf", "enum", "not"} {
+		for _, refused := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "enum", "not"} {
 			require.NotContains(t, got, refused)
 		}
 		require.JSONEq(t, string(text), string(parameters(text)), "it is not the same a second time")

@@ -40,7 +40,7 @@ func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*To
 	for _, srv := range cfg.Servers {
 		if !srv.Disabled {
 			key := messages.Key{Server: srv.Name, Scope: cfg.Scope}.Normal()
-			t.lists = append(t.lists, &list{key: key, server: srv, stale: true})
+			t.lists = append(t.lists, &list{key: key, server: srv, wanted: news{changes: 1}})
 		}
 	}
 	t.events = t.stream.Subscribe(t.onEvent)
@@ -57,7 +57,8 @@ func (t *Toolset) Close() {
 // Tools returns the tools of all servers, as they are now. Lists that are not known, or
 // no longer right, are fetched, from all servers at once, and once for all callers. It
 // waits for them as long as [Config.ListTimeout]. What a server had before is used when
-// it cannot be listed, and [Set.Missing] says so.
+// it cannot be listed, unless the supervisor does not know it any more; [Set.Missing]
+// says so.
 //
 // The error is a [*messages.Failure]: ctx ended before all lists were there, which ends
 // no fetch, or the toolset was closed.
@@ -121,7 +122,11 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 	if err != nil {
 		return nil, err
 	}
-	return t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
+	result, err := t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
+	if errors.Is(err, messages.ErrUnknownServer) {
+		t.mark(call.Key, (*list).changed)
+	}
+	return result, err
 }
 
 func errClosed() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,37 +228,103 @@ func TestChangeDuringAListIsSeenByWhoAsksAfterIt(t *testing.T) {
 	})
 }
 
-func TestNewSessionIsListedAgainAndAnAttachedOneIsNot(t *testing.T) {
+func TestNewSessionIsListedAgain(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		w.tools(ctx)
 		_, err := w.sup.Client().CloseServer(ctx, "one")
 		require.NoError(w, err)
-		w.one.add("z")
-		require.Equal(w, "one__a one__b two__c", w.tools(ctx)) // it opens no session
-		_, err = w.Call(ctx, "one__a", nil)
-		require.NoError(w, err)
 		synctest.Wait()
-		for range 2 {
+		w.one.add("z")
+		for range 3 { // the second knows of the session that the first has opened
 			require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
 			synctest.Wait()
 		}
 		require.Equal(w, 2, w.one.listed())
 
-		stamp := messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 3}
+		stamp := func(generation uint64) messages.Stamp {
+			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: generation}
+		}
 		for _, test := range []struct {
 			event messages.Event
 			lists int
 		}{
-			{&messages.SessionRestarted{Stamp: stamp, Attached: true}, 2},
-			{&messages.SessionOpened{Stamp: stamp, Attached: true}, 2},
-			{&messages.SessionRestarted{Stamp: stamp}, 3},
-			{&messages.SessionOpened{Stamp: stamp}, 4},
-			{&messages.SessionLost{Stamp: stamp}, 4},
+			{&messages.SessionOpened{Stamp: stamp(2)}, 2},
+			{&messages.SessionLost{Stamp: stamp(2)}, 2},
+			{&messages.SessionRestarted{Stamp: stamp(2), Attached: true}, 3},
+			{&messages.SessionRestarted{Stamp: stamp(2)}, 4},
+			{&messages.SessionClosed{Stamp: stamp(1)}, 4},
+			{&messages.SessionEvicted{Stamp: stamp(2)}, 4},
+			{&messages.SessionClosed{Stamp: stamp(2)}, 4},
+			{&messages.SessionOpened{Stamp: stamp(3)}, 5},
+			{&messages.SessionClosed{Stamp: stamp(3)}, 6},
 		} {
 			w.system.EventStream.Publish(test.event)
-			w.tools(ctx)
-			require.Equal(w, test.lists, w.one.listed(), "%T", test.event)
+			for range 2 {
+				w.tools(ctx)
+				require.Equal(w, test.lists, w.one.listed(), "%T", test.event)
+			}
 		}
+	})
+}
+
+func TestListOfAnEvictedSessionStays(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.tools(ctx)
+		var closed atomic.Int32
+		events := w.system.EventStream.Subscribe(func(event any) {
+			if _, ok := event.(*messages.SessionClosed); ok {
+				closed.Add(1)
+			}
+		})
+		time.Sleep(time.Hour)
+		w.system.EventStream.Unsubscribe(events)
+		require.EqualValues(w, 2, closed.Load())
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+		require.Equal(w, 1, w.one.listed())
+
+		w.one.add("z")
+		_, err := w.Call(ctx, "one__a", nil)
+		require.NoError(w, err)
+		synctest.Wait()
+		require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+	})
+}
+
+func TestReloadIsFollowed(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		reload := func(servers ...mcpbridge.Server) {
+			w.Helper()
+			_, err := w.sup.Reload(ctx, servers)
+			require.NoError(w, err)
+			synctest.Wait()
+		}
+		one := mcpbridge.Server{Name: "one", InMemory: w.one.mcp}
+		two := mcpbridge.Server{Name: "two", InMemory: newServer("two", "d").mcp}
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+
+		reload(one, two)
+		require.Equal(w, "one__a one__b two__d", w.tools(ctx), "it has changed")
+		reload(one)
+		require.Equal(w, "one__a one__b !two", w.tools(ctx), "it was removed")
+		_, err := w.Call(ctx, "two__d", nil)
+		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorContains(w, err, "not listed: two")
+		reload(one, two)
+		require.Equal(w, "one__a one__b two__d", w.tools(ctx), "it is back")
+		require.Equal(w, 1, w.one.listed())
+	})
+}
+
+func TestCallTellsThatAServerWasRemoved(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.tools(ctx)
+		time.Sleep(time.Hour) // its session was evicted: nothing is closed by the reload
+		_, err := w.sup.Reload(ctx, []mcpbridge.Server{{Name: "one", InMemory: w.one.mcp}})
+		require.NoError(w, err)
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+		_, err = w.Call(ctx, "two__c", nil)
+		require.ErrorIs(w, err, messages.ErrUnknownServer)
+		require.Equal(w, "one__a one__b !two", w.tools(ctx))
 	})
 }
 

@@ -1,0 +1,53 @@
+package toolset
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSlashIsACharacterLikeAnyOther(t *testing.T) {
+	for _, test := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"admin*", "admin/drop", true},
+		{"*", "a/b/c", true},
+		{"*drop", "admin/drop", true},
+		{"a?b", "a/b", true},
+		{"a[^x]b", "a/b", true},
+		{"a[+-0]b", "a/b", true},
+		{`a\/b`, "a/b", true},
+		{"*/*/c", "a/b/c", true},
+		{"*a*b", "/a/ab/b", true},
+		{`\**`, "*/a", true},
+		{`[\]*]*`, "]/", true},
+		{"é?", "é/", true},
+		{"admin*", "an/admin", false},
+		{"a?b", "ab", false},
+		{"a/*", "a", false},
+		{`\*`, "a/", false},
+		{"", "/", false},
+	} {
+		require.NoError(t, Server{Name: "s", Deny: []string{test.pattern + "*"}}.validate())
+		require.Equal(t, test.want, matches(test.pattern, test.name), "%q %q", test.pattern, test.name)
+	}
+}
+
+func FuzzPatterns(f *testing.F) {
+	f.Add("a*[^b-d]?", "abx/é")
+	f.Add(`\*[\]]**`, "*]\xff")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		want, err := path.Match(pattern, name)
+		if err != nil {
+			return
+		}
+		got := matches(pattern, name)
+		require.True(t, got || !want, "it is narrower than path.Match")
+		if !strings.Contains(name, "/") {
+			require.Equal(t, want, got)
+		}
+	})
+}

@@ -173,3 +173,19 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 		require.ErrorIs(t, err, messages.ErrClosed)
 	})
 }
+
+// A call that an evicted session hands back is cancelled as well.
+func TestCancelledCallIsCancelledOnItsWayToTheNextSession(t *testing.T) {
+	imagine(t, supervisor.Config{MaxSessions: 1, MaxInFlight: 1}, func(w *world) {
+		for range 200 {
+			first, second := w.send(call("a", "slow")), w.send(call("a", "slow"))
+			w.send(&messages.Open{Header: messages.To("s", "b")})
+			w.cancel(first)
+			w.cancel(second)
+			for _, p := range []*pending{first, second} {
+				p.fails(messages.CodeCancelled)
+			}
+			w.send(&messages.CloseAll{}).reply()
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -187,4 +188,64 @@ func TestCancelledCallIsCancelledBehindItsInterceptors(t *testing.T) {
 		require.Equal(t, "done", running.text(), "it drains, and its result comes through")
 		require.NotZero(t, time.Since(began))
 	})
+}
+
+// odd is a result that is none of ours.
+type odd struct{ *messages.ToolResult }
+
+func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		switch op.Head().Key.Scope {
+		case "typed nil failure":
+			var f *messages.Failure
+			return nil, f
+		case "typed nil result":
+			var r *messages.ToolResult
+			return r, nil
+		case "odd":
+			return odd{&messages.ToolResult{}}, nil
+		case "fresh":
+			fresh := &messages.CallTool{Header: messages.To("s", "fresh"), Params: op.(*messages.CallTool).Params}
+			return next(context.WithoutCancel(ctx), fresh)
+		case "background":
+			return next(context.Background(), op)
+		}
+		return next(ctx, op)
+	})
+	imagine(t, cfg, func(w *world) {
+		began := time.Now()
+		for _, scope := range []string{"typed nil failure", "typed nil result", "odd", "background"} {
+			f, ok := w.send(call(scope, "count")).reply().(*messages.Failure)
+			require.True(t, ok, scope)
+			require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeRefused}, f.Code, scope)
+		}
+		require.Equal(t, "1", w.send(call("fresh", "count")).text(), "it has the deadline of the operation")
+		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestInterceptorsAreMadeOnceAndTheirOperationsAreBounded(t *testing.T) {
+	made := 0
+	var release chan struct{}
+	cfg := supervisor.Config{MaxInFlight: 2, MaxWaiting: 3, Interceptors: []actors.Interceptor{func(next actors.Runner) actors.Runner {
+		made++
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			<-release
+			return next(ctx, op)
+		}
+	}}}
+	imagine(t, cfg, func(w *world) {
+		release = make(chan struct{})
+		all := w.calls(8, "a", "count")
+		for _, p := range all[5:] {
+			p.fails(messages.CodeBusy)
+		}
+		close(release)
+		for _, p := range all[:5] {
+			p.ok()
+		}
+		require.Equal(t, 1, made)
+	})
+	_, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{at("s", "http://x")}, Interceptors: []actors.Interceptor{nil}})
+	require.ErrorContains(t, err, "interceptors[0]: is nil")
 }

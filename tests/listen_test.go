@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,10 +211,6 @@ func TestWhatAServerSaysComesToAll(t *testing.T) {
 
 func TestServersLogComesAsEventsInItsOrder(t *testing.T) {
 	everyWay(t, plain, func(w *world) {
-		info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
-		if info.Server.ProtocolVersion == "2026-07-28" {
-			return // it has no log level
-		}
 		level := &messages.SetLogLevel{Header: messages.To("s", "a"), Level: "warning"}
 		require.IsType(w.t, &messages.Ack{}, w.send(level).reply())
 		require.Equal(w.t, "said", w.send(call("a", "say")).text())
@@ -314,7 +311,7 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 }
 
 // A handler of events that takes nothing holds nothing up but events, and those are
-// bounded.
+// bounded for each session; the subscriber has them all.
 func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	w := newWorld(t)
 	taken := make(chan struct{}, 20_000)
@@ -332,8 +329,12 @@ func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	require.IsType(t, &messages.Ack{}, w.send(level).reply())
 	require.Equal(t, "flooded", w.send(call("a", "flood")).text())
 	require.Equal(t, "touched", w.send(call("a", "touch")).text())
-	require.Eventually(t, func() bool { return w.inspect().Counters.Dropped >= 1_900 }, 20*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return len(taken) >= 10_000 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.inspect().Counters.Dropped >= 10_900 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(taken) >= 12_000 }, 20*time.Second, time.Millisecond)
+	dropped := w.inspect().Counters.Dropped
+	require.Equal(t, "changed", w.send(call("b", "change")).text())
+	require.Eventually(t, func() bool { return len(taken) >= 12_003 }, 20*time.Second, time.Millisecond)
+	require.LessOrEqual(t, w.inspect().Counters.Dropped, dropped+4, "the other session's are not")
 	close(release)
 	require.Eventually(t, func() bool {
 		return w.send(call("a", "change")).text() == "changed" && count[*messages.ToolsChanged](w) > 0
@@ -379,4 +380,86 @@ func TestRootsWithoutTheCapabilityAreRefused(t *testing.T) {
 	f := w.send(&messages.SetRoots{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
 	require.Contains(t, f.Detail, "capabilities")
 	w.end()
+}
+
+func TestSubscribersOfOneResourceAreToldEach(t *testing.T) {
+	everyWay(t, plain, func(w *world) {
+		told := make(chan string, 100)
+		subscriber := func(name string) *actor.PID {
+			return spawn(w, func(c actor.Context) { told <- name + " " + c.Message().(*messages.ResourceUpdated).URI })
+		}
+		one, two, other := subscriber("one"), subscriber("two"), subscriber("other")
+		ask := func(pid *actor.PID, op func(h messages.Header) messages.Command) {
+			h := messages.To("s", "a")
+			h.Subscriber = pid
+			require.IsType(w.t, &messages.Ack{}, w.send(op(h)).reply())
+		}
+		subscribe := func(uri string) func(h messages.Header) messages.Command {
+			return func(h messages.Header) messages.Command { return &messages.Subscribe{Header: h, URI: uri} }
+		}
+		ask(one, subscribe("file:///watched"))
+		ask(two, subscribe("file:///watched"))
+		ask(other, subscribe("file:///watch"))
+		require.Equal(w.t, "touched", w.send(call("a", "touch")).text())
+		require.ElementsMatch(w.t, []string{"one file:///watched", "two file:///watched"}, []string{<-told, <-told})
+		ask(one, func(h messages.Header) messages.Command {
+			return &messages.Unsubscribe{Header: h, URI: "file:///watched"}
+		})
+		require.Equal(w.t, "touched", w.send(call("a", "touch")).text())
+		require.Equal(w.t, "two file:///watched", <-told)
+		require.Empty(w.t, told)
+	})
+}
+
+// One message that is sent twice is two operations.
+func TestProgressOfAMessageThatIsSentTwiceIsToldOnceForEach(t *testing.T) {
+	w := newWorld(t)
+	var told atomic.Int32
+	subscriber := spawn(w, func(actor.Context) { told.Add(1) })
+	w.start(supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: talkative()}}})
+	op := call("a", "work")
+	op.Subscriber = subscriber
+	one, two := w.send(op), w.send(op)
+	require.Equal(t, "done", one.text())
+	require.Equal(t, "done", two.text())
+	require.Eventually(t, func() bool { return told.Load() >= 10 }, 10*time.Second, time.Millisecond)
+	w.stop()
+	require.EqualValues(t, 10, told.Load())
+}
+
+// What a server says while its session is set up comes when the session is open.
+func TestWhatIsSaidDuringTheSetUpComesAfterTheSessionOpened(t *testing.T) {
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
+		Name: "s", InMemory: talkative(), ProtocolVersion: "2025-11-25", Setup: []*mcp.CallToolParams{{Name: "change"}},
+	}}})
+	w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+	require.EqualValues(t, 1, await(w, func(*messages.ToolsChanged) bool { return true }).Generation)
+	w.mu.Lock()
+	require.IsType(t, &messages.SessionOpened{}, w.events[0])
+	w.mu.Unlock()
+	w.end()
+}
+
+// A session that becomes one that keeps nothing has lost what it kept.
+func TestSessionThatBecomesStatelessHasANewGeneration(t *testing.T) {
+	desk := talkative()
+	stateless := false
+	server, err := faults.Serve(func() http.Handler {
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return desk }, &mcp.StreamableHTTPOptions{Stateless: stateless})
+	})
+	require.NoError(t, err)
+	defer server.Close()
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: server.URL(), ProtocolVersion: "2025-11-25"}}})
+	require.EqualValues(t, 1, w.send(call("a", "touch")).ok().Generation)
+	stateless = true
+	server.Expire(faults.Expiries()[0])
+	require.NoError(t, server.Restart())
+	require.EqualValues(t, 2, w.send(call("a", "touch")).ok().Generation)
+	require.True(t, w.session("a").Stateless)
+	require.NoError(t, server.Restart())
+	require.EqualValues(t, 2, w.send(call("a", "touch", replay(messages.ReplayAlways))).ok().Generation)
+	w.end()
+	for forgotten := range desk.Sessions() {
+		forgotten.Close()
+	}
 }

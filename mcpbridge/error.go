@@ -2,10 +2,12 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -223,9 +225,30 @@ func addSecret(all []string, value string) []string {
 	return all
 }
 
+// secretFlag finds the arguments of a command whose value is a secret.
+var secretFlag = regexp.MustCompile(`(?i)token|secret|passw|api-?_?key|auth|credential|bearer`)
+
+// textsIn returns the strings in decoded JSON.
+func textsIn(value any) (texts []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	case map[string]any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	}
+	return texts
+}
+
 // secrets returns what must not be repeated of a configuration: the values of
-// headers, of the environment, of the URL's query and of the arguments of set-up
-// calls, and the words in them.
+// headers, of the environment, of the URL's query, of the arguments of set-up calls,
+// and of those arguments of the command that are named like secrets; and the words
+// in them.
 func (s *Server) secrets() []string {
 	var all []string
 	add := func(value string) { all = addSecret(all, value) }
@@ -236,11 +259,20 @@ func (s *Server) secrets() []string {
 		add(value)
 	}
 	for _, call := range s.Setup {
-		arguments, _ := call.Arguments.(map[string]any)
-		for _, value := range arguments {
-			if text, ok := value.(string); ok {
-				add(text)
-			}
+		data, _ := json.Marshal(call.Arguments) // what is no JSON is not sent either
+		var arguments any
+		json.Unmarshal(data, &arguments) //nolint:errcheck // as above
+		for _, text := range textsIn(arguments) {
+			add(text)
+		}
+	}
+	for i, arg := range s.Args {
+		name, value, given := strings.Cut(arg, "=")
+		switch {
+		case given && secretFlag.MatchString(name):
+			add(value)
+		case i > 0 && secretFlag.MatchString(s.Args[i-1]) && strings.HasPrefix(s.Args[i-1], "-"):
+			add(arg)
 		}
 	}
 	if u, err := url.Parse(s.URL); err == nil {

@@ -185,3 +185,67 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	silent.met(protocolLegacy, old("1"))
 	require.Equal(t, protocolLegacy, silent.version(nil))
 }
+
+// A call that has run in part is lost when its connection ends, also if its last
+// request was not sent.
+func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := asking(nil)
+		p.method, p.ends = "tools/call", true
+		p.said = []byte(`{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s",` +
+			`"inputRequests":{"it":{"method":"elicitation/create","params":{"message":"?"}}}}}` + "\n")
+		p.ask = func(context.Context, messages.Request) messages.Answer {
+			time.Sleep(time.Second)
+			return &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}}
+		}
+		c, e := p.dial(t.Context(), 1<<20)
+		require.Nil(t, e)
+		_, err := c.Do(t.Context(), toolCall())
+		require.Equal(t, Lost, AsError(err).Class, "%v", err)
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
+func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
+	one, other := new(conn), new(conn)
+	one.learn([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}})
+	safe, known := one.Hint("read")
+	require.True(t, safe && known)
+	safe, known = one.Hint("write")
+	require.True(t, !safe && known)
+	_, known = other.Hint("read")
+	require.False(t, known, "another user may have other tools")
+	one.unlearn()
+	_, known = one.Hint("read")
+	require.False(t, known)
+}
+
+// A stream of an older protocol that was cut without ids may have missed something.
+func TestStandaloneStreamTellsWhatItMayHaveMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var heard []string
+		s := newScript()
+		s.answer(http.MethodGet, breaks("retry: 1\n\n"), breaks("id: 7\ndata: "+`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`+"\n\n"), stays(""))
+		srv := Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
+		server := &mcp.InitializeResult{ProtocolVersion: protocolLegacy, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}}
+		c, err := New([]Server{srv}, nil).Dial(t.Context(), DialRequest{
+			Key: messages.Key{Server: "test"}, Down: func(e *Error) { t.Errorf("down: %v", e) },
+			Resume: &Resume{SessionID: testSession, Server: server, Endpoint: fingerprintOf(srv.URL)},
+			Heard: func(n messages.Notification, _ messages.Operation) {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = append(heard, fmt.Sprintf("%T", n)[len("*messages."):])
+			},
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		require.Equal(t, []string{"ToolsChanged", "ServerLog"}, heard, "once: the second time it went on where it was cut")
+		mu.Unlock()
+		_, times := s.seen(http.MethodGet)
+		require.Len(t, times, 3)
+		require.GreaterOrEqual(t, times[1].Sub(times[0]), streamRetryMin, "whatever the server asks for")
+		require.NoError(t, c.Close(t.Context()))
+	})
+}

@@ -223,6 +223,9 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 			srv: srv, auth: authorizer, url: c.at.url, sse: srv.Transport == TransportSSE,
 			conn: c, seen: seen, down: req.Down, cut: c.cut, connecting: connecting, abort: abort, resume: req.Resume,
 		}
+		if req.Resume != nil && !c.x.sse {
+			c.x.ids = newRenumberer(authorizer, srv.maxResult())
+		}
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
 			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect

@@ -39,6 +39,7 @@ type exchanger struct {
 	conn *conn // whose it is
 	srv  *Server
 	auth *authorizer // sends the requests
+	ids  *renumberer // before that, where the session was attached to; else nil
 	url  *url.URL    // the endpoint
 	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
@@ -145,6 +146,9 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 // an [*Error]: the SDK would be left with its locks taken.
 func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err)
+	if x.ids != nil {
+		return x.ids.RoundTrip(req)
+	}
 	return x.auth.RoundTrip(req)
 }
 

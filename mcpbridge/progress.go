@@ -16,6 +16,7 @@ const methodProgress = "notifications/progress"
 // notifications and answers side by side.
 type progress struct {
 	mu        sync.Mutex
+	prefix    string // of its tokens: calls of the connection before may still tell of themselves
 	last      uint64
 	listeners map[string]func(*mcp.ProgressNotificationParams) // by token
 }
@@ -26,9 +27,10 @@ func (p *progress) listen(f func(*mcp.ProgressNotificationParams)) (token string
 	defer p.mu.Unlock()
 	if p.listeners == nil {
 		p.listeners = map[string]func(*mcp.ProgressNotificationParams){}
+		p.prefix = "mcpactor-" + nonce() + "-"
 	}
 	p.last++
-	token = "mcpactor-" + strconv.FormatUint(p.last, 10)
+	token = p.prefix + strconv.FormatUint(p.last, 10)
 	p.listeners[token] = f
 	return token
 }

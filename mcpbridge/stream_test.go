@@ -35,6 +35,7 @@ type script struct {
 	requests []*http.Request
 	times    []time.Time
 	downs    []*Error
+	call     string // the id of the last call of a tool
 }
 
 func newScript() *script { return &script{told: map[string]answering{}} }
@@ -63,6 +64,10 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.requests, s.times = append(s.requests, req), append(s.times, time.Now())
 	how := s.told[kind]
+	if kind == "tools/call" {
+		s.call = string(msg.ID)
+	}
+	req = req.WithContext(context.WithValue(req.Context(), lastCall{}, s.call))
 	s.mu.Unlock()
 	switch {
 	case how != nil:
@@ -108,10 +113,15 @@ func (s *script) attach(t *testing.T, change ...func(*Server, *Resume)) Conn {
 	return c
 }
 
-// says is a response. %s in the body is the request's id.
+// lastCall marks the id of the last call, for what answers it elsewhere.
+type lastCall struct{}
+
+// says is a response. %s in the body is the request's id, or that of the last call.
 func says(status int, kind, body string, headers ...string) answering {
 	return func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", string(parse(bodyOf(req)).ID))))
+		last, _ := req.Context().Value(lastCall{}).(string)
+		id := cmp.Or(string(parse(bodyOf(req)).ID), last)
+		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", id)))
 		for _, h := range headers {
 			if name, value, ok := strings.Cut(h, ":"); ok {
 				resp.Header.Set(name, strings.TrimSpace(value))

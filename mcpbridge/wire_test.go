@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	done    = `{"jsonrpc":"2.0","id":3,"result":{"content":[]}}`
+	done    = `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`
 	private = "what-the-tool-said"
 )
 
@@ -39,10 +39,10 @@ func comesTo(t *testing.T, check func(t *testing.T, s *script, e *Error), call, 
 // session, with all other calls in flight; for a request it would take the rest.
 func TestAnswerThatTheSDKReadsOtherwiseFailsItsCallAlone(t *testing.T) {
 	for name, body := range map[string]string{
-		"deeper than 1000":    `{"jsonrpc":"2.0","id":3,"result":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
-		"names in upper case": `{"jsonrpc":"2.0","ID":3,"result":{"content":[]}}`,
-		"empty method":        `{"jsonrpc":"2.0","id":3,"method":"","result":{"content":[]}}`,
-		"null method":         `{"jsonrpc":"2.0","id":3,"method":null,"result":{"content":[]}}`,
+		"deeper than 1000":    `{"jsonrpc":"2.0","id":%s,"result":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
+		"names in upper case": `{"jsonrpc":"2.0","ID":%s,"result":{"content":[]}}`,
+		"empty method":        `{"jsonrpc":"2.0","id":%s,"method":"","result":{"content":[]}}`,
+		"null method":         `{"jsonrpc":"2.0","id":%s,"method":null,"result":{"content":[]}}`,
 	} {
 		t.Run(name, exchanged{status: 200, kind: typeJSON, body: body}.check)
 	}
@@ -94,8 +94,8 @@ func TestEscapedSecretIsInNoErrorText(t *testing.T) {
 
 func TestResultIsInNoErrorText(t *testing.T) {
 	for name, call := range map[string]answering{
-		"JSON":           says(200, typeJSON, `{"jsonrpc":"2.0","id":3,"result":{"content":"`+private+`"}}`),
-		"SSE":            says(200, typeSSE, `data: {"jsonrpc":"2.0","id":3,"result":{"content":"`+private+`"}}`+"\n\n"),
+		"JSON":           says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`),
+		"SSE":            says(200, typeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`+"\n\n"),
 		"malformed line": says(200, typeSSE, private+"\n\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnswerWithStatus202IsBounded(t *testing.T) {
 }
 
 func TestAnswerOfAnotherWithStatus202IsNotWaitedFor(t *testing.T) {
-	for _, body := range []string{`{"jsonrpc":"2.0","id":0}`, `{"jsonrpc":"2.0","method":"ping","id":3}`} {
+	for _, body := range []string{`{"jsonrpc":"2.0","id":0}`, `{"jsonrpc":"2.0","method":"ping","id":%s}`} {
 		t.Run(body, exchanged{status: 202, kind: typeJSON, body: body}.check)
 	}
 }
@@ -133,10 +133,10 @@ func (f writer) Write(b []byte) (int, error) { return f(b) }
 // The SDK's errors for these are those of a connection that has ended.
 func TestErrorOverSSEIsNoLoss(t *testing.T) {
 	for body, class := range map[string]Class{
-		rpc("3", "-32004", "shutting down"):   ServerError,
-		rpc("3", "-32003", "shutting down"):   ServerError,
-		`{"jsonrpc":"2.0","id":3,"result":5}`: Protocol,
-		`{"jsonrpc":"2.0","id":3}`:            Protocol,
+		rpc("%s", "-32004", "shutting down"):   ServerError,
+		rpc("%s", "-32003", "shutting down"):   ServerError,
+		`{"jsonrpc":"2.0","id":%s,"result":5}`: Protocol,
+		`{"jsonrpc":"2.0","id":%s}`:            Protocol,
 	} {
 		t.Run(body, func(t *testing.T) {
 			comesTo(t, func(t *testing.T, _ *script, e *Error) {
@@ -151,7 +151,7 @@ func TestErrorOverSSEIsNoLoss(t *testing.T) {
 func TestErrorThatReadsLikeAClosedConnectionIsTheServers(t *testing.T) {
 	comesTo(t, func(t *testing.T, _ *script, e *Error) {
 		require.Equal(t, ServerError, e.Class, "%v", e)
-	}, says(200, typeJSON, rpc("3", "-32004", "shutting down")), nil)
+	}, says(200, typeJSON, rpc("%s", "-32004", "shutting down")), nil)
 }
 
 const primedEvent = "id: %d\nretry: 5\ndata:\n\n"
@@ -179,7 +179,7 @@ func TestLastAttemptToResumeKeepsTheResultOutOfTheErrorText(t *testing.T) {
 			require.NotContains(t, e.Detail, private)
 		}
 	}, breaks(fmt.Sprintf(primedEvent, 1)),
-		endlessly(says(200, typeSSE, `data: {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"`+private+`"}]}}`+"\n\n")))
+		endlessly(says(200, typeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`+private+`"}]}}`+"\n\n")))
 }
 
 func TestResumedAnswerOverTheLimitFailsItsCallAlone(t *testing.T) {

@@ -16,6 +16,9 @@ const (
 	// idleTimeout is below the 5 s after which Node closes an idle connection:
 	// a call sent at that moment would be lost.
 	idleTimeout = 4 * time.Second
+	// legacyFor is how long it is remembered that a server speaks only older
+	// protocols: it may have learned more under the same name.
+	legacyFor = time.Hour
 )
 
 // Bridge is the Dialer for a list of servers. It shares one HTTP client per
@@ -41,8 +44,9 @@ type endpoint struct {
 	sent        recent // credentials
 
 	mu     sync.Mutex
-	legacy bool   // it speaks only protocols that are older than server/discover
-	known  string // who that was
+	legacy bool      // it speaks only protocols that are older than server/discover
+	known  string    // who that was
+	asked  time.Time // when it was found out
 }
 
 // New returns the Bridge for servers, which have been validated. capabilities are
@@ -122,7 +126,7 @@ func (at *endpoint) version(resume *Resume) string {
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && (at.legacy || at.Transport == TransportSSE):
+	case at.ProtocolVersion == "" && (at.legacy && time.Since(at.asked) < legacyFor || at.Transport == TransportSSE):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
@@ -140,6 +144,9 @@ func (at *endpoint) met(asked string, server *mcp.InitializeResult) {
 	defer at.mu.Unlock()
 	at.legacy = server.ProtocolVersion <= protocolLegacy && (asked == "" || at.known == "" || at.known == who)
 	at.known = who
+	if asked == "" {
+		at.asked = time.Now()
+	}
 }
 
 // unmet forgets that: the server has refused.

@@ -129,7 +129,7 @@ func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
 	c, e := at.open(ctx, req)
 	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(req.Resume) == "" {
 		at.mu.Lock()
-		at.legacy = true
+		at.legacy, at.asked = true, time.Now()
 		at.mu.Unlock()
 		return at.open(ctx, req)
 	}

@@ -171,6 +171,9 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	require.Empty(t, at.version(nil), "another version of the server may know more")
 	at.met("", old("2"))
 	require.Equal(t, protocolLegacy, at.version(nil))
+	at.asked = time.Now().Add(-legacyFor)
+	require.Empty(t, at.version(nil), "it is asked again now and then")
+	at.met("", old("2"))
 	at.unmet()
 	require.Empty(t, at.version(nil))
 	at.met("", &mcp.InitializeResult{ProtocolVersion: "2026-07-28"})
@@ -181,7 +184,7 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	require.Equal(t, "2024-11-05", at.version(nil), "the configuration comes first")
 
 	silent := newEndpoint(&Bridge{}, Server{Name: "s", URL: "http://test"})
-	silent.legacy = true
+	silent.legacy, silent.asked = true, time.Now()
 	silent.met(protocolLegacy, old("1"))
 	require.Equal(t, protocolLegacy, silent.version(nil))
 }

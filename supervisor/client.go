@@ -80,6 +80,11 @@ func (c *Client) SetLogLevel(ctx context.Context, server, scope string, level st
 	return ask[*messages.Ack](ctx, c, &messages.SetLogLevel{Header: messages.To(server, scope), Level: level})
 }
 
+// SetRoots tells a server which roots it may work in, on the session of a scope.
+func (c *Client) SetRoots(ctx context.Context, server, scope string, roots []*mcp.Root) (*messages.Ack, error) {
+	return ask[*messages.Ack](ctx, c, &messages.SetRoots{Header: messages.To(server, scope), Roots: roots})
+}
+
 // Ping asks a server for a sign of life on the session of a scope.
 func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Pong, error) {
 	return ask[*messages.Pong](ctx, c, &messages.Ping{Header: messages.To(server, scope)})

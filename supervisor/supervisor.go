@@ -66,8 +66,8 @@ func (s *Supervisor) Client() *Client { return &Client{s} }
 
 // Reload replaces the list of servers, while the supervisor runs. The sessions of
 // servers that are gone or changed are closed as by [messages.CloseServer]; Reload
-// returns when that is done. The others are left alone. HTTPClient and InMemory are
-// compared by identity, all else by value. The error names the
+// returns when that is done. The others are left alone. HTTPClient, InMemory and
+// Auth are compared by identity, all else by value. The error names the
 // fields that are wrong, and then nothing is changed; or it is that of ctx, and the
 // rest goes on by itself.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {

@@ -354,8 +354,8 @@ func TestRootsArePutBackOnTheNextSession(t *testing.T) {
 		Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}},
 		Servers:      []mcpbridge.Server{{Name: "s", URL: server.URL(), ProtocolVersion: "2025-11-25"}},
 	})
-	set := &messages.SetRoots{Header: messages.To("s", "a"), Roots: []*mcp.Root{{URI: "file:///mine"}}}
-	require.IsType(t, &messages.Ack{}, w.send(set).reply())
+	_, err = w.sup.Client().SetRoots(t.Context(), "s", "a", []*mcp.Root{{URI: "file:///mine"}})
+	require.NoError(t, err)
 	require.Equal(t, 1, server.Count("notifications/roots/list_changed"))
 	require.Equal(t, "[file:///mine]", w.send(call("a", "roots")).text())
 

@@ -70,7 +70,7 @@ func (d dialing) run(wanted context.Context) (msg *dialed) {
 	if known != nil && !info.Attached {
 		msg.expired = d.generation
 	}
-	if !d.goesOn || !info.Attached && !(d.stateless && info.Stateless) {
+	if kept := info.Attached || d.stateless && info.Stateless; !d.goesOn || !kept {
 		msg.generation++
 	}
 	if !info.Attached {

@@ -20,6 +20,8 @@ type Case struct {
 	Unit string
 	// Ops is how many operations make a round; 0 is as many as fit into its time.
 	Ops int
+	// Rounds bounds the rounds of a case that takes long; 0 is no bound.
+	Rounds int
 
 	contenders []contender
 }

@@ -68,7 +68,7 @@ func (p *place) close() {
 func (p *place) cases() []*Case {
 	var all []*Case
 	for _, of := range []func() []*Case{
-		p.warm,
+		p.warm, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
 	} {
 		all = append(all, of()...)
 	}
@@ -121,6 +121,11 @@ func (p *place) overHTTP(name, path string, client *http.Client) wire {
 
 func (p *place) overJSON() wire { return p.overHTTP("http-json", pathJSON, p.tuned) }
 func (p *place) overSSE() wire  { return p.overHTTP("http-sse", pathSSE, p.tuned) }
+
+// withoutStream opens a session that has no standalone stream.
+func (p *place) withoutStream(ctx context.Context) (*mcp.ClientSession, error) {
+	return p.client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: p.origin + pathJSON, HTTPClient: p.tuned, DisableStandaloneSSE: true}, nil)
+}
 
 // expire makes the sessions at [pathExpiring] expire.
 func (p *place) expire(ctx context.Context) error {

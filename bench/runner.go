@@ -148,7 +148,11 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 			fail(r, failure)
 		}
 	}
-	for round := range cfg.Rounds {
+	rounds := cfg.Rounds
+	if c.Rounds > 0 {
+		rounds = min(rounds, c.Rounds)
+	}
+	for round := range rounds {
 		for i := range turns {
 			t := turns[(i+round)%len(turns)]
 			if t.result.Skipped != "" {

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+)
+
+// The units of memory, of a session or of a call.
+const (
+	BytesPerSession = "B/session"
+	BytesPerCall    = "B/call"
+	HeapBytes       = "heap-B"
+	StackBytes      = "stack-B"
+	Goroutines      = "goroutines"
+)
+
+// weight is what the process holds.
+type weight struct {
+	heap, stack, goroutines float64
+}
+
+// weigh returns what is held when all that was begun has come to rest.
+func weigh() weight {
+	for range 3 {
+		time.Sleep(20 * time.Millisecond)
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return weight{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
+}
+
+// sample returns what each of n things has added.
+func (w weight) sample(before weight, n int, unit string) Sample {
+	per := 1 / float64(n)
+	heap, stack := (w.heap-before.heap)*per, (w.stack-before.stack)*per
+	return Sample{unit: heap + stack, HeapBytes: heap, StackBytes: stack, Goroutines: (w.goroutines - before.goroutines) * per}
+}
+
+// load holds n things for a moment.
+type load struct {
+	hold    func(ctx context.Context, n int) error
+	release func() error
+}
+
+// weighed returns a contender that is weighed before and while it holds. What
+// prepare makes is not in the weight.
+func weighed(unit string, prepare func() (load, error)) *running {
+	return &running{callers: 1, close: noClose, round: func(ctx context.Context, n int) (Sample, error) {
+		l, err := prepare()
+		if err != nil {
+			return nil, err
+		}
+		before := weigh()
+		if err := l.hold(ctx, n); err != nil {
+			return nil, errors.Join(err, l.release())
+		}
+		s := weigh().sample(before, n, unit)
+		return s, l.release()
+	}}
+}

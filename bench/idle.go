@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -15,9 +16,10 @@ func (p *place) idle() (all []*Case) {
 		sessions = 50
 	}
 	for _, stream := range []bool{true, false} {
-		w, with := p.overJSON(), "with"
+		client := newHTTPClient(256) // whose connections are all of this case
+		w, with := p.overHTTP("http-json", pathJSON, client), "with"
 		if !stream {
-			w.connect, with = p.withoutStream, "without"
+			w.connect, with = p.withoutStream(client), "without"
 		}
 		w.server.NoStream = !stream
 		all = append(all, &Case{
@@ -25,12 +27,15 @@ func (p *place) idle() (all []*Case) {
 			About: "memory of an idle session on the client's side, heap and stacks", Baseline: nameBare,
 			contenders: []contender{
 				{nameBare, func(context.Context) (*running, error) {
-					return weighed(BytesPerSession, func() (load, error) { return w.holdBare(), nil }), nil
+					return weighed(BytesPerSession, func() (load, error) { return w.holdBare(client), nil }), nil
 				}},
 				{nameMutexMap, func(context.Context) (*running, error) {
 					return weighed(BytesPerSession, func() (load, error) {
 						m := newMutexMap(many, w.open)
-						return load{openAll(m.call), m.close}, nil
+						return load{openAll(m.call), func() error {
+							defer client.CloseIdleConnections()
+							return m.close()
+						}}, nil
 					}), nil
 				}},
 				{nameClient, func(context.Context) (*running, error) {
@@ -61,7 +66,7 @@ func openAll(call func(ctx context.Context, key string) error) func(context.Cont
 }
 
 // holdBare keeps sessions of the SDK.
-func (w wire) holdBare() load {
+func (w wire) holdBare(client *http.Client) load {
 	var kept []session
 	return load{
 		hold: openAll(func(ctx context.Context, _ string) error {
@@ -76,6 +81,8 @@ func (w wire) holdBare() load {
 			for _, s := range kept {
 				s.close() //nolint:errcheck // it is not measured
 			}
+			kept = nil
+			client.CloseIdleConnections()
 			return nil
 		},
 	}

@@ -122,9 +122,13 @@ func (p *place) overHTTP(name, path string, client *http.Client) wire {
 func (p *place) overJSON() wire { return p.overHTTP("http-json", pathJSON, p.tuned) }
 func (p *place) overSSE() wire  { return p.overHTTP("http-sse", pathSSE, p.tuned) }
 
-// withoutStream opens a session that has no standalone stream.
-func (p *place) withoutStream(ctx context.Context) (*mcp.ClientSession, error) {
-	return p.client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: p.origin + pathJSON, HTTPClient: p.tuned, DisableStandaloneSSE: true}, nil)
+// withoutStream opens sessions that have no standalone stream.
+func (p *place) withoutStream(client *http.Client) func(context.Context) (*mcp.ClientSession, error) {
+	return func(ctx context.Context) (*mcp.ClientSession, error) {
+		return p.client.Connect(ctx, &mcp.StreamableClientTransport{
+			Endpoint: p.origin + pathJSON, HTTPClient: client, DisableStandaloneSSE: true,
+		}, nil)
+	}
 }
 
 // expire makes the sessions at [pathExpiring] expire.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -18,8 +19,8 @@ const (
 
 // Config says what to measure, and how long.
 type Config struct {
-	// Scenarios are patterns, as of [path.Match], of the names of scenarios or of
-	// cases. None is all.
+	// Scenarios are patterns, as of [path.Match], of the names of cases or of their
+	// beginnings: "warm", "warm/transport=http-*", "warm/*/callers=64". None is all.
 	Scenarios []string
 	// Rounds is how often each contender has its turn. Defaults to 10.
 	Rounds int
@@ -57,15 +58,15 @@ func (c Config) withDefaults() Config {
 
 // wants reports whether a case was asked for.
 func (c Config) wants(of *Case) (bool, error) {
+	parts := strings.Split(of.String(), "/")
 	for _, pattern := range c.Scenarios {
-		for _, name := range []string{of.Scenario, of.String()} {
-			ok, err := path.Match(pattern, name)
-			if err != nil {
-				return false, fmt.Errorf("bench: scenario %q: %w", pattern, err)
-			}
-			if ok {
-				return true, nil
-			}
+		name := strings.Join(parts[:min(len(parts), 1+strings.Count(pattern, "/"))], "/")
+		ok, err := path.Match(pattern, name)
+		if err != nil {
+			return false, fmt.Errorf("bench: scenario %q: %w", pattern, err)
+		}
+		if ok {
+			return true, nil
 		}
 	}
 	return len(c.Scenarios) == 0, nil

@@ -21,13 +21,19 @@ type weight struct {
 	heap, stack, goroutines float64
 }
 
-// weigh returns what is held when all that was begun has come to rest.
+// settleLimit bounds the wait for what was begun to come to rest.
+const settleLimit = 3 * time.Second
+
+// weigh returns what is held when all that was begun has come to rest: goroutines
+// that wait for more work have gone, and their stacks.
 func weigh() weight {
-	for range 3 {
-		time.Sleep(20 * time.Millisecond)
+	var m runtime.MemStats
+	for began, before := time.Now(), -1; before != runtime.NumGoroutine() && time.Since(began) < settleLimit; {
+		before = runtime.NumGoroutine()
+		time.Sleep(150 * time.Millisecond)
 		runtime.GC()
 	}
-	var m runtime.MemStats
+	runtime.GC() // what finalizers have let go
 	runtime.ReadMemStats(&m)
 	return weight{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
 }

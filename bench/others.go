@@ -53,7 +53,7 @@ func (p *place) startOther(o other, callers int) (*running, error) {
 		return nil, err
 	}
 	return &running{callers: callers, close: c.close, round: func(ctx context.Context, n int) (Sample, error) {
-		if _, err := c.order(ctx, order{2 * callers, callers}); err != nil { // as callers warms up
+		if _, err := c.order(ctx, order{callers, callers}); err != nil { // as callers warms up
 			return nil, err
 		}
 		t, err := c.order(ctx, order{n, callers})

@@ -12,7 +12,7 @@ import (
 
 const (
 	// caseLimit bounds a case, whatever hangs.
-	caseLimit = 3 * time.Minute
+	caseLimit = 5 * time.Minute
 	// maxOps bounds a round.
 	maxOps = 200_000
 )
@@ -175,7 +175,7 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 func (t *turn) calibrate(ctx context.Context, cfg Config) error {
 	fixed := t.ops > 0
 	if !fixed {
-		t.ops = 2 * t.callers
+		t.ops = t.callers
 	}
 	for range 3 {
 		began := time.Now()
@@ -187,7 +187,7 @@ func (t *turn) calibrate(ctx context.Context, cfg Config) error {
 		if perOp <= 0 {
 			perOp = float64(time.Since(began)) / float64(t.ops)
 		}
-		t.ops = min(maxOps, max(4*t.callers, int(float64(cfg.RoundTime)/max(1, perOp))))
+		t.ops = min(maxOps, max(2*t.callers, int(float64(cfg.RoundTime)/max(1, perOp))))
 		if cfg.Quick {
 			return nil
 		}

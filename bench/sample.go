@@ -74,7 +74,7 @@ func callers(goroutines, n int, call func(i int) error) (Sample, error) {
 		}
 		return nil
 	}
-	if err := each(2*goroutines, nil); err != nil {
+	if err := each(goroutines, nil); err != nil {
 		return nil, err
 	}
 	latencies := make([]time.Duration, n)

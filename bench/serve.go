@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -81,7 +82,7 @@ func serveHTTP(in io.Reader, out io.Writer) error {
 		server.Close()
 	}()
 	fmt.Fprintf(out, "http://%s\n", l.Addr())
-	if err := server.Serve(l); err != http.ErrServerClosed { //nolint:errorlint // it is returned as it is
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("bench: %w", err)
 	}
 	return nil

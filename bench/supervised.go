@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,13 +24,14 @@ type supervised struct {
 	askers sync.Pool
 }
 
+// quiet is an actor system that logs nothing.
+var quiet = actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
+
 // supervise starts a supervisor for one server.
 func supervise(srv mcpbridge.Server, cfg supervisor.Config) (*supervised, error) {
 	srv.Name = serverName
 	cfg.Servers = []mcpbridge.Server{srv}
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(slog.NewTextHandler(io.Discard, nil))
-	}))
+	system := actor.NewActorSystem(quiet)
 	sup, err := supervisor.Start(system, cfg)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/bench"
@@ -13,8 +15,10 @@ import (
 
 // benchCmd measures.
 type benchCmd struct {
-	Run   benchRunCmd   `cmd:"" default:"withargs" help:"Measure, and print a table. The default."`
-	Serve benchServeCmd `cmd:"" hidden:"" help:"Be the server that is measured."`
+	Run    benchRunCmd    `cmd:"" default:"withargs" help:"Measure, and print a table. The default."`
+	Report benchReportCmd `cmd:"" help:"Write the tables and plots of a document from results."`
+	Plot   benchPlotCmd   `cmd:"" help:"Write plots of results."`
+	Serve  benchServeCmd  `cmd:"" hidden:"" help:"Be the server that is measured."`
 }
 
 // benchRunCmd measures.
@@ -72,6 +76,39 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return err
 	}
 	return f.Close()
+}
+
+// benchPlotCmd draws.
+type benchPlotCmd struct {
+	File string `arg:"" help:"What bench --json has written."`
+	Dir  string `arg:"" help:"Where to write the plots, as SVG."`
+}
+
+// Run writes the plots.
+func (b *benchPlotCmd) Run(streams) error {
+	report, err := bench.Read(b.File)
+	if err != nil {
+		return err
+	}
+	return report.Plot(b.Dir)
+}
+
+// benchReportCmd writes a document.
+type benchReportCmd struct {
+	File     string `arg:"" help:"What bench --json has written."`
+	Document string `arg:"" optional:"" default:"docs/performance.md" help:"The Markdown file whose tables are written anew; the plots go into a directory of its name."`
+}
+
+// Run writes the tables, and the plots beside.
+func (b *benchReportCmd) Run(streams) error {
+	report, err := bench.Read(b.File)
+	if err != nil {
+		return err
+	}
+	if err := report.Document(b.Document); err != nil {
+		return err
+	}
+	return report.Plot(strings.TrimSuffix(b.Document, filepath.Ext(b.Document)))
 }
 
 // benchServeCmd makes this program the server.

@@ -36,6 +36,9 @@ func (p *place) warm() (all []*Case) {
 			add := func(name string, start func(context.Context) (*running, error)) {
 				c.contenders = append(c.contenders, contender{name, start})
 			}
+			if n > 64 {
+				c.Rounds = 5 // they are long
+			}
 			if w.url != "" {
 				add(nameUntuned, startBare(p.overHTTP(w.name, w.url[len(p.origin):], p.plain), n))
 			}

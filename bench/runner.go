@@ -73,7 +73,8 @@ func (c Config) wants(of *Case) (bool, error) {
 }
 
 // Run measures. A contender that fails is in the report with its error, and Run
-// returns it as well, after the others.
+// returns it as well, after the others. When ctx ends, the report has the cases that
+// were done.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg = cfg.withDefaults()
 	p, err := newPlace(ctx, cfg)
@@ -99,10 +100,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			fmt.Fprintf(cfg.Log, "%v\n", err)
 			errs = append(errs, err)
 		}
-		report.Cases = append(report.Cases, result)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return report, context.Cause(ctx)
 		}
+		report.Cases = append(report.Cases, result)
 	}
 	if len(report.Cases) == 0 {
 		return nil, fmt.Errorf("bench: no case is named like %q", cfg.Scenarios)
@@ -177,7 +178,7 @@ func (t *turn) calibrate(ctx context.Context, cfg Config) error {
 	if !fixed {
 		t.ops = t.callers
 	}
-	for range 3 {
+	for range 2 {
 		began := time.Now()
 		s, err := t.round(ctx, t.ops)
 		if err != nil || fixed {

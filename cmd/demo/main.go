@@ -89,7 +89,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	for _, command := range ctx.Model.Leaves(true) {
 		fmt.Fprintln(ctx.Stdout)
-		one, err := kong.Trace(ctx.Kong, strings.Fields(command.Path())[1:])
+		one, err := kong.Trace(ctx.Kong, strings.Fields(command.Path()))
 		if err == nil {
 			err = kong.DefaultHelpPrinter(options, one)
 		}

@@ -23,7 +23,7 @@ const (
 func (p *place) burst() (all []*Case) {
 	calls := 10_000
 	if p.cfg.Quick {
-		calls = 200
+		calls = 100
 	}
 	for _, w := range []wire{p.overMemory(), p.overJSON()} {
 		width := burstWidth

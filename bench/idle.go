@@ -13,7 +13,7 @@ import (
 func (p *place) idle() (all []*Case) {
 	sessions := 300
 	if p.cfg.Quick {
-		sessions = 50
+		sessions = 20
 	}
 	for _, stream := range []bool{true, false} {
 		client := newHTTPClient(256) // whose connections are all of this case
@@ -27,10 +27,10 @@ func (p *place) idle() (all []*Case) {
 			About: "memory of an idle session on the client's side, heap and stacks", Baseline: nameBare,
 			contenders: []contender{
 				{nameBare, func(context.Context) (*running, error) {
-					return weighed(BytesPerSession, func() (load, error) { return w.holdBare(client), nil }), nil
+					return p.weighed(BytesPerSession, func() (load, error) { return w.holdBare(client), nil }), nil
 				}},
 				{nameMutexMap, func(context.Context) (*running, error) {
-					return weighed(BytesPerSession, func() (load, error) {
+					return p.weighed(BytesPerSession, func() (load, error) {
 						m := newMutexMap(many, w.open)
 						return load{openAll(m.call), func() error {
 							defer client.CloseIdleConnections()
@@ -39,7 +39,7 @@ func (p *place) idle() (all []*Case) {
 					}), nil
 				}},
 				{nameClient, func(context.Context) (*running, error) {
-					return weighed(BytesPerSession, func() (load, error) {
+					return p.weighed(BytesPerSession, func() (load, error) {
 						s, err := supervise(w.server, supervisor.Config{MaxSessions: sessions})
 						if err != nil {
 							return load{}, err

@@ -13,21 +13,21 @@ import (
 func (p *place) parked() []*Case {
 	calls := 10_000
 	if p.cfg.Quick {
-		calls = 500
+		calls = 200
 	}
 	return []*Case{{
 		Scenario: "parked", Unit: BytesPerCall, Ops: calls, Rounds: 5,
 		About: "memory of a call that waits for its session to open, the command and its caller included", Baseline: nameMutexMap,
 		contenders: []contender{
 			{nameMutexMap, func(context.Context) (*running, error) {
-				return weighed(BytesPerCall, func() (load, error) {
+				return p.weighed(BytesPerCall, func() (load, error) {
 					gate := make(chan struct{})
 					m := newMutexMap(many, imaginary{gate}.open)
 					return waiting(gate, func(ctx context.Context) error { return m.call(ctx, oneKey) }, m.close), nil
 				}), nil
 			}},
 			{nameMessage, func(context.Context) (*running, error) {
-				return weighed(BytesPerCall, func() (load, error) {
+				return p.weighed(BytesPerCall, func() (load, error) {
 					gate := make(chan struct{})
 					s, err := imaginary{gate}.supervise(supervisor.Config{MaxWaiting: calls})
 					if err != nil {
@@ -37,7 +37,7 @@ func (p *place) parked() []*Case {
 				}), nil
 			}},
 			{nameClient, func(context.Context) (*running, error) {
-				return weighed(BytesPerCall, func() (load, error) {
+				return p.weighed(BytesPerCall, func() (load, error) {
 					gate := make(chan struct{})
 					s, err := imaginary{gate}.supervise(supervisor.Config{MaxWaiting: calls})
 					if err != nil {

@@ -26,11 +26,15 @@ const settleLimit = 3 * time.Second
 
 // weigh returns what is held when all that was begun has come to rest: goroutines
 // that wait for more work have gone, and their stacks.
-func weigh() weight {
+func (p *place) weigh() weight {
+	pause := 150 * time.Millisecond // longer than goroutines wait for more work
+	if p.cfg.Quick {
+		pause = 10 * time.Millisecond
+	}
 	var m runtime.MemStats
 	for began, before := time.Now(), -1; before != runtime.NumGoroutine() && time.Since(began) < settleLimit; {
 		before = runtime.NumGoroutine()
-		time.Sleep(150 * time.Millisecond)
+		time.Sleep(pause)
 		runtime.GC()
 	}
 	runtime.GC() // what finalizers have let go
@@ -53,17 +57,17 @@ type load struct {
 
 // weighed returns a contender that is weighed before and while it holds. What
 // prepare makes is not in the weight.
-func weighed(unit string, prepare func() (load, error)) *running {
+func (p *place) weighed(unit string, prepare func() (load, error)) *running {
 	return &running{callers: 1, close: noClose, round: func(ctx context.Context, n int) (Sample, error) {
 		l, err := prepare()
 		if err != nil {
 			return nil, err
 		}
-		before := weigh()
+		before := p.weigh()
 		if err := l.hold(ctx, n); err != nil {
 			return nil, errors.Join(err, l.release())
 		}
-		s := weigh().sample(before, n, unit)
+		s := p.weigh().sample(before, n, unit)
 		return s, l.release()
 	}}
 }

@@ -31,7 +31,7 @@ func (p *place) burst() (all []*Case) {
 			width = calls
 		}
 		c := &Case{
-			Scenario: "burst", Params: params("transport", w.name, "calls", calls), Ops: calls,
+			Scenario: "burst", Params: params("transport", w.name, "calls", calls), Ops: calls, Rounds: 4,
 			About: "calls of one key at once, the time of all by their number", Baseline: nameBare,
 		}
 		c.contenders = []contender{

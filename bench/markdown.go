@@ -15,6 +15,7 @@ var section = regexp.MustCompile(`(?s)(<!-- bench: ([^\n]+?) -->\n).*?(<!-- benc
 //
 //	<!-- bench: machine -->       where it was measured
 //	<!-- bench: targets -->       the targets, and what was measured
+//	<!-- bench: ours -->          what the SDK costs, and what we add
 //	<!-- bench: warm -->          the tables of a scenario, by the unit that counts
 //	<!-- bench: warm allocs/op --> the same by another unit
 //	<!-- bench end -->
@@ -50,6 +51,8 @@ func (r *Report) section(name string) string {
 		r.machine(&b)
 	case "targets":
 		r.targets(&b)
+	case "ours":
+		r.ours(&b)
 	default:
 		scenario, unit, _ := strings.Cut(name, " ")
 		for _, p := range r.pivots(scenario) {
@@ -68,16 +71,44 @@ func (r *Report) machine(b *strings.Builder) {
 }
 
 func (r *Report) targets(b *strings.Builder) {
-	b.WriteString("| target | | measured | | worst of |\n|---|---|---|---|---|\n")
+	b.WriteString("| what | target | measured | half of the rounds | | bare | worst of |\n|---|---|---|---|---|---|---|\n")
 	for _, c := range r.Checks() {
-		sign, met, unit := "≤", "met", c.Unit
+		sign, bare := "≤", ""
 		if c.AtLeast {
 			sign = "≥"
 		}
-		if !c.Met() {
-			met = "**missed**"
+		if c.Bare > 0 {
+			bare = Format(c.Bare, c.Unit)
 		}
-		fmt.Fprintf(b, "| %s | %s %s | %s | %s | `%s` |\n", c.What, sign, Format(c.Limit, unit), Format(c.Value, unit), met, c.Where)
+		fmt.Fprintf(b, "| %s | %s %s | %s | %s to %s | %s | %s | `%s` |\n", c.What, sign, Format(c.Limit, c.Unit),
+			Format(c.Value, c.Unit), Format(c.Low, c.Unit), Format(c.High, c.Unit), c.Verdict(), bare, c.Where)
+	}
+}
+
+// ours writes what a warm call of one caller costs with the bare SDK, and what
+// supervision adds.
+func (r *Report) ours(b *strings.Builder) {
+	b.WriteString("| | of | SDK | `message` adds | `client` adds |\n|---|---|---:|---:|---:|\n")
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		if c.Scenario != "warm" || c.label() != "callers=1" {
+			continue
+		}
+		for _, unit := range []string{P50, CPUPerOp, AllocsPerOp, BytesPerOp} {
+			bare := c.Contender(nameBare)
+			if bare == nil || bare.Median == nil {
+				continue
+			}
+			fmt.Fprintf(b, "| %s | %s | %s |", c.Params[0].Value, unit, Format(bare.Median[unit], unit))
+			for _, name := range ours {
+				text := ""
+				if added := addedTo(nameBare, unit)(c, name); len(added) > 0 {
+					text = Format(median(added), unit)
+				}
+				fmt.Fprintf(b, " %s |", text)
+			}
+			b.WriteString("\n")
+		}
 	}
 }
 

@@ -132,20 +132,24 @@ func (c *CaseResult) Contender(name string) *Result {
 // Ratio returns the median over the rounds of one contender's value by another's in
 // the same round, or 0 when it is not known.
 func (c *CaseResult) Ratio(of, by, unit string) float64 {
+	if ratios := c.ratios(of, by, unit); len(ratios) > 0 {
+		return median(ratios)
+	}
+	return 0
+}
+
+// ratios returns those of all rounds.
+func (c *CaseResult) ratios(of, by, unit string) (all []float64) {
 	one, two := c.Contender(of), c.Contender(by)
 	if one == nil || two == nil || one.Skipped != "" || two.Skipped != "" {
-		return 0
+		return nil
 	}
-	var ratios []float64
 	for i := range min(len(one.Rounds), len(two.Rounds)) {
 		if v := two.Rounds[i][unit]; v > 0 {
-			ratios = append(ratios, one.Rounds[i][unit]/v)
+			all = append(all, one.Rounds[i][unit]/v)
 		}
 	}
-	if len(ratios) == 0 {
-		return 0
-	}
-	return median(ratios)
+	return all
 }
 
 // WriteJSON writes the report.

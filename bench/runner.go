@@ -22,7 +22,7 @@ type Config struct {
 	// Scenarios are patterns, as of [path.Match], of the names of cases or of their
 	// beginnings: "warm", "warm/transport=http-*", "warm/*/callers=64". None is all.
 	Scenarios []string
-	// Rounds is how often each contender has its turn. Defaults to 10.
+	// Rounds is how often each contender has its turn. Defaults to 15.
 	Rounds int
 	// RoundTime is about how long a turn takes. Defaults to 200 ms.
 	RoundTime time.Duration
@@ -39,7 +39,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Rounds <= 0 {
-		c.Rounds = 10
+		c.Rounds = 15
 		if c.Quick {
 			c.Rounds = 2
 		}

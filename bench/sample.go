@@ -14,6 +14,7 @@ const (
 	NsPerOp     = "ns/op"
 	BytesPerOp  = "B/op"
 	AllocsPerOp = "allocs/op"
+	CPUPerOp    = "cpu-ns/op" // of our process
 	P50         = "p50-ns"
 	P99         = "p99-ns"
 )
@@ -24,6 +25,7 @@ type Sample map[string]float64
 // meter measures the time and the garbage of a piece of work.
 type meter struct {
 	began  time.Time
+	cpu    time.Duration
 	before runtime.MemStats
 }
 
@@ -31,17 +33,18 @@ type meter struct {
 func (m *meter) start() {
 	runtime.GC()
 	runtime.ReadMemStats(&m.before)
-	m.began = time.Now()
+	m.cpu, m.began = cpuTime(), time.Now()
 }
 
 // stop returns the sample of n operations.
 func (m *meter) stop(n int) Sample {
-	elapsed := time.Since(m.began)
+	elapsed, cpu := time.Since(m.began), cpuTime()-m.cpu
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	per := 1 / float64(max(1, n))
 	return Sample{
 		NsPerOp:     float64(elapsed) * per,
+		CPUPerOp:    float64(cpu) * per,
 		AllocsPerOp: float64(after.Mallocs-m.before.Mallocs) * per,
 		BytesPerOp:  float64(after.TotalAlloc-m.before.TotalAlloc) * per,
 	}

@@ -40,7 +40,7 @@ func (c *CaseResult) columns() []string {
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, shown bool) bool { return !shown })
-	order := []string{NsPerOp, P50, P99, AllocsPerOp, BytesPerOp}
+	order := []string{NsPerOp, P50, P99, CPUPerOp, AllocsPerOp, BytesPerOp}
 	place := func(unit string) int {
 		if i := slices.Index(order, unit); i >= 0 {
 			return i
@@ -79,7 +79,7 @@ func (r *Result) cells(unit string, columns []string) []string {
 // Format returns a value of a unit for people.
 func Format(value float64, unit string) string {
 	switch {
-	case unit == NsPerOp || strings.HasSuffix(unit, "-ns"):
+	case unit == NsPerOp || unit == CPUPerOp || strings.HasSuffix(unit, "-ns"):
 		return significant(time.Duration(value)).String()
 	case strings.HasPrefix(unit, "B/") || strings.HasSuffix(unit, "-B"):
 		if math.Abs(value) >= 10_000 {

@@ -37,7 +37,7 @@ func (p *place) warm() (all []*Case) {
 				c.contenders = append(c.contenders, contender{name, start})
 			}
 			if n > 64 {
-				c.Rounds = 4 // they are long
+				c.Rounds = 5 // they are long
 			}
 			if w.url != "" {
 				add(nameUntuned, startBare(p.overHTTP(w.name, w.url[len(p.origin):], p.plain), n))

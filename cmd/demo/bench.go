@@ -24,7 +24,7 @@ type benchCmd struct {
 // benchRunCmd measures.
 type benchRunCmd struct {
 	Scenario  []string      `help:"Measure only what is named like this: a scenario, or a case such as 'warm/transport=http-*/callers=64'. May be repeated." placeholder:"PATTERN"`
-	Rounds    int           `help:"How often each contender has its turn: 10, or 2 with --quick."`
+	Rounds    int           `help:"How often each contender has its turn: 15, or 2 with --quick."`
 	RoundTime time.Duration `help:"About how long a turn takes: 200ms, or 5ms with --quick."`
 	Quick     bool          `help:"Make everything small: a few seconds that show that it works, and no figures worth quoting."`
 	JSON      string        `help:"Write the results to a file, as JSON." placeholder:"FILE"`

@@ -152,12 +152,8 @@ func (c *CaseResult) ratios(of, by, unit string) (all []float64) {
 	return all
 }
 
-// WriteJSON writes the report.
-func (r *Report) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "\t")
-	return enc.Encode(r)
-}
+// WriteJSON writes the report, without spaces: it is long.
+func (r *Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // Read reads a report that WriteJSON has written.
 func Read(file string) (*Report, error) {

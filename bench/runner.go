@@ -165,7 +165,7 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 				fail(t.result, failure)
 				continue
 			}
-			t.result.Rounds = append(t.result.Rounds, s)
+			t.result.Rounds = append(t.result.Rounds, s.rounded())
 		}
 	}
 	result.summarize()

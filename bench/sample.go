@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -95,6 +96,17 @@ func callers(goroutines, n int, call func(i int) error) (Sample, error) {
 func (s Sample) latencies(of []time.Duration) {
 	slices.Sort(of)
 	s[P50], s[P99] = float64(quantile(of, 0.5)), float64(quantile(of, 0.99))
+}
+
+// rounded returns the sample with five digits of each value.
+func (s Sample) rounded() Sample {
+	for unit, value := range s {
+		if value != 0 {
+			scale := math.Pow(10, 4-math.Floor(math.Log10(math.Abs(value))))
+			s[unit] = math.Round(value*scale) / scale
+		}
+	}
+	return s
 }
 
 // quantile returns a quantile of sorted values.

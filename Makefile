@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 
 .PHONY: help
 help: ## show this text
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## run all tests, with the race detector
@@ -18,8 +18,8 @@ vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
-	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
+	GOOS=darwin go vet ./bench ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
+	GOOS=windows go vet ./bench ./messages ./mcpbridge ./actors ./supervisor ./toolset ./resume ./cmd/demo ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
@@ -30,8 +30,13 @@ fmt: ## format the code
 	$(GOLANGCI) fmt ./...
 
 .PHONY: bench
-bench: ## run the benchmarks, each beside its baselines
-	go test -run '^$$' -bench . -count 5 ./tests
+bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: half an hour
+	go run ./cmd/demo bench --json docs/performance.json
+	go run ./cmd/demo bench report docs/performance.json
+
+.PHONY: bench-others
+bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm
+	bench/others/install
 
 .PHONY: load
 load: ## show the load test's figures: 1,000 keys, with and without faults

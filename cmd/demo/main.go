@@ -4,6 +4,7 @@
 //	demo                          the show: agents, servers and faults
 //	demo exec --config FILE       the batch runner: JSON lines in, JSON lines out
 //	demo tools --config FILE      a table of the tools of all servers
+//	demo bench                    what supervision costs, next to baselines
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/asynkron/protoactor-go/actor"
@@ -30,6 +32,7 @@ type cli struct {
 	Show  showCmd  `cmd:"" default:"withargs" help:"Show agents at work on two servers while faults come in, and check that every guarantee holds. The default."`
 	Exec  execCmd  `cmd:"" help:"Run tool calls: one JSON object per line on stdin, one answer per line on stdout."`
 	Tools toolsCmd `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
+	Bench benchCmd `cmd:"" help:"Measure what supervision costs, next to the bare SDK and other designs."`
 	Serve serveCmd `cmd:"" hidden:"" help:"Be the show's stdio server."`
 }
 
@@ -86,7 +89,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	for _, command := range ctx.Model.Leaves(true) {
 		fmt.Fprintln(ctx.Stdout)
-		one, err := kong.Trace(ctx.Kong, []string{command.Name})
+		one, err := kong.Trace(ctx.Kong, strings.Fields(command.Path()))
 		if err == nil {
 			err = kong.DefaultHelpPrinter(options, one)
 		}

@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// The guards fail when a call gets dearer, or cheaper: then the figure here, and the
+// one in docs/performance.md, are to be changed.
+
+func newTestPlace(t *testing.T) *place {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p, err := newPlace(t.Context(), Config{Child: []string{self, serveArg}}.withDefaults())
+	require.NoError(t, err)
+	t.Cleanup(p.close)
+	return p
+}
+
+// allocsPerCall counts those of warm calls, one after the other. It takes the least of
+// several rounds: what else the process does only adds to it.
+func allocsPerCall(t *testing.T, start func(context.Context) (*running, error)) float64 {
+	t.Helper()
+	r, err := start(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.close()) }()
+	least := math.Inf(1)
+	for range 3 {
+		s, err := r.round(t.Context(), 200)
+		require.NoError(t, err)
+		least = min(least, s[AllocsPerOp])
+	}
+	return least
+}
+
+func TestAllocationsAddedToAWarmCall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := newTestPlace(t)
+	for _, c := range []struct {
+		over            wire
+		message, client float64
+	}{
+		{p.overMemory(), 12.6, 23.2},
+		{p.overJSON(), 60, 71},
+	} {
+		t.Run(c.over.name, func(t *testing.T) {
+			bare := allocsPerCall(t, startBare(c.over, 1))
+			message := allocsPerCall(t, startMessage(c.over, 1)) - bare
+			client := allocsPerCall(t, startClient(c.over, 1)) - bare
+			t.Logf("%.1f of the SDK, %.1f more by message, %.1f more by client", bare, message, client)
+			require.InDelta(t, c.message, message, 1, "by message")
+			require.InDelta(t, c.client, client, 1, "by supervisor.Client")
+		})
+	}
+}
+
+// counter counts what the actors of a supervisor get, by type.
+type counter struct {
+	mu  sync.Mutex
+	got map[string]int
+}
+
+// receive is a middleware that counts.
+func (n *counter) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
+	return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+		n.mu.Lock()
+		n.got[fmt.Sprintf("%T", envelope.Message)]++
+		n.mu.Unlock()
+		next(c, envelope)
+	}
+}
+
+// spawn is a middleware that has sessions counted as well. What publishes events has
+// its own time.
+func (n *counter) spawn(next actor.SpawnFunc) actor.SpawnFunc {
+	return func(system *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
+		if strings.Contains(id, "/session") {
+			props = props.Configure(actor.WithReceiverMiddleware(n.receive))
+		}
+		return next(system, id, props, parent)
+	}
+}
+
+// take returns what was counted, and begins anew.
+func (n *counter) take() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	got := n.got
+	n.got = map[string]int{}
+	return got
+}
+
+func TestMessagesOfAWarmCall(t *testing.T) {
+	n := &counter{got: map[string]int{}}
+	stopped := make(chan struct{})
+	system := actor.NewActorSystem(quiet)
+	props := actors.NewRegistry(actors.Config{
+		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://imaginary.invalid"}}, Dialer: imaginary{}, Strategy: supervisor.Strategy{},
+		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxDials: 1,
+		ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
+		Stopped: func([]messages.Left) { close(stopped) },
+	})
+	pid := system.Root.Spawn(props.Configure(actor.WithReceiverMiddleware(n.receive), actor.WithSpawnMiddleware(n.spawn)))
+	a := &asker{replies: make(chan any, 1)}
+	a.pid, _ = system.ProcessRegistry.Add(a, "asker")
+	ask := func() {
+		system.Root.RequestWithCustomSender(pid, command(oneKey), a.pid)
+		require.IsType(t, (*messages.ToolResult)(nil), <-a.replies)
+	}
+	ask()
+	system.Root.RequestWithCustomSender(pid, &messages.Inspect{}, a.pid) // what the first call has left is done
+	<-a.replies
+	n.take()
+
+	const calls = 100
+	for range calls {
+		ask()
+	}
+	system.Root.RequestWithCustomSender(pid, &messages.Inspect{}, a.pid)
+	<-a.replies
+	require.Equal(t, map[string]int{
+		"*messages.CallTool": calls, // to the registry
+		"*actors.call":       calls, // to the session
+		"*actors.answered":   calls, // from its goroutine
+		"*actors.settled":    calls, // to the registry, after the reply
+		"*messages.Inspect":  1,
+	}, n.take())
+
+	system.Root.Send(pid, &actors.Stop{})
+	<-stopped
+}

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// place is where a run happens: the servers, and what the baselines share.
+type place struct {
+	cfg    Config
+	client *mcp.Client
+	memory *mcp.Server
+	tuned  *http.Client
+	plain  *http.Client // as the SDK has it
+	http   *child
+	origin string // of the HTTP server
+}
+
+func newPlace(ctx context.Context, cfg Config) (*place, error) {
+	if len(cfg.Child) == 0 {
+		return nil, errors.New("bench: Child is empty: name the command that calls Serve")
+	}
+	p := &place{
+		cfg: cfg, client: mcp.NewClient(implementation, nil), memory: newServer(),
+		tuned: newHTTPClient(256), plain: newHTTPClient(0),
+	}
+	var err error
+	if p.http, err = startChild(p.child(ModeHTTP)...); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if p.origin, err = p.http.ask(ctx, ""); err != nil {
+		return nil, errors.Join(err, p.http.close())
+	}
+	return p, nil
+}
+
+// newHTTPClient returns a client that keeps so many connections; 0 is the default.
+func newHTTPClient(keep int) *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	if keep > 0 {
+		t.MaxIdleConnsPerHost, t.MaxIdleConns = keep, 0
+	}
+	return &http.Client{Transport: t}
+}
+
+// child returns the command of a server.
+func (p *place) child(mode string) []string {
+	return append(append([]string(nil), p.cfg.Child...), mode)
+}
+
+func (p *place) close() {
+	p.tuned.CloseIdleConnections()
+	p.plain.CloseIdleConnections()
+	p.http.close() //nolint:errcheck // it is killed if need be
+}
+
+// cases returns all there is to measure, in the order of the report.
+func (p *place) cases() []*Case {
+	var all []*Case
+	for _, of := range []func() []*Case{
+		p.warm, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
+	} {
+		all = append(all, of()...)
+	}
+	return all
+}
+
+// wire is a server over one transport: how the SDK reaches it, and how the
+// supervisor does.
+type wire struct {
+	name   string
+	server mcpbridge.Server
+	// url is that of an HTTP server, or empty.
+	url string
+	// connect opens a session of the SDK.
+	connect func(ctx context.Context) (*mcp.ClientSession, error)
+}
+
+func (p *place) overMemory() wire {
+	return wire{
+		name: "memory", server: mcpbridge.Server{InMemory: p.memory},
+		connect: func(ctx context.Context) (*mcp.ClientSession, error) {
+			near, far := mcp.NewInMemoryTransports()
+			if _, err := p.memory.Connect(ctx, far, nil); err != nil {
+				return nil, err
+			}
+			return p.client.Connect(ctx, near, nil)
+		},
+	}
+}
+
+func (p *place) overStdio() wire {
+	command := p.child(ModeStdio)
+	return wire{
+		name: "stdio", server: mcpbridge.Server{Command: command[0], Args: command[1:]},
+		connect: func(ctx context.Context) (*mcp.ClientSession, error) {
+			return p.client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}, nil)
+		},
+	}
+}
+
+// overHTTP is the server at a path. The SDK's sessions send through client.
+func (p *place) overHTTP(name, path string, client *http.Client) wire {
+	return wire{
+		name: name, server: mcpbridge.Server{URL: p.origin + path}, url: p.origin + path,
+		connect: func(ctx context.Context) (*mcp.ClientSession, error) {
+			return p.client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: p.origin + path, HTTPClient: client}, nil)
+		},
+	}
+}
+
+func (p *place) overJSON() wire { return p.overHTTP("http-json", pathJSON, p.tuned) }
+func (p *place) overSSE() wire  { return p.overHTTP("http-sse", pathSSE, p.tuned) }
+
+// withoutStream opens sessions that have no standalone stream.
+func (p *place) withoutStream(client *http.Client) func(context.Context) (*mcp.ClientSession, error) {
+	return func(ctx context.Context) (*mcp.ClientSession, error) {
+		return p.client.Connect(ctx, &mcp.StreamableClientTransport{
+			Endpoint: p.origin + pathJSON, HTTPClient: client, DisableStandaloneSSE: true,
+		}, nil)
+	}
+}
+
+// expire makes the sessions at [pathExpiring] expire.
+func (p *place) expire(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.origin+pathExpire, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := p.plain.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("bench: expire: %s", resp.Status)
+	}
+	return nil
+}

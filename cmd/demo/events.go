@@ -59,7 +59,7 @@ func lineOf(event messages.Event) *eventLine {
 	case *messages.SessionRestarting:
 		l.Attempt, l.DelayMs, l.Cause = e.Attempt, millis(e.Delay), e.Cause
 	case *messages.SessionRestarted:
-		l.Attached, l.ElapsedMs = &e.Attached, millis(e.Elapsed)
+		l.Attached, l.Protocol, l.ElapsedMs = &e.Attached, e.Protocol, millis(e.Elapsed)
 	case *messages.SessionGaveUp:
 		l.Cause, l.RetryAt = e.Cause, e.RetryAt
 	case *messages.SessionEvicted:

@@ -57,7 +57,7 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		{&messages.SessionExpired{Stamp: stamp, Cause: "c"}, `"cause":"c"`},
 		{&messages.SessionLost{Stamp: stamp, Cause: "c"}, `"cause":"c"`},
 		{&messages.SessionRestarting{Stamp: stamp, Attempt: 3, Delay: time.Second, Cause: "c"}, `"attempt":3,"delayMs":1000,"cause":"c"`},
-		{&messages.SessionRestarted{Stamp: stamp, Attached: true, Elapsed: time.Second}, `"attached":true,"elapsedMs":1000`},
+		{&messages.SessionRestarted{Stamp: stamp, Attached: true, Protocol: "2025-11-25", Elapsed: time.Second}, `"attached":true,"protocol":"2025-11-25","elapsedMs":1000`},
 		{&messages.SessionGaveUp{Stamp: stamp, Cause: "c", RetryAt: at.Add(time.Minute)}, `"cause":"c","retryAt":"2026-08-01T12:01:00.000000005Z"`},
 		{&messages.SessionEvicted{Stamp: stamp, Reason: messages.EvictCap}, `"reason":"cap"`},
 		{&messages.SessionClosed{Stamp: stamp, Cause: "c"}, `"cause":"c"`},

@@ -33,7 +33,9 @@ func TestEveryGoBlockOfTheDocsIsPartOfAnExample(t *testing.T) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-		require.NotEmpty(t, blocks, page)
+		if filepath.Base(page) != "performance.md" { // it is all figures
+			require.NotEmpty(t, blocks, page)
+		}
 		for _, block := range blocks {
 			require.Contains(t, flat(examples.String()), flat(block[1]), page)
 		}

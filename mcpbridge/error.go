@@ -122,10 +122,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // AsError returns err as an [Error]. One of another type becomes [Lost] with a
 // broken session, which is the safe thing to believe.
 func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.DeadlineExceeded):

@@ -15,6 +15,8 @@ import (
 // context of the call, so that whoever sees the wire can write into it. An
 // operation may be several requests.
 type exchange struct {
+	context.Context // that of the operation
+
 	conn  *conn  // which it is an operation of, or its dial
 	token string // for its progress, or empty
 	trace httptrace.ClientTrace
@@ -39,13 +41,20 @@ type exchangeKey struct{}
 
 // withExchange returns a context that carries a new exchange of a connection.
 func withExchange(ctx context.Context, c *conn) (context.Context, *exchange) {
-	ex := &exchange{conn: c}
-	ctx = context.WithValue(ctx, exchangeKey{}, ex)
-	if c.at.url != nil {
-		ex.trace.GotConn = ex.gotConn
-		ctx = httptrace.WithClientTrace(ctx, &ex.trace)
+	ex := &exchange{Context: ctx, conn: c}
+	if c.at.url == nil {
+		return ex, ex
 	}
-	return ctx, ex
+	ex.trace.GotConn = ex.gotConn
+	return httptrace.WithClientTrace(ex, &ex.trace), ex
+}
+
+// Value finds the exchange in its own context.
+func (ex *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return ex
+	}
+	return ex.Context.Value(key)
 }
 
 // exchangeOf returns the exchange of ctx, or one that nobody reads.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"sync"
@@ -159,7 +158,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	if req.Header.Get(headerSession) != "" {
 		resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := mediaType(resp)
 	switch {
 	case x.sse || !call.isCall():
 		return resp
@@ -168,8 +167,16 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 		return resp
 	}
 	defer resp.Body.Close()
-	var e *Error
 	body, err := readBounded(resp.Body, x.srv.maxResult())
+	if err == nil && kind == typeJSON && isResult(body, call.ID) {
+		ex.note(func(ex *exchange) { ex.answered = true })
+		resp.Body, resp.ContentLength = bodyWith(body), int64(len(body))
+		if resp.Header.Get("Content-Type") != typeJSON { // it has parameters, of which the SDK may not take any
+			resp.Header.Set("Content-Type", typeJSON)
+		}
+		return resp
+	}
+	var e *Error
 	response := responseOf(body)
 	switch {
 	case errors.Is(err, errTooLarge):

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -47,7 +46,7 @@ func (n *renumberer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return resp, err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := mediaType(resp)
 	switch {
 	case kind == typeSSE, req.Method == http.MethodGet: // which is read as a stream whatever it says
 		resp.Body = &ownEvents{ReadCloser: resp.Body, n: n}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkjson "github.com/segmentio/encoding/json"
 )
 
 var errTooLarge = errors.New("too large")
@@ -107,6 +109,29 @@ func responseOf(data []byte) *jsonrpc.Response {
 	return resp
 }
 
+// maxPlain bounds the objects and arrays of an answer that [isResult] looks into. The
+// SDK refuses to decode what is nested deeper than that.
+const maxPlain = 1000
+
+// isResult reports whether data is the result of the call with an id, such that the
+// SDK is sure to take it: it is decoded by the library that the SDK decodes with, but
+// in place. Most answers are; of the others [responseOf] knows.
+func isResult(data, id []byte) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > maxPlain {
+		return false
+	}
+	var msg struct {
+		Version string           `json:"jsonrpc"`
+		ID      sdkjson.RawMessage `json:"id"`
+		Method  sdkjson.RawMessage `json:"method"`
+		Result  sdkjson.RawMessage `json:"result"`
+		Error   sdkjson.RawMessage `json:"error"`
+	}
+	rest, err := sdkjson.Parse(data, &msg, sdkjson.ZeroCopy|sdkjson.DontMatchCaseInsensitiveStructFields)
+	return err == nil && len(rest) == 0 && msg.Version == "2.0" && bytes.Equal(msg.ID, id) &&
+		msg.Method == nil && msg.Result != nil && msg.Error == nil
+}
+
 // idOf returns the id that JSON is.
 func idOf(raw json.RawMessage) jsonrpc.ID {
 	var value any
@@ -198,6 +223,29 @@ func rpcResponse(id json.RawMessage, e rpcError) []byte {
 	return data
 }
 
+// mediaType returns that of a response, without parameters.
+func mediaType(resp *http.Response) string {
+	value := resp.Header.Get("Content-Type")
+	if value == typeJSON || value == typeSSE { // most are, and need no parsing
+		return value
+	}
+	kind, _, _ := mime.ParseMediaType(value)
+	return kind
+}
+
+// buffer is a body that was read before.
+type buffer struct{ bytes.Reader }
+
+// Close does nothing.
+func (*buffer) Close() error { return nil }
+
+// bodyWith returns the body with these bytes.
+func bodyWith(data []byte) io.ReadCloser {
+	b := new(buffer)
+	b.Reset(data)
+	return b
+}
+
 // answer makes a response that the SDK takes for the server's.
 func answer(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
 	header := http.Header{}
@@ -212,6 +260,6 @@ func answer(req *http.Request, status int, kind string, body []byte, from ...htt
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+		Header: header, Body: bodyWith(body), ContentLength: int64(len(body)), Request: req,
 	}
 }

@@ -42,7 +42,7 @@ type Config struct {
 	// whose closing failed.
 	Stopped func([]messages.Left)
 
-	run dispatcher // of all actors, and of what leaves them
+	run *dispatcher // of all actors, and of what leaves them
 
 	// probe is called with every message of a session before it is handled.
 	// Tests use it to plant bugs.

@@ -1,7 +1,5 @@
 package actors
 
-import "container/list"
-
 // rank is what the registry looks for when it looks for the least recently used.
 type rank uint8
 
@@ -14,50 +12,65 @@ const (
 )
 
 // lru keeps, for each rank, its members in the order in which they were last
-// used. All operations take constant time.
+// used. All operations take constant time, and allocate nothing: each call moves
+// its session twice.
 type lru[T any] struct {
-	lists [ranks]list.List
+	rings [ranks]place[T] // each a ring: first and last are the neighbors of this one
+	count [ranks]int
 }
 
 // place is where a member stands. Its zero value is nowhere.
-type place struct {
-	rank rank
-	elem *list.Element
+type place[T any] struct {
+	rank       rank
+	prev, next *place[T]
+	member     T
 }
 
 // put makes a member the most recently used of a rank.
-func (l *lru[T]) put(p *place, to rank, member T) {
-	if p.rank == to && p.elem != nil {
-		l.lists[to].MoveToBack(p.elem)
+func (l *lru[T]) put(p *place[T], to rank, member T) {
+	l.remove(p)
+	if to == unranked {
 		return
 	}
-	l.remove(p)
-	if to != unranked {
-		*p = place{to, l.lists[to].PushBack(member)}
-	}
+	ring := l.ring(to)
+	*p = place[T]{to, ring.prev, ring, member}
+	p.prev.next, p.next.prev = p, p
+	l.count[to]++
 }
 
 // remove takes a member out.
-func (l *lru[T]) remove(p *place) {
-	if p.elem != nil {
-		l.lists[p.rank].Remove(p.elem)
+func (l *lru[T]) remove(p *place[T]) {
+	if p.rank == unranked {
+		return
 	}
-	*p = place{}
+	p.prev.next, p.next.prev = p.next, p.prev
+	l.count[p.rank]--
+	*p = place[T]{}
 }
 
 // oldest yields the members of a rank, the least recently used first. The one
 // that was yielded may be removed meanwhile.
 func (l *lru[T]) oldest(of rank) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
-		for e := l.lists[of].Front(); e != nil; {
-			next := e.Next()
-			if !yield(e.Value.(T)) {
+		ring := l.ring(of)
+		for p := ring.next; p.rank == of; { // the ring itself has none
+			next := p.next
+			if !yield(p.member) {
 				return
 			}
-			e = next
+			p = next
 		}
 	}
 }
 
 // len returns the number of members of a rank.
-func (l *lru[T]) len(of rank) int { return l.lists[of].Len() }
+func (l *lru[T]) len(of rank) int { return l.count[of] }
+
+// ring returns the ring of a rank.
+func (l *lru[T]) ring(of rank) *place[T] {
+	ring := &l.rings[of]
+	if ring.next == nil {
+		ring.prev, ring.next = ring, ring
+	}
+	return ring
+}

@@ -17,7 +17,7 @@ func FuzzLRU(f *testing.F) {
 	f.Fuzz(func(t *testing.T, moves []byte) {
 		var l lru[int]
 		var model [ranks][]int
-		var places [16]place
+		var places [16]place[int]
 		for _, move := range moves {
 			member, to := int(move%16), rank(move/16)%ranks
 			for r := range model {
@@ -41,7 +41,7 @@ func FuzzLRU(f *testing.F) {
 
 func TestMembersMayBeRemovedWhileTheyAreYielded(t *testing.T) {
 	var l lru[int]
-	var places [4]place
+	var places [4]place[int]
 	for i := range places {
 		l.put(&places[i], unused, i)
 	}

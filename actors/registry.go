@@ -64,7 +64,7 @@ type server struct {
 // actor; its PID takes all commands, and [Stop].
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
-	cfg.run = make(dispatcher)
+	cfg.run = new(dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},

@@ -21,7 +21,7 @@ func (s *session) park(c actor.Context, k *call) {
 func (s *session) startParked(c actor.Context) {
 	for len(s.parked) > 0 && len(s.running) < s.cfg.MaxInFlight {
 		k := s.parked[0]
-		s.parked = s.parked[1:]
+		s.parked = slices.Delete(s.parked, 0, 1) // which keeps its room
 		if s.held.shared(k.op) {
 			s.held.note(k.op)
 			k.generation = s.generation

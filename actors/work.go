@@ -14,7 +14,7 @@ import (
 
 // work is the one way out of an actor: f runs in a goroutine of its own, and
 // what it returns comes back as a message.
-func (d dispatcher) work(c actor.Context, f func() any) {
+func (d *dispatcher) work(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
 	d.Schedule(func() { root.Send(self, f()) })
 }

@@ -59,8 +59,8 @@ func TestAllocationsAddedToAWarmCall(t *testing.T) {
 		over            wire
 		message, client float64
 	}{
-		{p.overMemory(), 12.6, 23.2},
-		{p.overJSON(), 60, 71},
+		{p.overMemory(), 8, 10},
+		{p.overJSON(), 35, 37},
 	} {
 		t.Run(c.over.name, func(t *testing.T) {
 			bare := allocsPerCall(t, startBare(c.over, 1))

@@ -121,7 +121,7 @@ func isResult(data, id []byte) bool {
 		return false
 	}
 	var msg struct {
-		Version string           `json:"jsonrpc"`
+		Version string             `json:"jsonrpc"`
 		ID      sdkjson.RawMessage `json:"id"`
 		Method  sdkjson.RawMessage `json:"method"`
 		Result  sdkjson.RawMessage `json:"result"`

@@ -10,7 +10,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -117,7 +116,7 @@ func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
 
 // Cancel gives up the operations of a key that carry an id. It does not wait.
 func (c *Client) Cancel(key messages.Key, id string) {
-	if !c.stopped() {
+	if !c.s.stopped() {
 		c.s.system.Root.Send(c.s.pid, &messages.Cancel{Key: key, ID: id})
 	}
 }
@@ -125,7 +124,7 @@ func (c *Client) Cancel(key messages.Key, id string) {
 // ask sends a command whose reply has a known type.
 func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command) (R, error) {
 	var none R
-	reply, err := c.Do(ctx, cmd)
+	reply, err := c.do(ctx, cmd)
 	if err != nil {
 		return none, err
 	}
@@ -177,28 +176,34 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 		c.Cancel(m.Key, m.ID)
 		return nil, nil
 	}
+	if op, ok := cmd.(messages.Operation); ok {
+		cmd = messages.With(op, *op.Head())
+	}
+	return c.do(ctx, cmd)
+}
+
+// do sends a command that is ours: what an operation's header lacks is filled in.
+func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.Reply, err error) {
 	tell, notes := progressOf(ctx, cmd)
-	box := actors.NewInbox(c.s.system, notes)
-	defer box.Close()
+	box := c.s.inbox(notes)
+	defer func() { c.s.release(box, err == nil && notes == nil) }()
 	op, isOperation := cmd.(messages.Operation)
 	if isOperation {
-		h := *op.Head()
+		h := op.Head()
 		if at, ok := ctx.Deadline(); ok && h.Deadline.IsZero() {
 			h.Deadline = at
 		}
 		if h.ID == "" {
-			h.ID = "~" + strconv.FormatUint(sequence.Add(1), 36)
+			h.ID = string(strconv.AppendUint([]byte{'~'}, sequence.Add(1), 36))
 		}
 		if notes != nil {
 			h.Subscriber = box.PID
 		}
-		op = messages.With(op, h)
-		cmd = op
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, gaveUp(ctx, cmd)
-	case c.stopped():
+	case c.s.stopped():
 		return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
 	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, box.PID)
@@ -232,15 +237,6 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 			return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
 		}
 		return nil, gaveUp(ctx, cmd)
-	}
-}
-
-func (c *Client) stopped() bool {
-	select {
-	case <-c.s.done:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -24,6 +24,8 @@ type Supervisor struct {
 	stop   sync.Once
 	done   chan struct{}   // closed when the registry has stopped
 	left   []messages.Left // written before done is closed
+
+	inboxes chan *actors.Inbox // to be used again
 }
 
 // Start starts a supervisor in a system, which stays the caller's: it is never
@@ -40,7 +42,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if cfg.WrapDialer != nil {
 		dialer = cfg.WrapDialer(dialer)
 	}
-	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{})}
+	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes)}
 	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
@@ -53,6 +55,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 			bridge.Close()
 			s.left = left
 			close(s.done)
+			s.closeInboxes()
 		},
 	}), "mcpactor")
 	return s, nil
@@ -63,6 +66,16 @@ func (s *Supervisor) PID() *actor.PID { return s.pid }
 
 // Client returns a client for plain Go code. It is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
+
+// stopped reports whether the supervisor's actors have ended.
+func (s *Supervisor) stopped() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Reload replaces the list of servers, while the supervisor runs. The sessions of
 // servers that are gone or changed are closed as by [messages.CloseServer]; Reload
@@ -75,7 +88,7 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	stopped := &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"}
-	if s.Client().stopped() {
+	if s.stopped() {
 		return nil, stopped
 	}
 	box := actors.NewInbox(s.system, nil)

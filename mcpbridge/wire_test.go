@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -269,5 +270,40 @@ func TestBeginningOfACallIsReadAsAllOfIt(t *testing.T) {
 		req, err := http.NewRequest(http.MethodPost, "http://test", strings.NewReader(body))
 		require.NoError(t, err)
 		require.Equal(t, parse([]byte(body)), headOf(req), body)
+	}
+}
+
+// What is taken for the result of a call, the SDK takes for it too.
+func FuzzResult(f *testing.F) {
+	deep := strings.Repeat("[", maxPlain) + strings.Repeat("]", maxPlain)
+	for _, data := range []string{
+		`{"jsonrpc":"2.0","id":7,"result":{}}`, ` {"result":null,"id":7,"jsonrpc":"2.0"}` + "\n", `{"jsonrpc":"2.0","id":7,"result":{}}{}`,
+		`{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `{"jsonrpc":"2.0","ID":7,"result":{}}`, `{"jsonrpc":"2.0","id":7.0,"result":{}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{},"error":null}`, `{"jsonrpc":"2.0","id":7,"result":{},"method":null}`, `{"jsonrpc":"2.0","id":7}`,
+		`{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, `{"jsonrpc":"2.0","id":7,"result":"` + "\xff\x00" + `"}`, `{"\u006asonrpc":"2.0","id":7,"result":1}`,
+		`{"jsonrpc":"2.0","id":7,"result":{},"params":[{"a":1}],"x":"\ud800"}`, `[{"jsonrpc":"2.0","id":7,"result":{}}]`, `null`, ``, `{"jsonrpc":2,"id":7,"result":01}`,
+	} {
+		f.Add([]byte(data), []byte("7"))
+	}
+	f.Fuzz(func(t *testing.T, data, id []byte) {
+		if !json.Valid(id) || !isResult(data, id) {
+			return
+		}
+		resp := responseOf(data)
+		require.NotNil(t, resp)
+		require.Equal(t, idOf(id), resp.ID)
+		require.NoError(t, resp.Error)
+	})
+}
+
+func TestMostResultsArePlain(t *testing.T) {
+	for data, plain := range map[string]bool{
+		`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}]}}`: true,
+		`{"result":{"content":[]},"jsonrpc":"2.0","id":7}` + "\n":                    true,
+		`{"jsonrpc":"2.0","id":8,"result":{}}`:                                       false,
+		`{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}`:                  false,
+		`{"jsonrpc":"2.0","id":7,"method":"ping"}`:                                   false,
+	} {
+		require.Equal(t, plain, isResult([]byte(data), []byte("7")), data)
 	}
 }

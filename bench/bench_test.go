@@ -91,7 +91,7 @@ func (r *Report) find(t *testing.T, name string) *CaseResult {
 }
 
 func TestScenariosAreChosenByPattern(t *testing.T) {
-	c := &Case{Scenario: "warm", Params: params("transport", "http-json", "callers", 64)}
+	c := &Case{Scenario: "warm", Params: params("transport", "http-json", "callers", 64), contenders: []contender{{name: nameBare}, {name: "client-400"}}}
 	for pattern, wanted := range map[string]bool{
 		"warm": true, "w*": true, "warm/transport=http-*": true, "warm/*/callers=64": true,
 		"first": false, "warm/transport=memory": false, "warm/*/callers=6": false, "warm/*/*/*": false,
@@ -105,6 +105,18 @@ func TestScenariosAreChosenByPattern(t *testing.T) {
 	all, err := Config{}.wants(c)
 	require.NoError(t, err)
 	require.True(t, all)
+	require.Len(t, c.contenders, 2)
+
+	_, err = Config{How: []string{"["}}.wants(&Case{contenders: c.contenders})
+	require.ErrorContains(t, err, `"["`)
+	some, err := Config{How: []string{"client*"}}.wants(c)
+	require.NoError(t, err)
+	require.True(t, some)
+	require.Len(t, c.contenders, 1)
+	require.Equal(t, "client-400", c.contenders[0].name)
+	none, err := Config{How: []string{"message"}}.wants(c)
+	require.NoError(t, err)
+	require.False(t, none)
 }
 
 // invented returns a report of one case.

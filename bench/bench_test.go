@@ -69,6 +69,18 @@ func TestEveryContenderIsMeasuredBesideItsBaseline(t *testing.T) {
 	}
 }
 
+func TestWhatMakesHTTPSlowIsCounted(t *testing.T) {
+	report := quickly(t, "within", "warm/transport=http-json/callers=8")
+	for _, c := range report.Cases {
+		for _, name := range []string{nameBare, nameUntuned, nameMutexMap, nameMessage, nameClient} {
+			for _, s := range c.Contender(name).Rounds {
+				require.Contains(t, s, ConnsPerOp, "%s %s", c.Name, name)
+				require.Less(t, s[ConnsPerOp], 1.0, "%s %s", c.Name, name)
+			}
+		}
+	}
+}
+
 func wellFormed(text []byte) error {
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {

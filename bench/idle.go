@@ -17,7 +17,7 @@ func (p *place) idle() (all []*Case) {
 	}
 	for _, stream := range []bool{true, false} {
 		client := newHTTPClient(256) // whose connections are all of this case
-		w, with := p.overHTTP("http-json", pathJSON, client), "with"
+		w, with := p.overHTTP(nameJSON, p.origin+pathJSON, client), "with"
 		if !stream {
 			w.connect, with = p.withoutStream(client), "without"
 		}

@@ -157,10 +157,17 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 	require.Zero(t, r.Cases[0].Contender("node").Ratio)
 	require.Zero(t, r.Cases[0].Ratio(nameClient, "node", NsPerOp))
 
+	var ours strings.Builder
+	r.ours(&ours)
+	require.Contains(t, ours.String(), "| memory | latency, median | 100ns |  | 10ns (+10 %) |\n|  | allocations | 10 |  | 0 (+0 %) |\n")
+	require.NotContains(t, ours.String(), "CPU", "nobody has measured it")
+
 	checks := r.Checks()
 	require.Contains(t, checks[0].What, "latency")
 	require.InDelta(t, 1.1, checks[0].Value, 1e-9)
 	require.Equal(t, "uncertain", checks[0].Verdict(), "1.05 is between 1.0 and 1.2")
+	checks[0].Limit = 0
+	require.Empty(t, checks[0].Verdict(), "there is no target")
 }
 
 func TestSectionsOfADocumentAreWrittenAnew(t *testing.T) {
@@ -204,6 +211,7 @@ func TestValuesAreWrittenForPeople(t *testing.T) {
 		{999, P99, "999ns"},
 		{4096, BytesPerSession, "4096 B"},
 		{27_000, HeapBytes, "27.0 KB"},
+		{-12_345, NsPerOp, "-12.3µs"},
 		{12, AllocsPerOp, "12"},
 		{1.054, "", "1.05"},
 		{253.4, AllocsPerOp, "253"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -79,6 +80,23 @@ func TestWhatMakesHTTPSlowIsCounted(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestGarbageCollectionIsAsBeforeAfterItsScenario(t *testing.T) {
+	percent, limit := debug.SetGCPercent(150), debug.SetMemoryLimit(1<<40)
+	defer debug.SetGCPercent(percent)
+	defer debug.SetMemoryLimit(limit)
+	report := quickly(t, "gc/*/callers=1")
+	require.Len(t, report.Cases, 2)
+	for _, c := range report.Cases {
+		require.Len(t, c.Contenders, 4)
+		for _, one := range c.Contenders {
+			require.Positive(t, one.Median[PeakHeap], "%s %s", c.Name, one.Name)
+			require.Positive(t, one.Median[OpsPerGC], "%s %s", c.Name, one.Name)
+		}
+	}
+	require.Equal(t, 150, debug.SetGCPercent(150))
+	require.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
 }
 
 func wellFormed(text []byte) error {
@@ -211,6 +229,7 @@ func TestValuesAreWrittenForPeople(t *testing.T) {
 		{999, P99, "999ns"},
 		{4096, BytesPerSession, "4096 B"},
 		{27_000, HeapBytes, "27.0 KB"},
+		{250_000_000, PeakHeap, "250.0 MB"},
 		{-12_345, NsPerOp, "-12.3µs"},
 		{12, AllocsPerOp, "12"},
 		{1.054, "", "1.05"},

@@ -73,7 +73,7 @@ func (p *place) close() {
 func (p *place) cases() []*Case {
 	var all []*Case
 	for _, of := range []func() []*Case{
-		p.warm, p.within, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
+		p.warm, p.within, p.gc, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
 	} {
 		all = append(all, of()...)
 	}

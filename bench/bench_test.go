@@ -99,6 +99,32 @@ func TestGarbageCollectionIsAsBeforeAfterItsScenario(t *testing.T) {
 	require.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
 }
 
+func TestSessionsInAGigabyte(t *testing.T) {
+	for _, c := range []struct {
+		median Sample
+		want   string
+	}{
+		{Sample{BytesPerSession: 1 << 19}, "1024"},
+		{Sample{BytesPerSession: 1 << 19, ServerBytes: 7 << 20}, "128"},
+		{Sample{BytesPerSession: -5}, "-"}, // lost in the noise
+		{Sample{NsPerOp: 5}, "-"},
+	} {
+		c.median.density()
+		one := CaseResult{Contenders: []Result{{Name: nameBare, Median: c.median}}}
+		require.Equal(t, c.want, one.cell(nameBare, SessionsPerGiB))
+	}
+}
+
+func TestStdioServersAreWeighed(t *testing.T) {
+	if _, err := pssOf(os.Getpid()); err != nil {
+		t.Skip("the system does not say what a process weighs")
+	}
+	c := quickly(t, "idle/transport=stdio").find(t, "idle/transport=stdio/stream=with")
+	for _, one := range c.Contenders {
+		require.Greater(t, one.Median[ServerBytes], 100e3, one.Name)
+	}
+}
+
 func wellFormed(text []byte) error {
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {

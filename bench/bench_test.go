@@ -236,6 +236,16 @@ func TestSectionsOfADocumentAreWrittenAnew(t *testing.T) {
 	require.ErrorContains(t, invented().Document(file), "nonsense")
 }
 
+// All that can be shown has its place in the document.
+func TestTheDocumentHasAllScenarios(t *testing.T) {
+	text, err := os.ReadFile("../docs/performance.md")
+	require.NoError(t, err)
+	p := newTestPlace(t)
+	for _, c := range p.cases() {
+		require.True(t, strings.Contains(string(text), "<!-- bench: "+c.Scenario+" "), c.Scenario)
+	}
+}
+
 func TestReportsOfAnotherSchemaAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	text, err := json.Marshal(Report{Schema: Schema + 1})

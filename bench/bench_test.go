@@ -175,6 +175,14 @@ func TestScenariosAreChosenByPattern(t *testing.T) {
 	require.False(t, none)
 }
 
+func TestRoundsOfACaseCanBeLonger(t *testing.T) {
+	cfg := Config{}.withDefaults()
+	require.Equal(t, cfg.RoundTime, (&Case{}).roundTime(cfg))
+	require.Equal(t, 3*cfg.RoundTime, (&Case{Longer: 3}).roundTime(cfg))
+	cfg.Quick = true
+	require.Equal(t, cfg.RoundTime, (&Case{Longer: 3}).roundTime(cfg))
+}
+
 // invented returns a report of one case.
 func invented() *Report {
 	of := func(name string, values ...float64) Result {

@@ -30,7 +30,7 @@ fmt: ## format the code
 	$(GOLANGCI) fmt ./...
 
 .PHONY: bench
-bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: half an hour
+bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
 	go run ./cmd/demo bench --json docs/performance.json
 	go run ./cmd/demo bench report docs/performance.json
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -69,6 +70,61 @@ func TestEveryContenderIsMeasuredBesideItsBaseline(t *testing.T) {
 	}
 }
 
+func TestWhatMakesHTTPSlowIsCounted(t *testing.T) {
+	report := quickly(t, "within", "warm/transport=http-json/callers=8")
+	for _, c := range report.Cases {
+		for _, name := range []string{nameBare, nameUntuned, nameMutexMap, nameMessage, nameClient} {
+			for _, s := range c.Contender(name).Rounds {
+				require.Contains(t, s, ConnsPerOp, "%s %s", c.Name, name)
+				require.Less(t, s[ConnsPerOp], 1.0, "%s %s", c.Name, name)
+			}
+		}
+	}
+}
+
+func TestGarbageCollectionIsAsBeforeAfterItsScenario(t *testing.T) {
+	percent, limit := debug.SetGCPercent(150), debug.SetMemoryLimit(1<<40)
+	defer debug.SetGCPercent(percent)
+	defer debug.SetMemoryLimit(limit)
+	report := quickly(t, "gc/*/callers=1")
+	require.Len(t, report.Cases, 2)
+	for _, c := range report.Cases {
+		require.Len(t, c.Contenders, 4)
+		for _, one := range c.Contenders {
+			require.Positive(t, one.Median[PeakHeap], "%s %s", c.Name, one.Name)
+			require.Positive(t, one.Median[OpsPerGC], "%s %s", c.Name, one.Name)
+		}
+	}
+	require.Equal(t, 150, debug.SetGCPercent(150))
+	require.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
+}
+
+func TestSessionsInAGigabyte(t *testing.T) {
+	for _, c := range []struct {
+		median Sample
+		want   string
+	}{
+		{Sample{BytesPerSession: 1 << 19}, "1024"},
+		{Sample{BytesPerSession: 1 << 19, ServerBytes: 7 << 20}, "128"},
+		{Sample{BytesPerSession: -5}, "-"}, // lost in the noise
+		{Sample{NsPerOp: 5}, "-"},
+	} {
+		c.median.density()
+		one := CaseResult{Contenders: []Result{{Name: nameBare, Median: c.median}}}
+		require.Equal(t, c.want, one.cell(nameBare, SessionsPerGiB))
+	}
+}
+
+func TestStdioServersAreWeighed(t *testing.T) {
+	if _, err := pssOf(os.Getpid()); err != nil {
+		t.Skip("the system does not say what a process weighs")
+	}
+	c := quickly(t, "idle/transport=stdio").find(t, "idle/transport=stdio/stream=with")
+	for _, one := range c.Contenders {
+		require.Greater(t, one.Median[ServerBytes], 100e3, one.Name)
+	}
+}
+
 func wellFormed(text []byte) error {
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
@@ -91,7 +147,7 @@ func (r *Report) find(t *testing.T, name string) *CaseResult {
 }
 
 func TestScenariosAreChosenByPattern(t *testing.T) {
-	c := &Case{Scenario: "warm", Params: params("transport", "http-json", "callers", 64)}
+	c := &Case{Scenario: "warm", Params: params("transport", "http-json", "callers", 64), contenders: []contender{{name: nameBare}, {name: "client-400"}}}
 	for pattern, wanted := range map[string]bool{
 		"warm": true, "w*": true, "warm/transport=http-*": true, "warm/*/callers=64": true,
 		"first": false, "warm/transport=memory": false, "warm/*/callers=6": false, "warm/*/*/*": false,
@@ -105,6 +161,26 @@ func TestScenariosAreChosenByPattern(t *testing.T) {
 	all, err := Config{}.wants(c)
 	require.NoError(t, err)
 	require.True(t, all)
+	require.Len(t, c.contenders, 2)
+
+	_, err = Config{How: []string{"["}}.wants(&Case{contenders: c.contenders})
+	require.ErrorContains(t, err, `"["`)
+	some, err := Config{How: []string{"client*"}}.wants(c)
+	require.NoError(t, err)
+	require.True(t, some)
+	require.Len(t, c.contenders, 1)
+	require.Equal(t, "client-400", c.contenders[0].name)
+	none, err := Config{How: []string{"message"}}.wants(c)
+	require.NoError(t, err)
+	require.False(t, none)
+}
+
+func TestRoundsOfACaseCanBeLonger(t *testing.T) {
+	cfg := Config{}.withDefaults()
+	require.Equal(t, cfg.RoundTime, (&Case{}).roundTime(cfg))
+	require.Equal(t, 3*cfg.RoundTime, (&Case{Longer: 3}).roundTime(cfg))
+	cfg.Quick = true
+	require.Equal(t, cfg.RoundTime, (&Case{Longer: 3}).roundTime(cfg))
 }
 
 // invented returns a report of one case.
@@ -133,10 +209,17 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 	require.Zero(t, r.Cases[0].Contender("node").Ratio)
 	require.Zero(t, r.Cases[0].Ratio(nameClient, "node", NsPerOp))
 
+	var ours strings.Builder
+	r.ours(&ours)
+	require.Contains(t, ours.String(), "| memory | latency, median | 100ns |  | 10ns (+10 %) |\n|  | allocations | 10 |  | 0 (+0 %) |\n")
+	require.NotContains(t, ours.String(), "CPU", "nobody has measured it")
+
 	checks := r.Checks()
 	require.Contains(t, checks[0].What, "latency")
 	require.InDelta(t, 1.1, checks[0].Value, 1e-9)
 	require.Equal(t, "uncertain", checks[0].Verdict(), "1.05 is between 1.0 and 1.2")
+	checks[0].Limit = 0
+	require.Empty(t, checks[0].Verdict(), "there is no target")
 }
 
 func TestSectionsOfADocumentAreWrittenAnew(t *testing.T) {
@@ -161,6 +244,16 @@ func TestSectionsOfADocumentAreWrittenAnew(t *testing.T) {
 	require.ErrorContains(t, invented().Document(file), "nonsense")
 }
 
+// All that can be shown has its place in the document.
+func TestTheDocumentHasAllScenarios(t *testing.T) {
+	text, err := os.ReadFile("../docs/performance.md")
+	require.NoError(t, err)
+	p := newTestPlace(t)
+	for _, c := range p.cases() {
+		require.True(t, strings.Contains(string(text), "<!-- bench: "+c.Scenario+" "), c.Scenario)
+	}
+}
+
 func TestReportsOfAnotherSchemaAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	text, err := json.Marshal(Report{Schema: Schema + 1})
@@ -180,6 +273,8 @@ func TestValuesAreWrittenForPeople(t *testing.T) {
 		{999, P99, "999ns"},
 		{4096, BytesPerSession, "4096 B"},
 		{27_000, HeapBytes, "27.0 KB"},
+		{250_000_000, PeakHeap, "250.0 MB"},
+		{-12_345, NsPerOp, "-12.3µs"},
 		{12, AllocsPerOp, "12"},
 		{1.054, "", "1.05"},
 		{253.4, AllocsPerOp, "253"},

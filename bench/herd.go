@@ -22,7 +22,7 @@ const Rebuilds = "rebuilds/op"
 func (p *place) herd() []*Case {
 	size := p.herdSize()
 	return []*Case{{
-		Scenario: "herd", Params: params("transport", "http-json", "callers", size),
+		Scenario: "herd", Params: params("transport", nameJSON, "callers", size),
 		About:    "callers that meet one expired session, until the last has its result; bare: initialize, then the same calls",
 		Baseline: nameBare,
 		contenders: []contender{

@@ -3,50 +3,59 @@ package bench
 import (
 	"context"
 	"net/http"
+	"os"
 	"strconv"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // idle is the memory of sessions that nobody uses, on the client's side: what a
-// supervisor, or a map, takes by itself is not in it.
+// supervisor, or a map, takes by itself is not in it. Stdio servers are processes on
+// that side as well: they are weighed, where the system says what they weigh.
 func (p *place) idle() (all []*Case) {
-	sessions := 300
+	sessions, processes := 300, 24
 	if p.cfg.Quick {
-		sessions = 20
+		sessions, processes = 20, 3
 	}
-	for _, stream := range []bool{true, false} {
-		client := newHTTPClient(256) // whose connections are all of this case
-		w, with := p.overHTTP("http-json", pathJSON, client), "with"
-		if !stream {
-			w.connect, with = p.withoutStream(client), "without"
+	over := p.overStdio()
+	for _, of := range []struct {
+		transport, stream string
+		n                 int
+	}{{nameJSON, "with", sessions}, {nameJSON, "without", sessions}, {over.name, "with", processes}} {
+		w, client := over, newHTTPClient(256) // whose connections are all of this case
+		if of.transport == nameJSON {
+			w = p.overHTTP(nameJSON, p.origin+pathJSON, client)
 		}
-		w.server.NoStream = !stream
+		if of.stream == "without" {
+			w.connect, w.server.NoStream = p.withoutStream(client), true
+		}
+		weighed := func(prepare func() (load, error)) func(context.Context) (*running, error) {
+			return func(context.Context) (*running, error) {
+				if _, err := pssOf(os.Getpid()); err != nil && w.url == "" {
+					return nil, errNotThere
+				}
+				return p.weighed(BytesPerSession, prepare), nil
+			}
+		}
 		all = append(all, &Case{
-			Scenario: "idle", Params: params("transport", w.name, "stream", with), Unit: BytesPerSession, Ops: sessions, Rounds: 5,
-			About: "memory of an idle session on the client's side, heap and stacks", Baseline: nameBare,
+			Scenario: "idle", Params: params("transport", w.name, "stream", of.stream), Unit: BytesPerSession, Ops: of.n, Rounds: 5,
+			About: "memory of an idle session in the client's process, heap and stacks", Baseline: nameBare,
 			contenders: []contender{
-				{nameBare, func(context.Context) (*running, error) {
-					return p.weighed(BytesPerSession, func() (load, error) { return w.holdBare(client), nil }), nil
-				}},
-				{nameMutexMap, func(context.Context) (*running, error) {
-					return p.weighed(BytesPerSession, func() (load, error) {
-						m := newMutexMap(many, w.open)
-						return load{openAll(m.call), func() error {
-							defer client.CloseIdleConnections()
-							return m.close()
-						}}, nil
-					}), nil
-				}},
-				{nameClient, func(context.Context) (*running, error) {
-					return p.weighed(BytesPerSession, func() (load, error) {
-						s, err := supervise(w.server, supervisor.Config{MaxSessions: sessions})
-						if err != nil {
-							return load{}, err
-						}
-						return load{openAll(s.call), s.close}, nil
-					}), nil
-				}},
+				{nameBare, weighed(func() (load, error) { return w.holdBare(client), nil })},
+				{nameMutexMap, weighed(func() (load, error) {
+					m := newMutexMap(many, w.open)
+					return load{openAll(m.call), func() error {
+						defer client.CloseIdleConnections()
+						return m.close()
+					}}, nil
+				})},
+				{nameClient, weighed(func() (load, error) {
+					s, err := supervise(w.server, supervisor.Config{MaxSessions: of.n})
+					if err != nil {
+						return load{}, err
+					}
+					return load{openAll(s.call), s.close}, nil
+				})},
 			},
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -55,8 +56,14 @@ func (r *Report) section(name string) string {
 		r.ours(&b)
 	default:
 		scenario, unit, _ := strings.Cut(name, " ")
-		for _, p := range r.pivots(scenario) {
-			p.markdown(&b, unit)
+		all := r.pivots(scenario)
+		for _, p := range all {
+			if unit == "" || p.has(unit) {
+				p.markdown(&b, unit)
+			}
+		}
+		if b.Len() == 0 && len(all) > 0 { // the system does not say
+			fmt.Fprintln(&b, errNotThere)
 		}
 	}
 	return b.String()
@@ -73,43 +80,59 @@ func (r *Report) machine(b *strings.Builder) {
 func (r *Report) targets(b *strings.Builder) {
 	b.WriteString("| what | target | measured | half of the rounds | | bare | worst of |\n|---|---|---|---|---|---|---|\n")
 	for _, c := range r.Checks() {
-		sign, bare := "≤", ""
-		if c.AtLeast {
-			sign = "≥"
+		limit, bare := "none", ""
+		switch {
+		case c.Limit > 0 && c.AtLeast:
+			limit = "≥ " + Format(c.Limit, c.Unit)
+		case c.Limit > 0:
+			limit = "≤ " + Format(c.Limit, c.Unit)
 		}
 		if c.Bare > 0 {
 			bare = Format(c.Bare, c.Unit)
 		}
-		fmt.Fprintf(b, "| %s | %s %s | %s | %s to %s | %s | %s | `%s` |\n", c.What, sign, Format(c.Limit, c.Unit),
+		fmt.Fprintf(b, "| %s | %s | %s | %s to %s | %s | %s | `%s` |\n", c.What, limit,
 			Format(c.Value, c.Unit), Format(c.Low, c.Unit), Format(c.High, c.Unit), c.Verdict(), bare, c.Where)
 	}
+}
+
+// costs are what a call is said to cost, by unit.
+var costs = []struct{ unit, what string }{
+	{P50, "latency, median"}, {CPUPerOp, "CPU time"}, {AllocsPerOp, "allocations"}, {BytesPerOp, "garbage"},
 }
 
 // ours writes what a warm call of one caller costs with the bare SDK, and what
 // supervision adds.
 func (r *Report) ours(b *strings.Builder) {
-	b.WriteString("| | of | SDK | `message` adds | `client` adds |\n|---|---|---:|---:|---:|\n")
+	b.WriteString("| | | the SDK | `message` adds | `client` adds |\n|---|---|---:|---:|---:|\n")
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		if c.Scenario != "warm" || c.label() != "callers=1" {
 			continue
 		}
-		for _, unit := range []string{P50, CPUPerOp, AllocsPerOp, BytesPerOp} {
+		transport := c.Params[0].Value
+		for _, cost := range costs {
 			bare := c.Contender(nameBare)
-			if bare == nil || bare.Median == nil {
+			if bare == nil || bare.Median[cost.unit] == 0 { // the system does not say
 				continue
 			}
-			fmt.Fprintf(b, "| %s | %s | %s |", c.Params[0].Value, unit, Format(bare.Median[unit], unit))
+			fmt.Fprintf(b, "| %s | %s | %s |", transport, cost.what, Format(bare.Median[cost.unit], cost.unit))
 			for _, name := range ours {
-				text := ""
-				if added := addedTo(nameBare, unit)(c, name); len(added) > 0 {
-					text = Format(median(added), unit)
-				}
-				fmt.Fprintf(b, " %s |", text)
+				b.WriteString(" " + c.added(name, cost.unit) + " |")
 			}
 			b.WriteString("\n")
+			transport = "" // once is enough
 		}
 	}
+}
+
+// added returns what a contender adds to a bare session, and the share.
+func (c *CaseResult) added(name, unit string) string {
+	all := addedTo(nameBare, unit)(c, name)
+	if len(all) == 0 {
+		return ""
+	}
+	more := median(all)
+	return fmt.Sprintf("%s (%+.0f %%)", Format(more, unit), 100*more/c.Contender(nameBare).Median[unit])
 }
 
 // markdown writes the table. Cells are medians, with the ratio to the baseline where
@@ -137,6 +160,16 @@ func (p *pivot) markdown(b *strings.Builder, unit string) {
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+}
+
+// has reports whether anything was measured by a unit.
+func (p *pivot) has(unit string) bool {
+	return slices.ContainsFunc(p.columns, func(c *CaseResult) bool {
+		return slices.ContainsFunc(c.Contenders, func(one Result) bool {
+			_, ok := one.Median[unit]
+			return ok
+		})
+	})
 }
 
 // cell returns what a contender came to in one case.

@@ -3,9 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,7 +21,8 @@ type place struct {
 	tuned  *http.Client
 	plain  *http.Client // as the SDK has it
 	http   *child
-	origin string // of the HTTP server
+	origin string      // of the HTTP server
+	near   *serverHTTP // the same in our process
 }
 
 func newPlace(ctx context.Context, cfg Config) (*place, error) {
@@ -39,6 +40,9 @@ func newPlace(ctx context.Context, cfg Config) (*place, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if p.origin, err = p.http.ask(ctx, ""); err != nil {
+		return nil, errors.Join(err, p.http.close())
+	}
+	if p.near, err = listenHTTP(); err != nil {
 		return nil, errors.Join(err, p.http.close())
 	}
 	return p, nil
@@ -62,18 +66,25 @@ func (p *place) close() {
 	p.tuned.CloseIdleConnections()
 	p.plain.CloseIdleConnections()
 	p.http.close() //nolint:errcheck // it is killed if need be
+	p.near.close() //nolint:errcheck // it has done its work
 }
 
 // cases returns all there is to measure, in the order of the report.
 func (p *place) cases() []*Case {
 	var all []*Case
 	for _, of := range []func() []*Case{
-		p.warm, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
+		p.warm, p.within, p.gc, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
 	} {
 		all = append(all, of()...)
 	}
 	return all
 }
+
+// The transports over HTTP.
+const (
+	nameJSON = "http-json" // answers in JSON
+	nameSSE  = "http-sse"  // answers as event streams
+)
 
 // wire is a server over one transport: how the SDK reaches it, and how the
 // supervisor does.
@@ -109,18 +120,18 @@ func (p *place) overStdio() wire {
 	}
 }
 
-// overHTTP is the server at a path. The SDK's sessions send through client.
-func (p *place) overHTTP(name, path string, client *http.Client) wire {
+// overHTTP is the server at a URL. The SDK's sessions send through client.
+func (p *place) overHTTP(name, url string, client *http.Client) wire {
 	return wire{
-		name: name, server: mcpbridge.Server{URL: p.origin + path}, url: p.origin + path,
+		name: name, server: mcpbridge.Server{URL: url}, url: url,
 		connect: func(ctx context.Context) (*mcp.ClientSession, error) {
-			return p.client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: p.origin + path, HTTPClient: client}, nil)
+			return p.client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client}, nil)
 		},
 	}
 }
 
-func (p *place) overJSON() wire { return p.overHTTP("http-json", pathJSON, p.tuned) }
-func (p *place) overSSE() wire  { return p.overHTTP("http-sse", pathSSE, p.tuned) }
+func (p *place) overJSON() wire { return p.overHTTP(nameJSON, p.origin+pathJSON, p.tuned) }
+func (p *place) overSSE() wire  { return p.overHTTP(nameSSE, p.origin+pathSSE, p.tuned) }
 
 // withoutStream opens sessions that have no standalone stream.
 func (p *place) withoutStream(client *http.Client) func(context.Context) (*mcp.ClientSession, error) {
@@ -133,17 +144,15 @@ func (p *place) withoutStream(client *http.Client) func(context.Context) (*mcp.C
 
 // expire makes the sessions at [pathExpiring] expire.
 func (p *place) expire(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.origin+pathExpire, nil)
+	_, err := p.http.ask(ctx, askExpire)
+	return err
+}
+
+// accepted returns how many connections the HTTP server has accepted so far.
+func (p *place) accepted(ctx context.Context) (int64, error) {
+	answer, err := p.http.ask(ctx, askAccepted)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	resp, err := p.plain.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("bench: expire: %s", resp.Status)
-	}
-	return nil
+	return strconv.ParseInt(answer, 10, 64)
 }

@@ -52,7 +52,7 @@ func (w *witness) sinceRefused() (time.Duration, error) {
 func (p *place) expiring() (wire, *witness) {
 	seen := &witness{inner: p.tuned.Transport}
 	client := &http.Client{Transport: seen}
-	w := p.overHTTP("http-json", pathExpiring, client)
+	w := p.overHTTP(nameJSON, p.origin+pathExpiring, client)
 	w.server.HTTPClient = client
 	w.connect = func(ctx context.Context) (*mcp.ClientSession, error) {
 		transport := &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: client}
@@ -65,7 +65,7 @@ func (p *place) expiring() (wire, *witness) {
 // result of the call.
 func (p *place) recovery() []*Case {
 	return []*Case{{
-		Scenario: "recovery", Params: params("transport", "http-json"),
+		Scenario: "recovery", Params: params("transport", nameJSON),
 		About:    "from the answer that the session expired to the result; bare: initialize and a call",
 		Baseline: nameBare,
 		contenders: []contender{
@@ -74,7 +74,7 @@ func (p *place) recovery() []*Case {
 				return oneByOne(w.firstBare, noClose), nil
 			}},
 			{"discover", func(context.Context) (*running, error) { // as Connect does it by itself
-				return oneByOne(p.overHTTP("http-json", pathExpiring, p.tuned).firstBare, noClose), nil
+				return oneByOne(p.overHTTP(nameJSON, p.origin+pathExpiring, p.tuned).firstBare, noClose), nil
 			}},
 			{nameMutexMap, func(context.Context) (*running, error) {
 				w, seen := p.expiring()

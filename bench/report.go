@@ -104,6 +104,7 @@ func (c *CaseResult) summarize() {
 		for unit := range r.Rounds[0] {
 			r.Median[unit] = median(r.values(unit))
 		}
+		r.Median.density()
 		sorted := r.values(c.Unit)
 		slices.Sort(sorted)
 		r.P10, r.P90 = quantile(sorted, 0.1), quantile(sorted, 0.9)

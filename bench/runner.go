@@ -22,6 +22,9 @@ type Config struct {
 	// Scenarios are patterns, as of [path.Match], of the names of cases or of their
 	// beginnings: "warm", "warm/transport=http-*", "warm/*/callers=64". None is all.
 	Scenarios []string
+	// How are patterns of the contenders to measure, such as "client*". None is all.
+	// Ratios are known only where the baseline is measured as well.
+	How []string
 	// Rounds is how often each contender has its turn. Defaults to 15.
 	Rounds int
 	// RoundTime is about how long a turn takes. Defaults to 200 ms.
@@ -56,20 +59,43 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// wants reports whether a case was asked for.
+// wants reports whether a case was asked for, and leaves it those of its contenders
+// that were.
 func (c Config) wants(of *Case) (bool, error) {
 	parts := strings.Split(of.String(), "/")
-	for _, pattern := range c.Scenarios {
-		name := strings.Join(parts[:min(len(parts), 1+strings.Count(pattern, "/"))], "/")
-		ok, err := path.Match(pattern, name)
+	wanted, err := like(c.Scenarios, func(pattern string) string {
+		return strings.Join(parts[:min(len(parts), 1+strings.Count(pattern, "/"))], "/")
+	})
+	if !wanted || err != nil {
+		return false, err
+	}
+	all := of.contenders
+	of.contenders = nil
+	for _, one := range all {
+		wanted, err := like(c.How, func(string) string { return one.name })
 		if err != nil {
-			return false, fmt.Errorf("bench: scenario %q: %w", pattern, err)
+			return false, err
+		}
+		if wanted {
+			of.contenders = append(of.contenders, one)
+		}
+	}
+	return len(of.contenders) > 0, nil
+}
+
+// like reports whether one of the patterns is that of a name, or there are none. The
+// name may depend on the pattern.
+func like(patterns []string, name func(pattern string) string) (bool, error) {
+	for _, pattern := range patterns {
+		ok, err := path.Match(pattern, name(pattern))
+		if err != nil {
+			return false, fmt.Errorf("bench: pattern %q: %w", pattern, err)
 		}
 		if ok {
 			return true, nil
 		}
 	}
-	return len(c.Scenarios) == 0, nil
+	return len(patterns) == 0, nil
 }
 
 // Run measures. A contender that fails is in the report with its error, and Run
@@ -106,9 +132,17 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		report.Cases = append(report.Cases, result)
 	}
 	if len(report.Cases) == 0 {
-		return nil, fmt.Errorf("bench: no case is named like %q", cfg.Scenarios)
+		return nil, fmt.Errorf("bench: no case is named like %q, or none of its contenders like %q", cfg.Scenarios, cfg.How)
 	}
 	return report, errors.Join(errs...)
+}
+
+// roundTime is about how long a round takes.
+func (c *Case) roundTime(cfg Config) time.Duration {
+	if cfg.Quick {
+		return cfg.RoundTime
+	}
+	return cfg.RoundTime * time.Duration(max(1, c.Longer))
 }
 
 // turn is a contender in its rounds.
@@ -146,7 +180,7 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 		}
 		t := &turn{running: ready, result: r, ops: c.Ops}
 		turns = append(turns, t)
-		if failure := t.calibrate(ctx, cfg); failure != nil {
+		if failure := t.calibrate(ctx, cfg, c.roundTime(cfg)); failure != nil {
 			fail(r, failure)
 		}
 	}
@@ -173,7 +207,7 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 }
 
 // calibrate warms a contender up, and finds out how many operations a round takes.
-func (t *turn) calibrate(ctx context.Context, cfg Config) error {
+func (t *turn) calibrate(ctx context.Context, cfg Config, roundTime time.Duration) error {
 	fixed := t.ops > 0
 	if !fixed {
 		t.ops = t.callers
@@ -188,7 +222,7 @@ func (t *turn) calibrate(ctx context.Context, cfg Config) error {
 		if perOp <= 0 {
 			perOp = float64(time.Since(began)) / float64(t.ops)
 		}
-		t.ops = min(maxOps, max(2*t.callers, int(float64(cfg.RoundTime)/max(1, perOp))))
+		t.ops = min(maxOps, max(2*t.callers, int(float64(roundTime)/max(1, perOp))))
 		if cfg.Quick {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,7 +22,8 @@ const (
 
 // Serve is the program that is measured against: a server with the tool "echo". In
 // [ModeStdio] it speaks MCP over its standard streams; in [ModeHTTP] it listens on
-// loopback and says where, on out. It returns when in ends.
+// loopback and says where, on out, and answers the lines of in. It returns when in
+// ends.
 func Serve(mode string, in io.Reader, out io.Writer) error {
 	switch mode {
 	case ModeStdio:
@@ -58,31 +61,72 @@ const (
 	pathJSON     = "/json"     // answers with JSON
 	pathSSE      = "/sse"      // answers with event streams
 	pathExpiring = "/expiring" // answers with JSON; its sessions can be made to expire
-	pathExpire   = "/expire"   // does that, to all there are
 )
 
+// The lines that are asked of the process of the HTTP server.
+const (
+	askExpire   = "expire"   // make the sessions that can expire do so
+	askAccepted = "accepted" // say how many connections were accepted so far
+)
+
+// serveHTTP answers each line of in by one of out.
 func serveHTTP(in io.Reader, out io.Writer) error {
+	s, err := listenHTTP()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, s.origin)
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if lines.Text() == askExpire {
+			s.expiring.expire()
+		}
+		fmt.Fprintln(out, s.accepted.Load())
+	}
+	return s.close()
+}
+
+// serverHTTP is the HTTP server, in this process.
+type serverHTTP struct {
+	origin   string
+	expiring *expiring
+	accepted atomic.Int64 // connections
+
+	server http.Server
+	ended  chan error
+}
+
+// listenHTTP starts it.
+func listenHTTP() (*serverHTTP, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return fmt.Errorf("bench: %w", err)
+		return nil, fmt.Errorf("bench: %w", err)
 	}
 	handler := func(opts *mcp.StreamableHTTPOptions) http.Handler {
 		server := newServer()
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, opts)
 	}
-	e := &expiring{inner: handler(&mcp.StreamableHTTPOptions{JSONResponse: true}), known: map[string]bool{}}
+	s := &serverHTTP{
+		origin: "http://" + l.Addr().String(), ended: make(chan error, 1),
+		expiring: &expiring{inner: handler(&mcp.StreamableHTTPOptions{JSONResponse: true}), known: map[string]bool{}},
+	}
 	mux := http.NewServeMux()
 	mux.Handle(pathJSON, handler(&mcp.StreamableHTTPOptions{JSONResponse: true}))
 	mux.Handle(pathSSE, handler(nil))
-	mux.Handle(pathExpiring, e)
-	mux.HandleFunc(pathExpire, func(http.ResponseWriter, *http.Request) { e.expire() })
-	server := &http.Server{Handler: mux}
-	go func() {
-		io.Copy(io.Discard, in) //nolint:errcheck // whatever ends it
-		server.Close()
-	}()
-	fmt.Fprintf(out, "http://%s\n", l.Addr())
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	mux.Handle(pathExpiring, s.expiring)
+	s.server.Handler = mux
+	s.server.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.accepted.Add(1)
+		}
+	}
+	go func() { s.ended <- s.server.Serve(l) }()
+	return s, nil
+}
+
+// close ends it, and returns why it had ended before, if it had.
+func (s *serverHTTP) close() error {
+	s.server.Close()
+	if err := <-s.ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("bench: %w", err)
 	}
 	return nil

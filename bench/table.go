@@ -82,7 +82,10 @@ func Format(value float64, unit string) string {
 	case unit == NsPerOp || unit == CPUPerOp || strings.HasSuffix(unit, "-ns"):
 		return significant(time.Duration(value)).String()
 	case strings.HasPrefix(unit, "B/") || strings.HasSuffix(unit, "-B"):
-		if math.Abs(value) >= 10_000 {
+		switch size := math.Abs(value); {
+		case size >= 10_000_000:
+			return fmt.Sprintf("%.1f MB", value/1_000_000)
+		case size >= 10_000:
 			return fmt.Sprintf("%.1f KB", value/1000)
 		}
 		return fmt.Sprintf("%.0f B", value)
@@ -95,7 +98,7 @@ func Format(value float64, unit string) string {
 // significant rounds to three digits.
 func significant(d time.Duration) time.Duration {
 	unit := time.Duration(1)
-	for d/unit >= 1000 {
+	for d.Abs()/unit >= 1000 {
 		unit *= 10
 	}
 	return d.Round(unit)

@@ -14,7 +14,8 @@ type Check struct {
 	// High.
 	Value, Low, High float64
 	// Bare is the same of a bare session, or 0.
-	Bare  float64
+	Bare float64
+	// Limit is the target; 0 is none, for what is only shown.
 	Limit float64
 	// AtLeast is a target from below; the others are from above.
 	AtLeast bool
@@ -23,13 +24,15 @@ type Check struct {
 }
 
 // Verdict says whether the target is met, or that the rounds do not tell: the limit
-// is among the half of them that is in the middle.
+// is among the half of them that is in the middle. It is empty without a target.
 func (c *Check) Verdict() string {
 	met := c.Value <= c.Limit
 	if c.AtLeast {
 		met = c.Value >= c.Limit
 	}
 	switch {
+	case c.Limit == 0:
+		return ""
 	case c.Low < c.Limit && c.Limit < c.High:
 		return "uncertain"
 	case met:
@@ -74,11 +77,12 @@ func (r *Report) Checks() (all []Check) {
 			all = append(all, c)
 		}
 	}
-	for _, t := range []string{"http-json", "http-sse"} {
+	for _, t := range []string{nameJSON, nameSSE} {
 		at := "warm/transport=" + t + "/callers=64"
 		worst(Check{What: "throughput by that of the bare session, tuned", Limit: 0.97, AtLeast: true}, at, throughputBy(nameBare))
-		worst(Check{What: "throughput by that of the bare session, untuned", Limit: 1.5, AtLeast: true}, at, throughputBy(nameUntuned))
+		worst(Check{What: "throughput by that of the bare session, untuned, server in a process of its own", AtLeast: true}, at, throughputBy(nameUntuned))
 	}
+	worst(Check{What: "throughput by that of the bare session, untuned, server in the same process", Limit: 1.5, AtLeast: true}, "within/", throughputBy(nameUntuned))
 	worst(Check{What: "latency by that of the bare session, one caller in memory", Limit: 1.05}, "warm/transport=memory/callers=1", timeBy(nameBare))
 	for _, t := range []string{"memory", "stdio", "http-json", "http-sse"} {
 		worst(Check{What: "time by that of the map with a mutex, " + t, Limit: 1.03}, "warm/transport="+t, timeBy(nameMutexMap))

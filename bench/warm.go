@@ -40,7 +40,7 @@ func (p *place) warm() (all []*Case) {
 				c.Rounds = 5 // they are long
 			}
 			if w.url != "" {
-				add(nameUntuned, startBare(p.overHTTP(w.name, w.url[len(p.origin):], p.plain), n))
+				add(nameUntuned, startBare(p.overHTTP(w.name, w.url, p.plain), n))
 			}
 			add(nameMutexMap, startMutexMap(w.open, n))
 			add(nameMessage, startMessage(w, n))
@@ -50,6 +50,7 @@ func (p *place) warm() (all []*Case) {
 			}
 			if w.url != "" {
 				c.contenders = append(c.contenders, p.others(w.url, n)...)
+				c.countConns(p.accepted)
 			}
 			all = append(all, c)
 		}

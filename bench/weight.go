@@ -14,11 +14,13 @@ const (
 	HeapBytes       = "heap-B"
 	StackBytes      = "stack-B"
 	Goroutines      = "goroutines"
+	ServerBytes     = "server-B"     // of a stdio server's process
+	SessionsPerGiB  = "sessions/GiB" // by the medians of the others
 )
 
-// weight is what the process holds.
+// weight is what the process holds, and its stdio servers.
 type weight struct {
-	heap, stack, goroutines float64
+	heap, stack, goroutines, servers float64
 }
 
 // settleLimit bounds the wait for what was begun to come to rest.
@@ -39,14 +41,26 @@ func (p *place) weigh() weight {
 	}
 	runtime.GC() // what finalizers have let go
 	runtime.ReadMemStats(&m)
-	return weight{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
+	return weight{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine()), p.servers()}
 }
 
 // sample returns what each of n things has added.
 func (w weight) sample(before weight, n int, unit string) Sample {
 	per := 1 / float64(n)
 	heap, stack := (w.heap-before.heap)*per, (w.stack-before.stack)*per
-	return Sample{unit: heap + stack, HeapBytes: heap, StackBytes: stack, Goroutines: (w.goroutines - before.goroutines) * per}
+	s := Sample{unit: heap + stack, HeapBytes: heap, StackBytes: stack, Goroutines: (w.goroutines - before.goroutines) * per}
+	if servers := (w.servers - before.servers) * per; servers > 0 {
+		s[ServerBytes] = servers
+	}
+	return s
+}
+
+// density adds how many sessions fit into a gigabyte, with what GOGC=100 lets the heap
+// grow: to twice what lives. A weight that was lost in the noise has none.
+func (s Sample) density() {
+	if s[BytesPerSession] > 0 {
+		s[SessionsPerGiB] = (1 << 30) / (2*s[BytesPerSession] + s[ServerBytes])
+	}
 }
 
 // load holds n things for a moment.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 	"strings"
 	"time"
 
@@ -23,13 +25,16 @@ type benchCmd struct {
 
 // benchRunCmd measures.
 type benchRunCmd struct {
-	Scenario  []string      `help:"Measure only what is named like this: a scenario, or a case such as 'warm/transport=http-*/callers=64'. May be repeated." placeholder:"PATTERN"`
-	Rounds    int           `help:"How often each contender has its turn: 15, or 2 with --quick."`
-	RoundTime time.Duration `help:"About how long a turn takes: 200ms, or 5ms with --quick."`
-	Quick     bool          `help:"Make everything small: a few seconds that show that it works, and no figures worth quoting."`
-	JSON      string        `help:"Write the results to a file, as JSON." placeholder:"FILE"`
-	Benchfmt  string        `help:"Write the results to a file, in the format of Go's benchmarks, for benchstat." placeholder:"FILE"`
-	Others    string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"bench/others" placeholder:"DIR"`
+	Scenario   []string      `help:"Measure only what is named like this: a scenario, or a case such as 'warm/transport=http-*/callers=64'. May be repeated." placeholder:"PATTERN"`
+	How        []string      `help:"Measure only the contenders that are named like this, such as 'client*'. May be repeated." placeholder:"PATTERN"`
+	Rounds     int           `help:"How often each contender has its turn: 15, or 2 with --quick."`
+	RoundTime  time.Duration `help:"About how long a turn takes: 200ms, or 5ms with --quick."`
+	Quick      bool          `help:"Make everything small: a few seconds that show that it works, and no figures worth quoting."`
+	JSON       string        `help:"Write the results to a file, as JSON." placeholder:"FILE"`
+	Benchfmt   string        `help:"Write the results to a file, in the format of Go's benchmarks, for benchstat." placeholder:"FILE"`
+	CPUProfile string        `name:"cpuprofile" help:"Write a CPU profile of the whole run to a file. Choose one case and one contender." placeholder:"FILE"`
+	MemProfile string        `name:"memprofile" help:"Write a profile of all that was allocated to a file." placeholder:"FILE"`
+	Others     string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"bench/others" placeholder:"DIR"`
 }
 
 // Run measures, and prints.
@@ -43,12 +48,22 @@ func (b *benchRunCmd) Run(io streams) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	stopProfile, err := startProfile(b.CPUProfile)
+	if err != nil {
+		return err
+	}
 	report, failed := bench.Run(ctx, bench.Config{
-		Scenarios: b.Scenario, Rounds: b.Rounds, RoundTime: b.RoundTime, Quick: b.Quick,
+		Scenarios: b.Scenario, How: b.How, Rounds: b.Rounds, RoundTime: b.RoundTime, Quick: b.Quick,
 		Child: []string{self, "bench", "serve"}, Others: b.Others, Log: io.err,
 	})
+	if err := stopProfile(); err != nil {
+		return err
+	}
 	if report == nil {
 		return failed
+	}
+	if err := writeFile(b.MemProfile, writeAllocs); err != nil {
+		return err
 	}
 	if err := report.WriteTable(io.out); err != nil {
 		return err
@@ -60,6 +75,31 @@ func (b *benchRunCmd) Run(io streams) error {
 		return err
 	}
 	return failed
+}
+
+// startProfile starts a CPU profile, unless the name of its file is empty.
+func startProfile(name string) (stop func() error, err error) {
+	if name == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// writeAllocs writes a profile of all that this process has allocated.
+func writeAllocs(w io.Writer) error {
+	runtime.GC() // the profile is as of the last one
+	return pprof.Lookup("allocs").WriteTo(w, 0)
 }
 
 // writeFile writes a file, unless its name is empty.

@@ -75,7 +75,7 @@ func (r *registry) close(c actor.Context, cmd messages.Command, match func(messa
 	for key, conn := range r.left.take(match) {
 		t.retries[key] = struct{}{}
 		r.retrying++
-		r.cfg.run.work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
+		r.cfg.work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
 	}
 	if !how.leave {
 		r.end(c, t, match)

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -42,7 +43,7 @@ type Config struct {
 	// whose closing failed.
 	Stopped func([]messages.Left)
 
-	run *dispatcher // of all actors, and of what leaves them
+	run *dispatch.Dispatcher // of all actors, and of what leaves them
 
 	// probe is called with every message of a session before it is handled.
 	// Tests use it to plant bugs.

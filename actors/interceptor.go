@@ -95,7 +95,7 @@ func (r *registry) intercept(c actor.Context, k *call) {
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
 	op, run := messages.With(k.op, h), r.chain
-	r.cfg.run.work(c, func() (msg any) {
+	r.cfg.work(c, func() (msg any) {
 		defer func() {
 			if reason := recover(); reason != nil {
 				msg = &intercepted{of: i, reply: k.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason)), own: true}

@@ -82,7 +82,7 @@ func (r *registry) end(c actor.Context, t *tally, match func(messages.Key) bool)
 	cfg, known := r.cfg, r.servers
 	t.recalling = true
 	r.retrying++
-	r.cfg.run.work(c, func() any {
+	r.cfg.work(c, func() any {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.CloseTimeout)
 		defer cancel()
 		done := &forgotten{of: t}

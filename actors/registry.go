@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -64,7 +65,7 @@ type server struct {
 // actor; its PID takes all commands, and [Stop].
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
-	cfg.run = new(dispatcher)
+	cfg.run = new(dispatch.Dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},

@@ -202,7 +202,7 @@ func (s *session) release(c actor.Context) {
 	s.freed = true
 	s.cut()
 	conn, timeout := s.old, s.cfg.CloseTimeout
-	s.cfg.run.work(c, func() any { return &released{conn, closing(timeout, conn.Detach)} })
+	s.cfg.work(c, func() any { return &released{conn, closing(timeout, conn.Detach)} })
 }
 
 // onReleased goes on when the old connection is gone.

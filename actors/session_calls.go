@@ -39,7 +39,7 @@ func (s *session) start(c actor.Context, k *call) {
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation
 	s.running[k] = struct{}{}
-	s.cfg.run.work(c, func() any {
+	s.cfg.work(c, func() any {
 		defer cancel()
 		result, declined, err := k.perform(ctx, conn)
 		return &answered{k, conn, result, err, declined}
@@ -226,7 +226,7 @@ func (s *session) onPing(c actor.Context, now time.Time) {
 	}
 	s.pinging = true
 	conn, timeout := s.conn, s.pulse
-	s.cfg.run.work(c, func() any {
+	s.cfg.work(c, func() any {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &call{op: &messages.Ping{}}

@@ -90,7 +90,7 @@ func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
 	pause, timeout, recall := len(s.running) > 0, s.cfg.CloseTimeout, s.recall
 	leave := s.draining.leave && conn.Resume() != nil
-	s.cfg.run.work(c, func() any {
+	s.cfg.work(c, func() any {
 		if pause {
 			<-time.After(cancelPause)
 		}

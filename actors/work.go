@@ -14,9 +14,9 @@ import (
 
 // work is the one way out of an actor: f runs in a goroutine of its own, and
 // what it returns comes back as a message.
-func (d *dispatcher) work(c actor.Context, f func() any) {
+func (cfg *Config) work(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
-	d.Schedule(func() { root.Send(self, f()) })
+	cfg.run.Schedule(func() { root.Send(self, f()) })
 }
 
 // after sends msg to the actor itself after d.

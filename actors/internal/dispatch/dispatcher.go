@@ -1,4 +1,5 @@
-package actors
+// Package dispatch runs the mailboxes of actors, and the work that leaves them.
+package dispatch
 
 import (
 	"slices"
@@ -6,11 +7,12 @@ import (
 	"time"
 )
 
-// dispatcher runs mailboxes, and what leaves them, on goroutines that stay for
+// Dispatcher runs mailboxes, and what leaves them, on goroutines that stay for
 // a while: a new one for each run would begin with a small stack and grow it
 // each time, which took half of the time of the actors' part of a call. The one
 // that has worked last is the first to work again, so that few are kept busy.
-type dispatcher struct {
+// It may be used from any goroutine. The zero value is ready.
+type Dispatcher struct {
 	mu     sync.Mutex
 	idle   []chan<- func() // goroutines that wait for work, the last one last
 	unused int             // how many of the first of them had none since the last sweep
@@ -21,7 +23,7 @@ type dispatcher struct {
 const idleWorker = 100 * time.Millisecond
 
 // Schedule runs f on a goroutine that waits for work, or on a new one.
-func (d *dispatcher) Schedule(f func()) {
+func (d *Dispatcher) Schedule(f func()) {
 	d.mu.Lock()
 	last := len(d.idle) - 1
 	if last < 0 {
@@ -37,10 +39,10 @@ func (d *dispatcher) Schedule(f func()) {
 }
 
 // Throughput is how many messages a mailbox takes before it lets others run.
-func (d *dispatcher) Throughput() int { return 300 }
+func (d *Dispatcher) Throughput() int { return 300 }
 
 // serve runs f, and whatever comes while it waits.
-func (d *dispatcher) serve(f func()) {
+func (d *Dispatcher) serve(f func()) {
 	work := make(chan func(), 1) // nobody waits for us
 	for f != nil {
 		f()
@@ -50,7 +52,7 @@ func (d *dispatcher) serve(f func()) {
 }
 
 // rest keeps a goroutine for later.
-func (d *dispatcher) rest(worker chan<- func()) {
+func (d *Dispatcher) rest(worker chan<- func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = append(d.idle, worker)
@@ -61,7 +63,7 @@ func (d *dispatcher) rest(worker chan<- func()) {
 }
 
 // sweep ends the goroutines that had nothing to do since the sweep before.
-func (d *dispatcher) sweep() {
+func (d *Dispatcher) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, worker := range d.idle[:d.unused] {

@@ -1,4 +1,4 @@
-package actors
+package dispatch
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestGoroutinesStayForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := new(dispatcher)
+		d := new(Dispatcher)
 		waiting := func() int {
 			synctest.Wait()
 			d.mu.Lock()

@@ -1,11 +1,9 @@
 package mcpbridge
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"mime"
@@ -35,62 +33,70 @@ const (
 // what nobody asked for. The SDK would end the session when it is cut a few
 // times, or refused once; but the session is the server's to end. So the SDK
 // gets one stream that does not end, and behind it the real one is opened
-// again for as long as it takes.
+// again for as long as it takes, by the SDK's goroutine that reads. Most streams
+// say nothing most of the time: then there is no buffer of ours, either.
 type stream struct {
 	x      *exchanger
 	req    *http.Request
-	out    *io.PipeWriter
+	missed func() // called when the server gives us another that does not go on where it was cut
+
+	body   io.ReadCloser // the real one, nil while there is none
+	again  bool          // when it ends, or if there is none, it is opened again
+	worked bool          // the server has given us a stream before
 	lastID string        // the last event's id
+	delay  time.Duration // before it is opened again
 	retry  time.Duration // what the server asked for, or 0
 	busy   time.Duration // what its last refusal asked for, or 0
-	worked bool          // the server has given us a stream before
-	missed func()        // called when it gives us another that does not go on where it was cut
+
+	came  []byte // and was not read; nil if there is nothing
+	whole int    // how much of that is whole events: the rest may never come
+	line  int    // where in it the last line begins
+	id    string // of the event that is coming
 }
 
 // openStream answers the SDK's GET. The first attempt is waited for: a server
 // that accepts it and never answers cannot be connected to.
 func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
-	none := answer(req, http.StatusMethodNotAllowed, "", nil)
-	if x.srv.NoStream {
-		return none, nil
+	missed := func() { x.conn.mayHaveMissed(x.conn.announced()) }
+	if resp := x.keepOpen(req, x.connecting, missed); resp != nil && x.connecting.Err() == nil {
+		return resp, nil
 	}
-	in, out := io.Pipe()
-	s := &stream{x: x, req: req, out: out, missed: func() { x.conn.mayHaveMissed(x.conn.announced()) }}
-	body, again := s.open(x.connecting)
-	if x.connecting.Err() != nil || body == nil && !again {
-		return none, nil
-	}
-	go s.run(body)
-	resp := answer(req, http.StatusOK, typeSSE, nil)
-	resp.Body, resp.ContentLength = in, -1
-	return resp, nil
+	return answer(req, http.StatusMethodNotAllowed, "", nil), nil
 }
 
 // listen answers the SDK's subscriptions/listen, the standalone stream of protocol
 // 2026-07-28, which the SDK opens once.
 func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, error) {
-	none := answer(req, http.StatusOK, typeJSON, rpcFailure(msg.ID, codeMethodNotFound, "there is no such stream"))
-	if x.srv.NoStream {
-		return none, nil
-	}
 	var params struct {
 		Params mcp.SubscriptionsListenParams `json:"params"`
 	}
-	if err := json.Unmarshal(bodyOf(req), &params); err != nil {
-		return none, nil
+	if err := json.Unmarshal(bodyOf(req), &params); err == nil {
+		headers, cancel := context.WithTimeout(req.Context(), listenHeaders)
+		defer cancel()
+		missed := func() { x.conn.mayHaveMissed(params.Params.Notifications) }
+		if resp := x.keepOpen(req, headers, missed); resp != nil {
+			return resp, nil
+		}
 	}
-	in, out := io.Pipe()
-	s := &stream{x: x, req: req, out: out, missed: func() { x.conn.mayHaveMissed(params.Params.Notifications) }}
-	headers, cancel := context.WithTimeout(req.Context(), listenHeaders)
-	defer cancel()
-	body, again := s.open(headers)
-	if body == nil && !again {
-		return none, nil
+	return answer(req, http.StatusOK, typeJSON, rpcFailure(msg.ID, codeMethodNotFound, "there is no such stream")), nil
+}
+
+// keepOpen returns a response with a stream as its body, or nil where there is none.
+func (x *exchanger) keepOpen(req *http.Request, giveUp context.Context, missed func()) *http.Response {
+	if x.srv.NoStream {
+		return nil
 	}
-	go s.run(body)
-	resp := answer(req, http.StatusOK, typeSSE, nil)
-	resp.Body, resp.ContentLength = in, -1
-	return resp, nil
+	s := &stream{x: x, req: req, missed: missed, delay: streamRetryMin}
+	resp := s.open(giveUp)
+	if resp == nil {
+		if !s.again {
+			return nil
+		}
+		resp = answer(req, http.StatusOK, typeSSE, nil)
+	}
+	resp.Header.Del(headerSession) // the SDK ends a session whose id changes
+	resp.Body, resp.ContentLength = s, -1
+	return resp
 }
 
 // announced returns the notifications that the server has said it may send.
@@ -128,111 +134,143 @@ func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 	}
 }
 
-// open opens the stream once. Without a body it says whether to try again.
+// open opens the stream once. Without one it says, in again, whether to try again.
 // It gives up when giveUp ends before the server has answered.
-func (s *stream) open(giveUp context.Context) (body io.ReadCloser, again bool) {
+func (s *stream) open(giveUp context.Context) *http.Response {
+	s.again = true
 	ctx, cancel := context.WithCancel(context.WithValue(s.req.Context(), backgroundKey{}, true))
 	stop := context.AfterFunc(giveUp, cancel)
 	defer stop()
-	req := s.req.Clone(ctx)
+	req := s.req.WithContext(ctx)
 	if req.GetBody != nil {
 		req.Body, _ = req.GetBody() // of bytes, which does not fail
 	}
 	if s.lastID != "" {
+		req.Header = req.Header.Clone()
 		req.Header.Set(headerEvent, s.lastID)
 	}
 	resp, err := s.x.send(req)
 	if err != nil {
 		cancel()
-		return nil, true
+		return nil
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && kind == typeSSE {
 		if s.worked && s.lastID == "" {
 			s.missed()
 		}
-		s.worked = true
-		return &cancelBody{resp.Body, cancel}, true
+		s.worked, s.id = true, s.lastID
+		s.body = &cancelBody{resp.Body, cancel}
+		return resp
 	}
 	e, _ := s.x.judge(req, resp)
 	cancel()
 	switch {
 	case e.Session == Gone && s.worked:
 		s.x.expire(e)
-		return nil, false
+		s.again = false
 	case e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
 		s.busy = e.RetryAfter
-		return nil, true
+	default:
+		s.again = false // this server has no such stream
 	}
-	return nil, false // this server has no such stream
+	return nil
 }
 
-// run passes events on until the session is closed. It keeps the SDK's end
-// open all that time, also when there is nothing more to come.
-func (s *stream) run(body io.ReadCloser) {
-	ctx := s.req.Context()
-	defer s.out.Close() //nolint:errcheck // it has none
-	for delay, again := streamRetryMin, true; again && ctx.Err() == nil; delay = min(2*delay, streamRetryMax) {
-		if body != nil && s.pass(body) {
-			delay = streamRetryMin
+// Read reads whole events, so that a stream that is cut in the middle of one does
+// not garble the next. It ends with the session, and not before, also when there is
+// nothing more to come.
+func (s *stream) Read(p []byte) (int, error) {
+	for s.whole == 0 {
+		if s.body == nil && !s.reopen() {
+			return 0, io.EOF
 		}
-		wait := delay/2 + rand.N(delay)
+		n, err := s.body.Read(p)
+		if !s.take(p[:n]) || err != nil {
+			s.Close()
+		}
+	}
+	n := copy(p, s.came[:s.whole])
+	s.came, s.whole, s.line = s.came[n:], s.whole-n, s.line-n
+	if len(s.came) == 0 {
+		s.came = nil // with what it has of a buffer
+	}
+	return n, nil
+}
+
+// Close ends the real stream, and drops the event that was coming.
+func (s *stream) Close() error {
+	if s.body != nil {
+		s.body.Close()
+	}
+	s.body, s.came, s.line = nil, s.came[:s.whole], s.whole
+	if s.whole == 0 {
+		s.came = nil
+	}
+	return nil
+}
+
+// reopen opens the stream again, for as long as it takes. It returns false when the
+// session has ended.
+func (s *stream) reopen() bool {
+	ctx := s.req.Context()
+	for s.again && ctx.Err() == nil {
+		wait := s.delay/2 + rand.N(s.delay)
 		if asked := max(s.busy, s.retry); asked > 0 {
 			wait = min(max(asked, streamRetryMin), streamRetryMax)
 		}
-		s.busy = 0
+		s.busy, s.delay = 0, min(2*s.delay, streamRetryMax)
 		if !sleep(ctx, wait) {
-			return
+			return false
 		}
 		headers, cancel := context.WithTimeout(ctx, streamHeaders)
-		body, again = s.open(headers)
+		s.open(headers)
 		cancel()
-	}
-	if body != nil {
-		body.Close()
+		if s.body != nil {
+			return true
+		}
 	}
 	<-ctx.Done()
+	return false
 }
 
-// pass copies whole events, so that a stream cut in the middle of one does not
-// garble the next. It reports whether there was any.
-func (s *stream) pass(body io.ReadCloser) (any bool) {
-	defer body.Close()
-	r := bufio.NewReader(body)
-	var event []byte
-	begin, id := 0, s.lastID // of its last line; of the event
-	for {
-		part, err := r.ReadSlice('\n')
-		event = append(event, part...)
-		switch {
-		case len(event) > s.x.srv.maxResult():
-			return any
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return any
+// take takes in what has come. It returns false when an event is too large.
+func (s *stream) take(data []byte) bool {
+	for len(data) > 0 {
+		n := bytes.IndexByte(data, '\n') + 1
+		ended := n > 0
+		if !ended {
+			n = len(data)
 		}
-		line := event[begin:]
-		begin = len(event)
-		switch field, value := fieldOf(line); field {
-		case "id":
-			// Subscriptions are made anew, not resumed; and no header can carry a
-			// control character.
-			if s.req.Method == http.MethodGet && strings.IndexFunc(value, unicode.IsControl) < 0 {
-				id = value
-			}
-		case "retry":
-			if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
-				s.retry = time.Duration(ms) * time.Millisecond
-			}
+		s.came, data = append(s.came, data[:n]...), data[n:]
+		if len(s.came)-s.whole > s.x.srv.maxResult() {
+			return false
 		}
-		if len(bytes.TrimRight(line, "\r\n")) == 0 {
-			s.x.conn.progress.hearEvent(event)
-			if _, err := s.out.Write(event); err != nil {
-				return any
-			}
-			any, event, begin, s.lastID = true, event[:0], 0, id
+		if ended {
+			s.onLine(s.came[s.line:])
+			s.line = len(s.came)
 		}
+	}
+	return true
+}
+
+// onLine notes what a line says of the stream. An empty one ends an event.
+func (s *stream) onLine(line []byte) {
+	switch field, value := fieldOf(line); field {
+	case "id":
+		// Subscriptions are made anew, not resumed; and no header can carry a
+		// control character.
+		if s.req.Method == http.MethodGet && strings.IndexFunc(value, unicode.IsControl) < 0 {
+			s.id = value
+		}
+	case "retry":
+		if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
+			s.retry = time.Duration(ms) * time.Millisecond
+		}
+	}
+	if len(bytes.TrimRight(line, "\r\n")) == 0 {
+		s.x.conn.progress.hearEvent(s.came[s.whole:])
+		s.whole, s.lastID, s.delay = len(s.came), s.id, streamRetryMin
 	}
 }
 

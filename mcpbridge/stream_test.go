@@ -270,3 +270,48 @@ func TestStreamTellsOfAnExpiryOnce(t *testing.T) {
 		require.Empty(t, deletes, "there is nothing to end")
 	}, breaks(""), says(503, "", ""), says(404, "", ""))
 }
+
+func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
+	events := "id: 1\n" + ping("a") + ": beat\r\n\r\n" + "id: 2\ndata: x\ndata: y\n\n"
+	for name, reader := range map[string]func(io.Reader) io.Reader{
+		"at once": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader,
+		"by halves": iotest.HalfReader, "with the error": iotest.DataErrReader,
+	} {
+		for _, size := range []int{1, 7, 4096} {
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
+			require.NoError(t, err)
+			s := &stream{x: &exchanger{srv: &Server{}, conn: &conn{}}, req: req}
+			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
+			var got strings.Builder
+			for p := make([]byte, size); got.Len() < len(events); {
+				n, err := s.Read(p)
+				require.NoError(t, err)
+				got.Write(p[:n])
+			}
+			cancel()
+			n, err := s.Read(make([]byte, size))
+			require.Zero(t, n)
+			require.Equal(t, io.EOF, err)
+			require.Equal(t, events, got.String(), name)
+			require.Equal(t, "2", s.lastID)
+			require.Empty(t, s.came)
+		}
+	}
+}
+
+func TestEventThatIsTooLargeCutsTheStream(t *testing.T) {
+	small := func(srv *Server, _ *Resume) { srv.MaxResult = 100 }
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.answer(http.MethodGet, stays(ping("a")+"data: "+strings.Repeat("x", 100)), stays(ping("b")))
+		c := s.attach(t, small)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		gets, _ := s.seen(http.MethodGet)
+		require.Len(t, gets, 2)
+		require.Equal(t, "ab", s.pongs())
+		require.Empty(t, s.downs)
+		require.NoError(t, c.Close(context.Background()))
+	})
+}

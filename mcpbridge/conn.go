@@ -75,7 +75,7 @@ type conn struct {
 	cancel context.CancelFunc
 
 	closing sync.Once
-	closed  chan struct{} // closed when the SDK has closed
+	closed  chan struct{} // closed when the SDK has closed; made by closing
 }
 
 // Info describes the session.
@@ -212,6 +212,7 @@ func (c *conn) Detach(ctx context.Context) error {
 	}
 	c.cancel()
 	c.closing.Do(func() {
+		c.closed = make(chan struct{})
 		go func() {
 			defer close(c.closed)
 			c.cs.Close() // what it says is of the transport, which is ours

@@ -142,9 +142,11 @@ var errSilent = errors.New("the server does not answer server/discover")
 // open does one handshake.
 func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	seen, version := new(discovery), at.version(req.Resume)
-	connecting, abort := context.WithCancelCause(ctx)
+	// It is kept as long as the session, so it must not keep ctx.
+	connecting, abort := context.WithCancelCause(context.Background())
 	defer abort(nil)
-	c := &conn{at: at, closed: make(chan struct{}), heard: req.Heard, ask: req.Ask}
+	defer context.AfterFunc(ctx, func() { abort(context.Cause(ctx)) })()
+	c := &conn{at: at, heard: req.Heard, ask: req.Ask}
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut, c)
@@ -234,7 +236,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress}
 			return c.tap, nil
 		}
-		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes}, nil
+		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes, DisableStandaloneSSE: srv.NoStream}, nil
 	}
 	if srv.InMemory != nil {
 		near, far := mcp.NewInMemoryTransports()

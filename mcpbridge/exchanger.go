@@ -55,7 +55,7 @@ type exchanger struct {
 	resume *Resume
 
 	mu          sync.Mutex
-	initialized chan struct{} // closed at the end of the request that opens a session
+	initialized chan struct{} // closed at the end of the request that opens a session; nil before and after
 	sessionID   string        // of the session, once it is known
 	protocol    string
 	expired     bool

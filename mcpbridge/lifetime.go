@@ -24,7 +24,12 @@ func (x *exchanger) initialize(req *http.Request) (*http.Response, error) {
 	x.initialized = answered
 	x.mu.Unlock()
 	go func() {
-		defer close(answered)
+		defer func() {
+			x.mu.Lock()
+			x.initialized = nil
+			x.mu.Unlock()
+			close(answered)
+		}()
 		resp, err = x.send(req.WithContext(ctx)) //nolint:bodyclose // who takes it closes it
 		if err != nil {
 			return

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -29,18 +28,10 @@ var errFruitless = errors.New("refreshing the credentials did not help")
 // requests: those of the configuration, and the credentials of its key, which are
 // refreshed when the server refuses them. It is the only place that adds any.
 type authorizer struct {
-	base        http.RoundTripper
-	srv         *Server
-	url         *url.URL    // the endpoint, for its origin
+	conn        *conn       // whose it is: its cut ends what refreshes the credentials
 	credentials Credentials // nil: none
 	seen        *discovery
-	sent        recent  // by this session
-	sentByAll   *recent // the sessions of the server
-
-	// cut ends the session, and what refreshes its credentials.
-	cut context.Context
-	// connecting ends when the handshake is over, or given up.
-	connecting context.Context
+	sent        recent // by this session
 
 	mu        sync.Mutex
 	running   *refresh // nil: none is
@@ -61,17 +52,18 @@ type refresh struct {
 // RoundTrip sends a request with its headers, and once more after a refusal of the
 // credentials that are among them.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
+	at := a.conn.at
 	switch {
-	case req.URL.Scheme != a.url.Scheme || req.URL.Host != a.url.Host:
-		return a.base.RoundTrip(req)
+	case req.URL.Scheme != at.url.Scheme || req.URL.Host != at.url.Host:
+		return at.base.RoundTrip(req)
 	case a.credentials == nil:
-		return a.base.RoundTrip(a.dress(req, nil))
+		return at.base.RoundTrip(a.dress(req, nil))
 	}
 	signed, before, err := a.sign(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.base.RoundTrip(signed)
+	resp, err := at.base.RoundTrip(signed)
 	if err != nil || !a.refused(signed, resp) {
 		return resp, err
 	}
@@ -93,7 +85,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if signed, _, err = a.sign(&again); err != nil {
 		return nil, err
 	}
-	resp, err = a.base.RoundTrip(signed)
+	resp, err = at.base.RoundTrip(signed)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		a.mu.Lock()
 		a.fruitless = true
@@ -134,12 +126,12 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 // dress returns a request with the headers of the configuration, and credentials.
 // A request that gets none stays what it is.
 func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Request {
-	if len(a.srv.Headers) == 0 && len(credentials) == 0 {
+	if len(a.conn.at.Headers) == 0 && len(credentials) == 0 {
 		return req
 	}
 	r := *req
 	r.Header = req.Header.Clone()
-	for name, value := range a.srv.Headers {
+	for name, value := range a.conn.at.Headers {
 		r.Header.Set(name, value)
 	}
 	for name, values := range credentials {
@@ -167,7 +159,7 @@ func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
 		read[1] = failing{err}
 	}
 	resp.Body = &readCloser{io.MultiReader(read...), rest}
-	e := judge(resp.StatusCode, resp.Header, body, hadSession(req, a.srv.Transport == TransportSSE))
+	e := judge(resp.StatusCode, resp.Header, body, hadSession(req, a.conn.at.Transport == TransportSSE))
 	return e.Session != Gone || strings.Contains(challenge, "invalid_token")
 }
 
@@ -178,7 +170,7 @@ func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int)
 	if req.Method == http.MethodPost { // refused, it has done nothing
 		exchangeOf(req.Context()).note(func(ex *exchange) { ex.sent, ex.onWire = false, false })
 	}
-	life := a.cut
+	life := a.conn.cut
 	if req.Method == http.MethodDelete {
 		life = req.Context() // the session may have been cut before it is ended
 	}
@@ -211,7 +203,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	defer a.mu.Unlock()
 	// A handshake asks once. What runs in the background does not ask again and
 	// again, which may be asking a person, but waits for a call that does.
-	patient := a.connecting.Err() != nil && req.Context().Value(backgroundKey{}) == nil
+	patient := a.conn.isOpen() && req.Context().Value(backgroundKey{}) == nil
 	switch {
 	case a.refreshes > before:
 		return nil, a.failure
@@ -253,7 +245,7 @@ func (a *authorizer) remember(headers http.Header) {
 	for _, values := range headers {
 		for _, value := range values {
 			if len(value) >= minSecret && a.sent.add(value, maxRecent) {
-				a.sentByAll.add(value, maxRecentOfAll)
+				a.conn.at.sent.add(value, maxRecentOfAll)
 			}
 		}
 	}
@@ -262,11 +254,11 @@ func (a *authorizer) remember(headers http.Header) {
 // secrets returns what must not be repeated: what [Server.secrets] has, and the
 // credentials that were sent of late.
 func (a *authorizer) secrets() []string {
-	all := a.srv.secrets()
+	all := a.conn.at.secrets()
 	if a.credentials == nil {
 		return all
 	}
-	return a.sentByAll.secrets(a.sent.secrets(all))
+	return a.conn.at.sent.secrets(a.sent.secrets(all))
 }
 
 // recent is the values of headers that were sent of late.

@@ -106,7 +106,8 @@ func TestAnswerThatBrokeOffIsResumedWithNewCredentials(t *testing.T) {
 func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := &authorizer{base: refused, srv: &at.Server, url: at.url, credentials: p, seen: new(discovery), sentByAll: &at.sent, cut: t.Context(), connecting: t.Context()}
+	a := &authorizer{conn: &conn{at: at, cut: t.Context()}, credentials: p, seen: new(discovery)}
+	at.base = refused
 	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
 	resp, err := a.RoundTrip(req)
 	require.NoError(t, err)
@@ -121,11 +122,11 @@ func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 func TestBodyOfARefusalStaysIntact(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := &authorizer{srv: &at.Server, url: at.url, credentials: p, seen: new(discovery), sentByAll: &at.sent, cut: t.Context(), connecting: t.Context()}
+	a := &authorizer{conn: &conn{at: at, cut: t.Context()}, credentials: p, seen: new(discovery)}
 	for _, size := range []int{0, 10, maxRefusal, maxRefusal + 1, 3 * maxRefusal} {
 		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
 			text := strings.Repeat("session not found ", size/18+1)[:size]
-			a.base = then(end, says(401, "", text))
+			at.base = then(end, says(401, "", text))
 			req := httptest.NewRequest(http.MethodGet, "http://test", nil)
 			req.Header.Set(headerSession, testSession)
 			resp, err := a.RoundTrip(req)
@@ -220,7 +221,8 @@ func TestRecentValuesAreBounded(t *testing.T) {
 func TestServerWithoutHeadersCostsNothing(t *testing.T) {
 	at := New([]Server{{Name: "test", URL: "http://test"}}, nil).servers["test"]
 	resp := new(http.Response)
-	a := &authorizer{base: answering(func(*http.Request) (*http.Response, error) { return resp, nil }), srv: &at.Server, url: at.url}
+	at.base = answering(func(*http.Request) (*http.Response, error) { return resp, nil })
+	a := &authorizer{conn: &conn{at: at}}
 	req := httptest.NewRequest(http.MethodPost, "http://test", nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { a.RoundTrip(req) }))
 }

@@ -74,8 +74,24 @@ type conn struct {
 	cut    context.Context
 	cancel context.CancelFunc
 
+	dialing atomic.Pointer[handshake] // nil when the session is open
 	closing sync.Once
 	closed  chan struct{} // closed when the SDK has closed; made by closing
+}
+
+// handshake is what there is of a session only until it is open.
+type handshake struct {
+	abort context.CancelCauseFunc // ends it
+}
+
+// isOpen reports whether the handshake has succeeded.
+func (c *conn) isOpen() bool { return c.dialing.Load() == nil }
+
+// abort ends the handshake, if it is not over, with a cause.
+func (c *conn) abort(e *Error) {
+	if h := c.dialing.Load(); h != nil {
+		h.abort(e)
+	}
 }
 
 // Info describes the session.

@@ -142,18 +142,17 @@ var errSilent = errors.New("the server does not answer server/discover")
 // open does one handshake.
 func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	seen, version := new(discovery), at.version(req.Resume)
-	// It is kept as long as the session, so it must not keep ctx.
-	connecting, abort := context.WithCancelCause(context.Background())
+	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	defer context.AfterFunc(ctx, func() { abort(context.Cause(ctx)) })()
 	c := &conn{at: at, heard: req.Heard, ask: req.Ask}
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
+	c.dialing.Store(&handshake{abort})
 	inner, ex := withExchange(c.cut, c)
 
-	transport, err := c.transport(connecting, abort, req, seen)
+	transport, err := c.transport(req, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
-	go c.listen(connecting, abort, seen)
+	go c.listen(connecting, seen)
 	if err == nil {
 		c.cs, err = at.bridge.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
@@ -161,7 +160,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 		err = connecting.Err() // it was cut when it had just succeeded
 	}
 	if err == nil && c.tap != nil {
-		abort(nil)
+		c.dialing.Store(nil)
 		if over := c.tap.over(); over != nil { // it ended before anybody would have been told
 			err = &Error{Class: Lost, Session: Broken, Detail: describe(over, c.secrets()...)}
 		}
@@ -172,6 +171,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 			at.met(version, c.info.Server)
 		}
 		c.info.Stateless = c.x != nil && !c.x.sse && c.cs.ID() == ""
+		c.dialing.Store(nil)
 		return c, nil
 	}
 	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
@@ -181,7 +181,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 
 // listen ends a handshake whose first request was read, and is ignored. A server
 // that takes its time to start has not read it yet.
-func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc, seen *discovery) {
+func (c *conn) listen(connecting context.Context, seen *discovery) {
 	tick := time.NewTicker(discoverLimit / 5)
 	defer tick.Stop()
 	for quiet := 0; quiet < 5; {
@@ -194,11 +194,11 @@ func (c *conn) listen(connecting context.Context, abort context.CancelCauseFunc,
 			}
 		}
 	}
-	abort(&Error{Class: Unavailable, Detail: errSilent.Error(), Err: errSilent})
+	c.abort(&Error{Class: Unavailable, Detail: errSilent.Error(), Err: errSilent})
 }
 
 // transport makes the SDK's transport for the server.
-func (c *conn) transport(connecting context.Context, abort context.CancelCauseFunc, req DialRequest, seen *discovery) (mcp.Transport, error) {
+func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error) {
 	srv, limit := &c.at.Server, c.at.MaxResult
 	if limit == 0 {
 		limit = DefaultMaxResult
@@ -207,7 +207,7 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		limit += maxRefusal // ours comes first, and says what it was
 	}
 	lost := func(err error) {
-		if connecting.Err() != nil { // else it is the dial that fails
+		if c.isOpen() { // else it is the dial that fails
 			go func() {
 				e := c.broke(err) // it may wait for the process
 				if !c.tap.closed() {
@@ -217,13 +217,10 @@ func (c *conn) transport(connecting context.Context, abort context.CancelCauseFu
 		}
 	}
 	if srv.URL != "" {
-		authorizer := &authorizer{
-			base: c.at.base, srv: srv, url: c.at.url, credentials: req.credentials, seen: seen, sentByAll: &c.at.sent,
-			cut: c.cut, connecting: connecting,
-		}
+		authorizer := &authorizer{conn: c, credentials: req.credentials, seen: seen}
 		c.x = &exchanger{
-			srv: srv, auth: authorizer, url: c.at.url, sse: srv.Transport == TransportSSE,
-			conn: c, seen: seen, down: req.Down, cut: c.cut, connecting: connecting, abort: abort, resume: req.Resume,
+			conn: c, srv: srv, auth: authorizer, sse: srv.Transport == TransportSSE,
+			seen: seen, down: req.Down, resume: req.Resume,
 		}
 		if req.Resume != nil && !c.x.sse {
 			c.x.ids = newRenumberer(authorizer, srv.maxResult())

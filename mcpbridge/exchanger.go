@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,17 +38,10 @@ type exchanger struct {
 	srv  *Server
 	auth *authorizer // sends the requests
 	ids  *renumberer // before that, where the session was attached to; else nil
-	url  *url.URL    // the endpoint
 	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
 	down func(*Error) // called once, when the session expired
 
-	// cut ends every request, whatever waits for it.
-	cut context.Context
-	// connecting ends when the handshake is over, or given up.
-	connecting context.Context
-	// abort ends the handshake with a cause.
-	abort context.CancelCauseFunc
 	// resume is the session to attach to, or nil: its handshake is answered
 	// from here.
 	resume *Resume
@@ -68,7 +60,7 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 		return x.roundTrip(req) // it is cut with its operation
 	}
 	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(x.cut, cancel)
+	stop := context.AfterFunc(x.conn.cut, cancel)
 	resp, err := x.roundTrip(req.WithContext(ctx))
 	if err != nil {
 		stop()
@@ -102,7 +94,7 @@ func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
 	msg := headOf(req)
-	handshake := x.connecting.Err() == nil
+	handshake := !x.conn.isOpen()
 	switch {
 	case handshake:
 		x.seen.asked(msg.Method)
@@ -224,7 +216,7 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 	ex.refuse(e)
 	if msg.Method == methodDiscover && (e.Class == ServerError || e.Class == RateLimited) {
 		// The SDK would take a server that is busy for one that is old.
-		x.abort(e)
+		x.conn.abort(e)
 	}
 	switch {
 	case x.sse:

@@ -96,7 +96,7 @@ func (x *exchanger) expire(e *Error) {
 	first := !x.expired
 	x.expired, x.deleted = true, true
 	x.mu.Unlock()
-	if first && x.connecting.Err() != nil {
+	if first && x.conn.isOpen() {
 		x.down(e)
 	}
 }
@@ -109,7 +109,7 @@ func (x *exchanger) delete(ctx context.Context) error {
 	if done || id == "" || x.sse {
 		return nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.url.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.conn.at.url.String(), nil)
 	if err != nil {
 		return err
 	}

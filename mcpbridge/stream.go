@@ -58,7 +58,7 @@ type stream struct {
 // that accepts it and never answers cannot be connected to.
 func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
 	missed := func() { x.conn.mayHaveMissed(x.conn.announced()) }
-	if resp := x.keepOpen(req, x.connecting, missed); resp != nil && x.connecting.Err() == nil {
+	if resp := x.keepOpen(req, req.Context(), missed); resp != nil && x.conn.cut.Err() == nil {
 		return resp, nil
 	}
 	return answer(req, http.StatusMethodNotAllowed, "", nil), nil
@@ -101,7 +101,7 @@ func (x *exchanger) keepOpen(req *http.Request, giveUp context.Context, missed f
 
 // announced returns the notifications that the server has said it may send.
 func (c *conn) announced() *mcp.NotificationSubscriptions {
-	if c.x.connecting.Err() == nil { // it has not said anything yet
+	if !c.isOpen() { // it has not said anything yet
 		return nil
 	}
 	can := c.info.Server.Capabilities

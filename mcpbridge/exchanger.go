@@ -59,6 +59,9 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	if done := exchangeOf(req.Context()).done; done != nil && done == req.Context().Done() {
 		return x.roundTrip(req) // it is cut with its operation
 	}
+	if x.opensStream(req) {
+		return x.roundTrip(req) // which sees to it itself
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(x.conn.cut, cancel)
 	resp, err := x.roundTrip(req.WithContext(ctx))
@@ -80,14 +83,19 @@ func (x *exchanger) roundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case req.Method == http.MethodDelete:
 		return answer(req, http.StatusOK, "", nil), nil // Close has seen to it
+	case x.opensStream(req):
+		return x.openStream(req)
 	case req.Method == http.MethodGet && x.sse:
 		return x.connectSSE(req)
-	case req.Method == http.MethodGet && req.Header.Get(headerEvent) != "":
-		return x.resumeAnswer(req)
 	case req.Method == http.MethodGet:
-		return x.openStream(req)
+		return x.resumeAnswer(req)
 	}
 	return x.post(req)
+}
+
+// opensStream reports whether a request is for the standalone stream.
+func (x *exchanger) opensStream(req *http.Request) bool {
+	return req.Method == http.MethodGet && !x.sse && req.Header.Get(headerEvent) == ""
 }
 
 // post sends one JSON-RPC message.

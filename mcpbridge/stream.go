@@ -37,8 +37,9 @@ const (
 // say nothing most of the time: then there is no buffer of ours, either.
 type stream struct {
 	x      *exchanger
-	req    *http.Request
-	missed func() // called when the server gives us another that does not go on where it was cut
+	ctx    context.Context // of the SDK's request
+	req    *http.Request   // the last one
+	missed func()          // called when the server gives us another that does not go on where it was cut
 
 	body   io.ReadCloser // the real one, nil while there is none
 	again  bool          // when it ends, or if there is none, it is opened again
@@ -86,7 +87,7 @@ func (x *exchanger) keepOpen(req *http.Request, giveUp context.Context, missed f
 	if x.srv.NoStream {
 		return nil
 	}
-	s := &stream{x: x, req: req, missed: missed, delay: streamRetryMin}
+	s := &stream{x: x, ctx: req.Context(), req: req, missed: missed, delay: streamRetryMin}
 	resp := s.open(giveUp)
 	if resp == nil {
 		if !s.again {
@@ -138,18 +139,17 @@ func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 // It gives up when giveUp ends before the server has answered.
 func (s *stream) open(giveUp context.Context) *http.Response {
 	s.again = true
-	ctx, cancel := context.WithCancel(context.WithValue(s.req.Context(), backgroundKey{}, true))
-	stop := context.AfterFunc(giveUp, cancel)
-	defer stop()
-	req := s.req.WithContext(ctx)
-	if req.GetBody != nil {
-		req.Body, _ = req.GetBody() // of bytes, which does not fail
+	ctx, cancel := s.whileOpen(context.WithValue(s.ctx, backgroundKey{}, true))
+	defer context.AfterFunc(giveUp, cancel)()
+	s.req = s.req.WithContext(ctx)
+	if s.req.GetBody != nil {
+		s.req.Body, _ = s.req.GetBody() // of bytes, which does not fail
 	}
 	if s.lastID != "" {
-		req.Header = req.Header.Clone()
-		req.Header.Set(headerEvent, s.lastID)
+		s.req.Header = s.req.Header.Clone()
+		s.req.Header.Set(headerEvent, s.lastID)
 	}
-	resp, err := s.x.send(req)
+	resp, err := s.x.send(s.req)
 	if err != nil {
 		cancel()
 		return nil
@@ -163,7 +163,7 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		s.body = &cancelBody{resp.Body, cancel}
 		return resp
 	}
-	e, _ := s.x.judge(req, resp)
+	e, _ := s.x.judge(s.req, resp)
 	cancel()
 	switch {
 	case e.Session == Gone && s.worked:
@@ -175,6 +175,13 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		s.again = false // this server has no such stream
 	}
 	return nil
+}
+
+// whileOpen returns a context that ends with ctx, or with the session.
+func (s *stream) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.x.conn.cut, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // Read reads whole events, so that a stream that is cut in the middle of one does
@@ -213,7 +220,8 @@ func (s *stream) Close() error {
 // reopen opens the stream again, for as long as it takes. It returns false when the
 // session has ended.
 func (s *stream) reopen() bool {
-	ctx := s.req.Context()
+	ctx, cancel := s.whileOpen(s.ctx)
+	defer cancel()
 	for s.again && ctx.Err() == nil {
 		wait := s.delay/2 + rand.N(s.delay)
 		if asked := max(s.busy, s.retry); asked > 0 {

@@ -281,7 +281,7 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
 			require.NoError(t, err)
-			s := &stream{x: &exchanger{srv: &Server{}, conn: &conn{}}, req: req}
+			s := &stream{x: &exchanger{srv: &Server{}, conn: &conn{cut: t.Context()}}, ctx: ctx, req: req}
 			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
 			var got strings.Builder
 			for p := make([]byte, size); got.Len() < len(events); {

@@ -82,6 +82,7 @@ type conn struct {
 // handshake is what there is of a session only until it is open.
 type handshake struct {
 	abort context.CancelCauseFunc // ends it
+	ctx   context.Context         // of its requests, with their exchange
 }
 
 // isOpen reports whether the handshake has succeeded.

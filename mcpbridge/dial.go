@@ -147,14 +147,14 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	c := &conn{at: at, heard: req.Heard, ask: req.Ask}
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
-	c.dialing.Store(&handshake{abort})
 	inner, ex := withExchange(c.cut, c)
+	c.dialing.Store(&handshake{abort, inner})
 
 	transport, err := c.transport(req, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, seen)
 	if err == nil {
-		c.cs, err = at.bridge.client.Connect(inner, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		c.cs, err = at.bridge.client.Connect(kept{c.cut, c}, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded
@@ -177,6 +177,25 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
 	c.discard()
 	return nil, e
+}
+
+// kept is the context that a session is connected with. The SDK keeps its values for
+// as long as the session lasts, and this does not keep those of the handshake.
+type kept struct {
+	context.Context
+	conn *conn
+}
+
+// Value finds what belongs to the handshake until that is over, and then only the
+// connection.
+func (k kept) Value(key any) any {
+	if h := k.conn.dialing.Load(); h != nil {
+		return h.ctx.Value(key)
+	}
+	if key == (exchangeKey{}) {
+		return &exchange{Context: k.Context, conn: k.conn}
+	}
+	return k.Context.Value(key)
 }
 
 // listen ends a handshake whose first request was read, and is ignored. A server

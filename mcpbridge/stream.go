@@ -139,7 +139,7 @@ func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 // It gives up when giveUp ends before the server has answered.
 func (s *stream) open(giveUp context.Context) *http.Response {
 	s.again = true
-	ctx, cancel := s.whileOpen(context.WithValue(s.ctx, backgroundKey{}, true))
+	ctx, cancel := s.whileOpen()
 	defer context.AfterFunc(giveUp, cancel)()
 	s.req = s.req.WithContext(ctx)
 	if s.req.GetBody != nil {
@@ -177,10 +177,11 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 	return nil
 }
 
-// whileOpen returns a context that ends with ctx, or with the session.
-func (s *stream) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.x.conn.cut, cancel)
+// whileOpen returns a context that ends with the session, here or for the SDK. It has
+// no values of the SDK's request, which are those of the handshake.
+func (s *stream) whileOpen() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithValue(s.x.conn.cut, backgroundKey{}, true))
+	stop := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
@@ -220,7 +221,7 @@ func (s *stream) Close() error {
 // reopen opens the stream again, for as long as it takes. It returns false when the
 // session has ended.
 func (s *stream) reopen() bool {
-	ctx, cancel := s.whileOpen(s.ctx)
+	ctx, cancel := s.whileOpen()
 	defer cancel()
 	for s.again && ctx.Err() == nil {
 		wait := s.delay/2 + rand.N(s.delay)

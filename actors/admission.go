@@ -161,7 +161,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.freePermit(c, ch)
 	ch.served, ch.cause, ch.openUntil, ch.bugs = true, nil, time.Time{}, 0
 	ch.generation, ch.info = msg.generation, msg.info
-	r.past.set(ch.key, msg.generation)
+	r.remember(ch.key, msg.generation)
 	if !ch.leaving {
 		ch.state = messages.StateReady
 		r.makeRoom(c)
@@ -178,6 +178,15 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		return
 	}
 	r.emit(c, &messages.SessionRestarted{Stamp: ch.stamp(), Attached: msg.info.Attached, Protocol: ch.protocol(), Elapsed: msg.elapsed})
+}
+
+// remember notes the generation of a key: in its entry, as long as there is one.
+func (r *registry) remember(key messages.Key, generation uint64) {
+	if e := r.entries[key]; e != nil {
+		e.generation = generation
+		return
+	}
+	r.past.set(key, generation)
 }
 
 // HandleFailure makes the registry the supervision strategy of its children. A
@@ -240,6 +249,9 @@ func (r *registry) decide(ch *child, f *Fault, now time.Time) (v Verdict) {
 			v = Verdict{Delay: time.Second}
 		}
 	}()
+	if ch.decider == nil {
+		ch.decider = r.cfg.Strategy.Decider(ch.key)
+	}
 	return ch.decider.Decide(f, now)
 }
 
@@ -275,6 +287,9 @@ func (r *registry) remove(c actor.Context, ch *child) {
 		r.advance(c, e.current)
 	case len(e.leaving) == 0:
 		delete(r.entries, ch.key)
+		if e.generation > 0 {
+			r.past.set(ch.key, e.generation)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -138,11 +137,9 @@ func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result message
 type life struct {
 	cfg      *Config
 	key      messages.Key
+	server   *mcpbridge.Server // read-only
 	registry *actor.PID
-	of       *child        // the registry's
-	pulse    time.Duration // between keepalive pings; 0 is none
-	setup    []*mcp.CallToolParams
-	recall   recall
+	of       *child // the registry's
 
 	generation uint64
 	held       held               // what the next session is told again
@@ -175,6 +172,9 @@ type life struct {
 	settled  *settled // one message for all calls: it is immutable
 	after    afterlife
 }
+
+// recall returns what is remembered of the session elsewhere.
+func (l *life) recall() recall { return recall{l.cfg, l.key} }
 
 // owed returns the calls whose callers wait for a reply.
 func (l *life) owed() []*call {

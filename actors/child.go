@@ -12,8 +12,9 @@ import (
 
 // entry is a key that has a session, or had one that is still closing.
 type entry struct {
-	current *child   // takes the calls; nil when all are leaving
-	leaving []*child // told to drain
+	current    *child   // takes the calls; nil when all are leaving
+	leaving    []*child // told to drain
+	generation uint64   // of the last session
 	// cancels were sent while there are leaving ones: a call that one of them hands
 	// back may be meant.
 	cancels []*cancelled
@@ -36,7 +37,7 @@ type child struct {
 	key     messages.Key
 	pid     *actor.PID
 	server  *server // as it was configured when the child was spawned
-	decider Decider
+	decider Decider // nil before its first fault
 
 	state       messages.State
 	outstanding int // calls forwarded and not settled

@@ -32,9 +32,9 @@ func (f *Fault) Unwrap() error { return f.Cause }
 // Strategy decides what becomes of sessions that failed. Implement it to
 // replace the default of package supervisor.
 type Strategy interface {
-	// Decider returns the decider for a session. It is called when the session
-	// actor is spawned, and may return one decider for many sessions: all calls
-	// come from the registry's goroutine, one after the other.
+	// Decider returns the decider for a session. It is called at the first fault of
+	// the session, and may return one decider for many sessions: all calls come from
+	// the registry's goroutine, one after the other.
 	Decider(key messages.Key) Decider
 }
 

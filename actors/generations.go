@@ -6,7 +6,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// generations remembers which generation the last session of each key had, so
+// generations remembers which generation the last session of each key without one had, so
 // that it grows also from an evicted session to its successor. It remembers a
 // bounded number of keys. One that it has forgotten goes on after the highest
 // generation that was ever forgotten, which is higher than its own.

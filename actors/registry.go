@@ -244,11 +244,11 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 func (r *registry) forward(c actor.Context, k *call) {
 	e := r.entries[k.key]
 	if e == nil {
-		e = new(entry)
+		e = &entry{generation: r.past.of(k.key)}
 		r.entries[k.key] = e
 	}
 	if e.current == nil {
-		e.current = r.spawn(c, k.key)
+		e.current = r.spawn(c, k.key, e.generation)
 	}
 	ch := e.current
 	ch.outstanding++
@@ -258,13 +258,11 @@ func (r *registry) forward(c actor.Context, k *call) {
 }
 
 // spawn makes the session actor of a key.
-func (r *registry) spawn(c actor.Context, key messages.Key) *child {
-	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting, decider: r.cfg.Strategy.Decider(key)}
-	srv := ch.server
+func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *child {
+	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting}
 	l := &life{
-		cfg: r.cfg, key: key, registry: c.Self(), of: ch, pulse: srv.KeepAlive, setup: srv.Setup,
-		recall:     recall{r.cfg, key},
-		generation: r.past.of(key), running: map[*call]struct{}{}, settled: &settled{ch},
+		cfg: r.cfg, key: key, server: &ch.server.Server, registry: c.Self(), of: ch,
+		generation: generation, running: map[*call]struct{}{}, settled: &settled{ch},
 	}
 	l.after.bury = bury
 	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))

@@ -261,7 +261,7 @@ func (s *session) onGrant(c actor.Context) {
 
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialing{
-		cfg: s.cfg, recall: s.recall, req: s.dialRequest(c), setup: s.setup, ops: s.held.ops(),
+		cfg: s.cfg, recall: s.recall(), req: s.dialRequest(c), setup: s.server.Setup, ops: s.held.ops(),
 		generation: s.generation, goesOn: s.served, stateless: s.stateless,
 	}
 	go func() {
@@ -349,8 +349,8 @@ func (s *session) fail(f *Fault) {
 
 // keepAlive sets when the connection is pinged next.
 func (s *session) keepAlive(c actor.Context) {
-	if s.pulse > 0 {
-		s.pingAt = time.Now().Add(s.pulse)
+	if s.server.KeepAlive > 0 {
+		s.pingAt = time.Now().Add(s.server.KeepAlive)
 		s.wakeBy(c, s.pingAt)
 	}
 }

@@ -225,7 +225,7 @@ func (s *session) onPing(c actor.Context, now time.Time) {
 		s.broke(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "the server did not answer a ping"})
 	}
 	s.pinging = true
-	conn, timeout := s.conn, s.pulse
+	conn, timeout := s.conn, s.server.KeepAlive
 	s.cfg.work(c, func() any {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

@@ -88,7 +88,7 @@ func (s *session) waitsForCalls() bool {
 // shut closes a connection for good.
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
-	pause, timeout, recall := len(s.running) > 0, s.cfg.CloseTimeout, s.recall
+	pause, timeout, recall := len(s.running) > 0, s.cfg.CloseTimeout, s.recall()
 	leave := s.draining.leave && conn.Resume() != nil
 	s.cfg.work(c, func() any {
 		if pause {

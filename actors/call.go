@@ -142,11 +142,11 @@ type life struct {
 	of       *child // the registry's
 
 	generation uint64
-	held       held               // what the next session is told again
-	served     bool               // there has been a connection
-	stateless  bool               // the last one kept nothing on the server
-	parked     []*call            // accepted and not running, in order
-	running    map[*call]struct{} // on conn or on old
+	held       held    // what the next session is told again
+	served     bool    // there has been a connection
+	stateless  bool    // the last one kept nothing on the server
+	parked     []*call // accepted and not running, in order
+	running    []*call // on conn or on old
 
 	// conn is the connection calls run on. nil while there is none.
 	conn mcpbridge.Conn
@@ -176,10 +176,15 @@ type life struct {
 // recall returns what is remembered of the session elsewhere.
 func (l *life) recall() recall { return recall{l.cfg, l.key} }
 
+// forget drops a call that does not run any more.
+func (l *life) forget(k *call) {
+	l.running = slices.DeleteFunc(l.running, func(running *call) bool { return running == k })
+}
+
 // owed returns the calls whose callers wait for a reply.
 func (l *life) owed() []*call {
 	owed := slices.Clone(l.parked)
-	for k := range l.running {
+	for _, k := range l.running {
 		if !k.answered {
 			owed = append(owed, k)
 		}

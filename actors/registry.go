@@ -262,7 +262,7 @@ func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *
 	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting}
 	l := &life{
 		cfg: r.cfg, key: key, server: &ch.server.Server, registry: c.Self(), of: ch,
-		generation: generation, running: map[*call]struct{}{}, settled: &settled{ch},
+		generation: generation, settled: &settled{ch},
 	}
 	l.after.bury = bury
 	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))

@@ -38,7 +38,7 @@ func (s *session) start(c actor.Context, k *call) {
 	conn := s.conn
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation
-	s.running[k] = struct{}{}
+	s.running = append(s.running, k)
 	s.cfg.work(c, func() any {
 		defer cancel()
 		result, declined, err := k.perform(ctx, conn)
@@ -50,7 +50,7 @@ func (s *session) start(c actor.Context, k *call) {
 // none, and of the session.
 func (s *session) onAnswered(c actor.Context, msg *answered) {
 	k := msg.call
-	delete(s.running, k)
+	s.forget(k)
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
 		s.held.note(k.op)
@@ -105,7 +105,7 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 func (s *session) onHeard(c actor.Context, msg *heard) {
 	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
 	if msg.of != nil {
-		for k := range s.running {
+		for _, k := range s.running {
 			if k.op == msg.of && !k.answered {
 				stamp.Generation = k.generation
 				msg.note.SetStamp(stamp)
@@ -145,7 +145,7 @@ func (s *session) onCancelled(c actor.Context, msg *cancelled) {
 		s.reply(c, k, k.failure(messages.CodeCancelled, ""))
 		return true
 	})
-	for k := range s.running {
+	for _, k := range s.running {
 		if msg.means(k) && !k.answered {
 			s.abandon(c, k, messages.CodeCancelled)
 		}
@@ -175,7 +175,7 @@ func (s *session) withdraw(c actor.Context) {
 func (s *session) onWoke(c actor.Context) {
 	now := time.Now()
 	s.expireParked(c, now)
-	for k := range s.running {
+	for _, k := range s.running {
 		switch {
 		case now.Before(k.deadline):
 			s.wakeBy(c, k.deadline)

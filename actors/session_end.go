@@ -28,7 +28,7 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
 		}
 	default:
-		for k := range s.running {
+		for _, k := range s.running {
 			if at := k.deadline.Add(s.cfg.CloseTimeout); at.After(s.grace) {
 				s.grace = at
 			}
@@ -53,7 +53,7 @@ func (s *session) finish(c actor.Context) {
 		s.wakeBy(c, s.grace)
 		return
 	}
-	for k := range s.running {
+	for _, k := range s.running {
 		if !k.answered {
 			s.abandon(c, k, messages.CodeClosed)
 		}
@@ -77,7 +77,7 @@ func (s *session) finish(c actor.Context) {
 
 // waitsForCalls reports whether a caller waits for a call that is running.
 func (s *session) waitsForCalls() bool {
-	for k := range s.running {
+	for _, k := range s.running {
 		if !k.answered {
 			return true
 		}
@@ -126,7 +126,7 @@ func (s *session) onClosed(c actor.Context, msg *released) {
 
 // cut cancels what runs on the old connection: its grace is over.
 func (s *session) cut() {
-	for k := range s.running {
+	for _, k := range s.running {
 		k.cancel()
 	}
 }
@@ -194,7 +194,7 @@ func (s *session) salvage(c actor.Context) {
 		if !msg.call.answered && !slices.Contains(s.parked, msg.call) {
 			s.parked = append(s.parked, msg.call)
 		}
-		delete(s.running, msg.call)
+		s.forget(msg.call)
 	case *dialed:
 		s.abort, s.old = nil, msg.conn
 	case *drain:
@@ -205,7 +205,7 @@ func (s *session) salvage(c actor.Context) {
 	if s.abort != nil {
 		s.abort()
 	}
-	for k := range s.running {
+	for _, k := range s.running {
 		if !k.answered {
 			k.cancel()
 			s.parked = append(s.parked, k)

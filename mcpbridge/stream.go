@@ -195,7 +195,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		}
 		n, err := s.body.Read(p)
 		if !s.take(p[:n]) || err != nil {
-			s.Close()
+			s.Close() //nolint:errcheck // it has none
 		}
 	}
 	n := copy(p, s.came[:s.whole])
@@ -233,7 +233,7 @@ func (s *stream) reopen() bool {
 			return false
 		}
 		headers, cancel := context.WithTimeout(ctx, streamHeaders)
-		s.open(headers)
+		s.open(headers) //nolint:bodyclose // it is s.body
 		cancel()
 		if s.body != nil {
 			return true

@@ -18,7 +18,7 @@ type tail struct {
 
 // drain reads r to its end, so that who writes to it never waits for us.
 func (t *tail) drain(r io.Reader) {
-	buf := make([]byte, tailSize)
+	buf := make([]byte, 512) // most servers write little, and it stays for as long as they run
 	for {
 		n, err := r.Read(buf)
 		t.write(buf[:n])

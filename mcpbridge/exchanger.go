@@ -113,7 +113,9 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		}
 	case !msg.isCall():
 		var ctx context.Context
-		ctx, ex = withExchange(req.Context(), x.conn) // that of a call tells nothing of the notification that it is cancelled
+		// The call's exchange tells nothing of the notification that it is cancelled,
+		// nor the connection of that anything of the call.
+		ctx, ex = withExchange(bare{req.Context()}, x.conn)
 		req = req.WithContext(ctx)
 	}
 	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw = false, nil, msg.ID })

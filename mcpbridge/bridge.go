@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,7 +42,8 @@ type endpoint struct {
 	own         *http.Transport   // base, where it is ours
 	url         *url.URL
 	fingerprint string
-	sent        recent // credentials
+	sent        recent      // credentials
+	streams     atomic.Bool // who asks for a standalone stream gets one, as far as is known
 
 	mu     sync.Mutex
 	legacy bool      // it speaks only protocols that are older than server/discover

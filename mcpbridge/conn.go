@@ -83,6 +83,10 @@ type conn struct {
 type handshake struct {
 	abort context.CancelCauseFunc // ends it
 	ctx   context.Context         // of its requests, with their exchange
+
+	// stream is closed when it is known whether there is a standalone stream; nil
+	// where that is not to be waited for.
+	stream <-chan struct{}
 }
 
 // isOpen reports whether the handshake has succeeded.

@@ -148,13 +148,20 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut, c)
-	c.dialing.Store(&handshake{abort, inner})
+	h := &handshake{abort: abort, ctx: inner}
+	c.dialing.Store(h)
 
 	transport, err := c.transport(req, seen)
 	give := context.AfterFunc(connecting, c.giveUp)
 	go c.listen(connecting, seen)
 	if err == nil {
 		c.cs, err = at.bridge.client.Connect(kept{c.cut, c}, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	}
+	if err == nil && h.stream != nil {
+		select {
+		case <-h.stream:
+		case <-connecting.Done():
+		}
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded

@@ -37,6 +37,7 @@ const (
 // say nothing most of the time: then there is no buffer of ours, either.
 type stream struct {
 	x      *exchanger
+	first  chan struct{}   // closed after the first attempt; nil when that was made
 	ctx    context.Context // of the SDK's request
 	req    *http.Request   // the last one
 	missed func()          // called when the server gives us another that does not go on where it was cut
@@ -56,10 +57,17 @@ type stream struct {
 }
 
 // openStream answers the SDK's GET. The first attempt is waited for: a server
-// that accepts it and never answers cannot be connected to.
+// that accepts it and never answers cannot be connected to. From a server that has
+// given a stream before, another is expected: then it is the dial that waits, at its
+// end, and the handshake goes on meanwhile.
 func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
-	missed := func() { x.conn.mayHaveMissed(x.conn.announced()) }
-	if resp := x.keepOpen(req, req.Context(), missed); resp != nil && x.conn.cut.Err() == nil {
+	s := x.newStream(req, func() { x.conn.mayHaveMissed(x.conn.announced()) })
+	if h := x.conn.dialing.Load(); h != nil && x.conn.at.streams.Load() && !x.srv.NoStream {
+		s.first = make(chan struct{})
+		h.stream = s.first
+		return s.response(answer(req, http.StatusOK, typeSSE, nil)), nil
+	}
+	if resp := s.keepOpen(req.Context()); resp != nil && x.conn.cut.Err() == nil {
 		return resp, nil
 	}
 	return answer(req, http.StatusMethodNotAllowed, "", nil), nil
@@ -74,27 +82,36 @@ func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, 
 	if err := json.Unmarshal(bodyOf(req), &params); err == nil {
 		headers, cancel := context.WithTimeout(req.Context(), listenHeaders)
 		defer cancel()
-		missed := func() { x.conn.mayHaveMissed(params.Params.Notifications) }
-		if resp := x.keepOpen(req, headers, missed); resp != nil {
+		s := x.newStream(req, func() { x.conn.mayHaveMissed(params.Params.Notifications) })
+		if resp := s.keepOpen(headers); resp != nil {
 			return resp, nil
 		}
 	}
 	return answer(req, http.StatusOK, typeJSON, rpcFailure(msg.ID, codeMethodNotFound, "there is no such stream")), nil
 }
 
-// keepOpen returns a response with a stream as its body, or nil where there is none.
-func (x *exchanger) keepOpen(req *http.Request, giveUp context.Context, missed func()) *http.Response {
-	if x.srv.NoStream {
+func (x *exchanger) newStream(req *http.Request, missed func()) *stream {
+	return &stream{x: x, ctx: req.Context(), req: req, missed: missed, delay: streamRetryMin}
+}
+
+// keepOpen opens the stream, and returns a response with it as its body; nil where
+// there is none.
+func (s *stream) keepOpen(giveUp context.Context) *http.Response {
+	if s.x.srv.NoStream {
 		return nil
 	}
-	s := &stream{x: x, ctx: req.Context(), req: req, missed: missed, delay: streamRetryMin}
 	resp := s.open(giveUp)
 	if resp == nil {
 		if !s.again {
 			return nil
 		}
-		resp = answer(req, http.StatusOK, typeSSE, nil)
+		resp = answer(s.req, http.StatusOK, typeSSE, nil)
 	}
+	return s.response(resp)
+}
+
+// response makes the stream the body of a response.
+func (s *stream) response(resp *http.Response) *http.Response {
 	resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	resp.Body, resp.ContentLength = s, -1
 	return resp
@@ -160,6 +177,7 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 			s.missed()
 		}
 		s.worked, s.id = true, s.lastID
+		s.x.conn.at.streams.Store(true)
 		s.body = &cancelBody{resp.Body, cancel}
 		return resp
 	}
@@ -173,6 +191,7 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		s.busy = e.RetryAfter
 	default:
 		s.again = false // this server has no such stream
+		s.x.conn.at.streams.Store(false)
 	}
 	return nil
 }
@@ -189,6 +208,11 @@ func (s *stream) whileOpen() (context.Context, context.CancelFunc) {
 // not garble the next. It ends with the session, and not before, also when there is
 // nothing more to come.
 func (s *stream) Read(p []byte) (int, error) {
+	if s.first != nil {
+		s.open(s.ctx)
+		close(s.first)
+		s.first = nil
+	}
 	for s.whole == 0 {
 		if s.body == nil && !s.reopen() {
 			return 0, io.EOF

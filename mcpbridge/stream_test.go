@@ -315,3 +315,56 @@ func TestEventThatIsTooLargeCutsTheStream(t *testing.T) {
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
+
+// The first session of a server waits for its stream, and the handshake of the next
+// goes on while it is opened.
+func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const welcome = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"` + protocolLegacy + `","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`
+		s := newScript()
+		s.answer(methodInitialize, says(200, typeJSON, welcome, headerSession+": "+testSession))
+		b := New([]Server{{Name: "test", URL: "http://test/mcp", ProtocolVersion: protocolLegacy, HTTPClient: &http.Client{Transport: s}}}, nil)
+		var took []time.Duration
+		open := func(get answering) {
+			s.answer(http.MethodGet, get)
+			began := time.Now()
+			c, err := b.Dial(t.Context(), DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *Error) { t.Errorf("down: %v", e) }})
+			require.NoError(t, err)
+			took = append(took, time.Since(began))
+			e, _ := do(c)
+			require.Nil(t, e)
+			require.NoError(t, c.Close(t.Context()))
+		}
+		after := func(how answering) answering {
+			return func(req *http.Request) (*http.Response, error) {
+				time.Sleep(3 * time.Second)
+				return how(req)
+			}
+		}
+		s.answer(methodInitialized, after(says(202, "", "")))
+		open(after(stays(""))) // one after the other
+		open(after(stays(""))) // side by side
+		open(after(says(405, "", "")))
+		open(after(says(405, "", ""))) // no longer expected
+		require.Equal(t, []time.Duration{6 * time.Second, 3 * time.Second, 3 * time.Second, 6 * time.Second}, took)
+		b.Close()
+	})
+}
+
+func TestDialEndsThoughTheStreamIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		b := New([]Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
+		b.servers["test"].streams.Store(true)
+		s.answer(http.MethodGet, func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		resume := &Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}, Endpoint: fingerprintOf("http://test/mcp")}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := b.Dial(ctx, DialRequest{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(e *Error) { t.Errorf("down: %v", e) }})
+		require.Equal(t, Unavailable, AsError(err).Class)
+		b.Close()
+	})
+}

@@ -209,7 +209,7 @@ func (s *stream) whileOpen() (context.Context, context.CancelFunc) {
 // nothing more to come.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.first != nil {
-		s.open(s.ctx)
+		s.open(s.ctx) //nolint:bodyclose // it is s.body
 		close(s.first)
 		s.first = nil
 	}

@@ -113,10 +113,11 @@ func (c *conn) Resume() *Resume {
 // Do runs one operation.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer recovered(&err)
-	inner, ex := withExchange(ctx, c)
+	inner, ex := withExchange(c.cut, c)
+	ex.values = ctx
 	inner, cancel := context.WithCancel(inner)
-	defer cancel()
-	defer context.AfterFunc(c.cut, cancel)()
+	stop := context.AfterFunc(ctx, cancel)
+	defer func() { stop(); ex.finish(err == nil, cancel) }()
 	ex.done = inner.Done()
 	if c.tap != nil {
 		defer func() { c.tap.forget(ex.id) }()

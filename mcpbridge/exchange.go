@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http/httptrace"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,7 +16,8 @@ import (
 // context of the call, so that whoever sees the wire can write into it. An
 // operation may be several requests.
 type exchange struct {
-	context.Context // that of the operation
+	context.Context                 // ends when the operation has to
+	values          context.Context // of the caller, or nil
 
 	conn  *conn  // which it is an operation of, or its dial
 	token string // for its progress, or empty
@@ -31,6 +33,8 @@ type exchange struct {
 	failure  error  // which it is, if it is an error
 	refusal  *Error // the last thing that came instead of an answer
 	resumes  int    // attempts to resume a broken stream
+	streams  int    // that are read for an answer
+	release  func() // when there are none any more; nil before the end
 
 	end int64           // where in the input of a process the last request ends
 	id  jsonrpc.ID      // of the last request, but over streamable HTTP
@@ -54,7 +58,40 @@ func (ex *exchange) Value(key any) any {
 	if key == (exchangeKey{}) {
 		return ex
 	}
-	return ex.Context.Value(key)
+	if value := ex.Context.Value(key); value != nil || ex.values == nil {
+		return value
+	}
+	return ex.values.Value(key)
+}
+
+// tailLimit is how long the stream of an answer may stay open after it.
+const tailLimit = time.Second
+
+// finish cancels what an operation has left. A stream that has brought the answer may end
+// by itself first: else its connection would be lost.
+func (ex *exchange) finish(well bool, cancel context.CancelFunc) {
+	ex.mu.Lock()
+	wait := well && ex.streams > 0
+	if wait {
+		timer := time.AfterFunc(tailLimit, cancel)
+		ex.release = func() { timer.Stop(); cancel() }
+	}
+	ex.mu.Unlock()
+	if !wait {
+		cancel()
+	}
+}
+
+// streamed notes that a stream is read, by 1, or was closed, by -1.
+func (ex *exchange) streamed(by int) {
+	ex.mu.Lock()
+	ex.streams += by
+	release := ex.release
+	over := ex.streams == 0 && release != nil
+	ex.mu.Unlock()
+	if over {
+		release()
+	}
 }
 
 // exchangeOf returns the exchange of ctx, or one that nobody reads.

@@ -35,9 +35,12 @@ type events struct {
 	size  int    // of the event so far
 	blank bool   // its last line is empty so far
 	event []byte // its beginning, if it is not longer than maxNoted
+
+	closed bool
 }
 
 func newEvents(body io.ReadCloser, ex *exchange, x *exchanger) *events {
+	ex.streamed(1)
 	return &events{ReadCloser: body, ex: ex, x: x, limit: x.srv.maxResult()}
 }
 
@@ -68,6 +71,16 @@ func (e *events) Read(p []byte) (int, error) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
+}
+
+// Close ends the stream.
+func (e *events) Close() error {
+	err := e.ReadCloser.Close()
+	if !e.closed {
+		e.closed = true
+		e.ex.streamed(-1)
+	}
+	return err
 }
 
 func (e *events) take(p []byte) {

@@ -33,6 +33,7 @@ fmt: ## format the code
 bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
 	go run ./cmd/demo bench --json docs/performance.json
 	go run ./cmd/demo bench report docs/performance.json
+	go run ./cmd/demo bench plot docs/performance.json docs/performance
 
 .PHONY: bench-others
 bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm

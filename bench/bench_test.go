@@ -282,3 +282,19 @@ func TestValuesAreWrittenForPeople(t *testing.T) {
 		require.Equal(t, c.want, Format(c.value, c.unit))
 	}
 }
+
+func TestFiguresAreThoseThatWereMeasured(t *testing.T) {
+	report, err := Read("../docs/performance.json")
+	require.NoError(t, err)
+	require.False(t, report.Quick)
+	for _, name := range []string{"../docs/performance.md", "../README.md"} {
+		written, err := os.ReadFile(name)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "copy.md")
+		require.NoError(t, os.WriteFile(file, written, 0o600))
+		require.NoError(t, report.Document(file))
+		again, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(written), string(again), "%s: run demo bench report docs/performance.json", name)
+	}
+}

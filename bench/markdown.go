@@ -16,6 +16,7 @@ var section = regexp.MustCompile(`(?s)(<!-- bench: ([^\n]+?) -->\n).*?(<!-- benc
 //
 //	<!-- bench: machine -->       where it was measured
 //	<!-- bench: targets -->       the targets, and what was measured
+//	<!-- bench: figures -->       what it costs in three figures
 //	<!-- bench: ours -->          what the SDK costs, and what we add
 //	<!-- bench: warm -->          the tables of a scenario, by the unit that counts
 //	<!-- bench: warm allocs/op --> the same by another unit
@@ -52,6 +53,8 @@ func (r *Report) section(name string) string {
 		r.machine(&b)
 	case "targets":
 		r.targets(&b)
+	case "figures":
+		r.figures(&b)
 	case "ours":
 		r.ours(&b)
 	default:
@@ -92,6 +95,27 @@ func (r *Report) targets(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s to %s | %s | %s | `%s` |\n", c.What, limit,
 			Format(c.Value, c.Unit), Format(c.Low, c.Unit), Format(c.High, c.Unit), c.Verdict(), bare, c.Where)
+	}
+}
+
+// headlines are what a reader wants to know first.
+var headlines = []struct{ what, where, how, by string }{
+	{"a call over HTTP with 64 callers, by one on a bare session of the SDK", "warm/transport=http-json/callers=64", nameClient, nameBare},
+	{"the same by a session for each call, by the call on ours", "warm/transport=http-json/callers=64", namePerCall, nameClient},
+	{"an expired session replaced and the call repeated, by opening a bare session and calling", "recovery/transport=http-json", nameClient, nameBare},
+}
+
+// figures writes those, as ratios of time.
+func (r *Report) figures(b *strings.Builder) {
+	b.WriteString("| time of | | measured by `go run ./cmd/demo bench` |\n|---|---:|---|\n")
+	for _, h := range headlines {
+		for i := range r.Cases {
+			if c := &r.Cases[i]; c.Name == h.where {
+				if all := c.ratios(h.how, h.by, c.timeUnit()); len(all) > 0 {
+					fmt.Fprintf(b, "| %s | %.2f | `--scenario %s` |\n", h.what, median(all), h.where)
+				}
+			}
+		}
 	}
 }
 

@@ -6,10 +6,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/bench"
@@ -133,22 +131,24 @@ func (b *benchPlotCmd) Run(streams) error {
 	return report.Plot(b.Dir)
 }
 
-// benchReportCmd writes a document.
+// benchReportCmd writes documents.
 type benchReportCmd struct {
-	File     string `arg:"" help:"What bench --json has written."`
-	Document string `arg:"" optional:"" default:"docs/performance.md" help:"The Markdown file whose tables are written anew; the plots go into a directory of its name."`
+	File      string   `arg:"" help:"What bench --json has written."`
+	Documents []string `arg:"" optional:"" default:"docs/performance.md,README.md" help:"The Markdown files whose tables are written anew (${default})."`
 }
 
-// Run writes the tables, and the plots beside.
+// Run writes the tables.
 func (b *benchReportCmd) Run(streams) error {
 	report, err := bench.Read(b.File)
 	if err != nil {
 		return err
 	}
-	if err := report.Document(b.Document); err != nil {
-		return err
+	for _, document := range b.Documents {
+		if err := report.Document(document); err != nil {
+			return err
+		}
 	}
-	return report.Plot(strings.TrimSuffix(b.Document, filepath.Ext(b.Document)))
+	return nil
 }
 
 // benchServeCmd makes this program the server.

@@ -13,7 +13,7 @@ import (
 // supervisor, or a map, takes by itself is not in it. Stdio servers are processes on
 // that side as well: they are weighed, where the system says what they weigh.
 func (p *place) idle() (all []*Case) {
-	sessions, processes := 300, 24
+	sessions, processes := 1000, 24
 	if p.cfg.Quick {
 		sessions, processes = 20, 3
 	}
@@ -54,6 +54,7 @@ func (p *place) idle() (all []*Case) {
 					if err != nil {
 						return load{}, err
 					}
+					s.fill()
 					return load{openAll(s.call), s.close}, nil
 				})},
 			},

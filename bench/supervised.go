@@ -63,6 +63,16 @@ func (s *supervised) message(scope string) error {
 	return nil
 }
 
+// fill makes the tables of the actor system as large as they become with use: they have
+// some 30,000 maps, each of which grows when it is used first, and stays.
+func (s *supervised) fill() {
+	for range 300_000 {
+		if pid, ok := s.system.ProcessRegistry.Add(&asker{}, s.system.ProcessRegistry.NextId()); ok {
+			s.system.ProcessRegistry.Remove(pid)
+		}
+	}
+}
+
 func command(scope string) *messages.CallTool {
 	return &messages.CallTool{Header: messages.To(serverName, scope), Params: echoParams()}
 }

@@ -39,7 +39,9 @@ func (p *place) weigh() weight {
 		time.Sleep(pause)
 		runtime.GC()
 	}
-	runtime.GC() // what finalizers have let go
+	for range 5 { // what finalizers have let go; and each halves the stacks that are too large
+		runtime.GC()
+	}
 	runtime.ReadMemStats(&m)
 	return weight{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine()), p.servers()}
 }

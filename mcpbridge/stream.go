@@ -37,7 +37,7 @@ const (
 // say nothing most of the time: then there is no buffer of ours, either.
 type stream struct {
 	x      *exchanger
-	first  chan struct{}   // closed after the first attempt; nil when that was made
+	first  <-chan struct{} // closed after the first attempt; nil when that was made
 	ctx    context.Context // of the SDK's request
 	req    *http.Request   // the last one
 	missed func()          // called when the server gives us another that does not go on where it was cut
@@ -56,6 +56,9 @@ type stream struct {
 	id    string // of the event that is coming
 }
 
+// streamHeader is that of streams that are still to be opened. Read-only.
+var streamHeader = http.Header{"Content-Type": {typeSSE}}
+
 // openStream answers the SDK's GET. The first attempt is waited for: a server
 // that accepts it and never answers cannot be connected to. From a server that has
 // given a stream before, another is expected: then it is the dial that waits, at its
@@ -63,9 +66,13 @@ type stream struct {
 func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
 	s := x.newStream(req, func() { x.conn.mayHaveMissed(x.conn.announced()) })
 	if h := x.conn.dialing.Load(); h != nil && x.conn.at.streams.Load() && !x.srv.NoStream {
-		s.first = make(chan struct{})
-		h.stream = s.first
-		return s.response(answer(req, http.StatusOK, typeSSE, nil)), nil
+		first := make(chan struct{})
+		s.first, h.stream = first, first
+		go func() { // not where the stream is read: that goroutine stays, with its stack
+			defer close(first)
+			s.open(s.ctx) //nolint:bodyclose // it is s.body
+		}()
+		return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: s, ContentLength: -1}, nil
 	}
 	if resp := s.keepOpen(req.Context()); resp != nil && x.conn.cut.Err() == nil {
 		return resp, nil
@@ -107,11 +114,6 @@ func (s *stream) keepOpen(giveUp context.Context) *http.Response {
 		}
 		resp = answer(s.req, http.StatusOK, typeSSE, nil)
 	}
-	return s.response(resp)
-}
-
-// response makes the stream the body of a response.
-func (s *stream) response(resp *http.Response) *http.Response {
 	resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	resp.Body, resp.ContentLength = s, -1
 	return resp
@@ -209,8 +211,7 @@ func (s *stream) whileOpen() (context.Context, context.CancelFunc) {
 // nothing more to come.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.first != nil {
-		s.open(s.ctx) //nolint:bodyclose // it is s.body
-		close(s.first)
+		<-s.first
 		s.first = nil
 	}
 	for s.whole == 0 {

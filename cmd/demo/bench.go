@@ -134,7 +134,7 @@ func (b *benchPlotCmd) Run(streams) error {
 // benchReportCmd writes documents.
 type benchReportCmd struct {
 	File      string   `arg:"" help:"What bench --json has written."`
-	Documents []string `arg:"" optional:"" default:"docs/performance.md,README.md" help:"The Markdown files whose tables are written anew (${default})."`
+	Documents []string `arg:"" optional:"" help:"The Markdown files whose tables are written anew; docs/performance.md and README.md if none is named."`
 }
 
 // Run writes the tables.
@@ -142,6 +142,9 @@ func (b *benchReportCmd) Run(streams) error {
 	report, err := bench.Read(b.File)
 	if err != nil {
 		return err
+	}
+	if len(b.Documents) == 0 {
+		b.Documents = []string{"docs/performance.md", "README.md"}
 	}
 	for _, document := range b.Documents {
 		if err := report.Document(document); err != nil {

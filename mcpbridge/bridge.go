@@ -43,6 +43,7 @@ type endpoint struct {
 	url         *url.URL
 	fingerprint string
 	sent        recent      // credentials
+	lingers     atomic.Bool // it leaves the streams of answers open after them
 	streams     atomic.Bool // who asks for a standalone stream gets one, as far as is known
 
 	mu     sync.Mutex

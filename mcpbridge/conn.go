@@ -118,6 +118,9 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	inner, cancel := context.WithCancel(inner)
 	stop := context.AfterFunc(ctx, cancel)
 	defer func() { stop(); ex.finish(err == nil, cancel) }()
+	if err := ctx.Err(); err != nil { // cancel runs beside us, and may come too late
+		return nil, c.explain(ctx, ex, err)
+	}
 	ex.done = inner.Done()
 	if c.tap != nil {
 		defer func() { c.tap.forget(ex.id) }()

@@ -161,6 +161,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 		select {
 		case <-h.stream:
 		case <-connecting.Done():
+			err = connecting.Err()
 		}
 	}
 	if !give() && err == nil {

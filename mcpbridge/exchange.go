@@ -68,12 +68,14 @@ func (ex *exchange) Value(key any) any {
 const tailLimit = time.Second
 
 // finish cancels what an operation has left. A stream that has brought the answer may end
-// by itself first: else its connection would be lost.
+// by itself first: else its connection would be lost. From a server that has once not
+// ended one that is no longer expected: there would be ever more of them.
 func (ex *exchange) finish(well bool, cancel context.CancelFunc) {
 	ex.mu.Lock()
-	wait := well && ex.streams > 0
+	lingers := &ex.conn.at.lingers
+	wait := well && ex.streams > 0 && !lingers.Load()
 	if wait {
-		timer := time.AfterFunc(tailLimit, cancel)
+		timer := time.AfterFunc(tailLimit, func() { lingers.Store(true); cancel() })
 		ex.release = func() { timer.Stop(); cancel() }
 	}
 	ex.mu.Unlock()

@@ -86,8 +86,29 @@ func TestStreamThatStaysOpenAfterItsAnswerIsCut(t *testing.T) {
 		time.Sleep(2 * tailLimit)
 		synctest.Wait()
 		require.Equal(t, tailLimit, time.Duration(cut.Load()))
+
+		began = time.Now() // now it is known of the server
+		e, _ = do(c)
+		require.Nil(t, e)
+		synctest.Wait()
+		require.Zero(t, time.Since(began))
+		require.Zero(t, cut.Load())
 		require.NoError(t, c.Close(context.Background()))
 	})
+}
+
+func TestNothingIsSentForWhoHasGivenUp(t *testing.T) {
+	s := newScript()
+	c := s.attach(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		_, err := c.Do(ctx, &messages.CallTool{Params: &mcp.CallToolParams{Name: "x"}})
+		require.Equal(t, Cancelled, AsError(err).Class)
+		require.False(t, AsError(err).Sent)
+	}
+	require.Empty(t, s.ids("tools/call"))
+	require.NoError(t, c.Close(t.Context()))
 }
 
 func TestClosingCutsWhatAnAnswerHasLeft(t *testing.T) {

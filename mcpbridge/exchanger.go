@@ -165,6 +165,7 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
+		resp.Header.Set("Content-Type", typeSSE) // it may have parameters, of which the SDK may not take any
 		resp.Body = newEvents(resp.Body, ex, x)
 		return resp
 	}

@@ -114,7 +114,8 @@ func (s *stream) keepOpen(giveUp context.Context) *http.Response {
 		}
 		resp = answer(s.req, http.StatusOK, typeSSE, nil)
 	}
-	resp.Header.Del(headerSession) // the SDK ends a session whose id changes
+	resp.Header.Del(headerSession)           // the SDK ends a session whose id changes
+	resp.Header.Set("Content-Type", typeSSE) // it may have parameters, of which the SDK may not take any
 	resp.Body, resp.ContentLength = s, -1
 	return resp
 }
@@ -193,7 +194,9 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		s.busy = e.RetryAfter
 	default:
 		s.again = false // this server has no such stream
-		s.x.conn.at.streams.Store(false)
+		if e.Session != Gone {
+			s.x.conn.at.streams.Store(false)
+		}
 	}
 	return nil
 }

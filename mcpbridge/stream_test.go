@@ -316,6 +316,13 @@ func TestEventThatIsTooLargeCutsTheStream(t *testing.T) {
 	})
 }
 
+func TestStreamWhoseTypeIsMalformedIsReadAllTheSame(t *testing.T) {
+	onStream(t, func(t *testing.T, s *script, c Conn) {
+		require.Equal(t, "a", s.pongs())
+		require.Empty(t, s.downs)
+	}, then(nil, says(200, typeSSE+"; charset", ping("a"))))
+}
+
 // The first session of a server waits for its stream, and the handshake of the next
 // goes on while it is opened.
 func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdkjson "github.com/segmentio/encoding/json"
@@ -135,13 +136,16 @@ func isResult(data, id []byte) bool {
 	}
 	var msg struct {
 		Version string             `json:"jsonrpc"`
-		ID      sdkjson.RawMessage `json:"id"`
+		ID      any                `json:"id"` // as in the SDK, which may not take any number
 		Method  sdkjson.RawMessage `json:"method"`
 		Result  sdkjson.RawMessage `json:"result"`
 		Error   sdkjson.RawMessage `json:"error"`
 	}
 	rest, err := sdkjson.Parse(data, &msg, sdkjson.ZeroCopy|sdkjson.DontMatchCaseInsensitiveStructFields)
-	return err == nil && len(rest) == 0 && msg.Version == "2.0" && bytes.Equal(msg.ID, id) &&
+	number, _ := msg.ID.(float64)
+	var digits [20]byte
+	return err == nil && len(rest) == 0 && msg.Version == "2.0" &&
+		float64(int64(number)) == number && bytes.Equal(strconv.AppendInt(digits[:0], int64(number), 10), id) &&
 		msg.Method == nil && msg.Result != nil && msg.Error == nil
 }
 

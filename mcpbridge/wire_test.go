@@ -278,7 +278,7 @@ func FuzzResult(f *testing.F) {
 	deep := strings.Repeat("[", maxPlain) + strings.Repeat("]", maxPlain)
 	for _, data := range []string{
 		`{"jsonrpc":"2.0","id":7,"result":{}}`, ` {"result":null,"id":7,"jsonrpc":"2.0"}` + "\n", `{"jsonrpc":"2.0","id":7,"result":{}}{}`,
-		`{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `{"jsonrpc":"2.0","ID":7,"result":{}}`, `{"jsonrpc":"2.0","id":7.0,"result":{}}`,
+		`{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `{"jsonrpc":"2.0","id":1e999,"id":7,"result":{}}`, `{"jsonrpc":"2.0","ID":7,"result":{}}`, `{"jsonrpc":"2.0","id":7.0,"result":{}}`,
 		`{"jsonrpc":"2.0","id":7,"result":{},"error":null}`, `{"jsonrpc":"2.0","id":7,"result":{},"method":null}`, `{"jsonrpc":"2.0","id":7}`,
 		`{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, `{"jsonrpc":"2.0","id":7,"result":"` + "\xff\x00" + `"}`, `{"\u006asonrpc":"2.0","id":7,"result":1}`,
 		`{"jsonrpc":"2.0","id":7,"result":{},"params":[{"a":1}],"x":"\ud800"}`, `[{"jsonrpc":"2.0","id":7,"result":{}}]`, `null`, ``, `{"jsonrpc":2,"id":7,"result":01}`,

@@ -186,7 +186,7 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.Reply, err error) {
 	tell, notes := progressOf(ctx, cmd)
 	box := c.s.inbox(notes)
-	defer func() { c.s.release(box, err == nil && notes == nil) }()
+	defer func() { c.s.release(box, reply != nil && notes == nil) }()
 	op, isOperation := cmd.(messages.Operation)
 	if isOperation {
 		h := op.Head()

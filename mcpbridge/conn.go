@@ -161,18 +161,18 @@ func (c *conn) learn(tools []*mcp.Tool) {
 	c.hints = hints
 }
 
-// logLevel returns what requests shall say of it, or "".
-func (c *conn) logLevel() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.level
-}
-
 // unlearn forgets that: the tools have changed.
 func (c *conn) unlearn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hints = nil
+}
+
+// logLevel returns what requests shall say of it, or "".
+func (c *conn) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
 }
 
 // explain says what err means, with the process's last words if it died.

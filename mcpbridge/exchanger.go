@@ -165,7 +165,6 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
-		resp.Header.Set("Content-Type", typeSSE) // it may have parameters, of which the SDK may not take any
 		resp.Body = newEvents(resp.Body, ex, x)
 		return resp
 	}
@@ -174,9 +173,6 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	if err == nil && kind == typeJSON && isResult(body, call.ID) {
 		ex.note(func(ex *exchange) { ex.answered = true })
 		resp.Body, resp.ContentLength = bodyWith(body), int64(len(body))
-		if resp.Header.Get("Content-Type") != typeJSON { // it has parameters, of which the SDK may not take any
-			resp.Header.Set("Content-Type", typeJSON)
-		}
 		return resp
 	}
 	var e *Error

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -114,8 +113,7 @@ func (s *stream) keepOpen(giveUp context.Context) *http.Response {
 		}
 		resp = answer(s.req, http.StatusOK, typeSSE, nil)
 	}
-	resp.Header.Del(headerSession)           // the SDK ends a session whose id changes
-	resp.Header.Set("Content-Type", typeSSE) // it may have parameters, of which the SDK may not take any
+	resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	resp.Body, resp.ContentLength = s, -1
 	return resp
 }
@@ -174,8 +172,7 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		cancel()
 		return nil
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode == http.StatusOK && kind == typeSSE {
+	if resp.StatusCode == http.StatusOK && mediaType(resp) == typeSSE {
 		if s.worked && s.lastID == "" {
 			s.missed()
 		}

@@ -240,13 +240,17 @@ func rpcResponse(id json.RawMessage, e rpcError) []byte {
 	return data
 }
 
-// mediaType returns that of a response, without parameters.
+// mediaType returns that of a response, without parameters. One that the SDK reads
+// loses them in the response, too: the SDK takes none that are malformed.
 func mediaType(resp *http.Response) string {
 	value := resp.Header.Get("Content-Type")
 	if value == typeJSON || value == typeSSE { // most are, and need no parsing
 		return value
 	}
 	kind, _, _ := mime.ParseMediaType(value)
+	if kind == typeJSON || kind == typeSSE {
+		resp.Header.Set("Content-Type", kind)
+	}
 	return kind
 }
 

@@ -92,14 +92,14 @@ func newEndpoint(b *Bridge, srv Server) *endpoint {
 	at.url, _ = url.Parse(srv.URL)
 	at.fingerprint = fingerprintOf(srv.URL)
 	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
-		at.base = srv.HTTPClient.Transport
+		at.base = newOnce(srv.HTTPClient.Transport, false)
 		return at
 	}
 	at.own = http.DefaultTransport.(*http.Transport).Clone()
 	at.own.MaxIdleConns = 0
 	at.own.MaxIdleConnsPerHost = maxIdlePerHost
 	at.own.IdleConnTimeout = idleTimeout
-	at.base = at.own
+	at.base = newOnce(at.own, at.url.Scheme == "http")
 	return at
 }
 

@@ -2,8 +2,10 @@ package mcpbridge
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -24,9 +26,13 @@ type exchange struct {
 	trace httptrace.ClientTrace
 	done  <-chan struct{} // closed when the operation is over, or cut; nil for a dial
 
-	mu       sync.Mutex
-	sent     bool   // some of a request may have reached the server
-	onWire   bool   // an HTTP request got a connection
+	mu          sync.Mutex
+	sent        bool // some of a request may have reached the server
+	onWire      bool // an HTTP request was handed to the transport, and may have left
+	unprocessed bool // the server has said that it did not process it
+	connection  connection
+	network     net.Conn // that it got
+
 	accepted bool   // the server took a request, by a 2xx or by an answer
 	begun    bool   // a request of the operation was answered over a pipe
 	answered bool   // the last request's response arrived, whatever it says
@@ -49,7 +55,7 @@ func withExchange(ctx context.Context, c *conn) (context.Context, *exchange) {
 	if c.at.url == nil {
 		return ex, ex
 	}
-	ex.trace.GotConn = ex.gotConn
+	ex.trace.GetConn, ex.trace.GotConn = ex.getConn, ex.gotConn
 	return httptrace.WithClientTrace(ex, &ex.trace), ex
 }
 
@@ -137,10 +143,38 @@ func begin(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// connection says what is known of the connection of an HTTP request.
+type connection uint8
+
+const (
+	connectionUnknown connection = iota // the transport does not tell
+	connectionWanted                    // there is none yet
+	connectionGot
+)
+
+// getConn notes that the transport looks for a connection.
+func (ex *exchange) getConn(string) {
+	ex.note(func(ex *exchange) {
+		if ex.connection == connectionUnknown {
+			ex.connection = connectionWanted
+		}
+	})
+}
+
 // gotConn notes that a request has a connection: from here on some of it may reach
 // the server.
-func (ex *exchange) gotConn(httptrace.GotConnInfo) {
-	ex.note(func(ex *exchange) { ex.sent, ex.onWire = true, true })
+func (ex *exchange) gotConn(info httptrace.GotConnInfo) {
+	ex.note(func(ex *exchange) { ex.connection, ex.network = connectionGot, info.Conn })
+}
+
+// overHTTP2 reports whether the last request got a connection of HTTP/2, or of a kind
+// that is not known.
+func (ex *exchange) overHTTP2() bool {
+	ex.mu.Lock()
+	network := ex.network
+	ex.mu.Unlock()
+	conn, ok := network.(*tls.Conn)
+	return !ok || conn.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // answer notes the response that arrived. Call it with the lock held.
@@ -178,7 +212,8 @@ func (ex *exchange) mismatched() bool {
 // restart forgets the requests so far, of which none has run.
 func (ex *exchange) restart() {
 	ex.note(func(ex *exchange) {
-		ex.sent, ex.onWire, ex.accepted, ex.begun, ex.answered, ex.refusal = false, false, false, false, false, nil
+		ex.sent, ex.onWire, ex.unprocessed = false, false, false
+		ex.accepted, ex.begun, ex.answered, ex.refusal = false, false, false, nil
 	})
 }
 
@@ -214,6 +249,8 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		e.Class = Cancelled
 	case !ex.sent && unmarshalable(err):
 		e.Class = Invalid
+	case ex.unprocessed && !ex.accepted && !ex.begun:
+		e.Class = NotSent
 	case !ex.sent && !ex.accepted && !ex.begun:
 		e.Class, e.Session = NotSent, Broken
 	default:

@@ -194,6 +194,7 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 			conn := s.attach(t, func(srv *Server, _ *Resume) {
 				srv.URL = "http://" + l.Addr().String()
 				srv.HTTPClient.Transport = answering(func(req *http.Request) (*http.Response, error) {
+					req = readable(req)
 					if parse(bodyOf(req)).Method == "tools/call" {
 						return wire.RoundTrip(req)
 					}

@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -59,6 +60,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	if trace := httptrace.ContextClientTrace(req.Context()); trace != nil {
 		trace.GotConn(httptrace.GotConnInfo{})
 	}
+	req = readable(req)
 	msg := parse(bodyOf(req))
 	kind := cmp.Or(msg.Method, req.Method)
 	s.mu.Lock()
@@ -78,6 +80,18 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		return answer(req, http.StatusOK, typeJSON, []byte(`{"jsonrpc":"2.0","id":`+string(msg.ID)+`,"result":{"content":[]}}`)), nil
 	}
 	return answer(req, http.StatusAccepted, "", nil), nil
+}
+
+// readable returns a request whose body can be read more than once.
+func readable(req *http.Request) *http.Request {
+	if req.GetBody != nil || req.Body == nil {
+		return req
+	}
+	body, _ := io.ReadAll(req.Body)
+	r := *req
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return &r
 }
 
 // seen returns the requests of an HTTP method, and when they came.

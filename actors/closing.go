@@ -247,6 +247,9 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 		ID: cmd.ID, Time: now, Counters: r.counters, Open: r.open, Cap: r.cfg.MaxSessions,
 		Sessions: make([]messages.SessionSnapshot, 0, len(r.children)),
 	}
+	if r.cfg.Strays != nil {
+		snap.Counters.Strays = r.cfg.Strays()
+	}
 	for _, ch := range r.children {
 		one := messages.SessionSnapshot{
 			Key: ch.key, State: ch.state, Generation: ch.generation,

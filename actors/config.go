@@ -39,6 +39,10 @@ type Config struct {
 	Store     mcpbridge.Store // remembers sessions, or nil
 	LeaveOpen bool            // Stop ends no session that can be resumed
 
+	// Strays returns how many answers of servers belong to other connections. It does not
+	// block.
+	Strays func() uint64
+
 	// Stopped is called once, when the registry has stopped, with the keys
 	// whose closing failed.
 	Stopped func([]messages.Left)

@@ -60,7 +60,7 @@ func TestAllocationsAddedToAWarmCall(t *testing.T) {
 		message, client float64
 	}{
 		{p.overMemory(), 8, 10},
-		{p.overJSON(), 36, 38},
+		{p.overJSON(), 41, 43},
 	} {
 		t.Run(c.over.name, func(t *testing.T) {
 			bare := allocsPerCall(t, startBare(c.over, 1))

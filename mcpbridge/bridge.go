@@ -28,6 +28,7 @@ type Bridge struct {
 	client       *mcp.Client
 	send         mcp.MethodHandler // of client
 	capabilities *mcp.ClientCapabilities
+	strays       atomic.Uint64 // see [Bridge.Strays]
 
 	mu      sync.Mutex
 	servers map[string]*endpoint
@@ -102,6 +103,10 @@ func newEndpoint(b *Bridge, srv Server) *endpoint {
 	at.base = newOnce(at.own, at.url.Scheme == "http")
 	return at
 }
+
+// Strays returns how many answers have come that belong to other connections, and were
+// dropped: some servers send each answer to all their sessions.
+func (b *Bridge) Strays() uint64 { return b.strays.Load() }
 
 // Prune closes the idle HTTP connections to servers that a Set has replaced. Call it
 // when their sessions are closed.

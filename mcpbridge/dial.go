@@ -249,17 +249,16 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 			conn: c, srv: srv, auth: authorizer, sse: srv.Transport == TransportSSE,
 			seen: seen, down: req.Down, resume: req.Resume,
 		}
-		if req.Resume != nil && !c.x.sse {
-			c.x.ids = newRenumberer(authorizer, srv.maxResult())
-		}
+		ids := newIDs(&c.at.bridge.strays)
 		client := &http.Client{Transport: c.x}
 		if srv.HTTPClient != nil {
 			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect
 		}
 		if c.x.sse {
-			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress}
+			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress, ids: ids}
 			return c.tap, nil
 		}
+		c.x.ids = ids
 		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes, DisableStandaloneSSE: srv.NoStream}, nil
 	}
 	if srv.InMemory != nil {
@@ -275,7 +274,7 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, proc: proc}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, proc: proc, ids: newIDs(&c.at.bridge.strays)}
 	return c.tap, nil
 }
 

@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ type exchanger struct {
 	conn *conn // whose it is
 	srv  *Server
 	auth *authorizer // sends the requests
-	ids  *renumberer // before that, where the session was attached to; else nil
+	ids  *ids        // of its requests; nil for HTTP+SSE, where the tap has them
 	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
 	down func(*Error) // called once, when the session expired
@@ -101,7 +102,7 @@ func (x *exchanger) opensStream(req *http.Request) bool {
 // post sends one JSON-RPC message.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
-	msg := headOf(req)
+	msg, req := x.open(req)
 	handshake := !x.conn.isOpen()
 	switch {
 	case handshake:
@@ -143,13 +144,19 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	return x.taken(req, resp, ex, msg), nil
 }
 
+// open returns the message that a request of the SDK carries, and the request with the
+// ids of the connection.
+func (x *exchanger) open(req *http.Request) (rpcEnvelope, *http.Request) {
+	if x.ids == nil {
+		return parse(bodyOf(req)), req
+	}
+	return x.ids.renumber(req)
+}
+
 // send sends a request. A panic of the transport, which may be the caller's own, is
 // an [*Error]: the SDK would be left with its locks taken.
 func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err)
-	if x.ids != nil {
-		return x.ids.RoundTrip(req)
-	}
 	return x.auth.RoundTrip(req)
 }
 
@@ -170,38 +177,46 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	}
 	defer resp.Body.Close()
 	body, err := readBounded(resp.Body, x.srv.maxResult())
-	if err == nil && kind == typeJSON && isResult(body, call.ID) {
-		ex.note(func(ex *exchange) { ex.answered = true })
-		resp.Body, resp.ContentLength = bodyWith(body), int64(len(body))
-		return resp
-	}
-	var e *Error
-	response := responseOf(body)
+	e := &Error{Class: Protocol, Sent: true}
 	switch {
 	case errors.Is(err, errTooLarge):
-		e = &Error{Class: Protocol, Detail: tooLarge(x.srv)}
+		e.Detail = tooLarge(x.srv)
 	case err != nil:
-		e = &Error{Class: Lost, Session: Broken, Detail: describe(err, x.secrets()...)}
+		e = &Error{Class: Lost, Session: Broken, Sent: true, Detail: describe(err, x.secrets()...)}
 	case kind != typeJSON:
-		e = &Error{Class: Protocol, Detail: fmt.Sprintf("the answer has content type %q", clean(kind))}
-	case response != nil && response.ID == idOf(call.ID):
-		ex.note(func(ex *exchange) { ex.answer(response) })
-		return answer(req, resp.StatusCode, typeJSON, body, resp.Header)
+		e.Detail = fmt.Sprintf("the answer has content type %q", clean(kind))
 	default:
-		msg := parse(body)
-		if msg.Version == "2.0" && msg.Method == "" && msg.Error != nil {
-			// An error without the call's id is this exchange's answer all the same.
-			ex.note(func(ex *exchange) { ex.answered = true })
-			return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, msg.Error.Code, msg.Error.Message), resp.Header)
-		}
-		e = &Error{Class: Protocol, Detail: "the answer is no JSON-RPC response"}
-		if response != nil {
-			e.Detail = "the answer has the id of another request"
+		if body, e.Detail = x.answerOf(body, ex, call); body != nil {
+			resp.Body, resp.ContentLength = bodyWith(body), int64(len(body))
+			return resp
 		}
 	}
-	e.Sent = true
 	ex.refuse(e)
 	return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, 0, e.Detail), resp.Header)
+}
+
+// answerOf returns the answer to a call that a JSON body is, with the id of the SDK, and
+// notes it; nil and the reason if it is none that the SDK can read.
+func (x *exchanger) answerOf(body []byte, ex *exchange, call rpcEnvelope) (own []byte, wrong string) {
+	msg, from := x.ids.restore(body)
+	if from == unnamed { // it is this exchange's answer all the same
+		body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call.ID, msg.Error)
+	}
+	switch {
+	case from == noAnswer:
+		return nil, "the answer is no JSON-RPC response"
+	case from == strayAnswer, from == ownAnswer && !bytes.Equal(bytes.TrimSpace(msg.ID), call.ID):
+		return nil, "the answer has the id of another request"
+	case isPlain(body, msg):
+		ex.note(func(ex *exchange) { ex.answered = true })
+		return body, ""
+	}
+	response := responseOf(body)
+	if response == nil {
+		return nil, "the answer is no JSON-RPC response"
+	}
+	ex.note(func(ex *exchange) { ex.answer(response) })
+	return body, ""
 }
 
 // refused handles everything but a 2xx.

@@ -3,6 +3,8 @@ package mcpbridge
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 
@@ -20,6 +22,9 @@ type progress struct {
 	last      uint64
 	listeners map[string]func(*mcp.ProgressNotificationParams) // by token
 }
+
+// nonce returns what tells a connection from all others. It is no secret.
+func nonce() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // listen returns the token that makes the server tell f. f must not block.
 func (p *progress) listen(f func(*mcp.ProgressNotificationParams)) (token string) {

@@ -49,10 +49,8 @@ type stream struct {
 	retry  time.Duration // what the server asked for, or 0
 	busy   time.Duration // what its last refusal asked for, or 0
 
-	came  []byte // and was not read; nil if there is nothing
-	whole int    // how much of that is whole events: the rest may never come
-	line  int    // where in it the last line begins
-	id    string // of the event that is coming
+	eventBuffer
+	id string // of the event that is coming
 }
 
 // streamHeader is that of streams that are still to be opened. Read-only.
@@ -140,6 +138,7 @@ func (c *conn) mayHaveMissed(wanted *mcp.NotificationSubscriptions) {
 		return
 	}
 	if wanted.ToolsListChanged {
+		c.unlearn()
 		c.hear(&messages.ToolsChanged{})
 	}
 	if wanted.PromptsListChanged {
@@ -219,16 +218,11 @@ func (s *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		n, err := s.body.Read(p)
-		if !s.take(p[:n]) || err != nil {
+		if !s.take(p[:n], s.x.srv.maxResult(), s) || err != nil {
 			s.Close() //nolint:errcheck // it has none
 		}
 	}
-	n := copy(p, s.came[:s.whole])
-	s.came, s.whole, s.line = s.came[n:], s.whole-n, s.line-n
-	if len(s.came) == 0 {
-		s.came = nil // with what it has of a buffer
-	}
-	return n, nil
+	return s.read(p), nil
 }
 
 // Close ends the real stream, and drops the event that was coming.
@@ -236,10 +230,8 @@ func (s *stream) Close() error {
 	if s.body != nil {
 		s.body.Close()
 	}
-	s.body, s.came, s.line = nil, s.came[:s.whole], s.whole
-	if s.whole == 0 {
-		s.came = nil
-	}
+	s.body = nil
+	s.drop()
 	return nil
 }
 
@@ -268,27 +260,7 @@ func (s *stream) reopen() bool {
 	return false
 }
 
-// take takes in what has come. It returns false when an event is too large.
-func (s *stream) take(data []byte) bool {
-	for len(data) > 0 {
-		n := bytes.IndexByte(data, '\n') + 1
-		ended := n > 0
-		if !ended {
-			n = len(data)
-		}
-		s.came, data = append(s.came, data[:n]...), data[n:]
-		if len(s.came)-s.whole > s.x.srv.maxResult() {
-			return false
-		}
-		if ended {
-			s.onLine(s.came[s.line:])
-			s.line = len(s.came)
-		}
-	}
-	return true
-}
-
-// onLine notes what a line says of the stream. An empty one ends an event.
+// onLine notes what a line says of the stream.
 func (s *stream) onLine(line []byte) {
 	switch field, value := fieldOf(line); field {
 	case "id":
@@ -302,10 +274,14 @@ func (s *stream) onLine(line []byte) {
 			s.retry = time.Duration(ms) * time.Millisecond
 		}
 	}
-	if len(bytes.TrimRight(line, "\r\n")) == 0 {
-		s.x.conn.progress.hearEvent(s.came[s.whole:])
-		s.whole, s.lastID, s.delay = len(s.came), s.id, streamRetryMin
-	}
+}
+
+// onEvent notes that the stream works, and takes out what answers another connection.
+func (s *stream) onEvent(event []byte) []byte {
+	s.lastID, s.delay = s.id, streamRetryMin
+	s.x.conn.progress.hearEvent(event)
+	event, _ = s.x.ids.restoreEvent(event, nil)
+	return event
 }
 
 // fieldOf splits a line of an event stream.

@@ -29,6 +29,7 @@ type tap struct {
 	seen     *discovery
 	progress *progress
 	proc     *process // nil but for stdio
+	ids      *ids     // of its requests; nil in memory, where nobody else is at the other end
 
 	writing sync.Mutex // one message at a time, so that its end is known
 
@@ -56,7 +57,7 @@ func (t *tap) Connect(ctx context.Context) (mcp.Connection, error) {
 
 // Read notes the answers that come in, and the end.
 func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
-	msg, err := c.Connection.Read(ctx)
+	msg, err := c.read(ctx)
 	if err != nil {
 		c.ended(err)
 		return nil, err
@@ -75,6 +76,35 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
+// read reads the next message that is for this connection, with the ids of the SDK.
+func (c *tapped) read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		msg, err := c.Connection.Read(ctx)
+		resp, ok := msg.(*jsonrpc.Response)
+		if err != nil || !ok || c.ids == nil {
+			return msg, err
+		}
+		if resp.ID, ok = c.ids.ownID(resp.ID); ok {
+			return resp, nil
+		}
+	}
+}
+
+// write writes a message with the ids of the wire.
+func (c *tapped) write(ctx context.Context, msg jsonrpc.Message) error {
+	req, ok := msg.(*jsonrpc.Request)
+	if c.ids == nil || !ok || !req.IsCall() && req.Method != methodCancelled {
+		return c.Connection.Write(ctx, msg)
+	}
+	onWire := *req // the SDK keeps the other
+	if req.IsCall() {
+		onWire.ID = c.ids.onWireID(req.ID)
+	} else {
+		onWire.Params = c.ids.cancelledParams(req.Params)
+	}
+	return c.Connection.Write(ctx, &onWire)
+}
+
 // Write notes what is sent, and where in the stream it ends. A line that could not be written whole was not
 // received: its end is what makes it a message.
 func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
@@ -82,7 +112,7 @@ func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if !ok || !req.IsCall() {
-		return c.Connection.Write(ctx, msg)
+		return c.write(ctx, msg)
 	}
 	ex := exchangeOf(ctx)
 	ex.note(func(ex *exchange) { ex.sent, ex.answered, ex.id = true, false, req.ID })
@@ -91,7 +121,7 @@ func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 	c.mu.Unlock()
 	c.seen.asked(req.Method)
 
-	err := c.Connection.Write(ctx, msg)
+	err := c.write(ctx, msg)
 	if err == nil {
 		if c.proc != nil {
 			ex.note(func(ex *exchange) { ex.end = c.proc.written.Load() })

@@ -8,10 +8,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdkjson "github.com/segmentio/encoding/json"
 )
 
 var errTooLarge = errors.New("too large")
@@ -20,58 +18,41 @@ func tooLarge(srv *Server) string {
 	return fmt.Sprintf("the result has more than %d bytes (maxResult)", srv.maxResult())
 }
 
-// maxNoted bounds the events that are looked into, for an error that is the answer
-// to a call. A result needs no looking into.
-const maxNoted = 16 << 10
-
-// events is a stream of events that answers a call. It ends at one that is too
-// large, and notes the answer when it is an error: the SDK's own error for that may
-// be one of a connection that has ended.
+// events is a stream of events that answers a call. It passes on whole events, with
+// the ids of the SDK, and ends at one that is too large. It notes the answer when that is
+// an error: the SDK's own error for it may be one of a connection that has ended.
 type events struct {
 	io.ReadCloser
-	ex    *exchange
-	x     *exchanger
-	limit int
+	eventBuffer
+	ex *exchange
+	x  *exchanger
 
-	size  int    // of the event so far
-	blank bool   // its last line is empty so far
-	event []byte // its beginning, if it is not longer than maxNoted
-
+	end    error // after what came; nil before
 	closed bool
 }
 
 func newEvents(body io.ReadCloser, ex *exchange, x *exchanger) *events {
 	ex.streamed(1)
-	return &events{ReadCloser: body, ex: ex, x: x, limit: x.srv.maxResult()}
+	return &events{ReadCloser: body, ex: ex, x: x}
 }
 
-// Read reads on, and ends the stream at an event over the limit.
+// Read reads whole events.
 func (e *events) Read(p []byte) (int, error) {
-	if e.size > e.limit {
-		return 0, io.ErrUnexpectedEOF // the SDK drains what it has given up
-	}
-	n, err := e.ReadCloser.Read(p)
-	from := 0
-	for i, c := range p[:n] {
-		e.size++
+	for e.whole == 0 {
+		if e.end != nil {
+			return 0, e.end // the SDK drains what it has given up
+		}
+		n, err := e.ReadCloser.Read(p)
 		switch {
-		case c == '\n' && e.blank:
-			e.take(p[from : i+1])
-			e.x.conn.progress.hearEvent(e.event)
-			e.ex.look(e.event, e.size)
-			e.size, e.event, from = 0, e.event[:0], i+1
-		case c == '\n':
-			e.blank = true
-		case c != '\r':
-			e.blank = false
+		case !e.take(p[:n], e.x.srv.maxResult(), e):
+			e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.x.srv)})
+			e.end = io.ErrUnexpectedEOF
+		case err != nil:
+			e.end = err
+			e.rest(errors.Is(err, io.EOF), e) // of which the SDK takes the last event as if it were whole
 		}
 	}
-	e.take(p[from:n])
-	if e.size > e.limit {
-		e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.x.srv)})
-		return 0, io.ErrUnexpectedEOF
-	}
-	return n, err
+	return e.read(p), nil
 }
 
 // Close ends the stream.
@@ -84,23 +65,22 @@ func (e *events) Close() error {
 	return err
 }
 
-func (e *events) take(p []byte) {
-	if room := maxNoted - len(e.event); room > 0 {
-		e.event = append(e.event, p[:min(len(p), room)]...)
-	}
-}
+func (e *events) onLine([]byte) {}
 
-// look notes the error that an event carries for the call.
-func (ex *exchange) look(event []byte, size int) {
-	isResult := bytes.Contains(event, []byte(`"result"`)) && !bytes.Contains(event, []byte(`"error"`))
-	if isResult || size > len(event) {
-		return // decoding costs as much as all the rest
+func (e *events) onEvent(event []byte) []byte {
+	e.x.conn.progress.hearEvent(event)
+	if e.x.ids == nil {
+		return event
 	}
-	ex.note(func(ex *exchange) {
-		if resp := responseOf(dataOf(event)); resp != nil && resp.ID == idOf(ex.raw) {
-			ex.answer(resp)
-		}
-	})
+	event, failed := e.x.ids.restoreEvent(event, e.ex.raw)
+	if failed {
+		e.ex.note(func(ex *exchange) {
+			if resp := responseOf(dataOf(event)); resp != nil && resp.ID == idOf(ex.raw) {
+				ex.answer(resp)
+			}
+		})
+	}
+	return event
 }
 
 // dataOf returns the data of an event.
@@ -121,32 +101,6 @@ func responseOf(data []byte) *jsonrpc.Response {
 		return nil
 	}
 	return resp
-}
-
-// maxPlain bounds the objects and arrays of an answer that [isResult] looks into. The
-// SDK refuses to decode what is nested deeper than that.
-const maxPlain = 1000
-
-// isResult reports whether data is the result of the call with an id, such that the
-// SDK is sure to take it: it is decoded by the library that the SDK decodes with, but
-// in place. Most answers are; of the others [responseOf] knows.
-func isResult(data, id []byte) bool {
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > maxPlain {
-		return false
-	}
-	var msg struct {
-		Version string             `json:"jsonrpc"`
-		ID      any                `json:"id"` // as in the SDK, which may not take any number
-		Method  sdkjson.RawMessage `json:"method"`
-		Result  sdkjson.RawMessage `json:"result"`
-		Error   sdkjson.RawMessage `json:"error"`
-	}
-	rest, err := sdkjson.Parse(data, &msg, sdkjson.ZeroCopy|sdkjson.DontMatchCaseInsensitiveStructFields)
-	number, _ := msg.ID.(float64)
-	var digits [20]byte
-	return err == nil && len(rest) == 0 && msg.Version == "2.0" &&
-		float64(int64(number)) == number && bytes.Equal(strconv.AppendInt(digits[:0], int64(number), 10), id) &&
-		msg.Method == nil && msg.Result != nil && msg.Error == nil
 }
 
 // idOf returns the id that JSON is.
@@ -181,22 +135,6 @@ func bodyOf(req *http.Request) []byte {
 	defer r.Close()
 	data, _ := io.ReadAll(r)
 	return data
-}
-
-// headOf returns the envelope of the message that a request of the SDK carries. Of
-// what the SDK writes, its beginning is enough.
-func headOf(req *http.Request) rpcEnvelope {
-	if req.GetBody != nil {
-		if r, err := req.GetBody(); err == nil {
-			begin := make([]byte, 128)
-			n, _ := io.ReadFull(r, begin)
-			r.Close()
-			if msg, ok := scan(begin[:n]); ok {
-				return msg
-			}
-		}
-	}
-	return parse(bodyOf(req))
 }
 
 // scan returns the envelope of a call from the beginning of it, if that is as the SDK

@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,7 +271,13 @@ func TestBeginningOfACallIsReadAsAllOfIt(t *testing.T) {
 		require.Equal(t, read, ok, body)
 		req, err := http.NewRequest(http.MethodPost, "http://test", strings.NewReader(body))
 		require.NoError(t, err)
-		require.Equal(t, parse([]byte(body)), headOf(req), body)
+		msg, onWire := newIDs(nil).renumber(req)
+		require.Equal(t, parse([]byte(body)), msg, body)
+		sent, err := io.ReadAll(onWire.Body)
+		require.NoError(t, err)
+		require.EqualValues(t, len(sent), onWire.ContentLength)
+		require.Equal(t, sent, bodyOf(onWire))
+		require.Equal(t, len(body) < len(sent), read && msg.isCall(), body)
 	}
 }
 
@@ -283,15 +291,23 @@ func FuzzResult(f *testing.F) {
 		`{"jsonrpc":"2.0","id":7,"result":` + deep + `}`, `{"jsonrpc":"2.0","id":7,"result":"` + "\xff\x00" + `"}`, `{"\u006asonrpc":"2.0","id":7,"result":1}`,
 		`{"jsonrpc":"2.0","id":7,"result":{},"params":[{"a":1}],"x":"\ud800"}`, `[{"jsonrpc":"2.0","id":7,"result":{}}]`, `null`, ``, `{"jsonrpc":2,"id":7,"result":01}`,
 	} {
-		f.Add([]byte(data), []byte("7"))
+		f.Add([]byte(data))
 	}
-	f.Fuzz(func(t *testing.T, data, id []byte) {
-		if !json.Valid(id) || !isResult(data, id) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		before := bytes.Clone(data)
+		n := &ids{strays: new(atomic.Uint64)}
+		n.onWire(9)
+		msg, from := n.restore(data)
+		if from != ownAnswer {
+			require.Equal(t, before, data)
+			return
+		}
+		if !isPlain(data, msg) {
 			return
 		}
 		resp := responseOf(data)
 		require.NotNil(t, resp)
-		require.Equal(t, idOf(id), resp.ID)
+		require.Equal(t, idOf(json.RawMessage(msg.ID)), resp.ID)
 		require.NoError(t, resp.Error)
 	})
 }
@@ -300,10 +316,13 @@ func TestMostResultsArePlain(t *testing.T) {
 	for data, plain := range map[string]bool{
 		`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}]}}`: true,
 		`{"result":{"content":[]},"jsonrpc":"2.0","id":7}` + "\n":                    true,
-		`{"jsonrpc":"2.0","id":8,"result":{}}`:                                       false,
+		`{"jsonrpc":"2.0","id":70,"result":{}}`:                                      false,
 		`{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}`:                  false,
 		`{"jsonrpc":"2.0","id":7,"method":"ping"}`:                                   false,
 	} {
-		require.Equal(t, plain, isResult([]byte(data), []byte("7")), data)
+		n := &ids{strays: new(atomic.Uint64)}
+		n.onWire(9)
+		msg, from := n.restore([]byte(data))
+		require.Equal(t, plain, from == ownAnswer && isPlain([]byte(data), msg), data)
 	}
 }

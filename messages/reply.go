@@ -218,6 +218,8 @@ type Counters struct {
 	Restarts uint64 `json:"restarts"`
 	// Dropped counts notifications that nobody took in time.
 	Dropped uint64 `json:"dropped"`
+	// Strays counts answers of servers that belong to other connections, and were dropped.
+	Strays uint64 `json:"strays"`
 }
 
 // RequestID returns the id of the command.

@@ -50,7 +50,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
 		Interceptors: cfg.Interceptors, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
-		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen,
+		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			s.left = left

@@ -1,7 +1,6 @@
 package mcpbridge
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -48,9 +49,8 @@ func told(c Conn) (string, *Error) {
 	return result.(*messages.ToolResult).Result.Content[0].(*mcp.TextContent).Text, nil
 }
 
-func TestIDsOfAnAttachedConnectionAreUsedByNoOther(t *testing.T) {
+func TestIDsOfAConnectionAreUsedByNoOther(t *testing.T) {
 	s, all := newScript(), map[string]bool{}
-	prefixes := map[string]bool{}
 	for range 2 {
 		before := len(s.ids(""))
 		c := s.attach(t)
@@ -62,11 +62,13 @@ func TestIDsOfAnAttachedConnectionAreUsedByNoOther(t *testing.T) {
 		ids := s.ids("")[before:]
 		require.Len(t, ids, 4, "a ping and the calls")
 		for _, id := range ids {
-			require.Regexp(t, `^"[0-9a-f]{16}-[0-9]+"$`, id)
-			prefixes[id[:17]], all[id] = true, true
+			number, err := strconv.ParseInt(id, 10, 64)
+			require.NoError(t, err)
+			require.Greater(t, number, int64(idsFrom))
+			require.Less(t, number, int64(2*idsRange))
+			all[id] = true
 		}
 	}
-	require.Len(t, prefixes, 2)
 	require.Len(t, all, 8)
 	posts, _ := s.seen(http.MethodPost)
 	for _, req := range posts {
@@ -77,18 +79,15 @@ func TestIDsOfAnAttachedConnectionAreUsedByNoOther(t *testing.T) {
 	}
 }
 
-func TestIDsOfANewSessionAreTheSDKs(t *testing.T) {
-	s := newScript()
-	s.answer(methodDiscover, says(400, "", ""))
-	s.answer(methodInitialize, says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, "Mcp-Session-Id: "+testSession))
-	srv := Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
-	c, err := New([]Server{srv}, nil).Dial(t.Context(), DialRequest{Key: messages.Key{Server: "test"}, Down: func(*Error) {}})
-	require.NoError(t, err)
-	e, _ := do(c)
-	require.Nil(t, e)
-	require.NoError(t, c.Close(t.Context()))
-	for _, id := range s.ids("") {
-		require.Regexp(t, `^[0-9]+$`, id)
+// Two connections are apart however many there have been between them.
+func TestNumbersOfConnectionsAreFarApart(t *testing.T) {
+	var before []int64
+	for range 20_000 {
+		before = append(before, newIDs(nil).before)
+	}
+	slices.Sort(before)
+	for i := range before[1:] {
+		require.Greater(t, before[i+1]-before[i], int64(1<<32))
 	}
 }
 
@@ -97,7 +96,7 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 	// Ids that the connections before may have used: those of the SDK of this one.
 	old := ""
 	for i := range 9 {
-		for _, id := range []string{fmt.Sprint(i), fmt.Sprintf(`"%d"`, i), fmt.Sprintf(`"0123456789abcdef-%d"`, i)} {
+		for _, id := range []string{fmt.Sprint(i), fmt.Sprintf(`"%d"`, i), fmt.Sprint(idsFrom + i)} {
 			old += "data: " + saying(id, "old") + "\n\ndata: " + rpc(id, "-32000", "old") + "\n\n"
 		}
 	}
@@ -109,7 +108,7 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 		"JSON":                     {call: says(200, typeJSON, own)},
 		"JSON, with blanks":        {call: says(200, typeJSON, strings.NewReplacer(":", " : ", ",", "\n,\t").Replace(own))},
 		"JSON, of another":         {call: says(200, typeJSON, saying("4", "old")), want: &Error{Class: Protocol, Detail: "id of another request"}},
-		"JSON, of a connection":    {call: says(200, typeJSON, saying(`"0123456789abcdef-4"`, "old")), want: &Error{Class: Protocol, Detail: "id of another request"}},
+		"JSON, of a connection":    {call: says(200, typeJSON, saying("4503599627370495", "old")), want: &Error{Class: Protocol, Detail: "id of another request"}},
 		"JSON, error":              {call: says(200, typeJSON, rpc("%s", "-32602", "oops")), want: &Error{Class: Invalid, Detail: "oops"}},
 		"JSON, error without id":   {call: says(200, typeJSON, rpc("null", "-32000", "oops")), want: &Error{Class: ServerError, Detail: "oops"}},
 		"JSON, too large":          {call: then(nil, says(200, typeJSON, saying("%s", strings.Repeat("x", 64<<10)))), want: &Error{Class: Protocol, Detail: "maxResult"}},
@@ -220,7 +219,7 @@ func TestRequestsOfTheServerKeepTheirIDs(t *testing.T) {
 	s := newScript()
 	c := s.attach(t)
 	var asked []string
-	for _, id := range []string{"4", `"4"`, `"0123456789abcdef-4"`} {
+	for _, id := range []string{"4", `"4"`, `4503599627370495`} {
 		asked = append(asked, id)
 		s.answer("tools/call", says(200, typeSSE, `data: {"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`+"\n\ndata: "+saying("%s", "own")+"\n\n"))
 		_, e := told(c)
@@ -272,31 +271,35 @@ func TestProgressOfAnotherConnectionIsNotHeard(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 }
 
-func TestEventsOfAnAttachedConnection(t *testing.T) {
+func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	const limit = 200
 	large := "data: " + strings.Repeat("x", limit)
+	padded := "4" + strings.Repeat(" ", len(fmt.Sprint(idsFrom))-1)
 	for name, c := range map[string]struct{ in, out string }{
 		"nothing":                {"", ""},
-		"own":                    {"id: 1\ndata: " + saying(`"p-4"`, "") + "\nevent: message\n\n", "data: " + saying("4", "") + "\nid: 1\nevent: message\n\n"},
+		"own":                    {"id: 1\ndata: " + saying(fmt.Sprint(idsFrom+4), "") + "\nevent: message\n\n", "id: 1\ndata: " + saying(padded, "") + "\nevent: message\n\n"},
+		"own, as a fraction":     {"data: " + saying(fmt.Sprint(idsFrom+4)+".0", "") + "\n\n", "data: " + saying(padded+"  ", "") + "\n\n"},
 		"of another":             {"id: 1\ndata: " + saying("4", "") + "\n\n", "id: 1\n\n"},
-		"prefix and no number":   {"data: " + saying(`"p-x"`, "") + "\n\n", "\n"},
-		"prefix and no more":     {"data: " + saying(`"p-"`, "") + "\n\n", "\n"},
-		"negative":               {"data: " + saying(`"p--4"`, "") + "\n\n", "\n"},
-		"larger than any number": {"data: " + saying(`"p-99999999999999999999"`, "") + "\n\n", "\n"},
+		"not asked yet":          {"data: " + saying(fmt.Sprint(idsFrom+10), "") + "\n\n", "\n"},
+		"as text":                {"data: " + saying(`"`+fmt.Sprint(idsFrom+4)+`"`, "") + "\n\n", "\n"},
+		"negative":               {"data: " + saying(fmt.Sprint(-idsFrom), "") + "\n\n", "\n"},
+		"larger than any number": {"data: " + saying("99999999999999999999", "") + "\n\n", "\n"},
 		"number that is no int":  {"data: " + saying(`4.5`, "") + "\n\n", "\n"},
+		"error without an id":    {"data: " + rpc(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
 		"request":                {"data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n"},
 		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\r\n\r\n\n\ndata\n\ndata: {\n\n"},
 		"no end":                 {"id: 1\n\ndata: " + saying("4", ""), "id: 1\n\n"},
-		"too large":              {": beat\n\n" + large + "\n\n: more\n\n", ": beat\n\n" + large[:limit+1] + "…"},
+		"too large":              {": beat\n\n" + large + "\n\n: more\n\n", ": beat\n\n…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				n := &renumberer{prefix: "p-", limit: limit}
-				r := &ownEvents{ReadCloser: io.NopCloser(read(strings.NewReader(c.in))), n: n}
+				x := &exchanger{srv: &Server{MaxResult: limit}, ids: &ids{before: idsFrom, strays: new(atomic.Uint64)}, conn: new(conn)}
+				x.ids.onWire(9)
+				r := newEvents(io.NopCloser(read(strings.NewReader(c.in))), &exchange{raw: json.RawMessage("5")}, x)
 				out, err := io.ReadAll(r)
 				if begin, cut := strings.CutSuffix(c.out, "…"); cut {
 					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-					require.True(t, bytes.HasPrefix(out, []byte(begin)), "%s", out)
+					require.Equal(t, begin, string(out))
 					continue
 				}
 				require.NoError(t, err)

@@ -159,7 +159,6 @@ type life struct {
 	// abort ends the dial that is running; its end comes as dialed. nil when
 	// there is none.
 	abort context.CancelFunc
-	anew  bool // the server has refused to have its session attached to
 
 	cause    *Fault    // of the last restart, nil if there was none
 	failedAt time.Time // when that was

@@ -277,7 +277,7 @@ func (s *session) onGrant(c actor.Context) {
 func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
 	req := mcpbridge.DialRequest{
-		Key: key, Roots: s.held.roots, Anew: s.anew,
+		Key: key, Roots: s.held.roots,
 		Down:  func(e *mcpbridge.Error) { system.Root.Send(self, &down{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) { system.Root.Send(self, &heard{n, of}) },
 	}
@@ -298,10 +298,9 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abort = nil
 	if msg.err != nil {
 		e := mcpbridge.AsDialError(msg.err)
-		s.anew = e.Refused()
 		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
-	s.conn, s.detached, s.anew = msg.conn, nil, false
+	s.conn, s.detached = msg.conn, nil
 	restarted, elapsed := s.served, msg.elapsed
 	if restarted {
 		elapsed = time.Since(s.lostAt)

@@ -139,12 +139,10 @@ func TestRefusalsThatAreNotOfTheCredentialsAreNotRepeated(t *testing.T) {
 		refusal answering
 		class   Class
 	}{
-		"403":                 {says(403, "", "not you", "Www-Authenticate: Bearer"), Unauthorized},
-		"407":                 {says(407, "", ""), Unauthorized},
-		"400":                 {says(400, "", ""), Invalid},
-		"404":                 {says(404, "", ""), Expired},
-		"401 about a session": {says(401, typeJSON, `{"error":"invalid_session"}`), Expired},
-		"rmcp":                {says(401, "", "Unauthorized: Session not found"), Expired},
+		"403": {says(403, "", "not you", "Www-Authenticate: Bearer"), Unauthorized},
+		"407": {says(407, "", ""), Unauthorized},
+		"400": {says(400, "", ""), Invalid},
+		"404": {says(404, "", ""), Expired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := refilled("old", "new"), newScript()
@@ -221,13 +219,13 @@ func TestSecondRefusalIsTheCallers(t *testing.T) {
 
 // The expiry of a session is not hidden by the refresh before it.
 func TestSessionThatExpiredIsFoundOutWithNewCredentials(t *testing.T) {
-	p, s := refilled("old", "new"), newScript()
-	c := s.attach(t, with(p))
-	s.answer("tools/call", unless("new", refused, says(401, "", "Unauthorized: Session not found")))
+	p, s := refilled("old", "new"), newSessions(says(401, "", "Unauthorized: Session not found"))
+	c, downs := s.dial(t, func(srv *Server) { srv.Auth = p })
+	s.forget()
 	e, _ := do(c)
 	require.Equal(t, Expired, e.Class)
 	require.Equal(t, 1, p.refreshed())
-	require.Len(t, s.downs, 1)
+	require.Len(t, downs(), 1)
 	require.NoError(t, c.Close(context.Background()))
 }
 

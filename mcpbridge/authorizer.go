@@ -64,7 +64,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := at.base.RoundTrip(signed)
-	if err != nil || !a.refused(signed, resp) {
+	if err != nil || !mayRefresh(req.Context()) || a.conn.second.Load() || !a.refused(signed, resp) {
 		return resp, err
 	}
 	switch err := a.refresh(signed, resp, before); {
@@ -141,8 +141,7 @@ func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Req
 }
 
 // refused reports whether a response refuses the credentials of its request, which
-// can be sent again. It reads of the body, which stays as it was. A refusal that
-// says that the session is unknown is an expiry, whatever its status.
+// can be sent again.
 func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
 	challenge := strings.Join(resp.Header["Www-Authenticate"], ", ")
 	step := resp.StatusCode == http.StatusForbidden && strings.Contains(challenge, "insufficient_scope")
@@ -152,15 +151,7 @@ func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
 	case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 		return false
 	}
-	rest := resp.Body
-	body, err := io.ReadAll(io.LimitReader(rest, maxRefusal))
-	read := []io.Reader{bytes.NewReader(body), rest}
-	if err != nil {
-		read[1] = failing{err}
-	}
-	resp.Body = &readCloser{io.MultiReader(read...), rest}
-	e := judge(resp.StatusCode, resp.Header, body, hadSession(req, a.conn.at.Transport == TransportSSE))
-	return e.Session != Gone || strings.Contains(challenge, "invalid_token")
+	return true
 }
 
 // refresh gets new credentials, or waits until another request has got them, for a

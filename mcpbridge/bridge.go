@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -32,7 +34,8 @@ type Bridge struct {
 
 	mu      sync.Mutex
 	servers map[string]*endpoint
-	retired []*endpoint // that a Set has replaced
+	retired []*endpoint              // that a Set has replaced
+	seconds map[messages.Key]*second // to be adopted
 }
 
 // endpoint is a server with what its sessions share.
@@ -46,6 +49,9 @@ type endpoint struct {
 	sent        recent      // credentials
 	lingers     atomic.Bool // it leaves the streams of answers open after them
 	streams     atomic.Bool // who asks for a standalone stream gets one, as far as is known
+	lateStreams atomic.Bool // but the answer takes its time
+	unreachable atomic.Bool // the last request got no connection
+	onlySSE     atomic.Bool // it speaks HTTP+SSE, whatever is configured
 
 	mu     sync.Mutex
 	legacy bool      // it speaks only protocols that are older than server/discover
@@ -93,14 +99,14 @@ func newEndpoint(b *Bridge, srv Server) *endpoint {
 	at.url, _ = url.Parse(srv.URL)
 	at.fingerprint = fingerprintOf(srv.URL)
 	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
-		at.base = newOnce(srv.HTTPClient.Transport, false)
+		at.base = newOnce(srv.HTTPClient.Transport, false, &at.unreachable)
 		return at
 	}
 	at.own = http.DefaultTransport.(*http.Transport).Clone()
 	at.own.MaxIdleConns = 0
 	at.own.MaxIdleConnsPerHost = maxIdlePerHost
 	at.own.IdleConnTimeout = idleTimeout
-	at.base = newOnce(at.own, at.url.Scheme == "http")
+	at.base = newOnce(at.own, at.url.Scheme == "http", &at.unreachable)
 	return at
 }
 
@@ -123,6 +129,7 @@ func (b *Bridge) Prune() {
 
 // Close closes idle HTTP connections. Call it when all sessions are closed.
 func (b *Bridge) Close() {
+	b.endSeconds()
 	b.Set(nil)
 	b.Prune()
 }
@@ -134,11 +141,14 @@ func (at *endpoint) version(resume *Resume) string {
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && (at.legacy && time.Since(at.asked) < legacyFor || at.Transport == TransportSSE):
+	case at.ProtocolVersion == "" && (at.legacy && time.Since(at.asked) < legacyFor || at.usesSSE()):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
 }
+
+// usesSSE reports whether the server is spoken to over HTTP+SSE.
+func (at *endpoint) usesSSE() bool { return at.Transport == TransportSSE || at.onlySSE.Load() }
 
 // met remembers that a server speaks only older protocols, so that not every
 // session asks it with server/discover first. Another server, or another version of

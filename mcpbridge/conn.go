@@ -55,8 +55,13 @@ type conn struct {
 	cs   *mcp.ClientSession
 	info Info
 
-	heard    func(messages.Notification, messages.Operation) // or nil
-	ask      func(context.Context, messages.Request) messages.Answer
+	key          messages.Key
+	connectLimit time.Duration
+	owner        atomic.Pointer[sessionOwner] // nil: it has none yet
+	second       atomic.Bool                  // it was opened as a control, and is not adopted
+	results      atomic.Uint64                // of operations
+	doubts       doubts
+
 	asked    atomic.Int32 // requests of the server that are not answered yet
 	roots    atomic.Pointer[messages.SetRoots]
 	progress progress
@@ -77,6 +82,25 @@ type conn struct {
 	dialing atomic.Pointer[handshake] // nil when the session is open
 	closing sync.Once
 	closed  chan struct{} // closed when the SDK has closed; made by closing
+}
+
+// sessionOwner is who is told of what happens to a session: the functions of a [DialRequest].
+type sessionOwner struct {
+	down  func(*Error)
+	heard func(messages.Notification, messages.Operation) // or nil
+	ask   func(context.Context, messages.Request) messages.Answer
+}
+
+// belongsTo makes who dials the owner of the session.
+func (c *conn) belongsTo(req DialRequest) {
+	c.owner.Store(&sessionOwner{req.Down, req.Heard, req.Ask})
+}
+
+// tellDown tells the owner that the session has ended by itself.
+func (c *conn) tellDown(e *Error) {
+	if o := c.owner.Load(); o != nil && o.down != nil {
+		o.down(e)
+	}
 }
 
 // handshake is what there is of a session only until it is open.
@@ -125,16 +149,17 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	if c.tap != nil {
 		defer func() { c.tap.forget(ex.id) }()
 	}
-	if op.Head().Subscriber != nil && c.heard != nil {
+	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
 		ex.token = c.progress.listen(func(p *mcp.ProgressNotificationParams) {
-			c.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
+			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
 		})
 		defer c.progress.forget(ex.token)
 	}
 	result, err = c.run(inner, op)
 	if err != nil {
-		return nil, c.explain(ctx, ex, err)
+		return nil, c.settle(ctx, op, ex, c.explain(ctx, ex, err))
 	}
+	c.results.Add(1)
 	if list, ok := result.(*messages.ToolList); ok {
 		c.learn(list.Result.Tools)
 	}

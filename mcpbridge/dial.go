@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,6 +20,12 @@ const (
 	// discoverLimit is how long a server may take to answer server/discover,
 	// once it has read it.
 	discoverLimit = 5 * time.Second
+	// connectDefault bounds the opening of a second session when the first was opened
+	// without a bound.
+	connectDefault = 30 * time.Second
+	// sseLimit bounds the attempt to speak HTTP+SSE to a server that refuses streamable
+	// HTTP.
+	sseLimit = 5 * time.Second
 	// dialCleanup bounds what has to be cleaned up after a dial that failed.
 	dialCleanup = 2 * time.Second
 )
@@ -31,9 +36,6 @@ type DialRequest struct {
 	// Resume is the session to attach to, if the server still knows it. If
 	// not, a new one is made. Nil always makes a new one.
 	Resume *Resume
-	// Anew is set when the server has refused to have it attached to before: then
-	// any refusal makes a new one.
-	Anew bool
 	// Only is set to end a session: when it cannot be attached to, none is made.
 	Only bool
 	// Down is called at most once, from any goroutine, when the session ends
@@ -51,6 +53,7 @@ type DialRequest struct {
 	Roots *messages.SetRoots
 
 	credentials Credentials // of the key, once they were asked for
+	second      bool        // it is a control: see doubts
 }
 
 // Dialer opens sessions. Wrap one to inject faults, or to observe.
@@ -74,6 +77,9 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 		return nil, err
 	}
 	req.credentials = creds
+	if c := b.adopt(ctx, at, req); c != nil {
+		return c, nil
+	}
 	if req.Resume != nil && req.Resume.Endpoint == at.fingerprint {
 		c, err := at.attach(ctx, req)
 		if err == nil {
@@ -91,49 +97,65 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	return c, nil
 }
 
-// attach goes on with a session that the server may still know. A ping tells
-// whether it does: any answer to it is a yes, a refusal is none.
+// attach goes on with a session that the server may still know. The question of [doubts]
+// tells whether it does; where that is in doubt the control tells, and the session that
+// it has opened is what comes of it.
 func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
-	var attached atomic.Bool // else it is not this session whose end matters
-	down := req.Down
-	req.Down = func(e *Error) {
-		if attached.Load() {
-			down(e)
-		}
-	}
-	c, e := at.dial(ctx, req)
+	quiet := req
+	quiet.Down = nil // it is not this session yet whose end matters
+	c, e := at.dial(ctx, quiet)
 	if e != nil {
 		return nil, e
 	}
-	_, err := c.Do(ctx, &messages.Ping{})
-	e = AsError(err)
-	if e == nil || e.Session == Alive && !e.refused && e.Class != Cancelled && e.Class != Deadline {
-		attached.Store(true)
+	if !req.Only {
+		e = c.question(ctx)
+	}
+	switch {
+	case e == nil:
+		c.belongsTo(req)
 		c.info.Attached = true
 		return c, nil
+	case e.doubt && c.control(withoutRefresh(ctx), e) == verdictDead:
+		c.x.endQuietly(1)
+		c.discard()
+		if second := at.bridge.adopt(ctx, at, req); second != nil {
+			return second, nil
+		}
+		return nil, unavailable(e)
 	}
 	c.discard()
-	switch {
-	case e.Session == Gone:
-	case e.refused && (e.Class == Unauthorized || e.Class == Invalid || req.Anew):
-		e.Session = Gone // for us: it may be another's, or on a server that is no more
-	default:
+	if e.Session != Gone {
 		e = unavailable(e)
 	}
 	return nil, e
 }
 
-// dial opens a session. A server that ignores server/discover is asked again
-// in the old way, and remembered.
+// dial opens a session. A server that ignores server/discover is asked again in the old
+// way, and remembered. So is one that has HTTP+SSE only, which the specification has
+// clients try when streamable HTTP is refused.
 func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
 	c, e := at.open(ctx, req)
-	if e != nil && errors.Is(e, errSilent) && ctx.Err() == nil && at.version(req.Resume) == "" {
+	switch {
+	case e == nil || ctx.Err() != nil:
+		return c, e
+	case errors.Is(e, errSilent) && at.version(req.Resume) == "":
 		at.mu.Lock()
 		at.legacy, at.asked = true, time.Now()
 		at.mu.Unlock()
 		return at.open(ctx, req)
+	case at.url == nil || at.Transport == TransportSSE || e.status < 400:
+	case at.onlySSE.Load():
+		at.onlySSE.Store(false) // it may have learned more
+	case req.Resume == nil && (e.status == http.StatusBadRequest || e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed):
+		at.onlySSE.Store(true)
+		limited, cancel := context.WithTimeout(ctx, sseLimit)
+		defer cancel()
+		if c, failed := at.open(limited, req); failed == nil {
+			return c, nil
+		}
+		at.onlySSE.Store(false)
 	}
-	return c, e
+	return nil, e
 }
 
 // errSilent is why a handshake ended whose first request was ignored.
@@ -144,7 +166,12 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	seen, version := new(discovery), at.version(req.Resume)
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	c := &conn{at: at, heard: req.Heard, ask: req.Ask}
+	c := &conn{at: at, key: req.Key, connectLimit: connectDefault}
+	if deadline, ok := ctx.Deadline(); ok {
+		c.connectLimit = time.Until(deadline)
+	}
+	c.belongsTo(req)
+	c.second.Store(req.second)
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut, c)
@@ -158,11 +185,8 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 		c.cs, err = at.bridge.client.Connect(kept{c.cut, c}, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
 	if err == nil && h.stream != nil {
-		select {
-		case <-h.stream:
-		case <-connecting.Done():
-			err = connecting.Err()
-		}
+		at.await(connecting, h.stream)
+		err = connecting.Err()
 	}
 	if !give() && err == nil {
 		err = connecting.Err() // it was cut when it had just succeeded
@@ -175,7 +199,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	}
 	if err == nil {
 		c.info.Server = c.cs.InitializeResult()
-		if req.Resume == nil {
+		if req.Resume == nil && seen.tells() {
 			at.met(version, c.info.Server)
 		}
 		c.info.Stateless = c.x != nil && !c.x.sse && c.cs.ID() == ""
@@ -238,7 +262,7 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 			go func() {
 				e := c.broke(err) // it may wait for the process
 				if !c.tap.closed() {
-					req.Down(e)
+					c.tellDown(e)
 				}
 			}()
 		}
@@ -246,8 +270,7 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 	if srv.URL != "" {
 		authorizer := &authorizer{conn: c, credentials: req.credentials, seen: seen}
 		c.x = &exchanger{
-			conn: c, srv: srv, auth: authorizer, sse: srv.Transport == TransportSSE,
-			seen: seen, down: req.Down, resume: req.Resume,
+			conn: c, srv: srv, auth: authorizer, sse: c.at.usesSSE(), seen: seen, resume: req.Resume,
 		}
 		ids := newIDs(&c.at.bridge.strays)
 		client := &http.Client{Transport: c.x}

@@ -100,13 +100,10 @@ type Error struct {
 	// Err is the error behind it, where there is one.
 	Err error
 
-	code    int64 // of the JSON-RPC error that it was, or 0
-	refused bool  // by HTTP, before it was looked at
+	status int   // of HTTP; 200 also for an answer over another transport; 0: there was no answer
+	code   int64 // of the JSON-RPC error that it was, or 0
+	doubt  bool  // it may be about the session: see doubts
 }
-
-// Refused reports whether the server was there, and refused the request without
-// looking at it.
-func (e *Error) Refused() bool { return e.refused }
 
 // Error returns the class and the detail.
 func (e *Error) Error() string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type exchange struct {
 	network     net.Conn // that it got
 
 	accepted bool   // the server took a request, by a 2xx or by an answer
+	rounds   bool   // that was so for an earlier request of the operation
 	begun    bool   // a request of the operation was answered over a pipe
 	answered bool   // the last request's response arrived, whatever it says
 	failure  error  // which it is, if it is an error
@@ -125,7 +127,7 @@ func connOf(ctx context.Context) *conn {
 func begin(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ex := exchangeOf(ctx)
-		ex.note(func(ex *exchange) { ex.answered = false })
+		ex.note(func(ex *exchange) { ex.answered, ex.rounds = false, ex.accepted || ex.begun })
 		if level := connOf(ctx).logLevel(); level != "" && req.GetParams() != nil {
 			meta := req.GetParams().GetMeta()
 			if meta == nil {
@@ -201,6 +203,14 @@ func (ex *exchange) refuse(e *Error) {
 	})
 }
 
+// hadRounds reports whether an earlier request of the operation was taken: then it may
+// have run, whatever became of the last one.
+func (ex *exchange) hadRounds() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.rounds
+}
+
 // mismatched reports whether the operation was refused, before any of it ran, for
 // headers that do not match it.
 func (ex *exchange) mismatched() bool {
@@ -239,6 +249,7 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 			e.Class, e.Detail = Protocol, "the answer could not be decoded"
 		} else {
 			e.Detail = clean(wire.Message, secrets...)
+			e.status, e.code, e.doubt = http.StatusOK, wire.Code, !saysAlive(wire.Code)
 			if wire.Code == codeInvalidParams || wire.Code == codeMethodNotFound {
 				e.Class = Invalid
 			}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -41,7 +44,6 @@ type exchanger struct {
 	ids  *ids        // of its requests; nil for HTTP+SSE, where the tap has them
 	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
-	down func(*Error) // called once, when the session expired
 
 	// resume is the session to attach to, or nil: its handshake is answered
 	// from here.
@@ -51,8 +53,11 @@ type exchanger struct {
 	initialized chan struct{} // closed at the end of the request that opens a session; nil before and after
 	sessionID   string        // of the session, once it is known
 	protocol    string
+	born        time.Time // when that was
 	expired     bool
 	deleted     bool // or not there to be deleted
+
+	fresh atomic.Bool // it has answered nothing since initialize
 }
 
 // RoundTrip does one exchange. See [exchanger].
@@ -139,7 +144,7 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		x.seen.answered()
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return x.refused(req, resp, ex, msg), nil
+		return x.refused(req, resp, ex, msg)
 	}
 	return x.taken(req, resp, ex, msg), nil
 }
@@ -164,6 +169,9 @@ func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 // and now, because the SDK ends the session over one that it cannot read.
 func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, call rpcEnvelope) *http.Response {
 	ex.note(func(ex *exchange) { ex.accepted, ex.refusal = true, nil })
+	if call.isCall() && x.conn.isOpen() && x.fresh.Load() {
+		x.fresh.Store(false)
+	}
 	if req.Header.Get(headerSession) != "" {
 		resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	}
@@ -220,8 +228,20 @@ func (x *exchanger) answerOf(body []byte, ex *exchange, call rpcEnvelope) (own [
 }
 
 // refused handles everything but a 2xx.
-func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, msg rpcEnvelope) *http.Response {
-	e, body := x.judge(req, resp)
+func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, msg rpcEnvelope) (*http.Response, error) {
+	e, body := x.judge(req, resp, msg.ID)
+	if e.Session == Gone && x.fresh.Load() {
+		switch known, err := x.untilKnown(req); {
+		case err != nil:
+			return nil, err
+		case known == nil:
+		case known.StatusCode >= 200 && known.StatusCode <= 299:
+			return x.taken(req, known, ex, msg), nil
+		default:
+			resp = known
+			e, body = x.judge(req, resp, msg.ID)
+		}
+	}
 	if e.Session == Gone {
 		x.expire(e)
 	}
@@ -230,15 +250,42 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect: // the others would turn it into a GET
 		instead.Header.Set("Location", resp.Header.Get("Location"))
 	}
-	return instead
+	return instead, nil
+}
+
+const (
+	// freshFor is how long a server may take to know a session that it has just opened,
+	// and freshRetry how soon it is asked again.
+	freshFor   = 2 * time.Second
+	freshRetry = 50 * time.Millisecond
+)
+
+// untilKnown sends a request again that was refused since the server does not know a
+// session which it has just opened. It returns the first other answer, or nil.
+func (x *exchanger) untilKnown(req *http.Request) (*http.Response, error) {
+	limit := time.Now().Add(freshFor)
+	for wait := freshRetry; time.Now().Add(wait).Before(limit) && sleep(req.Context(), wait); wait = min(2*wait, freshFor/5) {
+		again := *req
+		if req.GetBody != nil {
+			again.Body, _ = req.GetBody() // of bytes, which does not fail
+		}
+		resp, err := x.send(&again)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusGone {
+			return resp, nil
+		}
+		resp.Body.Close()
+	}
+	return nil, nil
 }
 
 // reject fails one message, and answers the SDK so that it fails no other.
 func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, msg rpcEnvelope, e *Error) *http.Response {
 	ex.refuse(e)
 	if msg.Method == methodDiscover && (e.Class == ServerError || e.Class == RateLimited) {
-		// The SDK would take a server that is busy for one that is old.
-		x.conn.abort(e)
+		x.seen.refused() // the SDK takes a server that is unwell for one that is old
 	}
 	switch {
 	case x.sse:
@@ -255,10 +302,13 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 }
 
 // judge reads a refusal to its end and says what it means.
-func (x *exchanger) judge(req *http.Request, resp *http.Response) (e *Error, body []byte) {
+func (x *exchanger) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *Error, body []byte) {
 	body, _ = readBounded(resp.Body, maxRefusal)
 	resp.Body.Close()
-	return judge(resp.StatusCode, resp.Header, body, hadSession(req, x.sse), x.secrets()...), body
+	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil && x.ids != nil {
+		id = strconv.AppendInt(nil, x.ids.onWire(number), 10)
+	}
+	return judge(refusal{resp.StatusCode, resp.Header, body, hadSession(req, x.sse), id}, x.secrets()...), body
 }
 
 // hadSession reports whether a request is one of a session.
@@ -304,7 +354,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		err = errors.New("it broke off again and again")
 	case err == nil:
-		e, _ := x.judge(req, resp)
+		e, _ := x.judge(req, resp, nil)
 		if e.Session == Gone {
 			x.expire(e)
 			e = &Error{Session: Gone, Detail: "its answer broke off, and the session expired: " + e.Detail}
@@ -327,7 +377,7 @@ func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
 	switch {
 	case errors.As(err, &e):
 	case err == nil && resp.StatusCode != http.StatusOK:
-		e, _ = x.judge(req, resp)
+		e, _ = x.judge(req, resp, nil)
 	default:
 		return resp, err
 	}

@@ -83,7 +83,7 @@ func TestWhatACallComesTo(t *testing.T) {
 		"accepted":                {says(202, "", ""), &Error{Class: Protocol, Detail: "content type"}, nil},
 		"404":                     {says(404, "", ""), &Error{Class: Expired, Session: Gone, Detail: "404"}, nil},
 		"410":                     {says(410, "", ""), &Error{Class: Expired, Session: Gone, Detail: "410"}, nil},
-		"400, unknown session":    {says(400, "", "unknown session "+testSession), &Error{Class: Expired, Session: Gone, Detail: "unknown session …"}, nil},
+		"400, unknown session":    {says(400, "", "unknown session "+testSession), &Error{Class: Invalid, Detail: "unknown session …"}, nil},
 		"400":                     {says(400, "", "why?"), &Error{Class: Invalid, Detail: "400 Bad Request: why?"}, nil},
 		"401":                     {says(401, "", ""), &Error{Class: Unauthorized, Detail: "401"}, nil},
 		"403":                     {says(403, "", ""), &Error{Class: Unauthorized, Detail: "403"}, nil},
@@ -126,7 +126,8 @@ func TestWhatACallComesTo(t *testing.T) {
 				if c.want == nil {
 					require.Nil(t, e)
 				} else {
-					c.want.Sent, c.want.Err, c.want.refused = true, e.Err, e.refused
+					c.want.Sent, c.want.Err = true, e.Err
+					c.want.status, c.want.code, c.want.doubt = e.status, e.code, e.doubt
 					require.Contains(t, e.Detail, c.want.Detail)
 					c.want.Detail = e.Detail
 					require.Equal(t, c.want, e)

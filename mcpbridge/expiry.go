@@ -1,9 +1,9 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,77 +29,70 @@ func (m *rpcEnvelope) isCall() bool { return m.Method != "" && hasID(m.ID) }
 
 func hasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
 
-// The JSON-RPC errors that a dispatcher makes after it found the session, and
-// MCP's error for a wrong header.
+// JSON-RPC errors that mean the same whoever the server is.
 const (
 	codeMethodNotFound = -32601
 	codeInvalidParams  = -32602
+	// codeURLElicitation asks the user to visit a URL first.
+	codeURLElicitation = -32042
+	// codeMCPLast is the last of the errors that the specification of MCP defines for a
+	// request that the server has looked at: -32020, -32021 and -32022.
+	codeMCPFirst, codeMCPLast = -32020, -32022
 )
 
-// unknownSession finds, in the words of servers seen, that a refusal is about
-// the session and not about anything else in the request. Underscores and dashes
-// are blanks.
-var unknownSession = regexp.MustCompile(`(?i)` + strings.Join([]string{
-	// "Session not found", "session_id abc has expired", "Session terminated"
-	`\bsession(?: id)?\b[^.{}]{0,80}?\b(?:(?:can)?not (?:be )?(?:found|known|valid|exist|recogni[sz]ed|initiali[sz]ed|active|match)|(?:does|is|was)n't (?:found|known|valid|exist|recogni[sz]ed|active|match)|no longer|unknown|invalid|inactive|expired|missing|mismatch|terminated|ended|closed|destroyed|gone|timed out|required)\b`,
-	// "No valid session ID provided", "Invalid or missing session", "invalid_session"
-	`\b(?:no(?: valid| such| active)?|invalid|inactive|missing|unknown|expired|unrecogni[sz]ed|stale|bad|terminated|closed|dead|not find)\b[^.{}]{0,40}?\bsession\b`,
-	// the header by its name
-	`\bmcp ?session(?: ?id)?\b`,
-	`\b(?:server|session|transport|client)[^.{}]{0,20} not (?:yet )?(?:been )?initiali[sz]ed\b`,
-	`\bsession(?:id)?(?:notfound|expired|invalid)\b`,
-	`\bexpect(?:ed|ing|s)? initialize\b`,
-}, "|"))
+// refusal is an HTTP response that is not 2xx, and what it is the response to.
+type refusal struct {
+	status  int
+	header  http.Header
+	body    []byte
+	session bool            // the request carried a session id
+	id      json.RawMessage // of the request as it was sent; nil for a notification or a stream
+}
 
-var blanks = strings.NewReplacer("_", " ", "-", " ")
-
-// judge says what a refusal means: an HTTP response to a request that is not
-// 2xx. hadSession tells whether the request carried a session id.
-//
-// The rule behind the table of the design: 404 and 410 mean an unknown session
-// (the specification says so of 404), and so does any other client error whose
-// body says it. It takes a request that carried a session id: without one, 404
-// is a wrong URL. A JSON-RPC error that only a dispatcher can have made, after
-// it had found the session, is an answer to the request.
-func judge(status int, header http.Header, body []byte, hadSession bool, secrets ...string) *Error {
-	msg := rpcEnvelope{}
-	text := string(body)
-	if json.Unmarshal(body, &msg) == nil && msg.Error != nil {
+// judge says what a refusal means by itself. The table of the package documentation has
+// the cases; words play no part in it.
+func judge(r refusal, secrets ...string) *Error {
+	msg, text := rpcEnvelope{}, string(r.body)
+	if json.Unmarshal(r.body, &msg) == nil && msg.Error != nil {
 		text = msg.Error.Message
 	} else {
 		msg.Error = nil
 	}
-	e := &Error{Sent: true, Detail: strconv.Itoa(status) + " " + http.StatusText(status)}
-	if text = clean(plain(text, header), secrets...); text != "" {
+	e := &Error{Sent: true, Detail: strconv.Itoa(r.status) + " " + http.StatusText(r.status), status: r.status}
+	if text = clean(plain(text, r.header), secrets...); text != "" {
 		e.Detail += ": " + text
 	}
 	if msg.Error != nil {
 		e.code = msg.Error.Code
 	}
-	dispatched := msg.Error != nil && hasID(msg.ID) &&
-		(msg.Error.Code == codeMethodNotFound || msg.Error.Code == codeInvalidParams)
-	e.refused = !dispatched
-	clientError := status >= 400 && status < 500 && status != http.StatusTooManyRequests
+	// An error that bears the request's own id may be of who has looked at the request.
+	own := msg.Error != nil && hasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
+	missing := r.status == http.StatusNotFound || r.status == http.StatusGone
+	e.doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
 
 	switch {
-	case hadSession && !dispatched && (status == http.StatusNotFound || status == http.StatusGone),
-		hadSession && !dispatched && clientError && unknownSession.MatchString(blanks.Replace(text)):
-		e.Class, e.Session = Expired, Gone
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
+	case r.session && missing && !own:
+		e.Class, e.Session, e.doubt = Expired, Gone, false
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden, r.status == http.StatusProxyAuthRequired:
 		e.Class = Unauthorized
-	case status == http.StatusTooManyRequests:
-		e.Class, e.RetryAfter = RateLimited, retryAfter(header)
-	case status >= 500 || status == http.StatusRequestTimeout:
-		e.Class, e.RetryAfter = ServerError, retryAfter(header)
-	case status == http.StatusNotFound && !dispatched:
+	case r.status == http.StatusTooManyRequests:
+		e.Class, e.RetryAfter = RateLimited, retryAfter(r.header)
+	case r.status >= 500 || r.status == http.StatusRequestTimeout:
+		e.Class, e.RetryAfter = ServerError, retryAfter(r.header)
+	case missing && !own:
 		e.Class = Unavailable
 		e.Detail += " (is the URL the server's MCP endpoint?)"
-	case clientError:
+	case r.status >= 400:
 		e.Class = Invalid
 	default: // 1xx and 3xx have no business here
 		e.Class = Protocol
 	}
 	return e
+}
+
+// saysAlive reports whether a JSON-RPC error is one that only a session that lives has.
+func saysAlive(code int64) bool {
+	return code == codeURLElicitation || codeMCPLast <= code && code <= codeMCPFirst
 }
 
 // plain drops what is no text for people: pages of a proxy.

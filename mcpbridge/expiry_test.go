@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,91 +16,55 @@ func rpc(id, code, message string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":` + code + `,"message":"` + message + `"}}`
 }
 
-func TestRefusalsThatMeanTheSessionIsUnknown(t *testing.T) {
-	for name, c := range map[string]struct {
-		status int
-		body   string
-	}{
-		// The table of the design.
-		"Go SDK":                        {404, "session not found"},
-		"TypeScript SDK":                {404, rpc("null", "-32001", "Session not found")},
-		"Python SDK, FastMCP":           {404, rpc(`"server-error"`, "-32600", "Session not found")},
-		"C# SDK":                        {404, rpc(`""`, "-32001", "Session not found")},
-		"TypeScript example":            {400, rpc("null", "-32000", "Bad Request: No valid session ID provided")},
-		"TypeScript example, echoed id": {400, rpc("7", "-32000", "Bad Request: No valid session ID provided")},
-		"server-everything":             {400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`},
-		"TypeScript SDK, restarted":     {400, rpc("null", "-32000", "Bad Request: Server not initialized")},
-		"other":                         {400, "Invalid or missing session ID"},
-		"proxy in front":                {404, "<html><head><title>404 Not Found</title></head></html>"},
-		"gone":                          {410, ""},
-		// The rule behind it.
-		"empty 404":                  {404, ""},
-		"404 with an unknown error":  {404, rpc("7", "-32603", "oops")},
-		"expired":                    {400, `{"error":"Session expired"}`},
-		"session id, not recognized": {400, "Session ID abc-123 is not recognized"},
-		"unknown":                    {400, "unknown session"},
-		"terminated":                 {400, rpc("7", "-32600", "Session has been terminated")},
-		"does not exist":             {422, "The session does not exist"},
-		"header name":                {400, "Missing required header: Mcp-Session-Id"},
-		"code word":                  {400, `{"code":"SESSION_NOT_FOUND"}`},
-		"401 about a session":        {401, `{"error":"invalid_session"}`},
-		"403 about a session":        {403, "session expired"},
-		"transport":                  {400, "Transport not initialized"},
-		"409":                        {409, "Conflict: no such session"},
-		"expects initialize":         {400, "expected initialize request"},
-		"rmcp":                       {401, "Unauthorized: Session not found"},
-		"rmcp, 422":                  {422, "Unexpected message, expect initialize request"},
-		"cannot be found":            {400, "Session 42 cannot be found"},
-		"has ended":                  {400, `{"message":"The MCP session has ended"}`},
-		"isn't active":               {403, "This session isn't active"},
-		"not initialised":            {400, "Bad Request: Session not initialised"},
-		"timed out":                  {440, "Session timed out"},
-		"does not match":             {400, "Session ID does not match"},
-		"over two lines":             {400, "Bad Request\nsession not found"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := judge(c.status, http.Header{}, []byte(c.body), true)
-			require.Equal(t, Expired, e.Class, "%v", e)
-			require.Equal(t, Gone, e.Session)
-			e = judge(c.status, http.Header{}, []byte(c.body), false)
-			require.Equal(t, Alive, e.Session, "without a session id nothing expires")
-		})
-	}
-}
-
-func TestRefusalsThatMeanSomethingElse(t *testing.T) {
+// Findings B1 to B4: by itself a refusal is certain evidence only in the form that the
+// specification has for it. Its words do not matter.
+func TestWhatARefusalMeansByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
 		want   Class
+		doubt  bool
 	}{
-		"401":                         {401, "token expired", Unauthorized},
-		"401, invalid token":          {401, `{"error":"invalid_token","error_description":"The access token expired"}`, Unauthorized},
-		"403":                         {403, "", Unauthorized},
-		"407":                         {407, "", Unauthorized},
-		"429":                         {429, "too many sessions", RateLimited},
-		"500 about sessions":          {500, "session not found in the store", ServerError},
-		"502":                         {502, "<html>Bad Gateway</html>", ServerError},
-		"503":                         {503, "", ServerError},
-		"408":                         {408, "", ServerError},
-		"400":                         {400, "Bad Request", Invalid},
-		"405":                         {405, "Method Not Allowed", Invalid},
-		"406":                         {406, "Not Acceptable: Client must accept text/event-stream", Invalid},
-		"413":                         {413, "Payload Too Large", Invalid},
-		"415":                         {415, "Unsupported Media Type", Invalid},
-		"invalid params that mention": {400, rpc("7", "-32602", "argument session_id: session not found"), Invalid},
-		"unknown method":              {404, rpc("7", "-32601", "Method not found"), Invalid},
-		"unknown tool":                {400, rpc("7", "-32602", "Unknown tool: close_session"), Invalid},
-		"redirect":                    {302, "", Protocol},
+		"404, text":               {404, "session not found", Expired, false},
+		"404, no words":           {404, "", Expired, false},
+		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", Expired, false},
+		"404, id null":            {404, rpc("null", "-32001", "Session not found"), Expired, false},
+		"404, id of text":         {404, rpc(`"server-error"`, "-32600", "Session not found"), Expired, false},
+		"404, empty id":           {404, rpc(`""`, "-32001", "Session not found"), Expired, false},
+		"404, id of another":      {404, rpc("8", "-32603", "oops"), Expired, false},
+		"410":                     {410, "", Expired, false},
+		"404, own id":             {404, rpc("7", "-32001", "Session not found"), Invalid, true},
+		"404, own id, resource":   {404, rpc("7", "-32002", "Resource not found"), Invalid, true},
+		"410, own id":             {410, rpc("7", "-32600", "gone"), Invalid, true},
+		"400, session in words":   {400, "Invalid or missing session ID", Invalid, true},
+		"400, in German":          {400, "Unbekannte Sitzung", Invalid, true},
+		"400, no words":           {400, "", Invalid, true},
+		"400, invalid params":     {400, rpc("7", "-32602", "Unknown tool: close_session"), Invalid, true},
+		"400, wrong header":       {400, rpc("7", "-32020", "header mismatch"), Invalid, false},
+		"400, URL to be visited":  {400, rpc("7", "-32042", "visit"), Invalid, false},
+		"400, wrong version":      {400, rpc("7", "-32022", "version"), Invalid, false},
+		"401, session of a login": {401, "Your session has expired. Please sign in again", Unauthorized, true},
+		"403":                     {403, "Session required: sign in", Unauthorized, true},
+		"407":                     {407, "", Unauthorized, true},
+		"408":                     {408, "", ServerError, true},
+		"422":                     {422, "Unexpected message, expect initialize request", Invalid, true},
+		"429":                     {429, "too many sessions", RateLimited, false},
+		"500, session in words":   {500, "session not found in the store", ServerError, true},
+		"503, session in words":   {503, "session is unknown on this API instance", ServerError, true},
+		"302":                     {302, "", Protocol, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := judge(c.status, http.Header{}, []byte(c.body), true)
+			e := judge(refusal{c.status, http.Header{}, []byte(c.body), true, json.RawMessage("7")})
 			require.Equal(t, c.want, e.Class, "%v", e)
-			require.Equal(t, Alive, e.Session)
+			require.Equal(t, c.want == Expired, e.Session == Gone)
+			require.Equal(t, c.doubt, e.doubt)
 			require.True(t, e.Sent)
+			e = judge(refusal{c.status, http.Header{}, []byte(c.body), false, json.RawMessage("7")})
+			require.Equal(t, Alive, e.Session, "without a session id nothing expires")
+			require.False(t, e.doubt)
 		})
 	}
-	e := judge(404, http.Header{}, []byte("404 page not found"), false)
+	e := judge(refusal{status: 404, body: []byte("404 page not found")})
 	require.Equal(t, Unavailable, e.Class)
 	require.Contains(t, e.Detail, "endpoint")
 }
@@ -121,7 +86,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(503, "\x1b[2J\n\xff", false)
 	f.Add(400, strings.Repeat("a\xff", 500), true)
 	f.Fuzz(func(t *testing.T, status int, body string, had bool) {
-		e := judge(status, http.Header{"Retry-After": {body}}, []byte(body), had)
+		e := judge(refusal{status, http.Header{"Retry-After": {body}}, []byte(body), had, json.RawMessage("7")})
 		require.True(t, had || e.Session == Alive)
 		require.Equal(t, e.Session == Gone, e.Class == Expired)
 		require.NotEqual(t, Broken, e.Session)

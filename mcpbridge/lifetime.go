@@ -36,8 +36,9 @@ func (x *exchanger) initialize(req *http.Request) (*http.Response, error) {
 		}
 		if id := resp.Header.Get(headerSession); id != "" {
 			x.mu.Lock()
-			x.sessionID = id
+			x.sessionID, x.born = id, time.Now()
 			x.mu.Unlock()
+			x.fresh.Store(true)
 		}
 		if isClosed(abandoned) {
 			resp.Body.Close()
@@ -94,33 +95,64 @@ func (x *exchanger) attach(req *http.Request, msg rpcEnvelope) *http.Response {
 func (x *exchanger) expire(e *Error) {
 	x.mu.Lock()
 	first := !x.expired
+	young := time.Since(x.born) < youngFor
 	x.expired, x.deleted = true, true
 	x.mu.Unlock()
+	switch {
+	case !first || x.sse:
+	case e.status == 0: // a control has found it out
+		go x.endQuietly(1)
+	case young:
+		go x.endQuietly(quietAttempts)
+	}
 	if first && x.conn.isOpen() {
-		x.down(e)
+		x.conn.tellDown(e)
+	}
+}
+
+// hasExpired reports whether the server does not know the session any more.
+func (x *exchanger) hasExpired() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.expired
+}
+
+const (
+	// youngFor is the age up to which a session that expires may be known to another of
+	// the server's instances.
+	youngFor = 30 * time.Second
+	// quietAttempts is how often such a session is tried to be ended.
+	quietAttempts = 3
+	quietLimit    = 5 * time.Second
+)
+
+// endQuietly ends a session on the server that counts as expired. Nobody waits for it, and
+// it does not matter whether it succeeds: what is unknown to one instance of a server may
+// still be known to another.
+func (x *exchanger) endQuietly(attempts int) {
+	ctx, cancel := context.WithTimeout(withoutRefresh(context.Background()), quietLimit)
+	defer cancel()
+	for range attempts {
+		resp, err := x.sendDelete(ctx)
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			return
+		}
 	}
 }
 
 // delete ends the session on the server. It may be called again when it failed.
 func (x *exchanger) delete(ctx context.Context) error {
 	x.mu.Lock()
-	id, protocol, done := x.sessionID, x.protocol, x.deleted
+	done := x.deleted || x.sessionID == ""
 	x.mu.Unlock()
-	if done || id == "" || x.sse {
+	if done || x.sse {
 		return nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.conn.at.url.String(), nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set(headerSession, id)
-	// net/http tries it again when it met a connection that was just being closed;
-	// being empty, this is not sent.
-	req.Header["Idempotency-Key"] = []string{}
-	if protocol != "" {
-		req.Header.Set(headerProtocol, protocol)
-	}
-	resp, err := x.send(req)
+	resp, err := x.sendDelete(ctx)
 	if err != nil {
 		return errors.New("ending the session on the server: " + describe(err, x.secrets()...))
 	}
@@ -133,4 +165,23 @@ func (x *exchanger) delete(ctx context.Context) error {
 	defer x.mu.Unlock()
 	x.deleted = true
 	return nil
+}
+
+// sendDelete sends the request that ends the session.
+func (x *exchanger) sendDelete(ctx context.Context) (*http.Response, error) {
+	x.mu.Lock()
+	id, protocol := x.sessionID, x.protocol
+	x.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.conn.at.url.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(headerSession, id)
+	// net/http tries it again when it met a connection that was just being closed;
+	// being empty, this is not sent.
+	req.Header["Idempotency-Key"] = []string{}
+	if protocol != "" {
+		req.Header.Set(headerProtocol, protocol)
+	}
+	return x.send(req)
 }

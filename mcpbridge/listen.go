@@ -130,8 +130,8 @@ func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
 
 // hear passes a notification on.
 func (c *conn) hear(n messages.Notification) {
-	if c.heard != nil {
-		c.heard(n, nil)
+	if o := c.owner.Load(); o != nil && o.heard != nil {
+		o.heard(n, nil)
 	}
 }
 
@@ -141,7 +141,8 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 		return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
 	}
 	c := connOf(ctx)
-	if c.ask == nil {
+	o := c.owner.Load()
+	if o == nil || o.ask == nil {
 		return refuse("nobody is there who could answer")
 	}
 	if c.asked.Add(1) > maxAsked {
@@ -152,7 +153,7 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.cut, cancel)()
-	switch got := c.ask(ctx, req).(type) {
+	switch got := o.ask(ctx, req).(type) {
 	case A:
 		return got, nil
 	case *messages.Refusal:

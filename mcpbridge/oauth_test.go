@@ -101,7 +101,7 @@ func TestHandlerIsAskedToAuthorizeFor401AndForMoreScope(t *testing.T) {
 		times   int32
 	}{
 		"401": {refused, 1}, "401 about the token": {expired, 1}, "403 about the scope": {tooLow, 1},
-		"403": {says(403, "", "not you", "Www-Authenticate: Bearer"), 0}, "401 about a session": {says(401, "", "unknown session"), 0},
+		"403": {says(403, "", "not you", "Www-Authenticate: Bearer"), 0}, "401, whatever it says": {says(401, "", "unknown session"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, s := grants("new"), newScript()

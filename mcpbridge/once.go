@@ -32,11 +32,13 @@ type once struct {
 	known bool
 	// http1 is true after an answer over HTTP/1.
 	http1 atomic.Bool
+	// unreachable is true while no connection can be had.
+	unreachable *atomic.Bool
 }
 
-func newOnce(base http.RoundTripper, plain bool) *once {
+func newOnce(base http.RoundTripper, plain bool, unreachable *atomic.Bool) *once {
 	_, known := base.(*http.Transport)
-	return &once{base: base, plain: plain && known, known: known}
+	return &once{base: base, plain: plain && known, known: known, unreachable: unreachable}
 }
 
 // errSentOnce keeps net/http from sending a request again.
@@ -58,8 +60,14 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 			if ex.unprocessed || ex.connection == connectionWanted {
 				ex.sent, ex.onWire = false, false
 			}
+			if ex.connection == connectionWanted && req.Context().Err() == nil {
+				o.unreachable.Store(true)
+			}
 		})
 		return nil, err
+	}
+	if o.unreachable.Load() {
+		o.unreachable.Store(false)
 	}
 	if http1 := resp.ProtoMajor == 1; http1 != o.http1.Load() {
 		o.http1.Store(http1)

@@ -20,6 +20,12 @@ import (
 const (
 	streamRetryMin = 500 * time.Millisecond
 	streamRetryMax = 30 * time.Second
+	// streamSteady is how long a stream lasts that does not end at once, and streamShort
+	// how many in a row that do make the session doubtful.
+	streamSteady = 5 * time.Second
+	streamShort  = 3
+	// streamWait is how long opening a session waits for the answer to the GET.
+	streamWait = 300 * time.Millisecond
 	// streamHeaders bounds the wait for a server to answer a GET that opens
 	// the stream again.
 	streamHeaders = 30 * time.Second
@@ -48,6 +54,8 @@ type stream struct {
 	delay  time.Duration // before it is opened again
 	retry  time.Duration // what the server asked for, or 0
 	busy   time.Duration // what its last refusal asked for, or 0
+	opened time.Time     // the last time
+	short  int           // how often in a row it has ended soon after
 
 	eventBuffer
 	id string // of the event that is coming
@@ -56,25 +64,48 @@ type stream struct {
 // streamHeader is that of streams that are still to be opened. Read-only.
 var streamHeader = http.Header{"Content-Type": {typeSSE}}
 
-// openStream answers the SDK's GET. The first attempt is waited for: a server
-// that accepts it and never answers cannot be connected to. From a server that has
-// given a stream before, another is expected: then it is the dial that waits, at its
-// end, and the handshake goes on meanwhile.
+// openStream answers the SDK's GET. The stream is extra: opening a session waits for it
+// for a moment only, and not at all for that of a server whose answers have taken longer,
+// or come through a proxy that holds back headers until there is a body. From a server that
+// has given a stream before, another is expected: then the handshake goes on meanwhile,
+// and it is its end that waits.
 func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
+	at := x.conn.at
+	none := func() (*http.Response, error) { return answer(req, http.StatusMethodNotAllowed, "", nil), nil }
+	if x.srv.NoStream {
+		return none()
+	}
 	s := x.newStream(req, func() { x.conn.mayHaveMissed(x.conn.announced()) })
-	if h := x.conn.dialing.Load(); h != nil && x.conn.at.streams.Load() && !x.srv.NoStream {
-		first := make(chan struct{})
-		s.first, h.stream = first, first
-		go func() { // not where the stream is read: that goroutine stays, with its stack
-			defer close(first)
-			s.open(s.ctx) //nolint:bodyclose // it is s.body
-		}()
-		return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: s, ContentLength: -1}, nil
+	first := make(chan struct{})
+	s.first = first
+	go func() { // not where the stream is read: that goroutine stays, with its stack
+		defer close(first)
+		s.open(s.ctx) //nolint:bodyclose // it is s.body
+	}()
+	h := x.conn.dialing.Load()
+	switch {
+	case at.lateStreams.Load():
+	case h != nil && at.streams.Load():
+		h.stream = first
+	case at.await(req.Context(), first) && (s.body == nil && !s.again || x.conn.cut.Err() != nil):
+		return none()
 	}
-	if resp := s.keepOpen(req.Context()); resp != nil && x.conn.cut.Err() == nil {
-		return resp, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: s, ContentLength: -1}, nil
+}
+
+// await waits for the answer to the GET that opens a stream, and reports whether it came.
+func (at *endpoint) await(ctx context.Context, first <-chan struct{}) bool {
+	timer := time.NewTimer(streamWait)
+	defer timer.Stop()
+	select {
+	case <-first:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		at.lateStreams.Store(true)
+		return false
 	}
-	return answer(req, http.StatusMethodNotAllowed, "", nil), nil
 }
 
 // listen answers the SDK's subscriptions/listen, the standalone stream of protocol
@@ -175,19 +206,22 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		if s.worked && s.lastID == "" {
 			s.missed()
 		}
-		s.worked, s.id = true, s.lastID
+		s.worked, s.id, s.opened = true, s.lastID, time.Now()
 		s.x.conn.at.streams.Store(true)
 		s.body = &cancelBody{resp.Body, cancel}
 		return resp
 	}
-	e, _ := s.x.judge(s.req, resp)
+	e, _ := s.x.judge(s.req, resp, nil)
 	cancel()
 	switch {
 	case e.Session == Gone && s.worked:
 		s.x.expire(e)
 		s.again = false
-	case e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
+	case s.worked, e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
 		s.busy = e.RetryAfter
+		if s.worked && e.doubt {
+			s.x.conn.doubts.inquire(s.x.conn, kind{method: http.MethodGet, status: e.status, code: e.code})
+		}
 	default:
 		s.again = false // this server has no such stream
 		if e.Session != Gone {
@@ -232,7 +266,20 @@ func (s *stream) Close() error {
 	}
 	s.body = nil
 	s.drop()
+	s.ended()
 	return nil
+}
+
+// ended notes how long the stream has lasted. One that ends at once again and again is
+// opened less often, and makes the session doubtful.
+func (s *stream) ended() {
+	if time.Since(s.opened) >= streamSteady {
+		s.delay, s.short = streamRetryMin, 0
+		return
+	}
+	if s.short++; s.short%streamShort == 0 {
+		s.x.conn.suspect()
+	}
 }
 
 // reopen opens the stream again, for as long as it takes. It returns false when the
@@ -278,7 +325,7 @@ func (s *stream) onLine(line []byte) {
 
 // onEvent notes that the stream works, and takes out what answers another connection.
 func (s *stream) onEvent(event []byte) []byte {
-	s.lastID, s.delay = s.id, streamRetryMin
+	s.lastID = s.id
 	s.x.conn.progress.hearEvent(event)
 	event, _ = s.x.ids.restoreEvent(event, nil)
 	return event

@@ -206,7 +206,8 @@ func endOfStream(err error) bool {
 type discovery struct {
 	mu      sync.Mutex
 	pending bool
-	held    int // it is not the server that is waited for
+	unwell  bool // it was refused for reasons that say nothing of the protocol
+	held    int  // it is not the server that is waited for
 }
 
 // hold lets no time pass for the server until release is called.
@@ -231,6 +232,20 @@ func (d *discovery) answered() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pending = false
+}
+
+// refused notes a refusal that says nothing of the protocol.
+func (d *discovery) refused() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unwell = true
+}
+
+// tells reports whether the answer tells which protocols the server speaks.
+func (d *discovery) tells() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.unwell
 }
 
 func (d *discovery) unanswered() bool {

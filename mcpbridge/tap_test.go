@@ -87,7 +87,8 @@ func (m meter) Read(b []byte) (int, error) {
 func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	in, out := io.Pipe()
 	p.out = out
-	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, p.capabilities).servers["test"], heard: p.heard, ask: p.ask}
+	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, p.capabilities).servers["test"]}
+	c.belongsTo(DialRequest{Heard: p.heard, Ask: p.ask})
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	c.tap = &tap{
 		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: p, MaxLineLength: maxResult + maxRefusal},

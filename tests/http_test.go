@@ -123,7 +123,8 @@ func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 				e.Release()
 				require.Equal(t, "1", waiting.text(), "others in flight are not harmed")
 				require.Equal(t, "2", w.send(call("a", "count")).text())
-				require.Equal(t, 1, e.Count("initialize"))
+				require.LessOrEqual(t, e.Count("initialize"), 2, "a control, where the question is refused as well")
+				require.Equal(t, 1, e.Sessions())
 			})
 		})
 	}

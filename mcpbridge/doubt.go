@@ -1,0 +1,314 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// verdictLimit is how long a caller waits for a verdict, and a server has to answer
+	// the question.
+	verdictLimit = 5 * time.Second
+	// aliveFor is how long the verdict holds that a refusal is not about the session.
+	aliveFor = 30 * time.Second
+	// maxAlive bounds the refusals that such verdicts are remembered of.
+	maxAlive = 256
+	// pauseMin and pauseMax bound the time after an inquiry without a verdict in which
+	// there is no other.
+	pauseMin, pauseMax = time.Second, 30 * time.Second
+)
+
+// kind is what refusals have in common: the operation, and the answer.
+type kind struct {
+	method, tool string
+	status       int
+	code         int64
+}
+
+// sameAnswer reports whether another refusal has the same status and code.
+func (k kind) sameAnswer(e *Error) bool { return e != nil && k.status == e.status && k.code == e.code }
+
+// verdict is what an inquiry comes to.
+type verdict uint8
+
+const (
+	verdictUnsettled verdict = iota
+	verdictAlive             // the session is known: the refusal is about something else
+	verdictDead              // it is not, or it is of no use over a transport without sessions
+)
+
+// doubts settles whether a session is known after a refusal that may be about it, or
+// about something else: once for all callers, by requests that change nothing.
+//
+//	refusal in doubt ──question──▶ result: alive
+//	                          └──▶ refused alike ──control──▶ result: dead
+//	                          └──▶ anything else: unsettled      └──▶ else: alive
+//
+// The question is a ping and one page of a list, on the session itself. The control asks
+// a second session the same. See the package documentation.
+type doubts struct {
+	mu      sync.Mutex
+	running *inquiry           // nil: none is
+	dead    *inquiry           // the one that has found the session dead
+	alive   map[kind]time.Time // until when
+	next    time.Time          // no inquiry before that
+	pause   time.Duration      // after the last inquiry
+}
+
+// inquiry is one question, with its control, for all who wait for the verdict.
+type inquiry struct {
+	kinds   []kind        // of those who wait; doubts.mu
+	done    chan struct{} // closed with the verdict
+	verdict verdict
+	asked   *Error // what the question was refused with, or nil
+}
+
+// settle returns what an error means when it is in doubt: the error as it is, or one
+// that says that the session is gone. It waits for the verdict, within bounds.
+func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, e *Error) *Error {
+	if !e.doubt || !c.mayBeAbout(op, e) {
+		return e
+	}
+	k := kind{op.Method(), "", e.status, e.code}
+	if call, ok := op.(*messages.CallTool); ok {
+		k.tool = call.Params.Name
+	}
+	i := c.doubts.inquire(c, k)
+	if i == nil {
+		return e
+	}
+	limit := verdictLimit
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)-verdictLimit/50) // the answer takes its time, too
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-i.done:
+	case <-timer.C:
+		return e
+	case <-ctx.Done():
+		return e
+	}
+	if i.verdict != verdictDead {
+		return e
+	}
+	settled := *e
+	settled.doubt, settled.Class, settled.Session = false, Lost, Gone
+	if !c.hasSession() {
+		settled.Session = Broken
+		return &settled
+	}
+	// By a 4xx, or an error that is the whole answer, the session is refused and not the
+	// call, if the question is refused alike. A 5xx may come after the call has run.
+	if e.status < 500 && k.sameAnswer(i.asked) && !ex.hadRounds() {
+		settled.Class = Expired
+	}
+	return &settled
+}
+
+// mayBeAbout reports whether a refusal may be about the session. One that repeats the URI
+// is about the resource.
+func (c *conn) mayBeAbout(op messages.Operation, e *Error) bool {
+	if c.at.InMemory != nil || c.info.Stateless {
+		return false
+	}
+	read, ok := op.(*messages.ReadResource)
+	var said *jsonrpc.Error
+	return !ok || e.code != codeInvalidParams || !errors.As(e.Err, &said) ||
+		!strings.Contains(said.Message, read.Params.URI) && !bytes.Contains(said.Data, []byte(read.Params.URI))
+}
+
+// hasSession reports whether the server can know the session beyond a connection.
+func (c *conn) hasSession() bool { return c.x != nil && !c.x.sse }
+
+// inquire returns the inquiry that settles doubt of a kind, which it may have begun; nil
+// when there is none: it is settled, or was not to be settled lately.
+func (d *doubts) inquire(c *conn, k kind) *inquiry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	switch {
+	case d.dead != nil:
+		return d.dead
+	case now.Before(d.alive[k]):
+		return nil
+	case d.running != nil:
+		d.running.kinds = append(d.running.kinds, k)
+		return d.running
+	case now.Before(d.next), c.at.unreachable.Load(), c.cut.Err() != nil:
+		return nil
+	}
+	i := &inquiry{kinds: []kind{k}, done: make(chan struct{})}
+	d.running = i
+	go d.run(c, i)
+	return i
+}
+
+// run asks, and tells those who wait.
+func (d *doubts) run(c *conn, i *inquiry) {
+	ctx, cancel := context.WithCancel(withoutRefresh(c.cut))
+	defer cancel()
+	results := c.results.Load()
+	i.asked = c.question(ctx)
+	i.verdict = d.judge(ctx, c, i, results)
+	if i.verdict == verdictDead && c.hasSession() {
+		c.x.expire(&Error{Class: Expired, Session: Gone, Sent: true, Detail: "the server refuses this session, and answers another: " + i.asked.Detail})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = nil
+	now := time.Now()
+	switch i.verdict {
+	case verdictDead:
+		d.dead = i
+	case verdictUnsettled:
+		d.pause = min(max(2*d.pause, pauseMin), pauseMax)
+		d.next = now.Add(d.pause)
+	case verdictAlive:
+		d.pause = 0
+		if d.alive == nil || len(d.alive) > maxAlive {
+			d.alive = map[kind]time.Time{}
+		}
+		for _, k := range i.kinds {
+			d.alive[k] = now.Add(aliveFor)
+		}
+	}
+	close(i.done)
+}
+
+// judge says what the answer to the question means, if need be by a control.
+func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, results uint64) verdict {
+	switch {
+	case i.asked == nil || c.results.Load() != results:
+		return verdictAlive
+	case i.asked.Session == Gone: // as the exchanger has told
+		return verdictDead
+	case !i.asked.doubt || !d.refusedAlike(i):
+		return verdictUnsettled
+	case !c.hasSession():
+		return verdictDead
+	}
+	return c.control(ctx, i.asked)
+}
+
+// refusedAlike reports whether the question was refused as one of the calls was.
+func (d *doubts) refusedAlike(i *inquiry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, k := range i.kinds {
+		if k.method == "" || k.sameAnswer(i.asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect has the question asked without a call that was refused: something else makes
+// the session doubtful. It does not wait.
+func (c *conn) suspect() { c.doubts.inquire(c, kind{}) }
+
+// question asks whether the server knows the session: by a ping, and since a server may
+// answer that before initialize, by one page of a list that it has declared. It returns
+// nil after a result.
+func (c *conn) question(ctx context.Context) *Error {
+	ctx, cancel := context.WithTimeout(ctx, verdictLimit)
+	defer cancel()
+	server := c.cs.InitializeResult()
+	list := listOf(server.Capabilities)
+	modern := server.ProtocolVersion > protocolLegacy // which has no ping
+	if modern && list == nil {
+		return &Error{Class: Invalid, Detail: "there is nothing to ask for"}
+	}
+	if !modern {
+		if e := c.try(ctx, func(ctx context.Context) error { return c.cs.Ping(ctx, nil) }); e != nil || list == nil {
+			return e
+		}
+	}
+	return c.try(ctx, func(ctx context.Context) error { return list(ctx, c.cs) })
+}
+
+// listOf returns what gets one page of a list that a server has declared, or nil.
+func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSession) error {
+	switch {
+	case can == nil:
+	case can.Tools != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListTools(ctx, &mcp.ListToolsParams{})
+			return err
+		}
+	case can.Resources != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListResources(ctx, &mcp.ListResourcesParams{})
+			return err
+		}
+	case can.Prompts != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListPrompts(ctx, &mcp.ListPromptsParams{})
+			return err
+		}
+	}
+	return nil
+}
+
+// try makes one request of our own on the session.
+func (c *conn) try(ctx context.Context, request func(context.Context) error) *Error {
+	inner, ex := withExchange(withoutRefresh(c.cut), c)
+	inner, cancel := context.WithCancel(inner)
+	defer context.AfterFunc(ctx, cancel)()
+	ex.done = inner.Done()
+	if c.tap != nil {
+		defer func() { c.tap.forget(ex.id) }()
+	}
+	err := request(inner)
+	ex.finish(err == nil, cancel)
+	if err == nil {
+		return nil
+	}
+	return c.explain(ctx, ex, err)
+}
+
+// control opens a second session and asks it what this one has refused. If that one
+// answers, this one is dead, and the second is kept to be adopted: see [Bridge.Dial].
+// Otherwise the refusal is not about the session, and the second is ended.
+func (c *conn) control(ctx context.Context, asked *Error) verdict {
+	ctx, cancel := context.WithTimeout(ctx, c.connectLimit)
+	defer cancel()
+	second, e := c.at.open(ctx, DialRequest{Key: c.key, Roots: c.roots.Load(), credentials: c.x.auth.credentials, second: true})
+	switch {
+	case e == nil:
+	case e.status < 400 && e.code == 0, e.status >= 500, e.status == http.StatusTooManyRequests, e.status == http.StatusRequestTimeout:
+		return verdictUnsettled // a server that cannot be asked has not refused
+	default:
+		return verdictAlive
+	}
+	switch e = second.question(ctx); {
+	case e == nil:
+		c.at.bridge.keep(second, c.connectLimit)
+		return verdictDead
+	case e.status == asked.status && e.code == asked.code:
+		second.discard()
+		return verdictAlive
+	}
+	second.discard()
+	return verdictUnsettled
+}
+
+type withoutRefreshKey struct{}
+
+// withoutRefresh returns a context for requests with the credentials that there are.
+func withoutRefresh(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutRefreshKey{}, true)
+}
+
+func mayRefresh(ctx context.Context) bool { return ctx.Value(withoutRefreshKey{}) == nil }

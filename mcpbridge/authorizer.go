@@ -104,6 +104,9 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	headers, err := guarded(func() (http.Header, error) { return a.credentials.Headers(bare{req.Context()}) })
 	release()
 	a.remember(headers)
+	if !mayRefresh(req.Context()) {
+		exchangeOf(req.Context()).note(func(ex *exchange) { ex.credentials = headers })
+	}
 	for name, values := range headers {
 		for _, value := range values {
 			if wrong := checkHeader(name, value); wrong != nil && err == nil {

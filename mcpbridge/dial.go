@@ -107,15 +107,19 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 	if e != nil {
 		return nil, e
 	}
+	var asked replied
 	if !req.Only {
-		e = c.question(ctx)
+		if asked = c.question(ctx); asked.refusal != nil && asked.refusal.doubt { // with credentials that are new by now
+			asked = c.question(withoutRefresh(ctx))
+		}
+		e = asked.refusal
 	}
 	switch {
 	case e == nil:
 		c.belongsTo(req)
 		c.info.Attached = true
 		return c, nil
-	case e.doubt && c.control(withoutRefresh(ctx), e) == verdictDead:
+	case e.doubt && c.control(withoutRefresh(ctx), asked) == verdictDead:
 		c.x.endQuietly(1)
 		c.discard()
 		if second := at.bridge.adopt(ctx, at, req); second != nil {

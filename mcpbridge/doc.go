@@ -11,13 +11,49 @@
 // the SDK's connection, for all other transports. [conn.Do] reads it back, and
 // says in an [Error] what became of the call and of its session.
 //
-// # Expiry
+// # One send
 //
-// A request that carried a session id and was refused with 404 or 410, or with
-// another 4xx whose body says that the session is unknown, was certainly not
-// executed, and its session is gone: see [judge]. The exchanger hands the SDK a
-// JSON-RPC error in place of such a refusal, so that one refused call does not
-// fail all others in flight.
+// A request is sent once. It counts as sent as soon as it is handed to the transport of
+// HTTP, or written to a pipe, unless the contrary is proven: see [once].
+//
+// Requests have ids that no other connection of this process has; an answer with the id of
+// another connection is dropped, and counted: see [ids].
+//
+// # Which evidence leads where
+//
+// Whether a server knows a session is decided by evidence, and not by words: servers say
+// it with any status, in any language, and tools and logins have sessions, too. This is
+// about requests that carry a session id; without one nothing expires.
+//
+//	a 404 or 410, unless it is a JSON-RPC error with the id of the    gone, at once. While the session has
+//	request                                                           answered nothing since initialize, it is
+//	                                                                  asked again for up to 2 s first
+//	a result; -32602 to resources/read that repeats the URI;          alive
+//	-32042, -32020, -32021, -32022
+//	429; no connection; a connection that broke                       not about the session
+//	any other 4xx or 5xx; any other JSON-RPC error                    doubt
+//
+// Doubt is settled once for all callers of a session: see [doubts]. None waits longer
+// than 5 s, nor past its deadline.
+//
+//	the question: a ping, and one page of a list that the server has  alive, for this operation, tool, status
+//	declared: a result                                                and code, for 30 s
+//	refused with the status and code of a call: a control is opened,
+//	a second session:
+//	  it answers, and the first refuses once more                     gone. The second is adopted by the next
+//	                                                                  dial, the old id gets one DELETE
+//	  it refuses alike, or cannot be opened                           alive; the second is ended
+//	anything else: no answer, another refusal, 429                    as it was; asked again at the next doubt,
+//	                                                                  first after 1 s, later after up to 30 s
+//
+// A call that was refused by a gone session has not run if its own status is a 4xx, or its
+// answer an error, and the question was refused alike. After a 5xx it may have run. HTTP+SSE
+// and stdio have no control: if the question is refused as the call was, and no result
+// came in between, the session counts as broken. Attaching to a session, the standalone
+// stream and the ping that keeps a session alive are judged by the same rule.
+//
+// Questions and controls are sent with the credentials that there are. None is sent to a
+// server that cannot be reached.
 //
 // # Credentials
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +56,8 @@ const (
 //	                          └──▶ anything else: unsettled      └──▶ else: alive
 //
 // The question is a ping and one page of a list, on the session itself. The control asks
-// a second session the same. See the package documentation.
+// a second session the same, and then the first once more, so that what has passed
+// meanwhile does not count. See the package documentation.
 type doubts struct {
 	mu      sync.Mutex
 	running *inquiry           // nil: none is
@@ -160,8 +162,9 @@ func (d *doubts) run(c *conn, i *inquiry) {
 	ctx, cancel := context.WithCancel(withoutRefresh(c.cut))
 	defer cancel()
 	results := c.results.Load()
-	i.asked = c.question(ctx)
-	i.verdict = d.judge(ctx, c, i, results)
+	asked := c.question(ctx)
+	i.asked = asked.refusal
+	i.verdict = d.judge(ctx, c, i, asked, results)
 	if i.verdict == verdictDead && c.hasSession() {
 		c.x.expire(&Error{Class: Expired, Session: Gone, Sent: true, Detail: "the server refuses this session, and answers another: " + i.asked.Detail})
 	}
@@ -188,7 +191,7 @@ func (d *doubts) run(c *conn, i *inquiry) {
 }
 
 // judge says what the answer to the question means, if need be by a control.
-func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, results uint64) verdict {
+func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, asked replied, results uint64) verdict {
 	switch {
 	case i.asked == nil || c.results.Load() != results:
 		return verdictAlive
@@ -199,7 +202,7 @@ func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, results uint64)
 	case !c.hasSession():
 		return verdictDead
 	}
-	return c.control(ctx, i.asked)
+	return c.control(ctx, asked)
 }
 
 // refusedAlike reports whether the question was refused as one of the calls was.
@@ -218,21 +221,26 @@ func (d *doubts) refusedAlike(i *inquiry) bool {
 // the session doubtful. It does not wait.
 func (c *conn) suspect() { c.doubts.inquire(c, kind{}) }
 
+// replied is what came of a question.
+type replied struct {
+	refusal     *Error      // nil: a result
+	credentials http.Header // that it was asked with
+}
+
 // question asks whether the server knows the session: by a ping, and since a server may
-// answer that before initialize, by one page of a list that it has declared. It returns
-// nil after a result.
-func (c *conn) question(ctx context.Context) *Error {
+// answer that before initialize, by one page of a list that it has declared.
+func (c *conn) question(ctx context.Context) replied {
 	ctx, cancel := context.WithTimeout(ctx, verdictLimit)
 	defer cancel()
 	server := c.cs.InitializeResult()
 	list := listOf(server.Capabilities)
 	modern := server.ProtocolVersion > protocolLegacy // which has no ping
 	if modern && list == nil {
-		return &Error{Class: Invalid, Detail: "there is nothing to ask for"}
+		return replied{refusal: &Error{Class: Invalid, Detail: "there is nothing to ask for"}}
 	}
 	if !modern {
-		if e := c.try(ctx, func(ctx context.Context) error { return c.cs.Ping(ctx, nil) }); e != nil || list == nil {
-			return e
+		if r := c.try(ctx, func(ctx context.Context) error { return c.cs.Ping(ctx, nil) }); r.refusal != nil || list == nil {
+			return r
 		}
 	}
 	return c.try(ctx, func(ctx context.Context) error { return list(ctx, c.cs) })
@@ -262,8 +270,12 @@ func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSessio
 }
 
 // try makes one request of our own on the session.
-func (c *conn) try(ctx context.Context, request func(context.Context) error) *Error {
-	inner, ex := withExchange(withoutRefresh(c.cut), c)
+func (c *conn) try(ctx context.Context, request func(context.Context) error) replied {
+	life := c.cut
+	if !mayRefresh(ctx) {
+		life = withoutRefresh(life)
+	}
+	inner, ex := withExchange(life, c)
 	inner, cancel := context.WithCancel(inner)
 	defer context.AfterFunc(ctx, cancel)()
 	ex.done = inner.Done()
@@ -272,16 +284,18 @@ func (c *conn) try(ctx context.Context, request func(context.Context) error) *Er
 	}
 	err := request(inner)
 	ex.finish(err == nil, cancel)
-	if err == nil {
-		return nil
+	r := replied{credentials: ex.credentials}
+	if err != nil {
+		r.refusal = c.explain(ctx, ex, err)
 	}
-	return c.explain(ctx, ex, err)
+	return r
 }
 
 // control opens a second session and asks it what this one has refused. If that one
-// answers, this one is dead, and the second is kept to be adopted: see [Bridge.Dial].
-// Otherwise the refusal is not about the session, and the second is ended.
-func (c *conn) control(ctx context.Context, asked *Error) verdict {
+// answers, with the same credentials, and this one refuses once more, then this one is
+// dead, and the second is kept to be adopted: see [Bridge.Dial]. Otherwise the refusal is
+// not about the session, and the second is ended.
+func (c *conn) control(ctx context.Context, asked replied) verdict {
 	ctx, cancel := context.WithTimeout(ctx, c.connectLimit)
 	defer cancel()
 	second, e := c.at.open(ctx, DialRequest{Key: c.key, Roots: c.roots.Load(), credentials: c.x.auth.credentials, second: true})
@@ -292,16 +306,24 @@ func (c *conn) control(ctx context.Context, asked *Error) verdict {
 	default:
 		return verdictAlive
 	}
-	switch e = second.question(ctx); {
-	case e == nil:
+	result := verdictUnsettled
+	answer := second.question(ctx)
+	switch again := c.question(ctx); {
+	case again.refusal == nil:
+		result = verdictAlive
+	case answer.refusal != nil && answer.alike(asked):
+		result = verdictAlive
+	case answer.refusal == nil && again.alike(asked) && reflect.DeepEqual(answer.credentials, asked.credentials):
 		c.at.bridge.keep(second, c.connectLimit)
 		return verdictDead
-	case e.status == asked.status && e.code == asked.code:
-		second.discard()
-		return verdictAlive
 	}
 	second.discard()
-	return verdictUnsettled
+	return result
+}
+
+// alike reports whether two questions were refused with the same status and code.
+func (r replied) alike(other replied) bool {
+	return r.refusal != nil && other.refusal != nil && r.refusal.status == other.refusal.status && r.refusal.code == other.refusal.code
 }
 
 type withoutRefreshKey struct{}

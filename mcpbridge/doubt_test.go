@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -179,7 +180,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			}
 			require.Len(t, downs(), 1)
 			require.Equal(t, 1, s.count(methodInitialize), "one control")
-			require.LessOrEqual(t, s.count("ping"), 2, "one question, and that of the control")
+			require.LessOrEqual(t, s.count("ping"), 3, "one question, that of the control, and the first once more")
 
 			next := redial(t, c)
 			require.False(t, next.Info().Attached)
@@ -387,4 +388,83 @@ func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c.mayHaveMissed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")
 	require.False(t, safe || known)
+}
+
+// Finding B11: what a server process says to everything is no session. There is no second
+// one to ask, so it counts as broken.
+func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{says: map[string]string{}}
+		c, e := p.dial(t.Context(), 1<<20)
+		require.Nil(t, e)
+		e, _ = do(c)
+		require.Nil(t, e)
+		const notConnected = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"Not connected"}}`
+		p.says = map[string]string{"tools/call": notConnected}
+		e, _ = do(c)
+		require.Equal(t, ServerError, e.Class, "%v", e)
+		require.Equal(t, Alive, e.Session, "it answers a ping")
+
+		time.Sleep(time.Minute)
+		p.says = map[string]string{"tools/call": notConnected, "ping": notConnected}
+		e, _ = do(c)
+		require.Equal(t, Lost, e.Class, "%v", e)
+		require.Equal(t, Broken, e.Session)
+		require.NoError(t, c.Close(context.Background()))
+	})
+}
+
+// Finding B5: a stream that is opened, says something and ends, for ever.
+func TestStreamThatEndsAtOnceIsOpenedLessOftenAndMakesTheSessionDoubtful(t *testing.T) {
+	for name, dead := range map[string]bool{"a session that lives": false, "a dead one": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSessions(says(400, "", "no such session"))
+				s.ways = map[string]answering{http.MethodGet: breaks(": hello\n\n")}
+				c, downs := s.dial(t, func(srv *Server) { srv.NoStream = false })
+				if dead {
+					s.forget()
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Less(t, s.count(http.MethodGet), 300)
+				require.Equal(t, dead, len(downs()) == 1)
+				require.NoError(t, c.Close(context.Background()))
+			})
+		})
+	}
+}
+
+// Finding B10: the URL is configured as that of streamable HTTP.
+func TestServerThatHasOnlySSEIsSpokenToOverSSE(t *testing.T) {
+	server := newTools()
+	inner := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	var mu sync.Mutex
+	var log []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		log = append(log, r.Method+" "+r.URL.Path)
+		mu.Unlock()
+		inner.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	b := New([]Server{{Name: "test", URL: web.URL + "/sse"}}, nil)
+	defer b.Close()
+	for range 2 {
+		c, err := b.Dial(t.Context(), DialRequest{Key: messages.Key{Server: "test"}, Down: func(*Error) {}})
+		require.NoError(t, err)
+		e, _ := do(c)
+		require.Nil(t, e)
+		require.NoError(t, c.Close(t.Context()))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, "POST /sse", log[0])
+	refused := 0
+	for i, one := range log {
+		if one == "GET /sse" && refused == 0 {
+			refused = i
+		}
+	}
+	require.LessOrEqual(t, refused, 2, "discovery and initialize, once: it is remembered")
 }

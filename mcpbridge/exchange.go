@@ -44,6 +44,8 @@ type exchange struct {
 	streams  int    // that are read for an answer
 	release  func() // when there are none any more; nil before the end
 
+	credentials http.Header // that the last request was sent with, if it was a question
+
 	end int64           // where in the input of a process the last request ends
 	id  jsonrpc.ID      // of the last request, but over streamable HTTP
 	raw json.RawMessage // the same as JSON, over HTTP

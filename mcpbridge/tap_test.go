@@ -24,8 +24,9 @@ import (
 // first request of one method.
 type puppet struct {
 	method string
-	said   []byte // in answer to it
-	ends   bool   // after it
+	said   []byte            // in answer to it
+	ends   bool              // after it
+	says   map[string]string // in answer to other methods
 
 	capabilities *mcp.ClientCapabilities
 	heard        func(messages.Notification, messages.Operation)
@@ -41,6 +42,8 @@ type puppet struct {
 // Write is its stdin, which is written one line at a time.
 func (p *puppet) Write(line []byte) (int, error) {
 	switch msg := parse(line); {
+	case p.says[msg.Method] != "":
+		go fmt.Fprintf(p.out, p.says[msg.Method]+"\n", msg.ID)
 	case msg.Method == p.method && p.method != "":
 		p.method = ""
 		go func() {

@@ -275,6 +275,7 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 		authorizer := &authorizer{conn: c, credentials: req.credentials, seen: seen}
 		c.x = &exchanger{
 			conn: c, srv: srv, auth: authorizer, sse: c.at.usesSSE(), seen: seen, resume: req.Resume,
+			cancelling: make(chan struct{}, maxCancelling),
 		}
 		ids := newIDs(&c.at.bridge.strays)
 		client := &http.Client{Transport: c.x}

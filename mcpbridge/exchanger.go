@@ -58,7 +58,14 @@ type exchanger struct {
 	deleted     bool // or not there to be deleted
 
 	fresh atomic.Bool // it has answered nothing since initialize
+
+	// cancelling has room for the notifications of cancelled calls that are sent at once:
+	// those to a server that hangs would hold a connection each.
+	cancelling chan struct{}
 }
+
+// maxCancelling is the capacity of cancelling.
+const maxCancelling = 16
 
 // RoundTrip does one exchange. See [exchanger].
 func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -123,6 +130,14 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		// nor the connection of that anything of the call.
 		ctx, ex = withExchange(bare{req.Context()}, x.conn)
 		req = req.WithContext(ctx)
+		if msg.Method == methodCancelled {
+			select {
+			case x.cancelling <- struct{}{}:
+				defer func() { <-x.cancelling }()
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
 	}
 	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw = false, nil, msg.ID })
 	send := x.send

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,4 +316,46 @@ func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
 		asked = append(asked, parse(bodyOf(req)).Method)
 	}
 	require.Equal(t, []string{methodDiscover, methodDiscover}, asked, "and not in the old way")
+}
+
+// Finding D7: the notifications of cancelled calls hold few connections to a server that
+// hangs, and all reach one that does not.
+func TestNotificationsOfCancelledCallsAreSentAFewAtATime(t *testing.T) {
+	for name, hangs := range map[string]bool{"it hangs": true, "it answers": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const calls = 100
+				s := newScript()
+				c := s.attach(t)
+				var sent, most, now atomic.Int32
+				s.answer("tools/call", func(req *http.Request) (*http.Response, error) {
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				})
+				s.answer(methodCancelled, func(req *http.Request) (*http.Response, error) {
+					sent.Add(1)
+					most.Store(max(most.Load(), now.Add(1)))
+					defer now.Add(-1)
+					if hangs {
+						<-req.Context().Done()
+						return nil, req.Context().Err()
+					}
+					return says(202, "", "")(req)
+				})
+				for range calls {
+					go func() {
+						ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+						defer cancel()
+						c.Do(ctx, toolCall())
+					}()
+				}
+				time.Sleep(time.Minute)
+				require.LessOrEqual(t, most.Load(), int32(maxCancelling))
+				if !hangs {
+					require.EqualValues(t, calls, sent.Load())
+				}
+				require.NoError(t, c.Close(context.Background()))
+			})
+		})
+	}
 }

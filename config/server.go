@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -116,23 +117,26 @@ func (r *reader) start(n *node, e *entry) {
 	}
 }
 
-// transports are the types of servers, without case and punctuation.
-var transports = map[string]string{
-	"": "", "stdio": "", "local": "", "remote": "",
-	"http": mcpbridge.TransportHTTP, "streamablehttp": mcpbridge.TransportHTTP,
-	"sse": mcpbridge.TransportSSE,
+// kinds are the types of servers, without case and punctuation.
+var kinds = map[string]string{
+	"stdio": "stdio", "local": "stdio",
+	"http": mcpbridge.TransportHTTP, "streamablehttp": mcpbridge.TransportHTTP, "sse": mcpbridge.TransportSSE,
+	"remote": "remote", // over HTTP, as far as opencode knows
 }
 
 // remote reads where a server is, and how it is spoken to.
 func (r *reader) remote(n *node, e *entry) {
-	kind, field := "", "type"
+	kind, says := "", ""
 	for _, given := range []struct{ field, kind string }{{"type", e.kind}, {"transport", e.transport}, {"transportType", e.kindOfCline}} {
+		known := kinds[plain(given.kind)]
 		switch {
 		case given.kind == "":
+		case known == "":
+			r.fail(n.field(given.field), "%q is none of stdio, http and sse", given.kind)
 		case kind == "":
-			kind, field = given.kind, given.field
-		case plain(kind) != plain(given.kind):
-			r.fail(n.field(given.field), "is %q, but %s is %q", given.kind, field, kind)
+			kind, says = known, fmt.Sprintf("%s is %q", given.field, given.kind)
+		case kind != known:
+			r.fail(n.field(given.field), "is %q, but %s", given.kind, says)
 		}
 	}
 	for _, given := range []struct{ field, url string }{{"url", e.url}, {"httpUrl", e.httpURL}, {"serverUrl", e.serverURL}} {
@@ -144,23 +148,19 @@ func (r *reader) remote(n *node, e *entry) {
 			r.fail(n.field(given.field), "is another URL of the same server: give one")
 		}
 	}
-	transport, known := transports[plain(kind)]
-	local := plain(kind) == "stdio" || plain(kind) == "local"
 	switch {
-	case !known:
-		r.fail(n.field(field), "%q is none of stdio, http and sse", kind)
 	case e.source == "extension":
 		r.fail(n.field("source"), "is an extension, which only Zed starts: give its command or its url")
-	case kind != "" && !local && n.field("url") == nil && e.server.URL == "":
-		r.failField(n, "url", "is empty, but %s is %q", field, kind)
-	case local && n.field("command") == nil:
-		r.failField(n, "command", "is empty, but %s is %q", field, kind)
+	case kind == "stdio" && n.field("command") == nil:
+		r.failField(n, "command", "is empty, but %s", says)
+	case kind != "" && kind != "stdio" && e.server.URL == "":
+		r.failField(n, "url", "is empty, but %s", says)
 	}
-	if e.httpURL != "" && transport == "" {
-		transport = mcpbridge.TransportHTTP
-	}
-	if e.server.URL != "" {
-		e.server.Transport = transport
+	switch {
+	case kind == mcpbridge.TransportHTTP || kind == mcpbridge.TransportSSE:
+		e.server.Transport = kind
+	case e.httpURL != "":
+		e.server.Transport = mcpbridge.TransportHTTP
 	}
 }
 

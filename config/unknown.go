@@ -62,10 +62,14 @@ func (r *reader) other(n *node) {
 
 // restriction finds what restricts tools or servers, wherever it stands.
 func (r *reader) restriction(n *node) *node {
+	name := plain(n.name)
 	switch {
-	case slices.Contains(words, plain(n.name)) && restricts(n, words),
-		slices.Contains(ofTools, plain(n.name)) && n.parent != nil && plain(n.parent.name) == "tools" && !neutral(n),
-		r.opencode && r.restrictsByName(n),
+	case slices.Contains(words, name) || slices.Contains(ofTools, name) && plain(n.parent.name) == "tools":
+		if !restricts(n, []string{name}) {
+			return nil
+		}
+		return n
+	case r.opencode && r.restrictsByName(n),
 		!r.opencode && n.kind == isText && plain(n.text) == "deny":
 		return n
 	}

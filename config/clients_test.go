@@ -94,7 +94,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "stream", URL: "http://localhost:3000/mcp", Transport: "http", Headers: map[string]string{"X-Key": "key k"}},
 			},
 			tools:    map[string]toolset.Server{"python": {Name: "python", Allow: []string{"safe_tool", `read\[1]`}, Deny: []string{"dangerous_tool"}}},
-			warnings: []string{"general", "tools", "mcpServers.python.timeout", "mcpServers.python.trust", "mcpServers.stream.oauth"},
+			warnings: []string{"general", "tools", "mcp.excluded[1]", "mcpServers.python.timeout", "mcpServers.python.trust", "mcpServers.stream.oauth"},
 		},
 		// opencode.ai/v1/docs/mcp-servers.
 		"opencode.jsonc": {
@@ -108,7 +108,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				"my.remote":  {Name: "my.remote", Deny: []string{"delete*"}},
 				"shell":      {Name: "shell", Deny: []string{"*"}},
 			},
-			warnings: []string{"theme", "server", "mcp.everything.timeout", "mcp.my.remote.oauth", "agent"},
+			warnings: []string{"theme", "server", "mcp.everything.timeout", "mcp.my.remote.oauth", "tools.write", "permission.edit", "permission.bash", "agent"},
 		},
 		// opencode.ai/v2/docs/mcp-servers.
 		"opencode_v2.jsonc": {

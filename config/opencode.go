@@ -16,11 +16,16 @@ func prefixOf(server *node) string { return unsafe.ReplaceAllString(server.name,
 // later in the file and allows some of them again is not followed.
 func (r *reader) switched(n *node) {
 	for _, field := range n.items {
+		if !refuses(field) {
+			continue
+		}
+		used := false
 		for i, server := range r.entries {
 			prefix := prefixOf(server)
-			if !refuses(field) || !mayMatch(field.name, prefix) {
+			if !mayMatch(field.name, prefix) {
 				continue
 			}
+			used = true
 			pattern, own := strings.CutPrefix(field.name, prefix)
 			if head, star := strings.CutSuffix(field.name, "*"); !own && star && strings.HasPrefix(prefix, head) {
 				pattern, own = "*", true
@@ -30,6 +35,9 @@ func (r *reader) switched(n *node) {
 				continue
 			}
 			r.file.Tools[i].Deny = append(r.file.Tools[i].Deny, pattern)
+		}
+		if !used {
+			r.warn(field, "is about no tool of these servers")
 		}
 	}
 }

@@ -98,9 +98,15 @@ func (r *reader) servers(n *node) {
 		}
 	}
 	for _, list := range []*node{r.only, r.without} {
-		if list != nil {
-			var names []string
-			r.into(list, &names)
+		if list == nil {
+			continue
+		}
+		var names []string
+		r.into(list, &names)
+		for i, name := range names {
+			if !seen[name] {
+				r.warn(list.items[i], "is no server of this file")
+			}
 		}
 	}
 	if r.only != nil && len(r.only.items) == 0 {

@@ -132,11 +132,11 @@ func (r *reader) remote(n *node, e *entry) {
 		switch {
 		case given.kind == "":
 		case known == "":
-			r.fail(n.field(given.field), "%q is none of stdio, http and sse", given.kind)
+			r.fail(n.field(given.field), "%q is none of stdio, http and sse", n.field(given.field).text)
 		case kind == "":
-			kind, says = known, fmt.Sprintf("%s is %q", given.field, given.kind)
+			kind, says = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
 		case kind != known:
-			r.fail(n.field(given.field), "is %q, but %s", given.kind, says)
+			r.fail(n.field(given.field), "is %q, but %s", n.field(given.field).text, says)
 		}
 	}
 	for _, given := range []struct{ field, url string }{{"url", e.url}, {"httpUrl", e.httpURL}, {"serverUrl", e.serverURL}} {
@@ -227,7 +227,7 @@ func (r *reader) patterns(n *node) (patterns []string) {
 		if pattern == "" {
 			r.fail(n.items[i], "is empty")
 		} else if _, err := path.Match(pattern, ""); err != nil {
-			r.fail(n.items[i], "%q is no pattern: %w", pattern, err)
+			r.fail(n.items[i], "%q is no pattern: %w", n.items[i].text, err)
 		}
 	}
 	return patterns

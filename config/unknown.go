@@ -107,7 +107,7 @@ var (
 // is not neutral: false for a word that forbids, true for one that allows, or nothing.
 func restricts(n *node, words []string) bool {
 	name := plain(n.name)
-	if name == "alwaysallow" { // without asking, which we never do
+	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // without asking, as we always do
 		return false
 	}
 	has := func(word string) bool { return strings.Contains(name, word) }

@@ -65,10 +65,12 @@ func (r *reader) expand(n *node, text string, dollars dollars) string {
 
 // braced returns what stands for ${body}.
 func (r *reader) braced(n *node, body string) string {
-	if value, ok := r.asked(body); ok {
-		return value
-	}
 	parts := named.FindStringSubmatch(body)
+	if parts == nil || parts[2] == body { // else it can only be of the environment
+		if value, ok := r.asked(body); ok {
+			return value
+		}
+	}
 	switch {
 	case strings.HasPrefix(body, "input:"):
 		r.fail(n, "needs the input %q, for which the client that it is from asks: answer it in Loader.Variable, or write ${VAR} for an environment variable", body[len("input:"):])

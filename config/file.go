@@ -103,5 +103,5 @@ func (l Loader) reader(name string) *reader {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
-	return &reader{loader: l, name: name, file: &File{}}
+	return &reader{loader: l, name: name, file: &File{}, names: map[string]*node{}}
 }

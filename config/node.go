@@ -25,6 +25,7 @@ type node struct {
 	name   string
 	index  int // of an item of a list
 	line   int
+	depth  int // how many nodes are above
 
 	kind  kind
 	text  string  // of a string; a number and a boolean as they are written
@@ -33,7 +34,7 @@ type node struct {
 
 // add adds a field or an item.
 func (n *node) add(name string, line int) *node {
-	child := &node{parent: n, name: name, index: len(n.items), line: line}
+	child := &node{parent: n, name: name, index: len(n.items), line: line, depth: n.depth + 1}
 	n.items = append(n.items, child)
 	return child
 }
@@ -51,12 +52,10 @@ func (n *node) field(name string) *node {
 	return nil
 }
 
-// path returns the names from the top of the file, such as "mcpServers.a.args[1]". It is
-// made only when it is needed: of nested lists, all of them would be as long as the file
-// is, each.
+// path returns the names from the top of the file, such as "mcpServers.a.args[1]".
 func (n *node) path() string {
 	var parts []string
-	for ; n.parent != nil && len(parts) < maxPath; n = n.parent {
+	for ; n.parent != nil; n = n.parent {
 		switch {
 		case n.parent.kind == isList:
 			parts = append(parts, fmt.Sprintf("[%d]", n.index))
@@ -72,9 +71,6 @@ func (n *node) path() string {
 	}
 	return path.String()
 }
-
-// maxPath bounds the names in a path.
-const maxPath = 100
 
 // printable quotes a name that would be mistaken for something else in a log.
 func printable(name string) string {

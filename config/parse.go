@@ -18,10 +18,15 @@ import (
 const (
 	// maxSize bounds a file, in bytes.
 	maxSize = 16 << 20
-	// maxNested bounds the lists and objects of a file: the parsers call themselves for
-	// each one inside another.
+	// maxNested bounds the lists and objects of a file: its parser calls itself for each
+	// that is inside another.
 	maxNested = 100_000
+	// maxDepth bounds the lists and objects that are inside one another.
+	maxDepth = 200
 )
+
+// errDeep is the error of a file with more than that.
+var errDeep = errors.New("has too many lists and objects inside one another: put the servers into a file of their own")
 
 // parse parses a file: YAML if it does not begin as JSON does, else JSON, with comments
 // and trailing commas as most clients allow them.
@@ -78,6 +83,12 @@ func (b *jsonBuilder) lineOf(value *hujson.Value) int {
 
 func (b *jsonBuilder) build(n *node, value *hujson.Value) {
 	n.line = b.lineOf(value)
+	if n.depth > maxDepth {
+		if b.err == nil {
+			b.err = &Error{Line: n.line, Err: errDeep}
+		}
+		return
+	}
 	switch value := value.Value.(type) {
 	case *hujson.Object:
 		n.kind = isObject
@@ -129,6 +140,9 @@ func buildYAML(n *node, value *yaml.Node) error {
 	n.line = max(n.line, value.Line)
 	wrong := func(format string, args ...any) error {
 		return &Error{Field: n.path(), Line: value.Line, Err: fmt.Errorf(format, args...)}
+	}
+	if n.depth > maxDepth {
+		return &Error{Line: value.Line, Err: errDeep}
 	}
 	switch value.Kind {
 	case yaml.AliasNode:

@@ -72,10 +72,12 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 
 func TestWrongConfigurationsNameTheField(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                                      "is empty",
-		"# y":                                   "is empty",
-		`{`:                                     "is no JSON: line 1, column 2",
-		"{\n \"a\": 1,\n":                       "is no JSON: line 3, column 1",
+		``:                "is empty",
+		"# y":             "is empty",
+		`{`:               "is no JSON: line 1, column 2",
+		"{\n \"a\": 1,\n": "is no JSON: line 3, column 1",
+		`{"a": ` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}": "line 1: has too many lists and objects inside one another",
+		"a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000):          "line 1: has too many lists and objects inside one another",
 		"a: [":                                  "is neither JSON nor YAML: line 1",
 		"a: 1\n---\nb: 2":                       "line 2: has a second document",
 		"a: &x {}\nmcpServers: *x":              "line 2: mcpServers: is an alias of YAML",

@@ -14,7 +14,8 @@ type reader struct {
 
 	file    *File
 	errs    []error
-	entries []*node // of the servers in file
+	entries []*node          // of the servers in file
+	names   map[string]*node // of the same, by their names
 
 	opencode bool    // whether {env:VAR} is replaced
 	dollars  dollars // what is made of $VAR

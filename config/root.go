@@ -85,12 +85,15 @@ func (r *reader) servers(n *node) {
 	if !r.is(n, isObject) {
 		return
 	}
+	var sorted []*node
 	seen := map[string]bool{}
 	for _, server := range n.items {
 		if seen[server.name] {
 			r.fail(server, "is there twice")
+			continue
 		}
 		seen[server.name] = true
+		sorted = append(sorted, server)
 		for _, field := range geminis {
 			if server.field(field) != nil {
 				r.dollars = expandDollars
@@ -112,8 +115,7 @@ func (r *reader) servers(n *node) {
 	if r.only != nil && len(r.only.items) == 0 {
 		r.fail(r.only, "is empty: leave it out if all servers are wanted")
 	}
-	sorted := slices.Clone(n.items)
-	slices.SortStableFunc(sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	for _, server := range sorted {
 		r.server(server)
 	}

@@ -243,11 +243,10 @@ func (r *reader) nameOf(n *node) string {
 	if (&mcpbridge.Server{Name: name, Command: "any"}).Validate() != nil {
 		name = strings.Trim(forbidden.ReplaceAllString(name, "-"), "._-")
 	}
-	for i, other := range r.file.Supervisor.Servers {
-		if other.Name == name {
-			r.fail(n, "would have the name %q, as %s has: rename one of them", name, r.entries[i].path())
-		}
+	if other := r.names[name]; other != nil {
+		r.fail(n, "would have the name %q, as %s has: rename one of them", name, other.path())
 	}
+	r.names[name] = n
 	if name != n.name && name != "" {
 		r.warn(n, "has the name %q here: other characters than letters, digits, dots, dashes and underscores are replaced", name)
 	}

@@ -145,9 +145,10 @@ func plain(name string) string {
 // case and punctuation, or with a typing error in four letters, two in six.
 func nearest(name string, known []string) string {
 	best, least := "", 3
+	one := plain(name)
 	for _, candidate := range known {
-		one, other := plain(name), plain(candidate)
-		if len(one) > 2*len(other) {
+		other := plain(candidate)
+		if len(one) > len(other)+2 {
 			continue
 		}
 		allowed := 0

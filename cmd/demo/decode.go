@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +11,8 @@ import (
 )
 
 // decode reads a JSON object into targets, pointers by field name. An unknown
-// field is an error if strict. Durations are strings such as "1m30s". Errors
-// name the field.
-func decode(data []byte, strict bool, targets map[string]any) error {
+// field is an error. Durations are strings such as "1m30s". Errors name the field.
+func decode(data []byte, targets map[string]any) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
 		return plainer(data, err)
@@ -24,14 +22,12 @@ func decode(data []byte, strict bool, targets map[string]any) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		target, known := targets[name]
-		switch {
-		case known:
-			if err := decodeField(object[name], target); err != nil {
-				return named(name, err)
-			}
-		case strict:
+		if !known {
 			known := strings.Join(slices.Sorted(maps.Keys(targets)), ", ")
 			return named(name, fmt.Errorf("is not a field; there are %s", known))
+		}
+		if err := decodeField(object[name], target); err != nil {
+			return named(name, err)
 		}
 	}
 	return nil
@@ -106,13 +102,7 @@ func plainer(data []byte, err error) error {
 		}
 		return fmt.Errorf("is of type %s, want %s", strings.Fields(kind.Value)[0], want)
 	case errors.As(err, &syntax):
-		before := data[:min(int(syntax.Offset), len(data))]
-		line := bytes.Count(before, []byte("\n")) + 1
-		column := len(before) - bytes.LastIndexByte(before, '\n') - 1
-		if line == 1 {
-			return fmt.Errorf("is no JSON at column %d: %w", column, syntax)
-		}
-		return fmt.Errorf("is no JSON at line %d, column %d: %w", line, column, syntax)
+		return fmt.Errorf("is no JSON at column %d: %w", min(int(syntax.Offset), len(data)), syntax)
 	}
 	return err
 }

@@ -7,11 +7,13 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/mcpactor/mcpactor/config"
 )
 
 // execCmd is the batch runner.
 type execCmd struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON): an mcpServers object as MCP clients share it, and an optional supervisor object. SIGHUP reads it again."`
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file (JSON or YAML): an mcpServers object as MCP clients share it, and an optional supervisor object. SIGHUP reads it again."`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of one server and scope run at once. 1 keeps them in order. Default: 1."`
 	Events      bool          `help:"Print what happens to sessions, and what servers say unasked, as lines with an event."`
 	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Least level that is logged to stderr: debug, info, warn or error. Default: warn."`
@@ -25,11 +27,11 @@ func (cmd *execCmd) Run(std streams) error {
 	}
 	hangups, ignore := hangups()
 	defer ignore() // not before the end: they would end us
-	cfg, err := loadConfig(cmd.Config)
+	file, err := config.Load(cmd.Config)
 	if err != nil {
 		return wrongConfig(err)
 	}
-	l, err := launch(cmd.Config, cfg, std.err, cmd.LogLevel)
+	l, err := launch(cmd.Config, file, std.err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func (cmd *execCmd) Run(std streams) error {
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
 	r := newRunner(l.sup.Client(), std.out, cmd.Parallel)
-	r.tools = newToolsets(l.toolset, l.tools)
+	r.tools = newToolsets(l.toolset, l.Tools)
 	if cmd.Events {
 		events := l.system.EventStream.Subscribe(r.events.publish)
 		defer l.system.EventStream.Unsubscribe(events)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -16,7 +17,7 @@ import (
 
 // launched is a supervisor that runs as a configuration file says.
 type launched struct {
-	config
+	*config.File
 	path   string
 	system *actor.ActorSystem
 	sup    *supervisor.Supervisor
@@ -24,12 +25,13 @@ type launched struct {
 }
 
 // launch starts a supervisor. It is to be stopped.
-func launch(path string, cfg config, log io.Writer, level string) (*launched, error) {
-	cfg.Logger = newLogger(log, level)
-	l := &launched{config: cfg, path: path, system: newSystem(cfg.Logger)}
-	run := cfg.Config
-	if cfg.store != "" {
-		store, err := resume.Open(cfg.store, resume.Config{})
+func launch(path string, file *config.File, log io.Writer, level string) (*launched, error) {
+	file.Supervisor.Logger = newLogger(log, level)
+	l := &launched{File: file, path: path, system: newSystem(file.Supervisor.Logger)}
+	warn(&l.Supervisor.Logger, file)
+	run := file.Supervisor
+	if file.Store != "" {
+		store, err := resume.Open(file.Store, resume.Config{})
 		if err != nil {
 			return nil, wrongConfig(fmt.Errorf("%s: supervisor.store: %w", path, err))
 		}

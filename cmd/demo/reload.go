@@ -5,6 +5,8 @@ import (
 	"os"
 	"reflect"
 	"sync"
+
+	"github.com/mcpactor/mcpactor/config"
 )
 
 // reloader gives the servers of the configuration file, as it is now, to a supervisor
@@ -36,16 +38,17 @@ func (r *reloader) start(signals <-chan os.Signal) (end func()) {
 
 // reload reads the file once. One that is wrong changes nothing.
 func (r *reloader) reload(ctx context.Context) {
-	log := &r.Logger
-	cfg, err := loadConfig(r.path)
+	log := &r.Supervisor.Logger
+	file, err := config.Load(r.path)
 	if err != nil {
 		log.Error().Str("err", joined(err)).Msg("configuration was wrong, nothing was reloaded")
 		return
 	}
-	if !reflect.DeepEqual(cfg.settings(), r.settings()) {
+	warn(log, file)
+	if !reflect.DeepEqual(settingsOf(file), settingsOf(r.File)) {
 		log.Warn().Str("file", r.path).Msg("changes of the supervisor object were ignored: restart for them")
 	}
-	closed, err := r.sup.Reload(ctx, cfg.Servers)
+	closed, err := r.sup.Reload(ctx, file.Supervisor.Servers)
 	switch {
 	case ctx.Err() != nil:
 		return
@@ -53,9 +56,9 @@ func (r *reloader) reload(ctx context.Context) {
 		log.Error().Str("err", joined(err)).Msg("configuration could not be reloaded")
 		return
 	}
-	r.tools.replace(cfg.tools)
+	r.tools.replace(file.Tools)
 	for _, left := range closed.Left {
 		log.Warn().Str("server", left.Key.Server).Str("scope", left.Key.Scope).Str("err", left.Reason).Msg("session could not be closed")
 	}
-	log.Info().Int("servers", len(cfg.Servers)).Int("sessions", closed.Sessions).Msg("configuration was reloaded")
+	log.Info().Int("servers", len(file.Supervisor.Servers)).Int("sessions", closed.Sessions).Msg("configuration was reloaded")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/wellformed"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -48,8 +49,14 @@ func parseRequest(line []byte) (*request, error) {
 	if err := validID(given["id"]); err != nil {
 		return &r, named("id", err)
 	}
+	if err := wellformed.JSON(given["id"]); err != nil {
+		return &r, named("id", err)
+	}
 	r.id = given["id"]
-	err := decode(line, true, map[string]any{
+	if err := wellformed.JSON(line); err != nil {
+		return &r, err // encoding/json would make one scope of several
+	}
+	err := decode(line, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "name": &r.name, "arguments": &r.arguments,
 		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "roots": &about.roots,
 		"uri": &about.uri, "prompt": &about.prompt, "level": &about.level, "ref": &about.ref, "argument": &about.argument,

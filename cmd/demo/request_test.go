@@ -112,6 +112,30 @@ func TestWrongRequestsNameTheField(t *testing.T) {
 	}
 }
 
+// Finding E11: encoding/json replaces what is not Unicode by U+FFFD, and different scopes
+// would share a session.
+func TestRequestsThatAreNotUnicodeAreRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"{\"id\":1,\"server\":\"s\",\"scope\":\"a\xff\",\"tool\":\"t\"}":                    "is not valid UTF-8",
+		`{"id":1,"server":"s","scope":"a\ud800","tool":"t"}`:                                "half of a character",
+		`{"id":1,"server":"s","scope":"a\udc01b","tool":"t"}`:                               "half of a character",
+		`{"id":1,"server":"s","tool":"t","arguments":{"\ud800":1}}`:                         "half of a character",
+		"{\"id\":1,\"server\":\"s\",\"tool\":\"t\",\"arguments\":{\"a\":\"\xed\xa0\x80\"}}": "is not valid UTF-8",
+	} {
+		r, err := parseRequest([]byte(line))
+		require.ErrorContains(t, err, want, line)
+		require.Equal(t, "1", string(r.id), "the answer bears the id")
+	}
+	for _, id := range []string{"\"\xff\"", `"\ud800"`} {
+		r, err := parseRequest([]byte(`{"id":` + id + `,"op":"inspect"}`))
+		require.ErrorContains(t, err, "id: ")
+		require.Empty(t, r.id)
+	}
+	r, err := parseRequest([]byte(`{"id":1,"server":"s","scope":"\ud83d\ude00","tool":"t"}`))
+	require.NoError(t, err)
+	require.Equal(t, "😀", r.key.Scope)
+}
+
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"id":"1","server":"s","scope":"a","tool":"echo","arguments":{"a":1},"timeout":"5s","replay":"safe"}`))
 	f.Add([]byte(`{"id":2,"op":"cancel","target":"1"}`))

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -41,15 +42,15 @@ func (cmd *toolsCmd) Run(std streams) error {
 	if err := (messages.Key{Scope: cmd.Scope}).Validate(); err != nil {
 		return &usageError{fmt.Errorf("--%w", err)}
 	}
-	cfg, err := loadConfig(cmd.Config)
+	file, err := config.Load(cmd.Config)
 	if err != nil {
 		return wrongConfig(err)
 	}
-	cfg.store, cfg.LeaveOpen = "", false
+	file.Store, file.Supervisor.LeaveOpen = "", false
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	l, err := launch(cmd.Config, cfg, std.err, cmd.LogLevel)
+	l, err := launch(cmd.Config, file, std.err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (cmd *toolsCmd) Run(std streams) error {
 
 // list lists the tools once.
 func (cmd *toolsCmd) list(ctx context.Context, l *launched) (*toolset.Set, error) {
-	tools, err := l.toolset(toolset.Config{Scope: cmd.Scope, Servers: l.tools, ListTimeout: cmd.Timeout})
+	tools, err := l.toolset(toolset.Config{Scope: cmd.Scope, Servers: l.Tools, ListTimeout: cmd.Timeout})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -55,10 +56,10 @@ func imagine(t *testing.T, servers map[string]*mcp.Server, scenario func(t *test
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var cfg supervisor.Config
-		l := &launched{system: newSystem(zerolog.Nop())}
+		l := &launched{File: &config.File{}, system: newSystem(zerolog.Nop())}
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: name, InMemory: servers[name]})
-			l.tools = append(l.tools, toolset.Server{Name: name})
+			l.Tools = append(l.Tools, toolset.Server{Name: name})
 		}
 		var err error
 		l.sup, err = supervisor.Start(l.system, cfg)
@@ -68,7 +69,7 @@ func imagine(t *testing.T, servers map[string]*mcp.Server, scenario func(t *test
 			time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
 		}()
 		subscribed := l.system.EventStream.Length()
-		tools := newToolsets(l.toolset, l.tools)
+		tools := newToolsets(l.toolset, l.Tools)
 		defer func() {
 			tools.forgetAll()
 			require.Equal(t, subscribed, l.system.EventStream.Length(), "all toolsets are closed")

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// expressible reports whether a field of Go can stand in a file.
+func expressible(field reflect.StructField) bool {
+	return slices.Contains([]reflect.Type{
+		reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[time.Duration](),
+		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]string](), reflect.TypeFor[map[string]any](),
+	}, field.Type)
+}
+
+// Finding H: a new field of a server or of the supervisor gets a key, in entry.fields or
+// File.settings.
+func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
+	e, f := &entry{}, &File{}
+	targets := map[any]bool{}
+	for _, fields := range []map[string]any{e.fields(), f.settings(new(bool))} {
+		for _, target := range fields {
+			targets[target] = true
+		}
+	}
+	assembled := []string{ // of several keys, or of the name
+		"Name", "Command", "Args", "Env", "URL", "Transport", "Disabled", "Allow", "Deny", "Metadata",
+	}
+	for _, value := range []any{&e.server, &e.tools, &f.Supervisor} {
+		value := reflect.ValueOf(value).Elem()
+		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			if !expressible(field) || slices.Contains(assembled, field.Name) {
+				continue
+			}
+			require.True(t, targets[value.Field(i).Addr().Interface()], "%s.%s has no key", value.Type(), field.Name)
+		}
+	}
+	require.Contains(t, e.fields(), "setup")
+}
+
+func TestEveryKeyIsInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "\n## Files\n")
+	require.True(t, found)
+	for _, fields := range []map[string]any{(&entry{}).fields(), (&File{}).settings(new(bool))} {
+		for key := range fields {
+			require.Contains(t, section, "`"+key+"`", key)
+		}
+	}
+	for _, client := range []string{"Claude Desktop", "Claude Code", "Cursor", "VS Code", "Windsurf", "Gemini CLI", "opencode", "Zed", "LibreChat"} {
+		require.Regexp(t, `(?m)^\| `+client+` \|`, section)
+	}
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// root reads the whole file.
+func (r *reader) root(n *node) {
+	var mcpServers, servers, contextServers, mcp, settings, inputs *node
+	targets := map[string]any{
+		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &inputs, "supervisor": &settings,
+	}
+	known := slices.Sorted(maps.Keys(targets))
+	var others []*node
+	r.fields(n, targets, func(field *node) { others = append(others, field) })
+	if n.kind != isObject {
+		return
+	}
+	if settings != nil {
+		r.supervisor(settings)
+	}
+	var all *node
+	for _, given := range []*node{mcpServers, servers, contextServers} {
+		switch {
+		case given == nil:
+		case all == nil:
+			all = given
+		default:
+			r.fail(given, "is given, and so is %s: give one of them", all.name)
+		}
+	}
+	switch {
+	case mcp == nil:
+	case all != nil: // Gemini CLI's settings of servers
+		r.dollars = expandDollars
+		names := []string{"allowed", "excluded"}
+		r.fields(mcp, map[string]any{names[0]: &r.only, names[1]: &r.without}, func(field *node) { r.otherOfFile(field, names) })
+	default:
+		all = r.nested(mcp)
+	}
+	if all == nil {
+		if len(r.errs) == 0 {
+			r.failField(n, "mcpServers", "is missing")
+		}
+		for _, field := range others {
+			r.otherOfFile(field, known)
+		}
+		return
+	}
+	r.servers(all)
+	for _, field := range others {
+		if name := field.name; r.opencode && (name == "tools" || name == "permission") && field.kind == isObject {
+			r.switched(field)
+			continue
+		}
+		r.otherOfFile(field, known)
+	}
+	if len(r.errs) == 0 && len(r.file.Supervisor.Servers) == 0 {
+		r.fail(all, "has no server that is not disabled")
+	}
+}
+
+// nested returns the servers in an object mcp: those of opencode, or of the settings of VS
+// Code.
+func (r *reader) nested(mcp *node) *node {
+	servers := mcp.field("servers")
+	if servers == nil || servers.field("type") != nil && servers.field("type").kind == isText || servers.field("enabled") != nil {
+		r.opencode = true
+		return mcp
+	}
+	r.opencode = mcp.field("inputs") == nil
+	var found, inputs *node
+	names := []string{"servers", "inputs"}
+	r.fields(mcp, map[string]any{names[0]: &found, names[1]: &inputs}, func(field *node) { r.otherOfFile(field, names) })
+	return found
+}
+
+// geminis are fields of a server that Gemini CLI has, which replaces $VAR.
+var geminis = []string{"httpUrl", "includeTools", "excludeTools", "trust"}
+
+// servers reads all servers, in the order of their names.
+func (r *reader) servers(n *node) {
+	if !r.is(n, isObject) {
+		return
+	}
+	var sorted []*node
+	seen := map[string]bool{}
+	for _, server := range n.items {
+		if seen[server.name] {
+			r.fail(server, "is there twice")
+			continue
+		}
+		seen[server.name] = true
+		sorted = append(sorted, server)
+		for _, field := range geminis {
+			if server.field(field) != nil {
+				r.dollars = expandDollars
+			}
+		}
+	}
+	for _, list := range []*node{r.only, r.without} {
+		if list == nil {
+			continue
+		}
+		var names []string
+		r.into(list, &names)
+		for i, name := range names {
+			if !seen[name] {
+				r.warn(list.items[i], "is no server of this file")
+			}
+		}
+	}
+	if r.only != nil && len(r.only.items) == 0 {
+		r.fail(r.only, "is empty: leave it out if all servers are wanted")
+	}
+	slices.SortFunc(sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	for _, server := range sorted {
+		r.server(server)
+	}
+}
+
+// excluded reports whether the settings of Gemini CLI exclude a server.
+func (r *reader) excluded(n *node) bool {
+	lists := func(list *node) bool {
+		return list != nil && slices.ContainsFunc(list.items, func(item *node) bool { return item.text == n.name })
+	}
+	return lists(r.without) || r.only != nil && !lists(r.only)
+}

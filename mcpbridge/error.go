@@ -85,7 +85,8 @@ const (
 )
 
 // Error is what went wrong, with what that means for the call and its session.
-// Its text has no session ids, headers, arguments or control characters.
+// Its text has no session ids, headers, arguments or control characters, and may
+// be logged. [Error.ForCaller] may not.
 type Error struct {
 	// Class is what became of the call.
 	Class Class
@@ -100,9 +101,10 @@ type Error struct {
 	// Err is the error behind it, where there is one.
 	Err error
 
-	status int   // of HTTP; 200 also for an answer over another transport; 0: there was no answer
-	code   int64 // of the JSON-RPC error that it was, or 0
-	doubt  bool  // it may be about the session: see doubts
+	words  string // of the server, for callers only: see ForCaller
+	status int    // of HTTP; 200 also for an answer over another transport; 0: there was no answer
+	code   int64  // of the JSON-RPC error that it was, or 0
+	doubt  bool   // it may be about the session: see doubts
 }
 
 // Error returns the class and the detail.
@@ -111,6 +113,21 @@ func (e *Error) Error() string {
 		return e.Class.String()
 	}
 	return e.Class.String() + ": " + e.Detail
+}
+
+// ForCaller returns the detail for those whose call failed. When a stdio server
+// ended, it has its last words as well: the end of what it wrote to stderr, or the
+// output that made no sense. They may quote the arguments of calls, so they belong in
+// no log line and no event.
+func (e *Error) ForCaller() string {
+	for from := e; ; {
+		if from.words != "" {
+			return e.Detail + ": " + from.words
+		}
+		if !errors.As(from.Err, &from) {
+			return e.Detail
+		}
+	}
 }
 
 // Unwrap returns the error behind it.

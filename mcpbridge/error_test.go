@@ -1,0 +1,29 @@
+package mcpbridge
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Finding E3: an error that is wrapped on its way still has the words for the caller,
+// and its own text never has them.
+func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
+	died := &Error{Class: Lost, Detail: "the process exited", words: "out of memory"}
+	for name, test := range map[string]struct {
+		err  *Error
+		want string
+	}{
+		"itself":            {died, "the process exited: out of memory"},
+		"in another":        {&Error{Detail: "set-up: the process exited", Err: died}, "set-up: the process exited: out of memory"},
+		"deeper":            {&Error{Detail: "x", Err: fmt.Errorf("a: %w", &Error{Err: died})}, "x: out of memory"},
+		"as a dial's error": {AsDialError(died), "the process exited: out of memory"},
+		"none":              {&Error{Detail: "x", Err: fmt.Errorf("y")}, "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, test.err.ForCaller())
+			require.NotContains(t, test.err.Error(), "out of memory")
+		})
+	}
+}

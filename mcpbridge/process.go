@@ -54,10 +54,7 @@ type process struct {
 func startProcess(srv *Server) (*process, error) {
 	cmd := exec.Command(srv.Command, srv.Args...)
 	cmd.Dir = srv.Dir
-	cmd.Env = os.Environ()
-	for name, value := range srv.Env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
+	cmd.Env = srv.environment(os.Environ())
 	cmd.SysProcAttr = groupLeader()
 	if err := checkDir(srv.Dir); err != nil {
 		return nil, err

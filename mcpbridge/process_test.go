@@ -120,12 +120,17 @@ func TestProcessTalksAndEndsWithItsInput(t *testing.T) {
 func TestProcessRunsWhereAndWithWhatItIsTold(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	t.Setenv("OLD", "inherited")
-	_, out := startServer(t, &Server{
-		Command: "sh", Args: []string{"-c", `echo "$PWD $OLD $NEW $1"`, "sh", "two words"},
+	t.Setenv("LANG", "inherited")
+	t.Setenv("OLD", "secret")
+	srv := &Server{
+		Command: "sh", Args: []string{"-c", `echo "$PWD $LANG $OLD $NEW $1"`, "sh", "two words"},
 		Env: map[string]string{"NEW": "added"}, Dir: dir,
-	})
-	require.Equal(t, dir+" inherited added two words", readLine(t, out))
+	}
+	_, out := startServer(t, srv)
+	require.Equal(t, dir+" inherited  added two words", readLine(t, out))
+	srv.InheritEnv = true
+	_, out = startServer(t, srv)
+	require.Equal(t, dir+" inherited secret added two words", readLine(t, out))
 }
 
 func TestProcessThatCannotStartSaysWhy(t *testing.T) {

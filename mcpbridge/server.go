@@ -36,9 +36,14 @@ type Server struct {
 	Command string
 	// Args are the arguments of Command.
 	Args []string
-	// Env is added to the environment of our own process. Secrets in it are
-	// never logged.
+	// Env is added to what Command inherits of the environment of our own process:
+	// the variables that programs, package managers, proxies and certificates need,
+	// which docs/configuration.md lists, and no others. Secrets in it are never
+	// logged.
 	Env map[string]string
+	// InheritEnv passes on the whole environment of our own process, with the
+	// secrets in it. Defaults to false.
+	InheritEnv bool
 	// Dir is the working directory of Command. Defaults to our own.
 	Dir string
 
@@ -143,6 +148,8 @@ func (s *Server) Validate() error {
 		}
 	}
 	switch {
+	case s.Command == "" && s.InheritEnv:
+		return fmt.Errorf("inheritEnv: is for servers with a command")
 	case s.URL == "" && s.Auth != nil:
 		return fmt.Errorf("auth: is for servers with a url")
 	case s.URL == "":

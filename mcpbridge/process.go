@@ -25,7 +25,7 @@ const (
 // process is a stdio server: a leader, and its children, in a process group of
 // their own. On Unix the group ends with its leader, and with us.
 //
-//	startProcess → running → leader ends → group killed → leader reaped → done
+//	startProcess → running → leader ends → group killed → group reaped → leader reaped → done
 //
 // All methods may be called from any goroutine.
 type process struct {
@@ -130,6 +130,7 @@ func (p *process) run(started chan<- error) {
 	// Up to the reaping the number of the group cannot be given to another.
 	awaitExit(p.cmd)
 	p.kill()
+	reapGroup(p.cmd.Process.Pid)
 	watchdog.remove(p.cmd.Process.Pid)
 	p.reap()
 	p.unread = unread(p.stdin)

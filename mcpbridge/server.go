@@ -76,8 +76,9 @@ type Server struct {
 	// Defaults to the newest that both sides speak, for which servers older
 	// than 2026-07-28 are asked twice.
 	ProtocolVersion string
-	// MaxResult bounds one message of the server, in bytes. A result over it
-	// fails with protocol; over stdio it ends the session as well. Defaults to [DefaultMaxResult]; -1 is no limit.
+	// MaxResult bounds one message of the server, and all pages of a list together,
+	// in bytes. A result over it fails with protocol; over stdio one message over it
+	// ends the session as well. Defaults to [DefaultMaxResult]; -1 is no limit.
 	MaxResult int
 	// Setup are calls of tools that run first on every new session, one after
 	// the other: log in, open the project. Together with the dial they have the

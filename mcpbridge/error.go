@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -200,19 +200,21 @@ func describe(err error, secrets ...string) string {
 // maxDetail bounds what a server can put into an error text.
 const maxDetail = 512
 
-// clean makes text fit for a log line: one line, no control characters, valid
-// UTF-8, bounded, secrets blacked out.
+// clean makes text fit for a log line: one line of what is visible, valid UTF-8,
+// bounded, secrets blacked out.
 func clean(text string, secrets ...string) string {
-	text = strings.ToValidUTF8(redact(text, secrets...), "�")
+	text = presentable(text, secrets...)
 	if len(text) > maxDetail {
-		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+		text = strings.TrimSpace(strings.ToValidUTF8(text[:maxDetail], "")) + "…"
 	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text))
+	return text
+}
+
+// presentable is clean without the bound. Secrets are looked for again when what is not
+// visible has gone: it may have stood between their letters.
+func presentable(text string, secrets ...string) string {
+	text = visible.Line(strings.ToValidUTF8(redact(text, secrets...), "�"))
+	return strings.TrimSpace(redact(text, secrets...))
 }
 
 // redact blacks out secrets: the longest first, which may have others in them.

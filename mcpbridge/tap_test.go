@@ -11,12 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -130,11 +130,11 @@ func requirePresentable(t *testing.T, err error) {
 	var e *Error
 	require.True(t, errors.As(err, &e), "%T", err)
 	require.NotContains(t, e.Detail, testSession)
-	require.False(t, strings.ContainsFunc(e.Detail, unicode.IsControl), "%q", e.Detail)
+	require.Equal(t, visible.Line(e.Detail), e.Detail)
 	require.True(t, utf8.ValidString(e.Detail), "%q", e.Detail)
 	require.LessOrEqual(t, len(e.Detail), maxDetail+150)
 	require.NotContains(t, e.ForCaller(), testSession)
-	require.False(t, strings.ContainsFunc(e.ForCaller(), unicode.IsControl), "%q", e.ForCaller())
+	require.Equal(t, visible.Line(e.ForCaller()), e.ForCaller())
 	require.LessOrEqual(t, len(e.ForCaller()), 2*maxDetail+150)
 	require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 }

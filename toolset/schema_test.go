@@ -76,7 +76,7 @@ func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 	from := &mcp.Tool{
 		Name: "re\u200bad", Title: "Read\u202e\na file", Description: "Reads.\n\U000E0049\U000E0067Done ✔\ufe0f.",
-		InputSchema: json.RawMessage(`{"properties":{"pa\u200bth":{"description":"a\u2066b\u2069","enum":["x\u00ad",1e400]},"path":true,"نام‌":{"title":"می‌خواهم"}},"required":["pa\u200bth"]}`),
+		InputSchema: json.RawMessage(`{"properties":{"pa\u200bth":{"description":"a\u2066b\u2069","enum":["x\u00ad",1e400]},"path":true,"نام\u200c":{"title":"می\u200cخواهم"}},"required":["pa\u200bth"]}`),
 		Annotations: &mcp.ToolAnnotations{Title: "\u200b"},
 	}
 	tool := newTool(Server{Name: "files"}, from)
@@ -85,7 +85,7 @@ func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 	require.Equal(t, "Read a file", tool.Title)
 	require.Equal(t, tool.Title, tool.Metadata["display_name"])
 	require.Equal(t, "Reads.\nDone ✔\ufe0f.", tool.Description)
-	require.JSONEq(t, `{"type":"object","properties":{"path":true,"نام":{"title":"می‌خواهم"}},"required":["path"]}`, string(tool.Parameters()))
+	require.JSONEq(t, `{"type":"object","properties":{"path":true,"نام":{"title":"می\u200cخواهم"}},"required":["path"]}`, string(tool.Parameters()))
 
 	from.Title = "\u200b"
 	require.Equal(t, "read", newTool(Server{Name: "files"}, from).Title)

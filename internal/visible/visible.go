@@ -23,7 +23,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns what can be seen of a text. Tabs and line breaks stay.
+// Text returns what can be seen of a text. Tabs and line breaks stay, and other control
+// characters become spaces.
 func Text(text string) string {
 	return show(text, func(r rune) rune {
 		switch r {
@@ -32,7 +33,7 @@ func Text(text string) string {
 		case '\u2028', '\u2029':
 			return '\n'
 		}
-		return -1
+		return ' '
 	})
 }
 
@@ -47,8 +48,8 @@ const (
 	textForm, emojiForm = '\ufe0e', '\ufe0f'
 )
 
-// show returns the text with its controls replaced, and dropped for a negative
-// replacement, and without what is hidden. The result is valid UTF-8.
+// show returns the text with its control characters and line breaks replaced, and
+// without what is hidden. The result is valid UTF-8.
 func show(text string, control func(rune) rune) string {
 	var b strings.Builder
 	b.Grow(len(text))

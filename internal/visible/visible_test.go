@@ -23,7 +23,7 @@ func TestHiddenCharactersAreDropped(t *testing.T) {
 		"direction":                {"user\u202eresu\u202c \u2066x\u2069\u200f\u061c", "userresu x"},
 		"selectors":                {"a\ufe0f\ufe01" + "☺\ufe0f\ufe0f\ufe00" + string(rune(0xE0101)), "a☺\ufe0f"},
 		"fillers":                  {"x\u3164\u115f\uffa0\u034f\u180ey", "xy"},
-		"control":                  {"\x1b[31mred\x00\x7f\u0085", "[31mred"},
+		"control":                  {"\x1b[31mred\x00\x7f\u0085", " [31mred   "},
 		"lines":                    {"one\r\n\ttwo\u2028three\u2029", "one\r\n\ttwo\nthree\n"},
 		"invalid":                  {"a\xffb\xed\xa0\x80", "a\ufffdb\ufffd\ufffd\ufffd"},
 		"nothing":                  {"", ""},

@@ -41,7 +41,7 @@ func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 
 // explain returns the reply for what the bridge said.
 func (k *call) explain(e *mcpbridge.Error) *messages.Failure {
-	f := k.failure(e.Class.Code(), e.Detail)
+	f := k.failure(e.Class.Code(), e.ForCaller())
 	switch e.Class {
 	case mcpbridge.Lost:
 		f.MayHaveRun = true
@@ -60,8 +60,8 @@ func (k *call) giveUp(e *mcpbridge.Error) *messages.Failure {
 	f := k.explain(e)
 	f.MayHaveRun = false
 	switch e.Class {
-	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // that was another call
-		f.Code = messages.CodeUnavailable
+	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // that was another call, and what was said of it
+		f.Code, f.Detail = messages.CodeUnavailable, e.Detail
 	}
 	return f
 }

@@ -29,6 +29,15 @@ func (f *Fault) Error() string { return f.Key.String() + ": " + f.Cause.Error() 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
+// forCaller returns the cause for those who wait for the session. What was said when
+// a call broke it is for the caller of that.
+func (f *Fault) forCaller() string {
+	if f.Dialing {
+		return f.Cause.Class.String() + ": " + f.Cause.ForCaller()
+	}
+	return f.Cause.Error()
+}
+
 // Strategy decides what becomes of sessions that failed. Implement it to
 // replace the default of package supervisor.
 type Strategy interface {

@@ -208,7 +208,7 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 		case s.conn != nil:
 			f.Detail = "while waiting for other calls of the session (MaxInFlight)"
 		case s.cause != nil:
-			f.Detail += ", which had failed: " + s.cause.Cause.Error()
+			f.Detail += ", which had failed: " + s.cause.forCaller()
 		}
 		s.reply(c, k, f)
 		return true

@@ -4,6 +4,8 @@ package mcpbridge
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -59,6 +61,17 @@ var acts = map[string]func(){
 		reply(`"error":{"code":-32601,"message":"no such method"}`)
 		reply(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
 		os.Exit(4)
+	},
+	"picky": func() { // reads a call, but for the newline, or but for that and the closing brace; and dies
+		reply(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+		var call []byte
+		for b := make([]byte, 1); !bytes.Contains(call, []byte(`"tools/call","params"`)) || !json.Valid(append(call, os.Getenv("MISSING")...)); {
+			os.Stdin.Read(b)
+			if call = append(call, b[0]); b[0] == '\n' {
+				call = nil // it was the notification that comes before
+			}
+		}
+		os.Exit(5)
 	},
 	"flood": func() {
 		for range 8 << 10 {

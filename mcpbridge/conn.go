@@ -200,14 +200,14 @@ func (c *conn) logLevel() string {
 	return c.level
 }
 
-// explain says what err means, with the process's last words if it died.
+// explain says what err means, and how the process ended if it did.
 func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 	e := ex.explain(ctx, err, append(c.secrets(), c.cs.ID())...)
 	if c.proc != nil && e.Session == Broken {
 		if e.Class == Lost && !ex.begun && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
 		}
-		e.Detail = c.lastWords()
+		e.Detail, e.words = c.obituary()
 	}
 	return e
 }
@@ -220,25 +220,27 @@ func (c *conn) secrets() []string {
 	return c.at.secrets()
 }
 
-// lastWords says how a stdio session ended: how the process did, and what it said
-// that made no sense.
-func (c *conn) lastWords() string {
-	text := "the server process " + c.proc.obituary()
+// obituary says how a stdio session ended, and apart from that what the server said
+// last: on stderr, or on stdout what made no sense.
+func (c *conn) obituary() (text, words string) {
+	text, words = c.proc.obituary()
+	text = "the server process " + text
 	if err := c.tap.nonsense(); err != nil {
 		detail := describe(err, c.at.secrets()...)
 		if strings.Contains(detail, "maximum line length") { // the SDK has no name for this error
-			detail = tooLarge(&c.at.Server)
+			return text + " (" + tooLarge(&c.at.Server) + ")", words
 		}
-		text += " (" + detail + ")"
+		text += " (its output is no JSON-RPC)"
+		words = strings.TrimSuffix(detail+"; "+words, "; ")
 	}
-	return text
+	return text, words
 }
 
-// broke returns the error for a connection that ended by itself.
+// broke returns the error for a connection that ended by itself. It is no caller's.
 func (c *conn) broke(err error) *Error {
 	e := &Error{Class: Lost, Session: Broken, Detail: describe(err, c.secrets()...)}
 	if c.proc != nil {
-		e.Detail = c.lastWords()
+		e.Detail, _ = c.obituary()
 	}
 	return e
 }

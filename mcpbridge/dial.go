@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -290,11 +291,12 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 		return &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit, MaxRetries: 2 * maxResumes, DisableStandaloneSSE: srv.NoStream}, nil
 	}
 	if srv.InMemory != nil {
-		near, far := mcp.NewInMemoryTransports()
-		if _, err := srv.InMemory.Connect(c.cut, far, nil); err != nil {
+		near, far := net.Pipe()
+		if _, err := srv.InMemory.Connect(c.cut, &mcp.IOTransport{Reader: far, Writer: far}, nil); err != nil {
 			return nil, err
 		}
-		c.tap = &tap{Transport: near, down: lost, seen: seen, progress: &c.progress}
+		in := &input{Writer: near}
+		c.tap = &tap{Transport: &mcp.IOTransport{Reader: near, Writer: nopCloser{in}}, down: lost, seen: seen, progress: &c.progress, input: in}
 		return c.tap, nil
 	}
 	proc, err := startProcess(srv)
@@ -302,11 +304,12 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, proc: proc, ids: newIDs(&c.at.bridge.strays)}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, input: &proc.input, ids: newIDs(&c.at.bridge.strays)}
 	return c.tap, nil
 }
 
-// nopCloser keeps the SDK from closing what [process.stop] closes in its order.
+// nopCloser keeps the SDK from closing what [process.stop] closes in its order, or
+// what closes with the other end.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
@@ -363,7 +366,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 		e.Class = Protocol
 	}
 	if c.proc != nil && e.Class != Cancelled && (e.Session == Broken || nonsense) {
-		e.Detail = c.lastWords()
+		e.Detail, e.words = c.obituary()
 	}
 	return unavailable(e)
 }

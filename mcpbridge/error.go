@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -85,7 +85,8 @@ const (
 )
 
 // Error is what went wrong, with what that means for the call and its session.
-// Its text has no session ids, headers, arguments or control characters.
+// Its text has no session ids, headers, arguments or control characters, and may
+// be logged. [Error.ForCaller] may not.
 type Error struct {
 	// Class is what became of the call.
 	Class Class
@@ -100,9 +101,10 @@ type Error struct {
 	// Err is the error behind it, where there is one.
 	Err error
 
-	status int   // of HTTP; 200 also for an answer over another transport; 0: there was no answer
-	code   int64 // of the JSON-RPC error that it was, or 0
-	doubt  bool  // it may be about the session: see doubts
+	words  string // of the server, for callers only: see ForCaller
+	status int    // of HTTP; 200 also for an answer over another transport; 0: there was no answer
+	code   int64  // of the JSON-RPC error that it was, or 0
+	doubt  bool   // it may be about the session: see doubts
 }
 
 // Error returns the class and the detail.
@@ -111,6 +113,21 @@ func (e *Error) Error() string {
 		return e.Class.String()
 	}
 	return e.Class.String() + ": " + e.Detail
+}
+
+// ForCaller returns the detail for those whose call failed. When a stdio server
+// ended, it has its last words as well: the end of what it wrote to stderr, or the
+// output that made no sense. They may quote the arguments of calls, so they belong in
+// no log line and no event.
+func (e *Error) ForCaller() string {
+	for from := e; ; {
+		if from.words != "" {
+			return e.Detail + ": " + from.words
+		}
+		if !errors.As(from.Err, &from) {
+			return e.Detail
+		}
+	}
 }
 
 // Unwrap returns the error behind it.
@@ -183,19 +200,21 @@ func describe(err error, secrets ...string) string {
 // maxDetail bounds what a server can put into an error text.
 const maxDetail = 512
 
-// clean makes text fit for a log line: one line, no control characters, valid
-// UTF-8, bounded, secrets blacked out.
+// clean makes text fit for a log line: one line of what is visible, valid UTF-8,
+// bounded, secrets blacked out.
 func clean(text string, secrets ...string) string {
-	text = strings.ToValidUTF8(redact(text, secrets...), "�")
+	text = presentable(text, secrets...)
 	if len(text) > maxDetail {
-		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+		text = strings.TrimSpace(strings.ToValidUTF8(text[:maxDetail], "")) + "…"
 	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text))
+	return text
+}
+
+// presentable is clean without the bound. Secrets are looked for again when what is not
+// visible has gone: it may have stood between their letters.
+func presentable(text string, secrets ...string) string {
+	text = visible.Line(strings.ToValidUTF8(redact(text, secrets...), "�"))
+	return strings.TrimSpace(redact(text, secrets...))
 }
 
 // redact blacks out secrets: the longest first, which may have others in them.

@@ -46,7 +46,7 @@ type exchange struct {
 
 	credentials http.Header // that the last request was sent with, if it was a question
 
-	end int64           // where in the input of a process the last request ends
+	end int64           // where in the input of a process the last request ends, without its newline
 	id  jsonrpc.ID      // of the last request, but over streamable HTTP
 	raw json.RawMessage // the same as JSON, over HTTP
 }

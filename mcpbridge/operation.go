@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -23,7 +24,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 		if exchangeOf(ctx).mismatched() {
 			// Some arguments are headers as well (x-mcp-header), which the SDK knows
 			// when it has listed the tools on this session.
-			if _, listed := list(ctx, cs, &messages.ListTools{}); listed == nil {
+			if _, listed := c.list(ctx, &messages.ListTools{}); listed == nil {
 				exchangeOf(ctx).restart()
 				result, err = cs.CallTool(ctx, argued(op.Params))
 			}
@@ -55,15 +56,16 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	case *messages.Ping:
 		return &messages.Pong{}, cs.Ping(ctx, nil)
 	}
-	return list(ctx, cs, op)
+	return c.list(ctx, op)
 }
 
 // list runs an operation whose answer comes in pages.
-func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (messages.Result, error) {
+func (c *conn) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	cs, limit := c.cs, c.at.maxResult()
 	switch op.(type) {
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
-		err := pages(func(cursor string) (*mcp.ListToolsResult, error) {
+		err := pages(limit, func(cursor string) (*mcp.ListToolsResult, error) {
 			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		}, func(page *mcp.ListToolsResult) (next string) {
 			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
@@ -72,7 +74,7 @@ func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (me
 		return &messages.ToolList{Result: all}, err
 	case *messages.ListResources:
 		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
-		err := pages(func(cursor string) (*mcp.ListResourcesResult, error) {
+		err := pages(limit, func(cursor string) (*mcp.ListResourcesResult, error) {
 			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		}, func(page *mcp.ListResourcesResult) (next string) {
 			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
@@ -81,7 +83,7 @@ func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (me
 		return &messages.ResourceList{Result: all}, err
 	case *messages.ListResourceTemplates:
 		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
-		err := pages(func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+		err := pages(limit, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
 			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
 		}, func(page *mcp.ListResourceTemplatesResult) (next string) {
 			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
@@ -90,7 +92,7 @@ func list(ctx context.Context, cs *mcp.ClientSession, op messages.Operation) (me
 		return &messages.ResourceTemplateList{Result: all}, err
 	case *messages.ListPrompts:
 		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
-		err := pages(func(cursor string) (*mcp.ListPromptsResult, error) {
+		err := pages(limit, func(cursor string) (*mcp.ListPromptsResult, error) {
 			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 		}, func(page *mcp.ListPromptsResult) (next string) {
 			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
@@ -123,24 +125,49 @@ func own[T any, P interface {
 }
 
 // pages gets one page after the other until there are no more. add takes one in,
-// and returns the cursor of the next.
-func pages[R any](get func(cursor string) (R, error), add func(R) (next string)) error {
-	cursor := ""
-	for range maxPages {
+// and returns the cursor of the next. All pages together may have as many bytes of
+// JSON as limit: a single one was bounded when it was read.
+func pages[R any](limit int, get func(cursor string) (R, error), add func(R) (next string)) error {
+	cursor, size := "", 0
+	for n := 1; n <= maxPages; n++ {
 		page, err := get(cursor)
 		if err != nil {
 			return err
 		}
-		switch next := add(page); next {
+		next := add(page)
+		if next == "" && n == 1 {
+			return nil
+		}
+		if size += sizeOf(page); size > limit {
+			return &Error{Class: Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d bytes (maxResult) on its first %d pages", limit, n)}
+		}
+		switch next {
 		case "":
 			return nil
 		case cursor:
 			return &Error{Class: Protocol, Sent: true, Detail: "the server's list does not end: a page names itself as the next"}
-		default:
-			cursor = next
 		}
+		cursor = next
 	}
 	return &Error{Class: Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d pages", maxPages)}
+}
+
+// sizeOf returns how large a page is as JSON. On the wire it was as large, but for
+// spaces, and for fields that the SDK does not know and has not kept.
+func sizeOf(page any) int {
+	var size counter
+	e := json.NewEncoder(&size)
+	e.SetEscapeHTML(false)
+	e.Encode(page) //nolint:errcheck // it was JSON
+	return int(size)
+}
+
+// counter counts what is written to it.
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
 }
 
 // ReadOnly reports whether an operation is read-only by protocol, or says what

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,7 +25,7 @@ const (
 // process is a stdio server: a leader, and its children, in a process group of
 // their own. On Unix the group ends with its leader, and with us.
 //
-//	startProcess → running → leader ends → group killed → leader reaped → done
+//	startProcess → running → leader ends → group killed → group reaped → leader reaped → done
 //
 // All methods may be called from any goroutine.
 type process struct {
@@ -37,9 +36,9 @@ type process struct {
 	// would wait for each grandchild that holds one.
 	stdin, stdout, stderr *os.File
 
-	written atomic.Int64 // bytes, to stdin; too many while a write is under way
-	// unread is what of that was still in the pipe when the process had ended;
-	// -1 where that cannot be told. It is set before done is closed.
+	input input // to stdin
+	// unread is how much of the input was still in the pipe when the process had
+	// ended; -1 where that cannot be told. It is set before done is closed.
 	unread int64
 
 	tail    tail
@@ -55,10 +54,7 @@ type process struct {
 func startProcess(srv *Server) (*process, error) {
 	cmd := exec.Command(srv.Command, srv.Args...)
 	cmd.Dir = srv.Dir
-	cmd.Env = os.Environ()
-	for name, value := range srv.Env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
+	cmd.Env = srv.environment(os.Environ())
 	cmd.SysProcAttr = groupLeader()
 	if err := checkDir(srv.Dir); err != nil {
 		return nil, err
@@ -112,6 +108,7 @@ func (p *process) pipes() (theirs []*os.File, err error) {
 	stdout, out := pipe()
 	stderr, errs := pipe()
 	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
+	p.input.Writer = stdin
 	if err == nil {
 		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
 	}
@@ -133,6 +130,7 @@ func (p *process) run(started chan<- error) {
 	// Up to the reaping the number of the group cannot be given to another.
 	awaitExit(p.cmd)
 	p.kill()
+	reapGroup(p.cmd.Process.Pid)
 	watchdog.remove(p.cmd.Process.Pid)
 	p.reap()
 	p.unread = unread(p.stdin)
@@ -159,14 +157,7 @@ func (p *process) Read(b []byte) (int, error) {
 
 // Write writes to the input of the process. It blocks while the process does
 // not read, but not past its end, nor past stop. One at a time may be called.
-func (p *process) Write(b []byte) (int, error) {
-	// Counted before, for else bytes of it that are unread in the pipe would be
-	// taken for those of an earlier message, which was read and may have run.
-	p.written.Add(int64(len(b)))
-	n, err := p.stdin.Write(b)
-	p.written.Add(int64(n - len(b)))
-	return n, err
-}
+func (p *process) Write(b []byte) (int, error) { return p.input.Write(b) }
 
 // hasRead reports whether the process has read all of its input so far, as far
 // as that can be told.
@@ -179,7 +170,7 @@ func (p *process) neverRead(offset int64) bool {
 	defer timer.Stop()
 	select {
 	case <-p.done:
-		return p.unread >= 0 && offset > p.written.Load()-p.unread
+		return p.unread >= 0 && offset > p.input.offset()-p.unread
 	case <-timer.C:
 		return false
 	}
@@ -251,9 +242,9 @@ func (p *process) closePipes() {
 	p.stderr.Close()
 }
 
-// obituary says how the process ended, with its last words. It waits a little
-// for the end: the pipes break before it.
-func (p *process) obituary() string {
+// obituary says how the process ended, and apart from that its last words. It waits
+// a little for the end: the pipes break before it.
+func (p *process) obituary() (text, words string) {
 	timer := time.NewTimer(lastGasp)
 	defer timer.Stop()
 	for _, over := range []<-chan struct{}{p.done, p.drained} {
@@ -263,14 +254,11 @@ func (p *process) obituary() string {
 			timer.Reset(0)
 		}
 	}
-	text := "closed its output"
+	text = "closed its output"
 	if isClosed(p.done) {
 		text = epitaph(p.cmd.ProcessState)
 	}
-	if words := p.tail.last(maxDetail-len(text)-len(": …"), p.srv.secrets()...); words != "" {
-		text += ": " + words
-	}
-	return text
+	return text, p.tail.last(maxDetail-len("…"), p.srv.secrets()...)
 }
 
 func epitaph(state *os.ProcessState) string {

@@ -17,6 +17,7 @@ func groupLeader() *syscall.SysProcAttr {
 
 // awaitExit waits for the end of a process and leaves it to be reaped.
 func awaitExit(cmd *exec.Cmd) {
+	defer orphans.watch(cmd.Process.Pid)()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }

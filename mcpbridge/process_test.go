@@ -92,6 +92,12 @@ func within(t *testing.T, limit time.Duration, f func()) {
 	require.Less(t, time.Since(began), limit)
 }
 
+// endOf says how a process ended that had nothing to say.
+func endOf(p *process) string {
+	text, words := p.obituary()
+	return text + words
+}
+
 func stopIn(t *testing.T, p *process, limit time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -104,7 +110,7 @@ func TestProcessTalksAndEndsWithItsInput(t *testing.T) {
 	fmt.Fprintln(p, "hello")
 	require.Equal(t, "hello", readLine(t, out))
 	stopIn(t, p, 10*time.Second)
-	require.Equal(t, "exited with status 0", p.obituary())
+	require.Equal(t, "exited with status 0", endOf(p))
 	_, err := out.ReadByte()
 	require.Equal(t, io.EOF, err)
 	_, err = p.Write([]byte("x"))
@@ -114,12 +120,17 @@ func TestProcessTalksAndEndsWithItsInput(t *testing.T) {
 func TestProcessRunsWhereAndWithWhatItIsTold(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	t.Setenv("OLD", "inherited")
-	_, out := startServer(t, &Server{
-		Command: "sh", Args: []string{"-c", `echo "$PWD $OLD $NEW $1"`, "sh", "two words"},
+	t.Setenv("LANG", "inherited")
+	t.Setenv("OLD", "secret")
+	srv := &Server{
+		Command: "sh", Args: []string{"-c", `echo "$PWD $LANG $OLD $NEW $1"`, "sh", "two words"},
 		Env: map[string]string{"NEW": "added"}, Dir: dir,
-	})
-	require.Equal(t, dir+" inherited added two words", readLine(t, out))
+	}
+	_, out := startServer(t, srv)
+	require.Equal(t, dir+" inherited  added two words", readLine(t, out))
+	srv.InheritEnv = true
+	_, out = startServer(t, srv)
+	require.Equal(t, dir+" inherited secret added two words", readLine(t, out))
 }
 
 func TestProcessThatCannotStartSaysWhy(t *testing.T) {
@@ -149,21 +160,23 @@ func TestProcessThatDiesLeavesItsLastWords(t *testing.T) {
 	_, err := out.ReadByte()
 	require.Equal(t, io.EOF, err)
 	<-p.exited()
-	require.Equal(t, "exited with status 3: first words last words of …", p.obituary())
+	text, words := p.obituary()
+	require.Equal(t, "exited with status 3", text)
+	require.Equal(t, "first words last words of …", words)
 }
 
 func TestProcessThatClosesItsOutputLivesOn(t *testing.T) {
 	p, out := start(t, "mute")
 	_, err := out.ReadByte()
 	require.Equal(t, io.EOF, err)
-	within(t, 10*lastGasp, func() { require.Equal(t, "closed its output", p.obituary()) })
+	within(t, 10*lastGasp, func() { require.Equal(t, "closed its output", endOf(p)) })
 }
 
 func TestStopAsksBeforeItKills(t *testing.T) {
 	p, out := start(t, "patient")
 	require.Equal(t, "ready", readLine(t, out))
 	stopIn(t, p, time.Second)
-	require.Equal(t, "was killed by signal: terminated", p.obituary())
+	require.Equal(t, "was killed by signal: terminated", endOf(p))
 }
 
 func TestStopKillsWhoDoesNotListen(t *testing.T) {
@@ -174,7 +187,7 @@ func TestStopKillsWhoDoesNotListen(t *testing.T) {
 	began := time.Now()
 	stopIn(t, p, time.Second)
 	require.GreaterOrEqual(t, time.Since(began), 700*time.Millisecond, "it was not given its time")
-	require.Equal(t, "was killed by signal: killed", p.obituary())
+	require.Equal(t, "was killed by signal: killed", endOf(p))
 	requireGone(t, child)
 }
 
@@ -184,7 +197,7 @@ func TestStopWithoutTimeKillsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	within(t, killWait, func() { require.NoError(t, p.stop(ctx)) })
-	require.Equal(t, "was killed by signal: killed", p.obituary())
+	require.Equal(t, "was killed by signal: killed", endOf(p))
 }
 
 func TestStopMayBeCalledByManyAndAgain(t *testing.T) {
@@ -238,7 +251,7 @@ func TestOutputEndsAlthoughARunawayHoldsIt(t *testing.T) {
 		require.NoError(t, err)
 	})
 	require.True(t, alive(child))
-	require.Equal(t, "exited with status 0", p.obituary())
+	require.Equal(t, "exited with status 0", endOf(p))
 }
 
 func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
@@ -300,10 +313,11 @@ func TestFloodOfErrorsBlocksNobody(t *testing.T) {
 	p, out := start(t, "flood")
 	require.Equal(t, "flooded", readLine(t, out))
 	<-p.exited()
-	text := p.obituary()
-	require.LessOrEqual(t, len(text), maxDetail)
-	require.True(t, strings.HasPrefix(text, "exited with status 1: …x"), text)
-	require.True(t, strings.HasSuffix(text, "x the end"), text)
+	text, words := p.obituary()
+	require.Equal(t, "exited with status 1", text)
+	require.LessOrEqual(t, len(words), maxDetail)
+	require.True(t, strings.HasPrefix(words, "…x"), words)
+	require.True(t, strings.HasSuffix(words, "x the end"), words)
 }
 
 func TestProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
@@ -319,7 +333,7 @@ func TestProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	fmt.Fprintln(p, "hello")
 	require.Equal(t, "hello", readLine(t, bufio.NewReader(p)))
 	stopIn(t, p, 10*time.Second)
-	require.Equal(t, "exited with status 0", p.obituary())
+	require.Equal(t, "exited with status 0", endOf(p))
 }
 
 func TestProcessInheritsItsPipesAndNoMore(t *testing.T) {

@@ -36,9 +36,14 @@ type Server struct {
 	Command string
 	// Args are the arguments of Command.
 	Args []string
-	// Env is added to the environment of our own process. Secrets in it are
-	// never logged.
+	// Env is added to what Command inherits of the environment of our own process:
+	// the variables that programs, package managers, proxies and certificates need,
+	// which docs/configuration.md lists, and no others. Secrets in it are never
+	// logged.
 	Env map[string]string
+	// InheritEnv passes on the whole environment of our own process, with the
+	// secrets in it. Defaults to false.
+	InheritEnv bool
 	// Dir is the working directory of Command. Defaults to our own.
 	Dir string
 
@@ -71,8 +76,9 @@ type Server struct {
 	// Defaults to the newest that both sides speak, for which servers older
 	// than 2026-07-28 are asked twice.
 	ProtocolVersion string
-	// MaxResult bounds one message of the server, in bytes. A result over it
-	// fails with protocol; over stdio it ends the session as well. Defaults to [DefaultMaxResult]; -1 is no limit.
+	// MaxResult bounds one message of the server, and all pages of a list together,
+	// in bytes. A result over it fails with protocol; over stdio one message over it
+	// ends the session as well. Defaults to [DefaultMaxResult]; -1 is no limit.
 	MaxResult int
 	// Setup are calls of tools that run first on every new session, one after
 	// the other: log in, open the project. Together with the dial they have the
@@ -143,6 +149,8 @@ func (s *Server) Validate() error {
 		}
 	}
 	switch {
+	case s.Command == "" && s.InheritEnv:
+		return fmt.Errorf("inheritEnv: is for servers with a command")
 	case s.URL == "" && s.Auth != nil:
 		return fmt.Errorf("auth: is for servers with a url")
 	case s.URL == "":

@@ -27,6 +27,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"maxResult: -2 is negative":         {Name: "a", Command: "x", MaxResult: -2},
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
 		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(nil)},
+		"inheritEnv: is for servers with a": {Name: "a", URL: "http://x", InheritEnv: true},
 		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(nil), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)

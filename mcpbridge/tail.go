@@ -43,15 +43,27 @@ func (t *tail) write(b []byte) {
 // bytes.
 func (t *tail) last(limit int, secrets ...string) string {
 	t.mu.Lock()
-	text := string(t.buf)
+	text, cut := string(t.buf), len(t.buf) == tailSize
 	t.mu.Unlock()
-	// Before the cut, which could leave half a secret.
-	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, "…")
+	if cut {
+		text = dropEnd(text, secrets)
 	}
-	text = strings.TrimSpace(strings.ToValidUTF8(text, "�"))
+	text = presentable(text, secrets...)
 	if over := len(text) - limit; over > 0 {
 		text = "…" + strings.TrimSpace(strings.ToValidUTF8(text[over:], ""))
 	}
-	return clean(text)
+	return text
+}
+
+// dropEnd drops the end of a secret that a text begins with: its beginning may have
+// been cut off.
+func dropEnd(text string, secrets []string) string {
+	for _, s := range secrets {
+		for n := len(s) - 1; n >= minSecret; n-- {
+			if strings.HasPrefix(text, s[len(s)-n:]) {
+				return text[n:]
+			}
+		}
+	}
+	return text
 }

@@ -57,6 +57,14 @@ func TestTailTextIsOneBoundedLine(t *testing.T) {
 	}
 }
 
+// What is kept may begin in the middle of a secret, of which that is too much.
+func TestTailHasNoEndOfASecret(t *testing.T) {
+	secret := strings.Repeat("0123456789abcdef", tailSize/16)
+	var tail tail
+	tail.write([]byte("the token is " + secret + " refused"))
+	require.Equal(t, "refused", tail.last(100, "another secret", secret))
+}
+
 func FuzzTailText(f *testing.F) {
 	f.Add([]byte("one\ntwo"), 100)
 	f.Add([]byte("\xe2\x82\xe2\x82\xac"), 2)

@@ -28,8 +28,8 @@ type tap struct {
 	down     func(error) // called once, when the connection ended by itself
 	seen     *discovery
 	progress *progress
-	proc     *process // nil but for stdio
-	ids      *ids     // of its requests; nil in memory, where nobody else is at the other end
+	input    *input // nil for HTTP+SSE
+	ids      *ids   // of its requests; nil in memory, where nobody else is at the other end
 
 	writing sync.Mutex // one message at a time, so that its end is known
 
@@ -105,8 +105,8 @@ func (c *tapped) write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.Connection.Write(ctx, &onWire)
 }
 
-// Write notes what is sent, and where in the stream it ends. A line that could not be written whole was not
-// received: its end is what makes it a message.
+// Write notes what is sent, and where in the stream it ends. A message that could not be written up to its closing
+// brace was not received.
 func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	c.writing.Lock()
@@ -121,18 +121,20 @@ func (c *tapped) Write(ctx context.Context, msg jsonrpc.Message) error {
 	c.mu.Unlock()
 	c.seen.asked(req.Method)
 
+	before := c.input.offset()
 	err := c.write(ctx, msg)
+	passed := c.input.passed(before)
+	if passed {
+		ex.note(func(ex *exchange) { ex.end = c.input.end.Load() })
+	}
 	if err == nil {
-		if c.proc != nil {
-			ex.note(func(ex *exchange) { ex.end = c.proc.written.Load() })
-		}
 		return nil
 	}
 	c.forget(req.ID)
 	var refused *Error
 	ex.note(func(ex *exchange) {
 		refused = ex.refusal
-		ex.sent = refused != nil || ex.onWire // which only HTTP+SSE has
+		ex.sent = passed || refused != nil || ex.onWire // the latter two only over HTTP+SSE
 	})
 	if refused != nil && refused.Session == Alive {
 		return fmt.Errorf("%w: %w", refused, errRejected)

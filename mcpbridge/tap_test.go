@@ -11,12 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -27,6 +27,7 @@ type puppet struct {
 	said   []byte            // in answer to it
 	ends   bool              // after it
 	says   map[string]string // in answer to other methods
+	torn   int               // how much of a call cannot be written; 0 for a call that can be
 
 	capabilities *mcp.ClientCapabilities
 	heard        func(messages.Notification, messages.Operation)
@@ -44,6 +45,8 @@ func (p *puppet) Write(line []byte) (int, error) {
 	switch msg := parse(line); {
 	case p.says[msg.Method] != "":
 		go fmt.Fprintf(p.out, p.says[msg.Method]+"\n", msg.ID)
+	case msg.Method == "tools/call" && p.torn > 0:
+		return max(0, len(line)-p.torn), io.ErrClosedPipe
 	case msg.Method == p.method && p.method != "":
 		p.method = ""
 		go func() {
@@ -71,7 +74,7 @@ type meter struct {
 	*puppet
 }
 
-func (m meter) Close() error { return m.ReadCloser.Close() }
+func (m meter) Close() error { return errors.Join(m.puppet.Close(), m.ReadCloser.Close()) }
 
 func (m meter) Read(b []byte) (int, error) {
 	n, err := m.ReadCloser.Read(b)
@@ -93,9 +96,10 @@ func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *Error) {
 	c := &conn{at: New([]Server{{Name: "test", MaxResult: maxResult}}, p.capabilities).servers["test"]}
 	c.belongsTo(DialRequest{Heard: p.heard, Ask: p.ask})
 	c.cut, c.cancel = context.WithCancel(context.Background())
+	input := &input{Writer: p}
 	c.tap = &tap{
-		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: p, MaxLineLength: maxResult + maxRefusal},
-		down:      func(error) { p.downs.Add(1) }, seen: new(discovery), progress: &c.progress,
+		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: nopCloser{input}, MaxLineLength: maxResult + maxRefusal},
+		down:      func(error) { p.downs.Add(1) }, seen: new(discovery), progress: &c.progress, input: input,
 	}
 	inner, ex := withExchange(c.cut, c)
 	defer context.AfterFunc(ctx, c.giveUp)()
@@ -126,9 +130,12 @@ func requirePresentable(t *testing.T, err error) {
 	var e *Error
 	require.True(t, errors.As(err, &e), "%T", err)
 	require.NotContains(t, e.Detail, testSession)
-	require.False(t, strings.ContainsFunc(e.Detail, unicode.IsControl), "%q", e.Detail)
+	require.Equal(t, visible.Line(e.Detail), e.Detail)
 	require.True(t, utf8.ValidString(e.Detail), "%q", e.Detail)
 	require.LessOrEqual(t, len(e.Detail), maxDetail+150)
+	require.NotContains(t, e.ForCaller(), testSession)
+	require.Equal(t, visible.Line(e.ForCaller()), e.ForCaller())
+	require.LessOrEqual(t, len(e.ForCaller()), 2*maxDetail+150)
 	require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 }
 

@@ -85,7 +85,9 @@ type Failure struct {
 	// Op is the MCP method, or the name of the command.
 	Op   string
 	Code Code
-	// Detail is the cause in words, without secrets.
+	// Detail is the cause in words, without the secrets of the configuration. When a
+	// stdio server ended, it has the last that the server wrote to stderr, which may
+	// quote the arguments of calls.
 	Detail string
 	// Generation is that of the session the operation ran on, or 0.
 	Generation uint64

@@ -99,3 +99,50 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		require.True(t, strings.Contains(log.String(), "session opened"))
 	})
 }
+
+// Finding E3: what a process says last may quote the arguments of calls. The callers
+// whose calls ended with it are told; others, logs, events and snapshots are not.
+func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
+	const secret = "correct-horse-battery"
+	var log bytes.Buffer
+	cfg := supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.TraceLevel), MaxInFlight: 2}
+	var said []string
+	listen := func(w *world) {
+		snap, err := json.Marshal(w.inspect())
+		require.NoError(t, err)
+		w.stop()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		said = append(said, string(snap), log.String())
+		for _, event := range w.events {
+			said = append(said, fmt.Sprintf("%+v", event))
+		}
+		for _, f := range w.faults {
+			said = append(said, fmt.Sprint(f.Reason))
+		}
+	}
+	overStdio(t, "", cfg, func(w *world) {
+		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		beside := call("a", "wait")
+		waiting := w.send(beside)
+		w.began(beside)
+		f := w.send(call("a", "exit", with("scope", secret))).fails(messages.CodeLost)
+		require.Contains(t, f.Detail, "exited with status 7: out of memory")
+		require.Contains(t, f.Detail, secret)
+		require.Contains(t, waiting.fails(messages.CodeLost).Detail, "exited with status 7: out of memory", "it was its call, too, as far as can be told")
+		require.Contains(t, await(w, func(*messages.SessionLost) bool { return true }).Cause, "exited with status 7")
+		w.send(call("a", "pid")).ok()
+		listen(w)
+	})
+	overStdio(t, faults.Dies, cfg, func(w *world) {
+		require.Contains(t, w.send(call("a", "pid")).fails(messages.CodeUnavailable).Detail, "exited with status 3: reading configuration no license found")
+		require.Contains(t, w.session("a").Cause, "exited with status 3")
+		listen(w)
+	})
+	require.Contains(t, log.String(), "exited with status 7")
+	for _, text := range said {
+		require.NotContains(t, text, secret)
+		require.NotContains(t, text, "out of memory")
+		require.NotContains(t, text, "no license found")
+	}
+}

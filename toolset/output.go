@@ -129,25 +129,23 @@ func about(link *mcp.ResourceLink) string {
 	return text
 }
 
-// addStructured adds the structured content, unless a text is the same.
+// addStructured adds the structured content, unless a text is the same JSON, whatever
+// the order of members and the space between them. Numbers are compared as the SDK has
+// them, as float64.
 func (o *Output) addStructured(value any) {
 	if value == nil {
 		return
 	}
 	text := jsonOf(value)
+	var structured any
+	known := json.Unmarshal([]byte(text), &structured) == nil
 	for _, part := range o.Parts {
-		if part.Kind == KindText && same(part.Text, text) {
+		var said any
+		if known && part.Kind == KindText && json.Unmarshal([]byte(part.Text), &said) == nil && reflect.DeepEqual(structured, said) {
 			return
 		}
 	}
 	o.Parts = append(o.Parts, Part{Kind: KindStructured, Text: text})
-}
-
-// same reports whether two texts are the same JSON, whatever the order of members and
-// the space between them. Numbers are compared as the SDK has them, as float64.
-func same(a, b string) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // jsonOf renders a value as JSON. One that has none is named by its type.

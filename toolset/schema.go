@@ -3,30 +3,46 @@ package toolset
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
-// maxDepth is how deep branches of branches are looked into.
-const maxDepth = 32
+const (
+	// maxSchema bounds the input schemas that are given to models, in bytes: a larger
+	// one would fill much of a model's context by itself.
+	maxSchema = 256 << 10
+	// maxDepth is how deep branches of branches are looked into.
+	maxDepth = 32
+)
 
 // parameters renders an input schema as [Tool.Parameters] says. It does not change it.
+// The work is linear in the size of the schema.
 func parameters(schema any) json.RawMessage {
-	top := object(schema)
-	b := branches{top: top, seen: map[string]bool{}, variants: map[string][]any{}}
+	top, fits := object(schema)
+	if !fits {
+		return encode(map[string]any{
+			"type": "object", "properties": map[string]any{},
+			"description": fmt.Sprintf("The schema of the arguments is left out: it has more than %d bytes.", maxSchema),
+		})
+	}
+	b := branches{top: top, seen: map[visit]bool{}, known: map[variant]bool{}, variants: map[string][]any{}, names: map[string]bool{}}
+	required, _ := top["required"].([]any)
+	for _, name := range required {
+		if name, ok := name.(string); ok {
+			b.names[name] = true
+		}
+	}
 	b.under(top, true, 0)
 	properties := b.properties()
 	own, _ := top["properties"].(map[string]any)
 	maps.Copy(properties, own)
-	required, _ := top["required"].([]any)
-	for _, name := range b.required {
-		if !slices.Contains(required, name) {
-			required = append(required, name)
-		}
-	}
+	required = append(required, b.required...)
 	top["type"], top["properties"], top["required"] = "object", properties, required
 	if required == nil {
 		delete(top, "required")
@@ -40,15 +56,25 @@ func parameters(schema any) json.RawMessage {
 // branches gathers what is said of properties in the branches of a schema.
 type branches struct {
 	top      map[string]any
-	seen     map[string]bool  // the references that were followed: once each, they may go in circles
+	seen     map[visit]bool   // references may go in circles, and many may be to the same
+	known    map[variant]bool // what is in variants
 	variants map[string][]any // the different schemas of each property
-	required []any            // names, in the branches that always hold
+	names    map[string]bool  // that are required
+	required []any            // those in the branches that always hold, and not at the top
 }
+
+// visit is a look into a branch.
+type visit struct {
+	schema uintptr // the address of its map
+	always bool
+}
+
+// variant is one schema of a property, as JSON.
+type variant struct{ name, text string }
 
 // under looks into the branches of a schema. It always holds, or is one of several.
 func (b *branches) under(schema map[string]any, always bool, depth int) {
-	if ref, _ := schema["$ref"].(string); ref != "" && !b.seen[ref] {
-		b.seen[ref] = true
+	if ref, _ := schema["$ref"].(string); ref != "" {
 		b.add(b.resolve(ref), always, depth)
 	}
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
@@ -65,19 +91,22 @@ func (b *branches) under(schema map[string]any, always bool, depth int) {
 // add notes what a branch says, and those under it.
 func (b *branches) add(branch any, always bool, depth int) {
 	schema, _ := branch.(map[string]any)
-	if schema == nil || depth == maxDepth {
+	look := visit{reflect.ValueOf(schema).Pointer(), always}
+	if schema == nil || depth == maxDepth || b.seen[look] {
 		return
 	}
+	b.seen[look] = true
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
-		equal := func(other any) bool { return reflect.DeepEqual(property, other) }
-		if !slices.ContainsFunc(b.variants[name], equal) {
+		if one := (variant{name, string(encode(property))}); !b.known[one] {
+			b.known[one] = true
 			b.variants[name] = append(b.variants[name], property)
 		}
 	}
 	required, _ := schema["required"].([]any)
 	for _, name := range required {
-		if name, ok := name.(string); ok && always {
+		if name, ok := name.(string); ok && always && !b.names[name] {
+			b.names[name] = true
 			b.required = append(b.required, name)
 		}
 	}
@@ -112,20 +141,48 @@ func (b *branches) properties() map[string]any {
 	return all
 }
 
-// object returns a schema as decoded JSON, which is the caller's. It is empty if the
-// schema is no JSON object.
-func object(schema any) map[string]any {
-	var top map[string]any
+// object returns a schema as decoded JSON, which is the caller's, with visible text
+// only. It is empty if the schema is no JSON object. It does not fit if it has more
+// than maxSchema bytes.
+func object(schema any) (top map[string]any, fits bool) {
 	text, err := json.Marshal(schema)
+	if len(text) > maxSchema {
+		return nil, false
+	}
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
 		err = d.Decode(&top)
 	}
 	if err != nil || top == nil {
-		return map[string]any{}
+		return map[string]any{}, true
 	}
-	return top
+	return readable(top).(map[string]any), true
+}
+
+// readable returns decoded JSON with what is visible of its texts, the names of members
+// and all values included: one that differs is then unknown to the server, and refused.
+func readable(value any) any {
+	switch v := value.(type) {
+	case string:
+		return visible.Text(v)
+	case []any:
+		for i, one := range v {
+			v[i] = readable(one)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			one, shown := v[name], visible.Text(name)
+			if shown != name {
+				delete(v, name)
+				if _, taken := v[shown]; taken {
+					continue
+				}
+			}
+			v[shown] = readable(one)
+		}
+	}
+	return value
 }
 
 // encode renders what can be rendered as JSON, without the escapes for HTML.

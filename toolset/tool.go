@@ -6,6 +6,8 @@ import (
 	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // Tool is a tool of a server. It is read-only.
@@ -17,12 +19,14 @@ type Tool struct {
 	// Original is the name that the server gives the tool.
 	Original string
 	// Title is for people. It is the tool's title, or else that of its annotations,
-	// or else Original.
+	// or else Original, on one line of visible characters.
 	Title string
-	// Description is for models. It may be empty.
+	// Description is for models: what is visible of what the server says. It may be
+	// empty.
 	Description string
 	// InputSchema and OutputSchema are JSON Schemas as the SDK has them: any value
-	// that marshals to one, or nil. [Tool.Parameters] is what models are given.
+	// that marshals to one, or nil, untouched. [Tool.Parameters] is what models are
+	// given.
 	InputSchema, OutputSchema any
 	// Annotations are the server's hints, or nil. They are not to be trusted.
 	Annotations *mcp.ToolAnnotations
@@ -39,6 +43,10 @@ type Tool struct {
 // not) are left out; the properties of all their schemas are kept, also behind
 // references to "#/$defs/…" and "#/definitions/…", and what $ref and allOf require.
 // What is lost with them the server checks still, against its own schema.
+//
+// Characters that nobody sees are dropped from all texts, as from Description: see
+// docs/security.md. A schema of more than 256 KiB is left out, and a description says
+// so in its place.
 func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 
 // newTools makes of what a server lists the tools that its configuration wants. Of two
@@ -57,10 +65,11 @@ func newTools(srv Server, listed []*mcp.Tool) []*Tool {
 }
 
 func newTool(srv Server, from *mcp.Tool) *Tool {
-	title := cmp.Or(from.Title, from.Name)
-	if from.Title == "" && from.Annotations != nil {
-		title = cmp.Or(from.Annotations.Title, from.Name)
+	title := visible.Line(from.Title)
+	if title == "" && from.Annotations != nil {
+		title = visible.Line(from.Annotations.Title)
 	}
+	title = cmp.Or(title, visible.Line(from.Name))
 	metadata := map[string]any{
 		"tool_type":    "mcp",
 		"display_name": cmp.Or(srv.DisplayName, title),
@@ -70,7 +79,7 @@ func newTool(srv Server, from *mcp.Tool) *Tool {
 	maps.Copy(metadata, srv.Metadata)
 	return &Tool{
 		Name: SafeName(srv.Name, from.Name), Server: srv.Name, Original: from.Name,
-		Title: title, Description: from.Description,
+		Title: title, Description: visible.Text(from.Description),
 		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
 		Annotations: from.Annotations, Metadata: metadata,
 		parameters: parameters(from.InputSchema),

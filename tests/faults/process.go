@@ -232,7 +232,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolAr
 		}
 		text = fmt.Sprint(child)
 	case "exit":
-		fmt.Fprintln(os.Stderr, "out of memory")
+		fmt.Fprintf(os.Stderr, "out of memory: %s\n", req.Params.Arguments) // as tracebacks do
 		os.Exit(7)
 	case "flood":
 		fmt.Fprintln(os.Stderr, strings.Repeat("x", in.Size))

@@ -1,0 +1,99 @@
+// Package visible takes out of a text what a reader does not see: control characters,
+// and characters that Unicode renders as nothing or that turn the order of others
+// around. With them a server can hide instructions to a model in the description of a
+// tool, make one name look like another, or rearrange a line of a log.
+//
+// They are dropped and not spelled out: what is hidden from a person must not reach a
+// model in another form. Three kinds stay, because texts need them and because they
+// carry next to nothing where they may stand:
+//
+//   - the zero-width joiner and non-joiner between two characters outside ASCII, for
+//     Persian and the scripts of India, and for emoji that are made of several;
+//   - one selector of the text or emoji form (U+FE0E, U+FE0F) after the symbol, digit or
+//     punctuation that it is for;
+//   - Arabic number signs and their like, which are format characters and are seen.
+//
+// Marks of direction are dropped even where Arabic or Hebrew would be set better with
+// them. A flag that is spelled in tags, such as that of Scotland, becomes a black flag.
+package visible
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns what can be seen of a text. Tabs and line breaks stay, and other control
+// characters become spaces.
+func Text(text string) string {
+	return show(text, func(r rune) rune {
+		switch r {
+		case '\t', '\n', '\r':
+			return r
+		case '\u2028', '\u2029':
+			return '\n'
+		}
+		return ' '
+	})
+}
+
+// Line returns what can be seen of a text, on one line: control characters and line
+// breaks become spaces.
+func Line(text string) string {
+	return show(text, func(rune) rune { return ' ' })
+}
+
+const (
+	nonJoiner, joiner   = '\u200c', '\u200d'
+	textForm, emojiForm = '\ufe0e', '\ufe0f'
+)
+
+// show returns the text with its control characters and line breaks replaced, and
+// without what is hidden. The result is valid UTF-8.
+func show(text string, control func(rune) rune) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	before := rune(0) // the last that was kept
+	for i, r := range text {
+		switch {
+		case r < utf8.RuneSelf && !unicode.IsControl(r): // the usual case
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
+			r = control(r)
+		case r == joiner || r == nonJoiner:
+			after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
+			if !joins(before) && before != textForm && before != emojiForm || !joins(after) {
+				r = -1
+			}
+		case r == textForm || r == emojiForm:
+			if !hasForms(before) {
+				r = -1
+			}
+		case hidden(r):
+			r = -1
+		}
+		if r >= 0 {
+			b.WriteRune(r)
+			before = r
+		}
+	}
+	return b.String()
+}
+
+// hidden reports whether a character is not seen by itself.
+func hidden(r rune) bool {
+	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// joins reports whether a joiner means something beside a character.
+func joins(r rune) bool {
+	return r >= utf8.RuneSelf && r != utf8.RuneError && !hidden(r) && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsSymbol(r))
+}
+
+// hasForms reports whether a character may have a text form and an emoji form.
+func hasForms(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= '0' && r <= '9' || r == '#' || r == '*'
+	}
+	return unicode.IsSymbol(r) || unicode.IsPunct(r)
+}

@@ -1,0 +1,20 @@
+package mcpbridge_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// A server without a network, and with one directory to read. Of the variables of this
+// process it gets one key, by its own name.
+func ExampleServer_confined() {
+	server := mcpbridge.Server{
+		Name: "notes", Command: "docker",
+		Args: []string{"run", "--rm", "-i", "--network=none", "-v", "/srv/notes:/notes:ro", "-e", "NOTES_KEY", "example/notes-mcp"},
+		Env:  map[string]string{"NOTES_KEY": os.Getenv("NOTES_KEY")},
+	}
+	fmt.Println(server.Validate(), server.InheritEnv)
+	// Output: <nil> false
+}

@@ -120,7 +120,7 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 		c.belongsTo(req)
 		c.info.Attached = true
 		return c, nil
-	case e.doubt && c.control(withoutRefresh(ctx), asked) == verdictDead:
+	case e.doubt && c.controlUntil(ctx, asked) == verdictDead:
 		c.x.endQuietly(1)
 		c.discard()
 		if second := at.bridge.adopt(ctx, at, req); second != nil {

@@ -321,6 +321,19 @@ func (c *conn) control(ctx context.Context, asked replied) verdict {
 	return result
 }
 
+// controlUntil is control for a dial, which waits no longer than ctx lasts. What is left
+// then is cleaned up behind it.
+func (c *conn) controlUntil(ctx context.Context, asked replied) verdict {
+	found := make(chan verdict, 1)
+	go func() { found <- c.control(withoutRefresh(ctx), asked) }()
+	select {
+	case v := <-found:
+		return v
+	case <-ctx.Done():
+		return verdictUnsettled
+	}
+}
+
 // alike reports whether two questions were refused with the same status and code.
 func (r replied) alike(other replied) bool {
 	return r.refusal != nil && other.refusal != nil && r.refusal.status == other.refusal.status && r.refusal.code == other.refusal.code

@@ -42,6 +42,7 @@ func (e *entry) fields() map[string]any {
 		"url": &e.url, "serverUrl": &e.serverURL, "httpUrl": &e.httpURL, "headers": &e.server.Headers,
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
+		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,
 		"deny": &e.deny, "excludeTools": &e.exclude, "disabledTools": &e.disabledTools,

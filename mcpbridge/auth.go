@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -47,7 +46,28 @@ type Credentials interface {
 	// Refresh, and the others wait for it: each as long as it wants to. So ctx ends
 	// with the session, and not with a call. Neither req, which has no body, nor
 	// resp may be changed; the body of resp may be read, and need not be closed.
+	//
+	// For 403 it is called once per set of scopes that the server says are missing, until
+	// a 401 has led to other credentials: further refusals are the caller's at once.
 	Refresh(ctx context.Context, req *http.Request, resp *http.Response) error
+}
+
+// Identified is implemented by [Credentials] that know whose they are. See
+// [Resume.Identity].
+type Identified interface {
+	// Identity returns what stays the same while tokens come and go, such as the id of
+	// the user. It is called when a session is dialed or attached to, and must not
+	// block. Empty is the same as not to have it.
+	Identity() string
+}
+
+// identityOf returns whose credentials these are, as far as they know; else empty: then
+// they are those of the key.
+func identityOf(c Credentials) string {
+	if known, ok := c.(Identified); ok {
+		return known.Identity()
+	}
+	return ""
 }
 
 // unauthorized returns the error for credentials that cannot be had. A panic stays
@@ -55,8 +75,7 @@ type Credentials interface {
 func unauthorized(text string, err error, secrets []string) *Error {
 	var bug *Error
 	if errors.As(err, &bug) && bug.Class == Internal && bug.Err != nil {
-		said, _, _ := strings.Cut(bug.Err.Error(), "\ngoroutine ") // its detail may have half of a secret
-		return &Error{Class: Internal, Detail: text + clean(said, secrets...), Err: bug.Err}
+		return &Error{Class: Internal, Detail: text + bug.said(secrets), Err: bug.Err}
 	}
 	return &Error{Class: Unauthorized, Detail: text + describe(err, secrets...), Err: err}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -24,20 +22,23 @@ const (
 // errFruitless is why credentials are not refreshed once more.
 var errFruitless = errors.New("refreshing the credentials did not help")
 
-// authorizer is the http.RoundTripper of one session that adds headers to its
-// requests: those of the configuration, and the credentials of its key, which are
-// refreshed when the server refuses them. It is the only place that adds any.
+// authorizer adds headers to the requests of one session: those of the configuration,
+// the user and password of the URL, and the credentials of its key, which are refreshed
+// when the server refuses them. It is the only place that adds any.
 type authorizer struct {
 	conn        *conn       // whose it is: its cut ends what refreshes the credentials
 	credentials Credentials // nil: none
 	seen        *discovery
-	sent        recent // by this session
+	send        func(*http.Request) (*http.Response, error)
+	secrets     func() []string // what no error text may have
+	sent        recent          // by this session
 
 	mu        sync.Mutex
 	running   *refresh // nil: none is
 	refreshes int      // that have ended
 	failure   error    // of the last of them
 	fruitless bool     // it failed, or its credentials were refused as well
+	stepped   scopeSets
 }
 
 // backgroundKey marks the context of a request that no call waits for.
@@ -52,18 +53,14 @@ type refresh struct {
 // RoundTrip sends a request with its headers, and once more after a refusal of the
 // credentials that are among them.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
-	at := a.conn.at
-	switch {
-	case req.URL.Scheme != at.url.Scheme || req.URL.Host != at.url.Host:
-		return at.base.RoundTrip(req)
-	case a.credentials == nil:
-		return at.base.RoundTrip(a.dress(req, nil))
+	if a.credentials == nil {
+		return a.send(a.dress(req, nil))
 	}
 	signed, before, err := a.sign(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := at.base.RoundTrip(signed)
+	resp, err := a.send(signed)
 	if err != nil || !mayRefresh(req.Context()) || a.conn.second.Load() || !a.refused(signed, resp) {
 		return resp, err
 	}
@@ -85,7 +82,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if signed, _, err = a.sign(&again); err != nil {
 		return nil, err
 	}
-	resp, err = at.base.RoundTrip(signed)
+	resp, err = a.send(signed)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		a.mu.Lock()
 		a.fruitless = true
@@ -129,7 +126,8 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 // dress returns a request with the headers of the configuration, and credentials.
 // A request that gets none stays what it is.
 func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Request {
-	if len(a.conn.at.Headers) == 0 && len(credentials) == 0 {
+	user := a.conn.at.url.User
+	if len(a.conn.at.Headers) == 0 && len(credentials) == 0 && user == nil {
 		return req
 	}
 	r := *req
@@ -140,14 +138,17 @@ func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Req
 	for name, values := range credentials {
 		r.Header[http.CanonicalHeaderKey(name)] = values
 	}
+	if user != nil && r.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		r.SetBasicAuth(user.Username(), password)
+	}
 	return &r
 }
 
 // refused reports whether a response refuses the credentials of its request, which
 // can be sent again.
 func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
-	challenge := strings.Join(resp.Header["Www-Authenticate"], ", ")
-	step := resp.StatusCode == http.StatusForbidden && strings.Contains(challenge, "insufficient_scope")
+	_, step := stepUp(resp)
 	switch {
 	case resp.StatusCode != http.StatusUnauthorized && !step:
 		return false
@@ -161,9 +162,7 @@ func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
 // request that was sent after so many earlier refreshes. It returns [errFruitless]
 // when that is not worth another attempt.
 func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int) error {
-	if req.Method == http.MethodPost { // refused, it has done nothing
-		exchangeOf(req.Context()).note(func(ex *exchange) { ex.sent, ex.onWire = false, false })
-	}
+	undone(req)
 	life := a.conn.cut
 	if req.Method == http.MethodDelete {
 		life = req.Context() // the session may have been cut before it is ended
@@ -198,6 +197,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	// A handshake asks once. What runs in the background does not ask again and
 	// again, which may be asking a person, but waits for a call that does.
 	patient := a.conn.isOpen() && req.Context().Value(backgroundKey{}) == nil
+	scopes, step := stepUp(resp)
 	switch {
 	case a.refreshes > before:
 		return nil, a.failure
@@ -205,7 +205,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 		return a.running, nil
 	case a.fruitless && !patient && a.failure != nil:
 		return nil, a.failure
-	case a.fruitless && !patient:
+	case a.fruitless && !patient, step && !a.stepped.add(scopes, ""):
 		return nil, errFruitless
 	}
 	r := &refresh{done: make(chan struct{})}
@@ -215,18 +215,21 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // it was read before
 	refusal := *resp
 	refusal.Body, refusal.Request = io.NopCloser(bytes.NewReader(body)), shown
-	go a.run(r, shown, &refusal)
+	go a.run(r, shown, &refusal, step)
 	return r, nil
 }
 
 // run calls Refresh for all who wait for it.
-func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response) {
+func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response, step bool) {
 	r.err = errors.New("it did not return") // but called runtime.Goexit
 	defer func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.running, a.failure, a.fruitless = nil, r.err, r.err != nil
 		a.refreshes++
+		if r.err == nil && !step { // a new login
+			a.stepped = nil
+		}
 		close(r.done)
 	}()
 	_, r.err = guarded(func() (none struct{}, err error) {
@@ -244,52 +247,3 @@ func (a *authorizer) remember(headers http.Header) {
 		}
 	}
 }
-
-// secrets returns what must not be repeated: what [Server.secrets] has, and the
-// credentials that were sent of late.
-func (a *authorizer) secrets() []string {
-	all := a.conn.at.secrets()
-	if a.credentials == nil {
-		return all
-	}
-	return a.conn.at.sent.secrets(a.sent.secrets(all))
-}
-
-// recent is the values of headers that were sent of late.
-type recent struct {
-	mu     sync.Mutex
-	values []string // the last ones last
-}
-
-// add keeps a value, in place of the oldest when there are too many. It reports
-// whether it was not there.
-func (r *recent) add(value string, most int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if slices.Contains(r.values, value) {
-		return false
-	}
-	r.values = append(r.values[max(0, len(r.values)-most+1):], value)
-	return true
-}
-
-// secrets appends the values.
-func (r *recent) secrets(all []string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, value := range r.values {
-		all = addSecret(all, value)
-	}
-	return all
-}
-
-// readCloser is a body of which some was read before.
-type readCloser struct {
-	io.Reader
-	io.Closer
-}
-
-// failing is the rest of a body that could not be read.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -17,29 +17,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Finding E1.
 func TestCredentialsGoToTheOriginOfTheURLOnly(t *testing.T) {
-	p, s := refilled("old", "new"), newScript()
-	c := s.attach(t, with(p), func(srv *Server, _ *Resume) {
-		srv.Headers = map[string]string{"X-Token": "hush", "Authorization": "Basic less"}
-	})
-	var hops []answering
-	for _, at := range []string{"/moved", "http://other/mcp", "https://test/mcp", "http://test:8080/mcp"} {
-		hops = append(hops, says(307, "", "", "Location: "+at))
+	for _, elsewhere := range []string{"http://other/mcp", "https://test/mcp", "http://test:8080/mcp", "//other", "http://test@other/"} {
+		p, s := refilled("old", "new"), newScript()
+		c := s.attach(t, with(p), func(srv *Server, _ *Resume) {
+			srv.Headers = map[string]string{"X-Token": "hush", "Authorization": "Basic less"}
+		})
+		s.answer("tools/call", says(307, "", "", "Location: /moved"), says(308, "", "", "Location: "+elsewhere), works)
+		e, _ := do(c)
+		require.Equal(t, Protocol, e.Class)
+		require.Contains(t, e.Detail, "308 Permanent Redirect: http://test redirects to http")
+		require.Contains(t, e.Detail, "which is another origin")
+		require.NoError(t, c.Close(context.Background()))
+		seen := map[string]string{}
+		for _, req := range s.requests {
+			seen[req.Method+" "+req.URL.String()] = req.Header.Get("X-Token") + req.Header.Get("Authorization")
+		}
+		require.Equal(t, map[string]string{
+			"GET http://test/mcp": "hushBearer old", "POST http://test/mcp": "hushBearer old", "POST http://test/moved": "hushBearer old",
+			"DELETE http://test/mcp": "hushBearer old",
+		}, seen)
 	}
-	s.answer("tools/call", append(hops, refused)...)
-	e, _ := do(c)
-	require.Equal(t, Unauthorized, e.Class)
-	require.Zero(t, p.refreshed(), "another origin says nothing about our credentials")
-	require.NoError(t, c.Close(context.Background()))
-	seen := map[string]string{}
-	for _, req := range s.requests {
-		seen[req.Method+" "+req.URL.String()] = req.Header.Get("X-Token") + req.Header.Get("Authorization")
-	}
-	require.Equal(t, map[string]string{
-		"GET http://test/mcp": "hushBearer old", "POST http://test/mcp": "hushBearer old", "POST http://test/moved": "hushBearer old",
-		"POST http://other/mcp": "", "POST https://test/mcp": "", "POST http://test:8080/mcp": "",
-		"DELETE http://test/mcp": "hushBearer old",
-	}, seen)
 }
 
 // The session was cut before, and is ended on the server all the same.
@@ -106,7 +105,7 @@ func TestAnswerThatBrokeOffIsResumedWithNewCredentials(t *testing.T) {
 func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := &authorizer{conn: &conn{at: at, cut: t.Context()}, credentials: p, seen: new(discovery)}
+	a := newSender(&conn{at: at, cut: t.Context()}, DialRequest{credentials: p}, new(discovery))
 	at.base = refused
 	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
 	resp, err := a.RoundTrip(req)
@@ -122,7 +121,7 @@ func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 func TestBodyOfARefusalStaysIntact(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := &authorizer{conn: &conn{at: at, cut: t.Context()}, credentials: p, seen: new(discovery)}
+	a := newSender(&conn{at: at, cut: t.Context()}, DialRequest{credentials: p}, new(discovery))
 	for _, size := range []int{0, 10, maxRefusal, maxRefusal + 1, 3 * maxRefusal} {
 		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
 			text := strings.Repeat("session not found ", size/18+1)[:size]
@@ -222,7 +221,7 @@ func TestServerWithoutHeadersCostsNothing(t *testing.T) {
 	at := New([]Server{{Name: "test", URL: "http://test"}}, nil).servers["test"]
 	resp := new(http.Response)
 	at.base = answering(func(*http.Request) (*http.Response, error) { return resp, nil })
-	a := &authorizer{conn: &conn{at: at}}
+	a := newSender(&conn{at: at}, DialRequest{}, nil)
 	req := httptest.NewRequest(http.MethodPost, "http://test", nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { a.RoundTrip(req) }))
 }

@@ -129,7 +129,10 @@ func (c *conn) Info() Info { return c.info }
 // Resume returns what it takes to attach again.
 func (c *conn) Resume() *Resume {
 	if id := c.cs.ID(); id != "" && c.x != nil && !c.x.sse {
-		return &Resume{SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint}
+		return &Resume{
+			SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
+			Identity: c.at.identity(id, c.x.out.identity), Cookies: c.x.out.cookies.record(),
+		}
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	if c := b.adopt(ctx, at, req); c != nil {
 		return c, nil
 	}
-	if req.Resume != nil && req.Resume.Endpoint == at.fingerprint {
+	if req.Resume != nil && at.owns(req.Resume, creds) {
 		c, err := at.attach(ctx, req)
 		if err == nil {
 			return c, nil
@@ -273,16 +273,13 @@ func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error
 		}
 	}
 	if srv.URL != "" {
-		authorizer := &authorizer{conn: c, credentials: req.credentials, seen: seen}
+		out := newSender(c, req, seen)
 		c.x = &exchanger{
-			conn: c, srv: srv, auth: authorizer, sse: c.at.usesSSE(), seen: seen, resume: req.Resume,
+			conn: c, srv: srv, out: out, sse: c.at.usesSSE(), seen: seen, resume: req.Resume,
 			cancelling: make(chan struct{}, maxCancelling),
 		}
 		ids := newIDs(&c.at.bridge.strays)
-		client := &http.Client{Transport: c.x}
-		if srv.HTTPClient != nil {
-			client.Jar, client.CheckRedirect = srv.HTTPClient.Jar, srv.HTTPClient.CheckRedirect
-		}
+		client := &http.Client{Transport: c.x, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		if c.x.sse {
 			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress, ids: ids}
 			return c.tap, nil

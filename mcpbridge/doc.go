@@ -55,10 +55,13 @@
 // Questions and controls are sent with the credentials that there are. None is sent to a
 // server that cannot be reached.
 //
-// # Credentials
+// # The way out
 //
-// Under the exchanger of a session is its [authorizer], the only place that adds
-// headers: those of the configuration, and the [Credentials] of its key. When the
+// Under the exchanger of a session is its [sender], through which all of its requests
+// leave: also the DELETE that ends the session, and answers that are resumed. It follows
+// redirects within the origin of the URL, keeps the cookies of the session, and sends
+// nothing to another origin. Its [authorizer] is the only place that adds headers: those
+// of the configuration, the user of the URL, and the [Credentials] of its key. When the
 // server refuses those, they are refreshed, once for all who wait, and the request is
 // repeated. What was sent of late is blacked out of all error texts.
 //

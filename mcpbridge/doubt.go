@@ -298,7 +298,7 @@ func (c *conn) try(ctx context.Context, request func(context.Context) error) rep
 func (c *conn) control(ctx context.Context, asked replied) verdict {
 	ctx, cancel := context.WithTimeout(ctx, c.connectLimit)
 	defer cancel()
-	second, e := c.at.open(ctx, DialRequest{Key: c.key, Roots: c.roots.Load(), credentials: c.x.auth.credentials, second: true})
+	second, e := c.at.open(ctx, DialRequest{Key: c.key, Roots: c.roots.Load(), credentials: c.x.out.auth.credentials, second: true})
 	switch {
 	case e == nil:
 	case e.status < 400 && e.code == 0, e.status >= 500, e.status == http.StatusTooManyRequests, e.status == http.StatusRequestTimeout:

@@ -165,13 +165,22 @@ func AsDialError(err error) *Error {
 	return &dial
 }
 
+// said returns the text of a panic, in place of the detail, which may have half of a
+// secret.
+func (e *Error) said(secrets []string) string {
+	said, _, _ := strings.Cut(e.Err.Error(), "\ngoroutine ")
+	return clean(said, secrets...)
+}
+
 // quotations are where errors of the SDK begin to quote what a server has sent, and
 // what to say in place of that.
 var quotations = map[string]string{
-	"malformed line in SSE stream":    "malformed line in its event stream",
-	"registration response: ":         "registration response",
-	"registration error response: ":   "registration error response",
-	"registration failed with status": "registration failed",
+	"malformed line in SSE stream":     "malformed line in its event stream",
+	"missing endpoint: parse ":         "the endpoint that it names is malformed",
+	"missing endpoint: first event is": "the first event does not name an endpoint",
+	"registration response: ":          "registration response",
+	"registration error response: ":    "registration error response",
+	"registration failed with status":  "registration failed",
 }
 
 // describe returns the text of err without what must not be repeated: URLs,
@@ -217,12 +226,20 @@ func presentable(text string, secrets ...string) string {
 	return strings.TrimSpace(redact(text, secrets...))
 }
 
-// redact blacks out secrets: the longest first, which may have others in them.
+// redact blacks out secrets: the longest first, which may have others in them. Last
+// comes the beginning of one at the end of the text, which whoever wrote it has cut.
 func redact(text string, secrets ...string) string {
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
 		if s != "" {
 			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	for _, s := range secrets {
+		for n := min(len(s)-1, len(text)); n >= minSecret/2; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				return text[:len(text)-n] + "…"
+			}
 		}
 	}
 	return text
@@ -263,9 +280,9 @@ func textsIn(value any) (texts []string) {
 }
 
 // secrets returns what must not be repeated of a configuration: the values of
-// headers, of the environment, of the URL's query, of the arguments of set-up calls,
-// and of those arguments of the command that are named like secrets; and the words
-// in them.
+// headers, of the environment, of the arguments of set-up calls, and of those arguments
+// of the command that are named like secrets; the words in them; and what [secretsOf]
+// finds in the URL.
 func (s *Server) secrets() []string {
 	var all []string
 	add := func(value string) { all = addSecret(all, value) }
@@ -293,14 +310,7 @@ func (s *Server) secrets() []string {
 		}
 	}
 	if u, err := url.Parse(s.URL); err == nil {
-		for _, values := range u.Query() {
-			for _, value := range values {
-				add(value)
-			}
-		}
-		if password, ok := u.User.Password(); ok {
-			add(password)
-		}
+		all = append(all, secretsOf(u)...)
 	}
 	return all
 }

@@ -105,6 +105,17 @@ func ExampleServer_headers() {
 	// Output: <nil>
 }
 
+// A server that is reached without encryption, in a network where nobody else is.
+func ExampleServer_insecureCredentials() {
+	server := mcpbridge.Server{
+		Name: "search", URL: "http://search.internal:8080/mcp",
+		Headers:             map[string]string{"Authorization": "Bearer " + os.Getenv("SEARCH_TOKEN")},
+		InsecureCredentials: true,
+	}
+	fmt.Println(server.Validate())
+	// Output: <nil>
+}
+
 // A service that has one login for all its scopes.
 func ExampleOAuth() {
 	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
@@ -120,34 +131,43 @@ func ExampleOAuth() {
 	_ = server
 }
 
-// Each scope has a login of its own.
+// login is the login of a user on one server.
+type login struct {
+	*mcpbridge.OAuthCredentials
+	user string
+}
+
+// Identity says whose session it is, also after a restart.
+func (l login) Identity() string { return l.user }
+
+// Each scope has a login of its own on each server.
 func ExampleOAuth_perScope() {
 	var mu sync.Mutex
-	logins := map[string]*mcpbridge.OAuthCredentials{}
+	logins := map[messages.Key]login{}
 	perUser := mcpbridge.AuthenticatorFunc(func(_ context.Context, key messages.Key) (mcpbridge.Credentials, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if login, ok := logins[key.Scope]; ok {
-			return login, nil
+		if known, ok := logins[key]; ok {
+			return known, nil
 		}
-		handler, err := newLogin(key.Scope)
+		handler, err := newLogin(key.Server, key.Scope)
 		if err != nil {
 			return nil, err
 		}
-		logins[key.Scope] = mcpbridge.OAuth(handler)
-		return logins[key.Scope], nil
+		logins[key] = login{mcpbridge.OAuth(handler), key.Scope}
+		return logins[key], nil
 	})
 	server := mcpbridge.Server{Name: "mail", URL: "https://mail.example.com/mcp", Auth: perUser}
 	_ = server
 }
 
 // newLogin makes a handler that has the user log in, in a browser.
-func newLogin(user string) (auth.OAuthHandler, error) {
+func newLogin(server, user string) (auth.OAuthHandler, error) {
 	return auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: &oauthex.ClientCredentials{ClientID: "my-service"},
 		RedirectURL:         "https://my-service.example.com/logged-in",
 		AuthorizationCodeFetcher: func(context.Context, *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			return nil, fmt.Errorf("%s is not here to log in", user)
+			return nil, fmt.Errorf("%s is not here to log in to %s", user, server)
 		},
 	})
 }

@@ -40,9 +40,9 @@ const (
 type exchanger struct {
 	conn *conn // whose it is
 	srv  *Server
-	auth *authorizer // sends the requests
-	ids  *ids        // of its requests; nil for HTTP+SSE, where the tap has them
-	sse  bool        // HTTP+SSE: the session id is in the URL, answers come elsewhere
+	out  *sender // sends the requests
+	ids  *ids    // of its requests; nil for HTTP+SSE, where the tap has them
+	sse  bool    // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
 
 	// resume is the session to attach to, or nil: its handshake is answered
@@ -177,7 +177,7 @@ func (x *exchanger) open(req *http.Request) (rpcEnvelope, *http.Request) {
 // an [*Error]: the SDK would be left with its locks taken.
 func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err)
-	return x.auth.RoundTrip(req)
+	return x.out.RoundTrip(req)
 }
 
 // taken handles a 2xx: the server has the message. A JSON answer is read here
@@ -260,12 +260,10 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange
 	if e.Session == Gone {
 		x.expire(e)
 	}
-	instead := x.reject(req, resp.StatusCode, body, ex, msg, e)
-	switch resp.StatusCode {
-	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect: // the others would turn it into a GET
-		instead.Header.Set("Location", resp.Header.Get("Location"))
+	if isMoved(resp.StatusCode) { // the call would run elsewhere, if at all
+		ex.note(func(ex *exchange) { e.Sent = ex.accepted })
 	}
-	return instead, nil
+	return x.reject(req, resp.StatusCode, body, ex, msg, e), nil
 }
 
 const (
@@ -318,8 +316,11 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 
 // judge reads a refusal to its end and says what it means.
 func (x *exchanger) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *Error, body []byte) {
-	body, _ = readBounded(resp.Body, maxRefusal)
+	body, err := readBounded(resp.Body, maxRefusal)
 	resp.Body.Close()
+	if err != nil {
+		body = nil // it may end in the middle of a secret
+	}
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil && x.ids != nil {
 		id = strconv.AppendInt(nil, x.ids.onWire(number), 10)
 	}
@@ -334,7 +335,7 @@ func hadSession(req *http.Request, sse bool) bool {
 
 // secrets returns what no error text may have: credentials, and the session's id.
 func (x *exchanger) secrets() []string {
-	all := x.auth.secrets()
+	all := x.out.secrets()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return append(all, x.sessionID)

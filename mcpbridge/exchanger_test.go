@@ -47,7 +47,7 @@ func (w exchanged) check(t *testing.T) {
 		s.answer("tools/call", nil)
 		if e != nil {
 			requirePresentable(t, e)
-			require.True(t, e.Sent, "%v", e)
+			require.True(t, e.Sent || e.Class == Protocol && isMoved(100+int(uint(w.status-100)%900)), "%v", e)
 			require.NotEqual(t, NotSent, e.Class)
 			if late { // then the server wanted it so
 				require.Contains(t, w.body+w.rest, "retry", "%v", e)
@@ -213,21 +213,48 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 	}
 }
 
+// Finding F1.
 func TestClosingMayBeTriedAgain(t *testing.T) {
+	const example = `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`
+	same := func(status int) answering { return says(status, "", "no") }
+	withoutID := func(how answering) answering { // only requests of a session are refused as the DELETE was
+		return func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get(headerSession) == "" {
+				return says(400, "", "which session?")(req)
+			}
+			return how(req)
+		}
+	}
 	for name, c := range map[string]struct {
-		way  answering
-		want string // empty: that is good enough
+		way, ping answering
+		want      string // empty: it is over
 	}{
-		"200": {says(200, "", ""), ""}, "204": {says(204, "", ""), ""}, "404": {says(404, "", ""), ""},
-		"405": {says(405, "", ""), ""}, "501": {says(501, "", ""), ""},
-		"500":         {says(500, "", testSession), "it answered 500 Internal Server Error"},
-		"503":         {says(503, "", ""), "it answered 503 Service Unavailable"},
-		"unreachable": {fails, "unexpected EOF"},
+		"200": {same(200), nil, ""}, "204": {says(204, "", ""), nil, ""}, "404": {same(404), nil, ""}, "410": {same(410), nil, ""},
+		"405": {same(405), nil, ""}, "501": {same(501), nil, ""},
+		"500":                                 {says(500, "", testSession), nil, "it answered 500 Internal Server Error"},
+		"503":                                 {same(503), nil, "it answered 503 Service Unavailable"},
+		"429":                                 {same(429), same(429), "it answered 429 Too Many Requests"},
+		"408":                                 {same(408), same(408), "it answered 408 Request Timeout"},
+		"407":                                 {same(407), same(407), "it answered 407"},
+		"unreachable":                         {fails, nil, "unexpected EOF"},
+		"400 to an id that is not known":      {says(400, "", "Invalid or missing session ID"), says(400, typeJSON, example), ""},
+		"400 to a session that lives":         {same(400), nil, "it answered 400 Bad Request: no"},
+		"400, and the ping says another code": {says(400, typeJSON, example), says(400, typeJSON, rpc("%s", "-32600", "no")), "it answered 400"},
+		"400, and the ping is not answered":   {same(400), fails, "it answered 400"},
+		"400, and the ping is too much":       {same(400), same(429), "it answered 400"},
+		"422 to an id that is not known":      {same(422), same(422), ""},
+		"401 to everything":                   {same(401), same(401), "it answered 401 Unauthorized: no"},
+		"403 to everything":                   {same(403), same(403), "it answered 403 Forbidden"},
+		"403 to a DELETE":                     {same(403), nil, "it answered 403"},
+		"401 to an id that is not known":      {same(401), withoutID(same(401)), ""},
+		"a redirect to another origin":        {says(307, "", "", "Location: http://other/"), nil, "307 Temporary Redirect: http://test redirects to http://other"},
+		"a redirect to a page":                {says(302, "", "", "Location: /login"), nil, "it answered 302 Found: a DELETE is not sent again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
 			conn := s.attach(t)
 			s.answer(http.MethodDelete, c.way, nil)
+			s.answer("ping", c.ping)
 			if err := conn.Close(context.Background()); c.want == "" {
 				require.NoError(t, err)
 			} else {
@@ -242,6 +269,31 @@ func TestClosingMayBeTriedAgain(t *testing.T) {
 			again, _ := s.seen(http.MethodDelete)
 			require.Len(t, again, len(deletes), "it has been ended")
 		})
+	}
+}
+
+// Finding F1: the credentials are refreshed for the DELETE, and for no question.
+func TestEndOfASessionIsAuthorizedOnce(t *testing.T) {
+	p, s := refilled("old", "other"), newScript()
+	c := s.attach(t, with(p))
+	s.answer(http.MethodDelete, refused)
+	s.answer("ping", refused)
+	require.ErrorContains(t, c.Close(context.Background()), "it answered 401 Unauthorized: who are you?")
+	require.Equal(t, 1, p.refreshed())
+	require.Equal(t, []string{"old", "other"}, s.tokens(http.MethodDelete))
+}
+
+func TestEndOfASessionIsSentWhereItIsMounted(t *testing.T) {
+	for _, status := range []int{301, 302, 307, 308} {
+		s := newScript()
+		c := s.attach(t)
+		s.answer(http.MethodDelete, says(status, "", "", "Location: /mcp/"), says(503, "", ""), says(status, "", "", "Location: /mcp/"), says(204, "", ""))
+		require.ErrorContains(t, c.Close(context.Background()), "503")
+		require.NoError(t, c.Close(context.Background()))
+		deletes, _ := s.seen(http.MethodDelete)
+		require.Len(t, deletes, 4)
+		require.Equal(t, "http://test/mcp/", deletes[3].URL.String())
+		require.Equal(t, testSession, deletes[3].Header.Get(headerSession))
 	}
 }
 

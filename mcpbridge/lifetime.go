@@ -1,10 +1,10 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -133,7 +133,7 @@ func (x *exchanger) endQuietly(attempts int) {
 	ctx, cancel := context.WithTimeout(withoutRefresh(context.Background()), quietLimit)
 	defer cancel()
 	for range attempts {
-		resp, err := x.sendDelete(ctx)
+		_, resp, err := x.sendDelete(ctx)
 		if err != nil {
 			return
 		}
@@ -152,14 +152,12 @@ func (x *exchanger) delete(ctx context.Context) error {
 	if done || x.sse {
 		return nil
 	}
-	resp, err := x.sendDelete(ctx)
+	req, resp, err := x.sendDelete(ctx)
 	if err != nil {
 		return errors.New("ending the session on the server: " + describe(err, x.secrets()...))
 	}
-	resp.Body.Close()
-	// The specification lets a server refuse: 405, and 404 for one that is gone.
-	if resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented {
-		return fmt.Errorf("ending the session on the server: it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	if ended, e := x.ended(req, resp); !ended {
+		return errors.New("ending the session on the server: it answered " + e.Detail)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -168,20 +166,87 @@ func (x *exchanger) delete(ctx context.Context) error {
 }
 
 // sendDelete sends the request that ends the session.
-func (x *exchanger) sendDelete(ctx context.Context) (*http.Response, error) {
-	x.mu.Lock()
-	id, protocol := x.sessionID, x.protocol
-	x.mu.Unlock()
+func (x *exchanger) sendDelete(ctx context.Context) (*http.Request, *http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, x.conn.at.url.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req.Header.Set(headerSession, id)
+	x.ofSession(req)
 	// net/http tries it again when it met a connection that was just being closed;
 	// being empty, this is not sent.
 	req.Header["Idempotency-Key"] = []string{}
-	if protocol != "" {
-		req.Header.Set(headerProtocol, protocol)
+	resp, err := x.send(req)
+	return req, resp, err
+}
+
+// ended reports whether a session is over after this answer to its DELETE; if not, the
+// DELETE may be sent again. The specification lets a server refuse: 405, and 404 for a
+// session that is gone.
+func (x *exchanger) ended(req *http.Request, resp *http.Response) (bool, *Error) {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		resp.Body.Close()
+		return true, nil
 	}
-	return x.send(req)
+	e, _ := x.judge(req, resp, nil)
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return true, nil
+	case http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false, e
+	}
+	isOther := resp.StatusCode >= 400 && resp.StatusCode < 500
+	return isOther && x.unknown(req.Context(), resp.StatusCode, e.code), e
+}
+
+// unknown reports whether it is the session's id that a server refuses, after it has
+// refused a DELETE by a status that may as well be about something else. It does if it
+// refuses a ping of the session likewise: with the same status, and the same JSON-RPC
+// code if there was one. The example of the TypeScript SDK says 400 to any id that it
+// does not know: in text to a DELETE, as JSON-RPC to a ping. What 401 and 403 are about
+// shows a ping without a session: refused likewise, it is the credentials.
+func (x *exchanger) unknown(ctx context.Context, status int, code int64) bool {
+	said, again := x.ask(ctx, true)
+	if said != status || code != 0 && again != code {
+		return false
+	}
+	if status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return true
+	}
+	said, _ = x.ask(ctx, false)
+	return said != 0 && said != status
+}
+
+// ask sends a ping, and returns how it was answered: its status, 0 for none, and the
+// code of a refusal.
+func (x *exchanger) ask(ctx context.Context, ofSession bool) (status int, code int64) {
+	body := []byte(`{"jsonrpc":"2.0","id":"` + nonce() + `","method":"ping"}`)
+	req, err := http.NewRequestWithContext(withoutRefresh(ctx), http.MethodPost, x.conn.at.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, 0
+	}
+	req.Header.Set("Content-Type", typeJSON)
+	req.Header.Set("Accept", typeJSON+", "+typeSSE)
+	if ofSession {
+		x.ofSession(req)
+	}
+	resp, err := x.send(req)
+	if err != nil {
+		return 0, 0
+	}
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		resp.Body.Close() // which may be a stream
+		return resp.StatusCode, 0
+	}
+	e, _ := x.judge(req, resp, nil)
+	return resp.StatusCode, e.code
+}
+
+// ofSession adds to a request of ours which session it is of.
+func (x *exchanger) ofSession(req *http.Request) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	req.Header.Set(headerSession, x.sessionID)
+	if x.protocol != "" {
+		req.Header.Set(headerProtocol, x.protocol)
+	}
 }

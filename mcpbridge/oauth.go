@@ -22,6 +22,7 @@ import (
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
 	turn    chan struct{} // has room for whoever talks to the handler
+	stepped scopeSets     // of the one whose turn it is
 
 	mu      sync.Mutex
 	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
@@ -171,15 +172,32 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		return
 	}
 	_, a.err = guarded(func() (none struct{}, err error) {
-		if token, err := o.ask(); err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
+		token, err := o.ask()
+		if err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
 			return none, nil
+		}
+		scopes, step := stepUp(resp)
+		if step && !o.stepped.add(scopes, accessOf(token)) {
+			return none, errors.New("the missing scopes were asked for before")
 		}
 		err = o.handler.Authorize(wanted, req, resp)
 		o.mu.Lock()
-		defer o.mu.Unlock()
 		o.last = nil
+		o.mu.Unlock()
+		if step {
+			token, _ = o.ask() // without one, none will be presented
+			o.stepped[scopes] = accessOf(token)
+		}
 		return none, err
 	})
+}
+
+// accessOf returns the text of a token; empty when there is none.
+func accessOf(token *oauth2.Token) string {
+	if token == nil {
+		return ""
+	}
+	return token.AccessToken
 }
 
 func bearer(token *oauth2.Token) string { return "Bearer " + token.AccessToken }

@@ -52,7 +52,7 @@ func (b *Bridge) adopt(ctx context.Context, at *endpoint, req DialRequest) *conn
 	switch {
 	case c == nil:
 		return nil
-	case c.at != at || req.Only || c.x.hasExpired() || ctx.Err() != nil:
+	case c.at != at || c.x.out.identity != identityOf(req.credentials) || req.Only || c.x.hasExpired() || ctx.Err() != nil:
 		c.discard()
 		return nil
 	}

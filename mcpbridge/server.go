@@ -1,13 +1,13 @@
 package mcpbridge
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -55,11 +55,18 @@ type Server struct {
 	// Headers are sent with every request to the origin of URL, and to no
 	// other. They are never logged.
 	Headers map[string]string
+	// InsecureCredentials allows Headers, Auth, and a user or password in URL also
+	// where URL is plain http to a host that is not this machine, and anybody on
+	// the way can read them. Set it where the network is trusted, or where
+	// HTTPClient encrypts by itself. Defaults to false: such a server is refused.
+	InsecureCredentials bool
 	// Auth gives each key credentials of its own, which are sent as Headers are,
 	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
 	Auth Authenticator
 	// HTTPClient sends the requests; its Transport is shared by all sessions
-	// of the server. Do not set its Timeout: it would end idle streams.
+	// of the server. Do not set its Timeout: it would end idle streams. Its
+	// CheckRedirect can refuse redirects. Its Jar takes the place of the cookies
+	// of each session.
 	// Defaults to a client of our own with enough idle connections.
 	HTTPClient *http.Client
 	// NoStream turns off the stream over which an HTTP server sends what
@@ -67,6 +74,10 @@ type Server struct {
 	// then needs no connection and less memory. Some servers close a session
 	// that has no stream.
 	NoStream bool
+
+	// NoCookies ignores the cookies that an HTTP server sets. By default each session
+	// keeps its own, so that a balancer can send it to the server that knows it.
+	NoCookies bool
 
 	// InMemory is a server in our own process: each session connects to it
 	// through a pipe.
@@ -89,12 +100,6 @@ type Server struct {
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
 	// never.
 	KeepAlive time.Duration
-}
-
-// fingerprintOf stands for a URL, without saying it.
-func fingerprintOf(url string) string {
-	sum := sha256.Sum256([]byte(url))
-	return hex.EncodeToString(sum[:16])
 }
 
 // Same reports whether two configurations are the same. Those of an HTTP client, of a
@@ -166,10 +171,39 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("url: has no host")
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
 		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
+	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.NoCookies:
+		return fmt.Errorf("noCookies: and httpClient has a Jar: leave one of them out")
 	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
 		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
 	}
-	return checkHeaders(s.Headers)
+	if err := checkHeaders(s.Headers); err != nil {
+		return err
+	}
+	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
+		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, clean(u.Hostname()))
+	}
+	return nil
+}
+
+// credentialsIn names the first of the credentials that there are, or returns nothing.
+// Each header counts as one, whatever its name.
+func (s *Server) credentialsIn(u *url.URL) string {
+	switch {
+	case u.User != nil:
+		return "url: its user"
+	case len(s.Headers) > 0:
+		return "headers: they"
+	case s.Auth != nil:
+		return "auth: its credentials"
+	}
+	return ""
+}
+
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // maxResult returns the bound on one message, as a number that is never 0.

@@ -28,6 +28,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
 		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(nil)},
 		"inheritEnv: is for servers with a": {Name: "a", URL: "http://x", InheritEnv: true},
+		"noCookies: and httpClient has a":   {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
 		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(nil), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)
@@ -71,6 +72,37 @@ func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
 		srv := Server{Name: "a", URL: "http://x", Headers: map[string]string{name: secret}}
 		require.ErrorContains(t, srv.Validate(), "headers."+name+": is set by the connection itself: leave it out")
 	}
+}
+
+// Finding E9: what names a server as one that may get credentials is https, this
+// machine, or the switch.
+func TestCredentialsOverPlainHTTPAreRefusedUnlessAllowed(t *testing.T) {
+	header := map[string]string{"X-Tenant": "hush-hush"}
+	for want, srv := range map[string]Server{
+		"headers: they would be sent to 10.0.0.1 without encryption": {URL: "http://10.0.0.1/mcp", Headers: header},
+		"headers: they would be sent to Example.com":                 {URL: "HTTP://Example.com:80", Headers: header, Transport: TransportSSE},
+		"headers: they would be sent to localhost.example.com":       {URL: "http://localhost.example.com", Headers: header},
+		"headers: they would be sent to fe80::1":                     {URL: "http://[fe80::1]:80", Headers: header},
+		"auth: its credentials would be sent to x":                   {URL: "http://x", Auth: OAuth(nil)},
+		"url: its user would be sent to x":                           {URL: "http://user:hush-hush@x"},
+		"url: its user would be sent to y":                           {URL: "http://hush-hush@y"},
+	} {
+		srv.Name = "a"
+		err := srv.Validate()
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "use https, or set insecureCredentials where the network is trusted")
+		require.NotContains(t, err.Error(), "hush")
+		allowed := srv
+		allowed.InsecureCredentials = true
+		require.NoError(t, allowed.Validate())
+		require.False(t, srv.Same(&allowed))
+	}
+	for _, host := range []string{"localhost", "LOCALHOST.:80", "mcp.localhost", "127.0.0.1", "127.8.8.8:1", "[::1]", "[::ffff:127.0.0.1]"} {
+		srv := Server{Name: "a", URL: "http://user:hush-hush@" + host, Headers: header, Auth: OAuth(nil)}
+		require.NoError(t, srv.Validate(), host)
+	}
+	require.NoError(t, (&Server{Name: "a", URL: "http://x"}).Validate(), "there are none")
+	require.NoError(t, (&Server{Name: "a", URL: "https://x", Headers: header, Auth: OAuth(nil)}).Validate())
 }
 
 // values is an authenticator that cannot be compared, though its type can.

@@ -114,7 +114,7 @@ func (s *script) attach(t *testing.T, change ...func(*Server, *Resume)) Conn {
 	for _, f := range change {
 		f(&srv, &resume)
 	}
-	resume.Endpoint = fingerprintOf(srv.URL)
+	resume.Endpoint, resume.Identity = fingerprintOf(srv.URL), (&endpoint{Server: srv}).identity(resume.SessionID, "")
 	c, err := New([]Server{srv}, nil).Dial(context.Background(), DialRequest{
 		Key: messages.Key{Server: "test"}, Resume: &resume, Down: func(e *Error) {
 			s.mu.Lock()
@@ -255,7 +255,7 @@ func TestRefusedStreamIsOpenedAgainMoreAndMoreSlowly(t *testing.T) {
 func TestServerWithoutAStreamIsAskedOnce(t *testing.T) {
 	for name, refusal := range map[string]answering{
 		"405": says(405, "", ""), "404": says(404, "", "session not found"), "400": says(400, "", ""),
-		"302": says(302, "", "", "Location: /"), "page": says(200, "text/html", "<html>"), "202": says(202, "", ""),
+		"302": says(302, "", "", "Location: http://other/"), "page": says(200, "text/html", "<html>"), "202": says(202, "", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStream(t, func(t *testing.T, s *script, c Conn) {

@@ -51,29 +51,6 @@ func TestAnswerThatTheSDKReadsOtherwiseFailsItsCallAlone(t *testing.T) {
 	}
 }
 
-// Redirects with 307 and 308 are followed.
-func TestConfiguredHeadersGoToTheOriginOfTheURLOnly(t *testing.T) {
-	s := newScript()
-	c := s.attach(t, func(srv *Server, _ *Resume) { srv.Headers = map[string]string{"X-Token": "hush"} })
-	var hops []answering
-	for _, at := range []string{"/moved", "http://other/mcp", "https://test/mcp", "http://test:8080/mcp", "http://test/back"} {
-		hops = append(hops, says(307, "", "", "Location: "+at))
-	}
-	s.answer("tools/call", append(hops, nil)...)
-	e, _ := do(c)
-	require.Nil(t, e)
-	require.NoError(t, c.Close(context.Background()))
-	seen := map[string]string{}
-	for _, req := range s.requests {
-		seen[req.Method+" "+req.URL.String()] = req.Header.Get("X-Token")
-	}
-	require.Equal(t, map[string]string{
-		"GET http://test/mcp": "hush", "POST http://test/mcp": "hush", "POST http://test/moved": "hush",
-		"POST http://other/mcp": "", "POST https://test/mcp": "", "POST http://test:8080/mcp": "",
-		"POST http://test/back": "hush", "DELETE http://test/mcp": "hush",
-	}, seen)
-}
-
 func TestChangedSessionIDIsIgnored(t *testing.T) {
 	exchanged{status: 200, kind: typeJSON, header: headerSession + ": another-id-0815", body: done}.check(t)
 }

@@ -8,8 +8,8 @@
 //
 // # Secrets
 //
-// A record has no credentials, but whoever knows a session id may be able to
-// use the session. So the file is ours alone (mode 0600), one that others may
+// A record has no credentials, but whoever knows a session id and the cookies that
+// go with it may be able to use the session. So the file is ours alone (mode 0600), one that others may
 // read is refused, and no error and no printed value has an id in it. What was
 // deleted stays in the free pages of the file until they are used again: to be
 // rid of it, delete the file. On Windows the mode says nothing and is not

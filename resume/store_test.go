@@ -39,6 +39,8 @@ func sample(generation uint64) *mcpbridge.Record {
 				},
 			},
 			Endpoint: "sha256:abc",
+			Identity: "sha256:def",
+			Cookies:  `pod="hush hush"; lb=<&>`,
 		},
 		Generation: generation,
 	}

@@ -1,0 +1,213 @@
+package tests
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// moved is a fault that redirects all but what is for the path.
+func moved(status int, path, to string) faults.Fault {
+	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+		if r.URL.Path == path {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(status)
+	}
+}
+
+// Finding E1: neither a session's id nor the arguments of a call.
+func TestNothingIsSentToAnotherOrigin(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("it got %s %s %v", r.Method, r.URL, r.Header)
+	}))
+	defer elsewhere.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+				heal := e.Inject("", moved(status, "nowhere", elsewhere.URL+"/mcp"))
+				f := w.send(call("a", "count")).fails(messages.CodeProtocol)
+				require.Contains(t, f.Detail, e.URL()+" redirects to "+elsewhere.URL+", which is another origin: nothing is sent there")
+				require.Equal(t, status == 302 || status == 303, f.MayHaveRun, "the others say that it has not")
+				require.Contains(t, w.send(call("b", "count")).fails(messages.CodeProtocol).Detail, elsewhere.URL, "nor is a session opened there")
+				left := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left
+				require.Len(t, left, 1)
+				require.Contains(t, left[0].Reason, elsewhere.URL, "nor ended")
+				heal()
+				require.Empty(t, w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left, "it is tried again")
+				require.Zero(t, e.Sessions())
+			})
+		})
+	}
+}
+
+// Finding F1: as frameworks mount what is below a path.
+func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
+	for _, status := range []int{301, 302, 307, 308} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			e := serve(t, faults.NewTools())
+			defer e.end()
+			e.Inject("", moved(status, "/mcp/", "/mcp/"))
+			w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: e.URL() + "/mcp"}}})
+			for _, p := range w.calls(20, "a", "count") {
+				p.ok()
+			}
+			w.send(call("b", "count")).ok()
+			require.Equal(t, 2, e.Sessions())
+			e.Stop() // the sessions stay, and are attached to
+			require.NoError(t, e.Start())
+			require.Equal(t, "21", w.send(call("a", "count", replay(messages.ReplayAlways))).text())
+			closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+			require.Equal(t, 2, closed.Sessions)
+			require.Empty(t, closed.Left)
+			require.Zero(t, e.Sessions())
+			w.end()
+		})
+	}
+}
+
+// balanced serves two pods that do not know of each other's sessions, behind a balancer
+// that sends whoever has no cookie to either. It returns the sessions of both.
+func balanced(t *testing.T) (front *faults.Server, sessions func() int) {
+	t.Helper()
+	var pods []http.Handler
+	for range 2 {
+		pods = append(pods, faults.NewTools().Handler())
+	}
+	var turn atomic.Int64
+	var mu sync.Mutex
+	known := map[string]bool{}
+	front, err := faults.Serve(func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			at := int(turn.Add(1)) % len(pods)
+			if cookie, err := r.Cookie("affinity"); err != nil {
+				http.SetCookie(w, &http.Cookie{Name: "affinity", Value: fmt.Sprint("hush-hush-pod-", at), Path: "/", HttpOnly: true})
+			} else if _, err := fmt.Sscanf(cookie.Value, "hush-hush-pod-%d", &at); err != nil {
+				http.Error(w, "no such pod", http.StatusBadGateway)
+				return
+			}
+			pods[at].ServeHTTP(w, r)
+			mu.Lock()
+			defer mu.Unlock()
+			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
+				known[id] = true
+			}
+			if r.Method == http.MethodDelete {
+				delete(known, r.Header.Get("Mcp-Session-Id"))
+			}
+		})
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { front.Close() })
+	return front, func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(known)
+	}
+}
+
+// Finding B7: also after a connection was lost, and after a restart of our process.
+func TestAffinityByCookieWorks(t *testing.T) {
+	front, sessions := balanced(t)
+	store, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
+	require.NoError(t, err)
+	defer store.Close()
+	var log bytes.Buffer
+	cfg := supervisor.Config{
+		Servers: []mcpbridge.Server{{Name: "s", URL: front.URL()}}, Store: store, LeaveOpen: true,
+		Logger: zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.TraceLevel),
+	}
+	scopes := []string{"a", "b", "c", "d"}
+	w := start(t, cfg)
+	for round := range 5 {
+		for _, scope := range scopes {
+			require.Equal(t, fmt.Sprint(round+1), w.send(call(scope, "count")).text())
+		}
+	}
+	require.Equal(t, len(scopes), front.Count("initialize"))
+	front.Stop()
+	require.NoError(t, front.Start())
+	for _, scope := range scopes {
+		require.Equal(t, "6", w.send(call(scope, "count", replay(messages.ReplayAlways))).text(), "it was attached to")
+	}
+	w.end()
+
+	w = start(t, cfg)
+	for _, scope := range scopes {
+		require.Equal(t, "7", w.send(call(scope, "count")).text(), "it goes on")
+	}
+	require.Equal(t, len(scopes), front.Count("initialize"))
+	require.Equal(t, len(scopes), sessions())
+	require.Equal(t, len(scopes), w.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
+	require.Zero(t, sessions(), "each was ended where it was")
+	w.end()
+	require.NotContains(t, log.String(), "hush-hush")
+	require.NotEmpty(t, log.String())
+}
+
+// Finding E7: whoever comes next does not go on with the session of another.
+func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
+	store := resume.NewMemory()
+	e := serve(t, faults.NewTools())
+	defer e.end()
+	var mu sync.Mutex
+	users := map[string]map[string]bool{} // by session
+	e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+		mu.Lock()
+		if users[r.Session] == nil {
+			users[r.Session] = map[string]bool{}
+		}
+		users[r.Session][r.Header.Get("Authorization")] = true
+		mu.Unlock()
+		next.ServeHTTP(w, r.Request)
+	})
+	for _, life := range []struct {
+		user, counted string
+		generation    uint64
+	}{{"alice", "1", 1}, {"alice", "2", 1}, {"bob", "1", 2}, {"bob", "2", 2}} {
+		w := start(t, supervisor.Config{Store: store, LeaveOpen: true, Servers: []mcpbridge.Server{{
+			Name: "s", URL: e.URL(), Headers: map[string]string{"Authorization": "Bearer " + life.user},
+		}}})
+		p := w.send(call("a", "count"))
+		require.Equal(t, life.counted, p.text())
+		require.Equal(t, life.generation, p.ok().Generation)
+		w.end()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	delete(users, "")
+	require.Len(t, users, 2)
+	for _, by := range users {
+		require.Len(t, by, 1)
+	}
+}
+
+// Finding E9: before anything is sent.
+func TestSupervisorRefusesCredentialsOverPlainHTTP(t *testing.T) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{
+		Name: "s", URL: "http://mcp.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer hush-hush"},
+	}}}
+	w := newWorld(t)
+	_, err := supervisor.Start(w.system, cfg)
+	require.ErrorContains(t, err, "headers: they would be sent to mcp.example.com without encryption")
+	require.NotContains(t, err.Error(), "hush")
+	cfg.Servers[0].InsecureCredentials = true
+	w.start(cfg).end()
+}

@@ -1,0 +1,38 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The page on security names the test for each claim, and these exist.
+func TestEveryClaimOfTheSecurityPageHasATest(t *testing.T) {
+	page, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	there := map[string]bool{}
+	for _, pattern := range []string{"*_test.go", "../*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(source, -1) {
+				there[string(found[1])] = true
+			}
+		}
+	}
+	for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`).FindAllString(string(page), -1) {
+		require.True(t, there[name], "there is no %s", name)
+	}
+	claims := regexp.MustCompile(`(?m)^\| ([^|]*) \| ([^|]*) \|$`).FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, claims)
+	for _, claim := range claims {
+		if claim[1] != "claim" {
+			require.Regexp(t, "`(Test|Fuzz)", claim[2], "%s", claim[1])
+		}
+	}
+}

@@ -296,7 +296,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	ch.bugs, ch.refusals = 0, 0
 	ch.generation, ch.info = msg.generation, msg.info
 	r.remember(ch.key, msg.generation)
-	r.shown(c, ch.server)
+	r.shown(c, ch)
 	if !ch.leaving {
 		ch.state = messages.StateReady
 		r.place(ch)

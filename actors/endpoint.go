@@ -43,6 +43,7 @@ type endpoint struct {
 	interval time.Duration // from that to the next
 	next     time.Time     // when that is
 	timer    *time.Timer   // sends probeDue; nil while nobody waits
+	fires    time.Time     // when timer does
 }
 
 // From timers, and from the goroutine of a dial, to the registry.
@@ -112,12 +113,18 @@ func (ep *endpoint) refuse(ch *child, e *mcpbridge.Error, took time.Duration, no
 	ep.next = ep.probed.Add(spread)
 }
 
-// shown notes that a server is there, and lets all who wait for it dial.
-func (r *registry) shown(c actor.Context, srv *server) {
-	ep := srv.endpoint
+// shown notes that a server has answered a child, and lets all who wait for it dial.
+// Other probes begin anew: theirs may have gone to where nobody is any more.
+func (r *registry) shown(c actor.Context, ch *child) {
+	srv, ep := ch.server, ch.server.endpoint
 	ep.seen = time.Now()
 	if !ep.down {
 		return
+	}
+	for _, probe := range ep.probes {
+		if probe != ch {
+			c.Send(probe.pid, &overtaken{})
+		}
 	}
 	ep.down, ep.cause, ep.probes = false, nil, nil
 	ep.stopTimer()
@@ -127,7 +134,11 @@ func (r *registry) shown(c actor.Context, srv *server) {
 
 // await sees to it that an endpoint is probed in time, if anybody waits for it.
 func (r *registry) await(c actor.Context, ep *endpoint) {
+	if ep.timer != nil && ep.next.Before(ep.fires) {
+		ep.stopTimer()
+	}
 	if ep.down && ep.queued > 0 && ep.timer == nil {
+		ep.fires = ep.next
 		ep.timer = after(c, max(0, time.Until(ep.next)), &probeDue{ep})
 	}
 }
@@ -163,7 +174,7 @@ func (r *registry) onYielded(c actor.Context, ch *child) {
 // onShaken gives back the permit to start a process.
 func (r *registry) onShaken(c actor.Context, ch *child) {
 	r.endStart(ch)
-	r.shown(c, ch.server)
+	r.shown(c, ch)
 	r.pump(c)
 }
 

@@ -78,7 +78,7 @@ func (r *registry) blame(c actor.Context, ch *child, f *Fault, took time.Duratio
 	if !ep.absent(e) {
 		switch {
 		case e.Server == mcpbridge.Present:
-			r.shown(c, srv)
+			r.shown(c, ch)
 		case ch.probing: // it has told nothing of the server
 			ep.next = ep.probed.Add(probeLeast)
 		}

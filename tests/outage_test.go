@@ -338,3 +338,38 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 		require.Zero(t, count[*messages.SessionRestarting](w))
 	})
 }
+
+// Finding D2: what the registry does for one message does not grow with the keys that
+// wait for a slot.
+func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
+	took := func(n int) time.Duration {
+		f := newFake()
+		w := start(t, supervisor.Config{
+			MaxSessions: 1, Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
+			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return f },
+		})
+		hang := w.send(call("busy", "hang", within(time.Hour)))
+		for f.anyConn(0) == nil {
+			w.inspect()
+		}
+		began := time.Now()
+		var last *pending
+		for i := range n {
+			last = w.send(call(scope(i), "count", within(time.Hour)))
+		}
+		w.send(&messages.CloseScope{Scope: "nobody"}).reply() // the mailbox is empty
+		elapsed := time.Since(began)
+		require.False(t, last.answered())
+		w.cancel(hang)
+		for _, p := range w.sent() {
+			if _, ok := p.cmd.(*messages.CallTool); ok && p != hang {
+				w.cancel(p)
+			}
+		}
+		hang.reply()
+		w.stop()
+		return elapsed / time.Duration(n)
+	}
+	few, many := took(1000), took(8000)
+	require.Less(t, many, 5*few+50*time.Microsecond, "by message")
+}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package mcpbridge
 
 import (
@@ -58,7 +60,7 @@ func TestFailedDialShowsWhetherTheServerIsThere(t *testing.T) {
 		"has no connection": {&Server{URL: "http://127.0.0.1:1"}, Absent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.srv.ProtocolVersion = protocolLegacy
+			c.srv.Name, c.srv.ProtocolVersion = "test", protocolLegacy
 			_, e := dialTest(t, c.srv)
 			require.NotNil(t, e)
 			require.Equal(t, c.want, e.Server, "%v", e)

@@ -180,6 +180,7 @@ func TestCallsFailFastWhereTheConfigurationSaysSo(t *testing.T) {
 		require.InDelta(t, 12, w.watch.dialed()-before, 6, "in ten seconds")
 		w.fake.set(func() { w.fake.dial = nil })
 		time.Sleep(time.Second) // synctest
+		w.send(call("another", "count")).ok()
 		w.openAll(40)
 	})
 }

@@ -1,62 +1,198 @@
 package actors
 
 import (
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onWantDial begins the way to a grant.
+// startLimit is how long the start of a process keeps its permit: one that takes
+// longer waits for something else than a processor.
+const startLimit = 5 * time.Second
+
+// startOver says that the start of a process has had its time.
+type startOver struct {
+	of     *child
+	dialed time.Time // which start
+}
+
+// IgnoreDeadLetterLogging: it may come when the registry has stopped.
+func (*startOver) IgnoreDeadLetterLogging() {}
+
+// onWantDial begins the way to a grant. There is no connection: the slot is for
+// whoever dials first.
 func (r *registry) onWantDial(c actor.Context, ch *child) {
-	if !ch.leaving && !ch.dialing {
-		ch.wants = true
-		r.advance(c, ch)
+	if ch.leaving || ch.dialing {
+		return
 	}
+	ch.wants = true
+	now := time.Now()
+	if ch.slot && r.ripe(ch, now) && r.room(ch.server, now) > 0 {
+		r.grant(c, ch, now)
+		return
+	}
+	r.freeSlot(c, ch)
+	r.advance(c, ch)
+}
+
+// ripe reports whether a child has to wait for nobody but others that dial: its
+// backoff is over, its predecessor is gone.
+func (r *registry) ripe(ch *child, now time.Time) bool {
+	return (!now.Before(ch.notBefore) || ch.asks()) && r.entries[ch.key].predecessor(ch) == nil
 }
 
 // advance takes a child that wants a grant as far as it gets now: past its
-// backoff, past its predecessor, to a slot, to a dial permit.
+// backoff, past its predecessor, into the queue of its server.
 func (r *registry) advance(c actor.Context, ch *child) {
-	if !ch.wants {
+	if !ch.wants || ch.elem != nil {
 		return
 	}
-	srv := ch.server
-	switch wait := time.Until(ch.notBefore); {
+	now := time.Now()
+	switch wait := ch.notBefore.Sub(now); {
+	case r.ripe(ch, now):
+		r.enqueue(ch, now)
+		r.pump(c)
+		if ch.elem != nil && r.cfg.FailFast && ch.server.endpoint.down {
+			r.turnAway(c, ch)
+		}
 	case wait > 0:
 		ch.stopTimer()
 		ch.timer = after(c, wait, &due{ch})
-	case r.entries[ch.key].holder(ch) != nil:
-		// when that one is gone, we are called again
-	case !ch.slot && r.open >= r.cfg.MaxSessions:
-		ch.enqueue(&r.slotQueue)
-		c.Send(ch.pid, &queued{})
-		r.makeRoom(c)
-	case srv.dialing >= r.cfg.MaxDials:
-		r.takeSlot(ch)
-		ch.enqueue(&srv.queue)
 	default:
-		r.takeSlot(ch)
-		ch.dequeue()
-		srv.dialing++
-		r.counters.Dials++
-		ch.wants, ch.dialing, ch.state = false, true, messages.StateConnecting
-		c.Send(ch.pid, &grant{})
+		// when the predecessor is gone, we are called again
 	}
 }
 
-// takeSlot counts a child under the cap.
-func (r *registry) takeSlot(ch *child) {
+// enqueue lets a child wait for its turn to dial. While the server is down, who has
+// not probed yet goes first, and whoever comes when nobody waits probes at once.
+func (r *registry) enqueue(ch *child, now time.Time) {
+	srv, ep := ch.server, ch.server.endpoint
+	if fresh := !ch.probing; ep.down && fresh {
+		ch.elem = srv.queue.PushFront(ch)
+		if soon := ep.probed.Add(probeLeast); ep.queued == 0 && soon.Before(ep.next) && !r.cfg.FailFast {
+			ep.next = soon
+		}
+	} else {
+		ch.elem = srv.queue.PushBack(ch)
+	}
+	ep.queued++
+	if srv.turn == nil {
+		srv.turn = r.turns.PushBack(srv)
+	}
+}
+
+// dequeue takes a child out of the queue, if it stands there.
+func (r *registry) dequeue(ch *child) {
+	if ch.elem == nil {
+		return
+	}
+	srv, ep := ch.server, ch.server.endpoint
+	srv.queue.Remove(ch.elem)
+	ch.elem = nil
+	if ep.queued--; ep.queued == 0 {
+		ep.stopTimer()
+	}
+	if srv.queue.Len() == 0 {
+		r.turns.Remove(srv.turn)
+		srv.turn = nil
+	}
+}
+
+// room returns how many sessions of a server may begin to dial now, were there
+// slots for all: by its dial permits, by the permits to start processes, and by what
+// is known of the server.
+func (r *registry) room(srv *server, now time.Time) int {
+	n := r.cfg.MaxDials - srv.dialing
+	if srv.Command != "" {
+		n = min(n, r.starts-r.starting)
+	}
+	if srv.endpoint.down && n > 0 {
+		n = 0
+		if srv.endpoint.allows(now) {
+			n = 1
+		}
+	}
+	return max(0, n)
+}
+
+// pump lets those who wait dial, as many as may: the servers take turns. It takes
+// as long as there are servers and grants, however many wait.
+func (r *registry) pump(c actor.Context) {
+	now := time.Now()
+	for left := r.turns.Len(); left > 0; left-- {
+		e := r.turns.Front()
+		srv := e.Value.(*server)
+		if r.room(srv, now) == 0 {
+			r.turns.MoveToBack(e)
+			r.await(c, srv.endpoint)
+			continue
+		}
+		if r.open >= r.cfg.MaxSessions {
+			r.makeRoom(c)
+			return
+		}
+		r.turns.MoveToBack(e)
+		r.grant(c, srv.queue.Front().Value.(*child), now)
+		left = r.turns.Len() + 1
+	}
+}
+
+// grant lets a child dial, with all that it takes.
+func (r *registry) grant(c actor.Context, ch *child, now time.Time) {
+	srv := ch.server
+	r.dequeue(ch)
 	if !ch.slot {
 		ch.slot = true
 		r.open++
 	}
-	r.lru.put(&ch.place, ch.rank(), ch)
+	srv.dialing++
+	r.counters.Dials++
+	ch.wants, ch.dialing, ch.dialed, ch.state = false, true, now, messages.StateConnecting
+	if ch.probing = srv.endpoint.down; ch.probing {
+		srv.endpoint.begin(ch, now)
+	}
+	if srv.Command != "" {
+		ch.starting = true
+		r.starting++
+		ch.startTimer = after(c, startLimit, &startOver{ch, now})
+	}
+	r.place(ch)
+	c.Send(ch.pid, &grant{})
 }
+
+// endDial gives back the permits of a dial. Call pump after it.
+func (r *registry) endDial(ch *child) {
+	if !ch.dialing {
+		return
+	}
+	ch.dialing = false
+	ch.server.dialing--
+	ch.server.endpoint.end(ch)
+	r.endStart(ch)
+}
+
+// endStart gives back the permit to start a process. Call pump after it.
+func (r *registry) endStart(ch *child) {
+	if ch.starting {
+		ch.starting = false
+		ch.startTimer.Stop()
+		r.starting--
+	}
+}
+
+// onStartOver gives back the permit of a process that takes its time.
+func (r *registry) onStartOver(c actor.Context, msg *startOver) {
+	if msg.of.dialed.Equal(msg.dialed) {
+		r.endStart(msg.of)
+		r.pump(c)
+	}
+}
+
+// place puts a child where it belongs in the LRU order, as just used.
+func (r *registry) place(ch *child) { r.lru.put(&ch.place, ch.rank(), ch) }
 
 // freeSlot gives the slot of a child to those who wait for one.
 func (r *registry) freeSlot(c actor.Context, ch *child) {
@@ -68,38 +204,35 @@ func (r *registry) freeSlot(c actor.Context, ch *child) {
 	if ch.leaving {
 		r.freeing--
 	}
-	for r.open < r.cfg.MaxSessions && r.slotQueue.Len() > 0 {
-		r.advance(c, r.slotQueue.Front().Value.(*child))
-	}
+	r.place(ch)
+	r.pump(c)
 }
 
-// freePermit gives the dial permit of a child to the next.
-func (r *registry) freePermit(c actor.Context, ch *child) {
-	if !ch.dialing {
-		return
-	}
-	ch.dialing = false
-	srv := ch.server
-	srv.dialing--
-	if next := srv.queue.Front(); next != nil {
-		r.advance(c, next.Value.(*child))
-	}
-}
-
-// makeRoom evicts as many sessions as there are waiting for a slot: idle ones
-// first, then busy ones, each the least recently used first. One that is not
-// open yet, and has callers, is left alone.
+// makeRoom evicts as many sessions as there are that could dial but for a slot:
+// idle ones first, then busy ones, each the least recently used first. One that is
+// not open yet, and has callers, is left alone.
 func (r *registry) makeRoom(c actor.Context) {
-	for _, of := range []rank{unused, inUse} {
-		for ch := range r.lru.oldest(of) {
-			if r.freeing >= r.slotQueue.Len() {
+	now := time.Now()
+	free := r.cfg.MaxSessions - r.open + r.freeing
+	for e := r.turns.Front(); e != nil; e = e.Next() {
+		srv := e.Value.(*server)
+		for range min(r.room(srv, now), srv.queue.Len()) {
+			if free--; free < 0 && !r.evictOldest(c) {
 				return
-			}
-			if ch.slot && (of == unused || ch.state == messages.StateReady) {
-				r.evict(c, ch, messages.EvictCap)
 			}
 		}
 	}
+}
+
+// evictOldest evicts the session that goes first. It reports whether there is one.
+func (r *registry) evictOldest(c actor.Context) bool {
+	for _, of := range []rank{unused, inUse} {
+		for ch := range r.lru.oldest(of) {
+			r.evict(c, ch, messages.EvictCap)
+			return true
+		}
+	}
+	return false
 }
 
 // evict drains a session that nobody asked to be closed.
@@ -137,11 +270,11 @@ func (r *registry) onVacant(c actor.Context, ch *child) {
 	if ch.dialing || ch.leaving {
 		return
 	}
-	ch.wants = false
-	ch.dequeue()
+	ch.wants, ch.probing = false, false
+	r.dequeue(ch)
 	ch.stopTimer()
 	r.freeSlot(c, ch)
-	r.lru.put(&ch.place, ch.rank(), ch)
+	r.place(ch)
 	// Keys that cannot be opened are remembered for their backoff, but not
 	// without bound.
 	for old := range r.lru.oldest(resting) {
@@ -158,14 +291,17 @@ const minResting = 1024
 // onOpened notes that a session is ready.
 func (r *registry) onOpened(c actor.Context, msg *opened) {
 	ch := msg.of
-	r.freePermit(c, ch)
-	ch.served, ch.cause, ch.openUntil, ch.bugs = true, nil, time.Time{}, 0
+	r.endDial(ch)
+	ch.served, ch.probing, ch.cause, ch.openUntil = true, false, nil, time.Time{}
+	ch.bugs, ch.refusals = 0, 0
 	ch.generation, ch.info = msg.generation, msg.info
 	r.remember(ch.key, msg.generation)
+	r.shown(c, ch)
 	if !ch.leaving {
 		ch.state = messages.StateReady
-		r.makeRoom(c)
+		r.place(ch)
 	}
+	r.pump(c)
 	if msg.expired > 0 {
 		r.counters.Expired++
 		stamp := ch.stamp()
@@ -189,96 +325,18 @@ func (r *registry) remember(key messages.Key, generation uint64) {
 	r.past.set(key, generation)
 }
 
-// HandleFailure makes the registry the supervision strategy of its children. A
-// session actor is restarted at once, so that it can serve deadlines and
-// cancellations; what takes time is the grant for its next dial. What becomes
-// of that is decided when the new incarnation has said failed: a failure
-// overtakes what its actor has sent before, a message does not.
-func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c := supervisor.(actor.Context)
-	directive := actor.RestartDirective
-	ch := r.children[pid.Id]
-	if _, typed := reason.(*Fault); !typed && ch != nil {
-		ch.bugs++
-	}
-	if ch == nil || ch.bugs > maxBugs {
-		directive = actor.StopDirective
-	}
-	c.Send(r.publisher, &actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
-	if directive == actor.StopDirective {
-		supervisor.StopChildren(pid)
-		return
-	}
-	r.counters.Restarts++
-	supervisor.RestartChildren(pid)
-}
-
-// maxBugs is how many bugs are survived between two connections: one in what a
-// restart does would be met for ever.
-const maxBugs = 5
-
-// onFailed decides what becomes of a session that was restarted.
-func (r *registry) onFailed(c actor.Context, msg *failed) {
-	ch, f := msg.of, msg.fault
-	ch.wants = false
-	ch.dequeue()
-	r.freePermit(c, ch)
-	if ch.leaving {
-		return
-	}
-	r.count(c, ch, f)
-	now := time.Now()
-	v := r.decide(ch, f, now)
-	ch.cause, ch.notBefore, ch.state = f, now.Add(v.Delay), messages.StateWaiting
-	switch {
-	case v.GiveUp:
-		ch.openUntil = ch.notBefore
-		r.counters.GaveUp++
-		r.emit(c, &messages.SessionGaveUp{Stamp: ch.stamp(), Cause: f.Cause.Error(), RetryAt: ch.openUntil})
-	case ch.served:
-		r.emit(c, &messages.SessionRestarting{Stamp: ch.stamp(), Attempt: v.Attempt, Delay: v.Delay, Cause: f.Cause.Error()})
-	}
-	c.Send(ch.pid, &verdict{cause: f, gaveUp: v.GiveUp, retryAt: ch.notBefore})
-}
-
-// decide asks the strategy, which is not ours to trust.
-func (r *registry) decide(ch *child, f *Fault, now time.Time) (v Verdict) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
-			v = Verdict{Delay: time.Second}
-		}
-	}()
-	if ch.decider == nil {
-		ch.decider = r.cfg.Strategy.Decider(ch.key)
-	}
-	return ch.decider.Decide(f, now)
-}
-
-// count notes a fault of a session that was open.
-func (r *registry) count(c actor.Context, ch *child, f *Fault) {
-	switch {
-	case f.Dialing:
-	case f.Class == mcpbridge.Expired:
-		r.counters.Expired++
-		r.emit(c, &messages.SessionExpired{Stamp: ch.stamp(), Cause: f.Cause.Error()})
-	default:
-		r.counters.Lost++
-		r.emit(c, &messages.SessionLost{Stamp: ch.stamp(), Cause: f.Cause.Error()})
-	}
-}
-
 // remove forgets a child that has no connection any more.
 func (r *registry) remove(c actor.Context, ch *child) {
 	delete(r.children, ch.pid.Id)
-	r.lru.remove(&ch.place)
 	ch.wants = false
-	ch.dequeue()
+	r.dequeue(ch)
 	ch.stopTimer()
 	e := r.entries[ch.key]
 	e.leaving = slices.DeleteFunc(e.leaving, func(l *child) bool { return l == ch })
-	r.freePermit(c, ch)
+	r.endDial(ch)
 	r.freeSlot(c, ch)
+	r.lru.remove(&ch.place)
+	r.pump(c)
 	if len(e.leaving) == 0 {
 		e.cancels = nil
 	}

@@ -59,6 +59,10 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		for _, k := range msg.calls {
 			bury(c, k, nil)
 		}
+	case *late:
+		for _, k := range msg.calls {
+			bury(c, k, nil)
+		}
 	case *dialed:
 		if msg.conn != nil {
 			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told

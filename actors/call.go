@@ -160,6 +160,12 @@ type life struct {
 	// there is none.
 	abort context.CancelFunc
 
+	openedAt time.Time // when there was a connection first, of the last session
+	reopened bool      // that was for nobody, and nobody has called since
+
+	refused      *mcpbridge.Error // why the credentials were refused, or nil
+	refusedUntil time.Time        // until then they have to be others
+
 	cause    *Fault    // of the last restart, nil if there was none
 	failedAt time.Time // when that was
 	lostAt   time.Time // when there was a connection last

@@ -20,11 +20,11 @@ type entry struct {
 	cancels []*cancelled
 }
 
-// holder returns the session of the key, other than c, that may have a
-// connection: no other may open one before it is gone.
-func (e *entry) holder(c *child) *child {
+// predecessor returns a session of the key, other than c, that may have a session on
+// the server: no other may open one before it is gone.
+func (e *entry) predecessor(c *child) *child {
 	for _, l := range e.leaving {
-		if l != c && l.slot {
+		if l != c {
 			return l
 		}
 	}
@@ -50,15 +50,20 @@ type child struct {
 	info       mcpbridge.Info // of the last session
 	served     bool           // it has been open
 
-	slot    bool          // counts under the cap
-	wants   bool          // waits for a grant
-	dialing bool          // has a grant and a dial permit
-	leaving bool          // told to drain
-	evicted bool          // the drain was an eviction
-	queue   *list.List    // the queue it stands in, for a slot or a permit
-	elem    *list.Element // its place in queue
+	slot     bool          // counts under the cap: it dials, or has a connection
+	wants    bool          // waits for a grant
+	elem     *list.Element // its place in the queue of its server; nil while it is not there
+	dialing  bool          // has a grant and a dial permit
+	dialed   time.Time     // when it got the last grant
+	probing  bool          // that was while the server was down
+	starting bool          // has a permit to start a process
+	leaving  bool          // told to drain
+	evicted  bool          // the drain was an eviction
+
+	startTimer *time.Timer // sends startOver
 
 	bugs      int         // since it was opened last
+	refusals  int         // dials that failed while others got through
 	cause     *Fault      // the last one; nil while it is open
 	notBefore time.Time   // when it may dial again
 	openUntil time.Time   // its circuit breaker is open until then
@@ -70,12 +75,20 @@ func (ch *child) rank() rank {
 	switch {
 	case ch.leaving:
 		return unranked
-	case ch.outstanding > 0:
-		return inUse
-	case ch.slot:
+	case ch.slot && ch.outstanding == 0:
 		return unused
+	case ch.slot && ch.state == messages.StateReady:
+		return inUse
+	case ch.outstanding == 0:
+		return resting
 	}
-	return resting
+	return unranked
+}
+
+// asks reports whether the child may dial although it was given up: its credentials
+// were refused, and may be others by now.
+func (ch *child) asks() bool {
+	return ch.cause != nil && ch.cause.Class == mcpbridge.Unauthorized && ch.server.Auth != nil
 }
 
 // protocol returns the version that was agreed on, or "".
@@ -89,20 +102,4 @@ func (ch *child) protocol() string {
 // broken reports whether the circuit breaker is open.
 func (ch *child) broken(now time.Time) bool {
 	return ch.cause != nil && now.Before(ch.openUntil)
-}
-
-// enqueue puts the child at the end of a queue, unless it stands there already.
-func (ch *child) enqueue(q *list.List) {
-	if ch.queue != q {
-		ch.dequeue()
-		ch.queue, ch.elem = q, q.PushBack(ch)
-	}
-}
-
-// dequeue takes the child out of the queue it stands in.
-func (ch *child) dequeue() {
-	if ch.queue != nil {
-		ch.queue.Remove(ch.elem)
-	}
-	ch.queue, ch.elem = nil, nil
 }

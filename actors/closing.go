@@ -99,7 +99,7 @@ func (r *registry) drain(c actor.Context, ch *child, how drain) {
 // detach takes a session out of use: its key gets a new one from here on.
 func (r *registry) detach(ch *child) {
 	ch.leaving, ch.wants, ch.state = true, false, messages.StateDraining
-	ch.dequeue()
+	r.dequeue(ch)
 	ch.stopTimer()
 	r.lru.remove(&ch.place)
 	if ch.slot {
@@ -133,7 +133,7 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 
 // bid says farewell to a session, and tells those who waited for that.
 func (r *registry) bid(c actor.Context, ch *child, conn mcpbridge.Conn, err error) {
-	had := ch.served && ch.slot
+	had := ch.served
 	event := &messages.SessionClosed{Stamp: ch.stamp()}
 	if err != nil {
 		event.Cause = err.Error()
@@ -228,6 +228,8 @@ func (r *registry) onStopped(c actor.Context) {
 		r.idleTimer.Stop()
 	}
 	for _, ch := range r.children {
+		r.dequeue(ch)
+		r.endStart(ch)
 		ch.stopTimer()
 	}
 	for t := range r.tallies {
@@ -264,6 +266,9 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 			if ch.broken(now) {
 				one.State = messages.StateBroken
 			}
+		}
+		if ep := ch.server.endpoint; ep.down && ch.elem != nil {
+			one.Cause, one.RetryAt = ep.cause.Error(), ep.next
 		}
 		snap.Sessions = append(snap.Sessions, one)
 	}

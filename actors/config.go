@@ -24,6 +24,8 @@ type Config struct {
 	MaxWaiting  int // calls waiting for one session
 	MaxDials    int // dials at once to one server
 
+	FailFast bool // calls do not wait for a server that is down
+
 	IdleTimeout    time.Duration // 0 is never
 	ConnectTimeout time.Duration
 	CallTimeout    time.Duration // for operations without a deadline

@@ -61,6 +61,11 @@ func (d dialing) run(wanted context.Context) (msg *dialed) {
 	conn, err = dial(ctx, d.cfg.Dialer, d.req)
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
 		err = attempt(ctx, "the set-up", func(ctx context.Context) error { return prepare(ctx, conn, d.setup, d.ops, d.left) })
+		if err != nil {
+			e := *mcpbridge.AsDialError(err)
+			e.Server = mcpbridge.Present // it has answered the handshake
+			err = &e
+		}
 	}
 	if err != nil {
 		return failed(err)

@@ -19,6 +19,8 @@ type Fault struct {
 	Dialing bool
 	// Generation is that of the session that failed, or of the last before it.
 	Generation uint64
+	// Lived is how long the session that failed was open; 0 with Dialing.
+	Lived time.Duration
 	// Cause is what the bridge made of it.
 	Cause *mcpbridge.Error
 }
@@ -38,8 +40,10 @@ func (f *Fault) forCaller() string {
 	return f.Cause.Error()
 }
 
-// Strategy decides what becomes of sessions that failed. Implement it to
-// replace the default of package supervisor.
+// Strategy decides what becomes of sessions that failed for a reason of their own:
+// they expired, their connection broke, their dial was refused by a server that is
+// there. That a server is down is not theirs to decide about. Implement it to replace
+// the default of package supervisor.
 type Strategy interface {
 	// Decider returns the decider for a session. It is called at the first fault of
 	// the session, and may return one decider for many sessions: all calls come from
@@ -56,7 +60,8 @@ type Decider interface {
 // Verdict is what a [Decider] decided.
 type Verdict struct {
 	// GiveUp answers every call that waits with the cause, and those that come
-	// within Delay at once. After that one trial may dial again.
+	// within Delay at once. After that one trial may dial again; before, if the key
+	// was refused for its credentials, once it has others.
 	GiveUp bool
 	// Delay is how long to wait before dialing again.
 	Delay time.Duration

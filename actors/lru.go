@@ -7,7 +7,7 @@ const (
 	unranked rank = iota
 	resting       // no session, nothing outstanding
 	unused        // holds a slot, nothing outstanding
-	inUse         // calls outstanding
+	inUse         // open, calls outstanding
 	ranks
 )
 

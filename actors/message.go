@@ -14,14 +14,20 @@ type (
 		id   string
 		call *call
 	}
-	// queued tells that there is no free slot yet.
-	queued struct{}
 	// grant allows one dial.
 	grant struct{}
+	// overtaken gives up a dial: another one is to try.
+	overtaken struct{}
 	// verdict is what was decided about the last fault.
 	verdict struct {
 		cause   *Fault
-		gaveUp  bool
+		fail    bool // the calls that wait are not to wait any longer
+		gaveUp  bool // those that come before retryAt are failed at once
+		retryAt time.Time
+	}
+	// unreachable fails the calls that wait: the server is down.
+	unreachable struct {
+		cause   *mcpbridge.Error
 		retryAt time.Time
 	}
 	// drain is the end of a session. It is the last message to it, but for
@@ -60,6 +66,14 @@ type (
 	said struct {
 		of   *child
 		note messages.Notification
+	}
+	// yielded tells that a dial has ended without an outcome. There is no connection.
+	yielded struct{ of *child }
+	// late returns calls whose deadline passed while there was no connection, for
+	// the registry to answer: it knows what they have waited for.
+	late struct {
+		of    *child
+		calls []*call
 	}
 	// settled tells that one call was answered.
 	settled struct{ of *child }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -19,6 +20,9 @@ import (
 
 // rememberedKeys bounds the keys without a session whose generation is kept.
 const rememberedKeys = 1 << 16
+
+// minStarts is how many processes are started at once on any machine.
+const minStarts = 2
 
 // registry is the parent of all sessions, and the PID that commands go to. It
 // creates each session once, knows who was used last, and who may be open.
@@ -38,7 +42,9 @@ type registry struct {
 
 	open          int       // slots in use
 	freeing       int       // of those, how many are draining
-	slotQueue     list.List // children that wait for a slot
+	turns         list.List // servers that somebody waits for, in the order of their turns to dial
+	starting      int       // processes that are being started
+	starts        int       // how many may be
 	idleTimer     *time.Timer
 	tallies       map[*tally]struct{}        // close commands that wait
 	intercepted   map[*interception]struct{} // operations that are with the interceptors
@@ -57,8 +63,11 @@ type registry struct {
 // server is what the sessions of one server share.
 type server struct {
 	mcpbridge.Server
-	dialing int
-	queue   list.List // children that wait for a dial permit
+	place    string    // where it is reached
+	endpoint *endpoint // what is known of that
+	dialing  int
+	queue    list.List     // children that wait to dial
+	turn     *list.Element // its place among those that take turns; nil while nobody waits
 }
 
 // NewRegistry returns the Props of a registry. Spawn it once, as a top-level
@@ -71,10 +80,10 @@ func NewRegistry(cfg Config) *actor.Props {
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
 			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
-			strangers: map[reflect.Type]bool{}, after: after,
+			strangers: map[reflect.Type]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
 		}
 		for _, srv := range cfg.Servers {
-			r.servers[srv.Name] = &server{Server: srv}
+			r.servers[srv.Name] = r.at(srv, r.servers)
 		}
 		return r
 	}, after.props(), actor.WithDispatcher(cfg.run))
@@ -137,8 +146,18 @@ func (r *registry) onReport(c actor.Context) {
 		r.onHandback(c, msg)
 	case *gone:
 		r.onGone(c, msg)
+	case *late:
+		r.onLate(c, msg)
 	case *due:
 		r.advance(c, msg.of)
+	case *yielded:
+		r.onYielded(c, msg.of)
+	case *shaken:
+		r.onShaken(c, msg.of)
+	case *startOver:
+		r.onStartOver(c, msg)
+	case *probeDue:
+		r.onProbeDue(c, msg.of)
 	case *idle:
 		r.onIdle(c)
 	case *overdue:
@@ -225,12 +244,19 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
-	e := r.entries[k.key]
-	if e == nil || e.current == nil {
-		return nil
+	var ch *child
+	if e := r.entries[k.key]; e != nil {
+		ch = e.current
 	}
-	switch ch := e.current; {
-	case ch.broken(now):
+	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.state == messages.StateWaiting) {
+		f := k.giveUp(ep.cause)
+		f.RetryAfter = max(0, ep.next.Sub(now))
+		return f
+	}
+	switch {
+	case ch == nil:
+		return nil
+	case ch.broken(now) && !ch.asks():
 		f := k.giveUp(ch.cause.Cause)
 		f.RetryAfter = ch.openUntil.Sub(now)
 		return f
@@ -274,7 +300,7 @@ func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *
 // touch makes a child the most recently used of its rank.
 func (r *registry) touch(c actor.Context, ch *child) {
 	ch.used = time.Now()
-	r.lru.put(&ch.place, ch.rank(), ch)
+	r.place(ch)
 	if r.idleTimer == nil && r.cfg.IdleTimeout > 0 {
 		r.idleTimer = after(c, r.cfg.IdleTimeout, &idle{})
 	}
@@ -284,8 +310,8 @@ func (r *registry) touch(c actor.Context, ch *child) {
 func (r *registry) onSettled(c actor.Context, ch *child) {
 	ch.outstanding--
 	r.touch(c, ch)
-	if ch.outstanding == 0 {
-		r.makeRoom(c)
+	if ch.outstanding == 0 && r.turns.Len() > 0 {
+		r.pump(c)
 	}
 }
 

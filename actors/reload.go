@@ -33,12 +33,12 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 		before := r.servers[srv.Name]
 		switch {
 		case before == nil:
-			servers[srv.Name] = &server{Server: srv}
+			servers[srv.Name] = r.at(srv, r.servers, servers)
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
 		case before.Same(&srv):
 			servers[srv.Name] = before
 		default:
-			servers[srv.Name] = &server{Server: srv}
+			servers[srv.Name] = r.at(srv, r.servers, servers)
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}

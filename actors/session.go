@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -28,11 +29,11 @@ type session struct {
 	eager  bool // it dials even if nobody waits
 	freed  bool // old is being let go
 	asked  bool // a grant is on its way
-	full   bool // it waits for a slot
 
 	// While connecting:
-	early   *mcpbridge.Error // the connection ended before dialed came
-	unheard []*heard         // what the server said before dialed came
+	early     *mcpbridge.Error // the connection ended before dialed came
+	unheard   []*heard         // what the server said before dialed came
+	overtaken bool             // the dial was given up, for another key's
 
 	// While ready:
 	pingAt  time.Time // when a keepalive ping is due, or zero
@@ -77,8 +78,9 @@ func (s *session) waiting(c actor.Context) {
 		s.onVerdict(c, msg)
 	case *released:
 		s.onReleased(c, msg)
-	case *queued:
-		s.full = true
+	case *unreachable:
+		s.failParked(c, msg.cause, msg.retryAt)
+		s.withdraw(c)
 	case *grant:
 		s.onGrant(c)
 	case *dialed:
@@ -95,6 +97,9 @@ func (s *session) connecting(c actor.Context) {
 		s.park(c, msg)
 	case *dialed:
 		s.onDialed(c, msg)
+	case *overtaken:
+		s.overtaken = true
+		s.abort()
 	case *down:
 		if msg.from == s {
 			s.early = msg.err
@@ -161,7 +166,7 @@ func (s *session) always(c actor.Context) {
 	case *woke:
 		s.timer = nil
 		s.onWoke(c)
-	case *down, *pulsed, *queued:
+	case *down, *pulsed, *overtaken, *unreachable:
 		// of a connection, or a wish, that was given up
 	default:
 		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session got a message it does not handle")
@@ -211,7 +216,7 @@ func (s *session) onReleased(c actor.Context, msg *released) {
 		return
 	}
 	s.old, s.freed = nil, false
-	if s.cause.Class != mcpbridge.Expired && msg.conn.Resume() != nil {
+	if (s.cause == nil || s.cause.Class != mcpbridge.Expired) && msg.conn.Resume() != nil {
 		s.detached = msg.conn
 	}
 	s.proceed(c)
@@ -224,19 +229,31 @@ func (s *session) onStray(c actor.Context, msg *dialed) {
 	s.proceed(c)
 }
 
-// onVerdict answers those who need not wait any longer: after giving up, and
-// after a first connection that could not be made. A session that was open is
-// opened again even if nobody waits for it.
+// onVerdict answers those who are not to wait any longer. A session that was open is
+// opened again when somebody waits for it, or something is held for it.
 func (s *session) onVerdict(c actor.Context, msg *verdict) {
-	s.judged, s.eager = true, s.served && !msg.gaveUp
-	if !s.eager {
-		for _, k := range s.takeParked() {
-			f := k.giveUp(msg.cause.Cause)
-			f.RetryAfter = max(f.RetryAfter, time.Until(msg.retryAt))
-			s.reply(c, k, f)
-		}
+	s.judged, s.refused = true, nil
+	s.eager = s.served && !msg.gaveUp && !s.reopened && s.holds()
+	if msg.gaveUp && msg.cause.Class == mcpbridge.Unauthorized {
+		s.refused, s.refusedUntil = msg.cause.Cause, msg.retryAt
+	}
+	if msg.fail {
+		s.failParked(c, msg.cause.Cause, msg.retryAt)
 	}
 	s.proceed(c)
+}
+
+// holds reports whether the session is for more than calls: for what the server says
+// by itself to somebody who asked for it.
+func (s *session) holds() bool { return len(s.held.subscriptions) > 0 || s.cfg.Subscriber != nil }
+
+// failParked answers the calls that wait.
+func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
+	for _, k := range s.takeParked() {
+		f := k.giveUp(cause)
+		f.RetryAfter = max(f.RetryAfter, time.Until(retryAt))
+		s.reply(c, k, f)
+	}
 }
 
 // proceed asks for a grant, or says that none is wanted.
@@ -248,14 +265,14 @@ func (s *session) proceed(c actor.Context) {
 		s.asked = true
 		c.Send(s.registry, &wantDial{s.of})
 	default:
-		s.asked, s.full = false, false
+		s.asked = false
 		c.Send(s.registry, &vacant{s.of})
 	}
 }
 
 // onGrant dials. A connection that nobody is left to take is closed.
 func (s *session) onGrant(c actor.Context) {
-	s.state, s.full = s.connecting, false
+	s.state, s.overtaken = s.connecting, false
 	wanted, abort := context.WithCancel(context.Background())
 	s.abort = abort
 
@@ -281,8 +298,13 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 		Down:  func(e *mcpbridge.Error) { system.Root.Send(self, &down{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) { system.Root.Send(self, &heard{n, of}) },
 	}
+	registry, of := s.registry, s.of
+	req.Answered = func() { system.Root.Send(registry, &shaken{of}) }
 	if s.detached != nil {
 		req.Resume = s.detached.Resume()
+	}
+	if time.Now().Before(s.refusedUntil) {
+		req.Refused = s.refused
 	}
 	if cfg.Handler != nil {
 		req.Ask = func(ctx context.Context, r messages.Request) messages.Answer {
@@ -296,14 +318,24 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 // onDialed begins to serve, or fails.
 func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abort = nil
-	if msg.err != nil {
+	switch {
+	case s.refused != nil && errors.Is(msg.err, s.refused): // there are no others yet
+		s.failParked(c, s.refused, s.refusedUntil)
+		s.yield(c, nil)
+		return
+	case s.overtaken:
+		s.yield(c, msg.conn)
+		return
+	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
-	s.conn, s.detached = msg.conn, nil
+	s.conn, s.detached, s.refused = msg.conn, nil, nil
 	restarted, elapsed := s.served, msg.elapsed
+	s.openedAt = time.Now()
 	if restarted {
-		elapsed = time.Since(s.lostAt)
+		elapsed = s.openedAt.Sub(s.lostAt)
+		s.reopened = len(s.parked) == 0
 	}
 	info := s.conn.Info()
 	s.served, s.generation, s.stateless = true, msg.generation, info.Stateless
@@ -318,6 +350,17 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	}
 	s.keepAlive(c)
 	s.startParked(c)
+}
+
+// yield goes back to waiting after a dial that has told nothing.
+func (s *session) yield(c actor.Context, conn mcpbridge.Conn) {
+	s.state, s.asked, s.early, s.unheard = s.waiting, false, nil, nil
+	c.Send(s.registry, &yielded{s.of})
+	if conn != nil { // it came just then
+		s.old, s.freed = conn, false
+		s.release(c)
+	}
+	s.proceed(c)
 }
 
 // onDown ends an incarnation whose connection ended by itself.
@@ -336,12 +379,17 @@ func (s *session) broke(e *mcpbridge.Error) {
 	s.fail(&Fault{Class: class, Cause: e})
 }
 
+// settledIn is how long a session has to be open before one that nobody calls is
+// opened again more than once.
+const settledIn = time.Minute
+
 // fail ends the incarnation. It does not return.
 func (s *session) fail(f *Fault) {
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()
 	if !f.Dialing {
-		s.lostAt = s.failedAt
+		s.lostAt, f.Lived = s.failedAt, s.failedAt.Sub(s.openedAt)
+		s.reopened = s.reopened && f.Lived < settledIn
 	}
 	fail(f)
 }

@@ -13,7 +13,7 @@ import (
 
 // park takes a call in.
 func (s *session) park(c actor.Context, k *call) {
-	s.parked = append(s.parked, k)
+	s.parked, s.reopened = append(s.parked, k), false
 	s.wakeBy(c, k.deadline)
 }
 
@@ -194,25 +194,26 @@ func (s *session) onWoke(c actor.Context) {
 	}
 }
 
-// expireParked answers the calls that have waited until their deadline.
+// expireParked answers the calls that have waited until their deadline. What they
+// have waited for before there was a connection is the registry's to say.
 func (s *session) expireParked(c actor.Context, now time.Time) {
+	var calls []*call
 	s.parked = slices.DeleteFunc(s.parked, func(k *call) bool {
 		if now.Before(k.deadline) {
 			s.wakeBy(c, k.deadline)
 			return false
 		}
-		f := k.failure(messages.CodeDeadline, "while waiting for the session")
-		switch {
-		case s.full:
-			f.Code, f.Detail = messages.CodeBusy, "no other session could be closed to make room for this one (MaxSessions)"
-		case s.conn != nil:
-			f.Detail = "while waiting for other calls of the session (MaxInFlight)"
-		case s.cause != nil:
-			f.Detail += ", which had failed: " + s.cause.forCaller()
+		if s.conn != nil {
+			s.reply(c, k, k.failure(messages.CodeDeadline, "while waiting for other calls of the session (MaxInFlight)"))
+			return true
 		}
-		s.reply(c, k, f)
+		k.answered = true
+		calls = append(calls, k)
 		return true
 	})
+	if len(calls) > 0 {
+		c.Send(s.registry, &late{s.of, calls})
+	}
 }
 
 // onPing sends a keepalive ping, unless the one before is not answered yet.

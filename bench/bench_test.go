@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -78,6 +79,21 @@ func TestWhatMakesHTTPSlowIsCounted(t *testing.T) {
 				require.Contains(t, s, ConnsPerOp, "%s %s", c.Name, name)
 				require.Less(t, s[ConnsPerOp], 1.0, "%s %s", c.Name, name)
 			}
+		}
+	}
+}
+
+// Finding C1
+func TestAllKeysWorkSoonAfterAnOutage(t *testing.T) {
+	report := quickly(t, "outage")
+	require.Len(t, report.Cases, 3)
+	for _, c := range report.Cases {
+		ours := c.Contender(nameClient)
+		require.Len(t, ours.Rounds, 1, c.Name)
+		for _, s := range ours.Rounds {
+			require.LessOrEqual(t, time.Duration(s[NsPerOp]), 5*time.Second, "%s: 3 s, and what the machine adds", c.Name)
+			require.LessOrEqual(t, s[P50], s[NsPerOp])
+			require.Less(t, s[Dials], 40.0, c.Name)
 		}
 	}
 }

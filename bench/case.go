@@ -22,6 +22,8 @@ type Case struct {
 	Ops int
 	// Rounds bounds the rounds of a case that takes long; 0 is no bound.
 	Rounds int
+	// Cold is set for rounds that need no warming up.
+	Cold bool
 	// Longer is how many times longer than others its rounds are; 0 is no longer.
 	Longer int
 

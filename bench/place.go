@@ -62,6 +62,12 @@ func (p *place) child(mode string) []string {
 	return append(append([]string(nil), p.cfg.Child...), mode)
 }
 
+// command returns the same, to be run.
+func (p *place) command(mode string) *exec.Cmd {
+	command := p.child(mode)
+	return exec.Command(command[0], command[1:]...)
+}
+
 func (p *place) close() {
 	p.tuned.CloseIdleConnections()
 	p.plain.CloseIdleConnections()
@@ -73,7 +79,7 @@ func (p *place) close() {
 func (p *place) cases() []*Case {
 	var all []*Case
 	for _, of := range []func() []*Case{
-		p.warm, p.within, p.gc, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst,
+		p.warm, p.within, p.gc, p.path, p.first, p.recovery, p.herd, p.churn, p.registry, p.idle, p.parked, p.burst, p.outage,
 	} {
 		all = append(all, of()...)
 	}
@@ -115,7 +121,7 @@ func (p *place) overStdio() wire {
 	return wire{
 		name: "stdio", server: mcpbridge.Server{Command: command[0], Args: command[1:]},
 		connect: func(ctx context.Context) (*mcp.ClientSession, error) {
-			return p.client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}, nil)
+			return p.client.Connect(ctx, &mcp.CommandTransport{Command: p.command(ModeStdio)}, nil)
 		},
 	}
 }

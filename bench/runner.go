@@ -180,6 +180,9 @@ func runCase(ctx context.Context, cfg Config, c *Case) (result CaseResult, err e
 		}
 		t := &turn{running: ready, result: r, ops: c.Ops}
 		turns = append(turns, t)
+		if c.Cold {
+			continue
+		}
 		if failure := t.calibrate(ctx, cfg, c.roundTime(cfg)); failure != nil {
 			fail(r, failure)
 		}

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -27,6 +29,10 @@ const (
 func Serve(mode string, in io.Reader, out io.Writer) error {
 	switch mode {
 	case ModeStdio:
+		if file := os.Getenv(awayVar); file != "" {
+			go leave(file)
+			time.Sleep(awayTick / 2) // it may be time already
+		}
 		return newServer().Run(context.Background(), &mcp.StdioTransport{})
 	case ModeHTTP:
 		return serveHTTP(in, out)

@@ -15,7 +15,7 @@ func (f *File) settings(roots *bool) map[string]any {
 		"callTimeout": &cfg.CallTimeout, "drainTimeout": &cfg.DrainTimeout, "closeTimeout": &cfg.CloseTimeout,
 		"backoffBase": &cfg.BackoffBase, "backoffMax": &cfg.BackoffMax,
 		"budget": &cfg.Budget, "budgetHalfLife": &cfg.BudgetHalfLife, "coolDown": &cfg.CoolDown,
-		"handlerTimeout": &cfg.HandlerTimeout, "roots": roots, "store": &f.Store, "leaveOpen": &cfg.LeaveOpen,
+		"handlerTimeout": &cfg.HandlerTimeout, "roots": roots, "store": &f.Store, "leaveOpen": &cfg.LeaveOpen, "failFast": &cfg.FailFast,
 	}
 }
 

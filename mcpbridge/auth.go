@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -99,6 +100,28 @@ func (at *endpoint) credentials(ctx context.Context, key messages.Key) (Credenti
 		return nil, AsDialError(ctx.Err())
 	}
 	return nil, unauthorized("no credentials: ", err, at.sent.secrets(at.secrets()))
+}
+
+// seed keeps fingerprints of credentials from being compared outside of the process.
+var seed = maphash.MakeSeed()
+
+// noCredentials is the fingerprint of credentials that could not be had.
+const noCredentials = 0
+
+// fingerprint stands for the headers that credentials have now. err is why they
+// could not be had, or nil.
+func fingerprint(ctx context.Context, c Credentials, err error) uint64 {
+	var headers http.Header
+	if err == nil && c != nil {
+		headers, err = guarded(func() (http.Header, error) { return c.Headers(bare{ctx}) })
+	}
+	if err != nil {
+		return noCredentials
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	headers.Write(&h) //nolint:errcheck // it takes everything, in an order of its own
+	return h.Sum64() | 1
 }
 
 // bare is a context without values. Those of a call have the bridge told of its

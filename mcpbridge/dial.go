@@ -39,6 +39,14 @@ type DialRequest struct {
 	Resume *Resume
 	// Only is set to end a session: when it cannot be attached to, none is made.
 	Only bool
+	// Refused is the error with which the credentials of the key were refused before,
+	// or nil. As long as the key has the same credentials, Dial sends nothing and
+	// returns it again, itself.
+	Refused *Error
+	// Answered is called at most once, from any goroutine, when the server has
+	// answered the handshake. The dial may take longer than that, and may fail. It
+	// must not block. With nil, nobody wants to know.
+	Answered func()
 	// Down is called at most once, from any goroutine, when the session ends
 	// by itself: [Error.Session] says how. Not called for what an operation
 	// reports, nor after Close has begun. It must not block.
@@ -74,9 +82,20 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 		return nil, &Error{Class: Invalid, Detail: "no such server"}
 	}
 	creds, err := at.credentials(ctx, req.Key)
+	shown := fingerprint(ctx, creds, err)
+	if req.Refused != nil && req.Refused.credentials == shown {
+		return nil, req.Refused
+	}
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if e := AsError(err); e != nil && e.Class == Unauthorized {
+			refused := *e
+			refused.credentials = shown
+			err = &refused
+		}
+	}()
 	req.credentials = creds
 	if c := b.adopt(ctx, at, req); c != nil {
 		return c, nil
@@ -119,6 +138,9 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 	case e == nil:
 		c.belongsTo(req)
 		c.info.Attached = true
+		if req.Answered != nil {
+			req.Answered()
+		}
 		return c, nil
 	case e.doubt && c.controlUntil(ctx, asked) == verdictDead:
 		c.x.endQuietly(1)
@@ -188,6 +210,9 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	go c.listen(connecting, seen)
 	if err == nil {
 		c.cs, err = at.bridge.client.Connect(kept{c.cut, c}, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	}
+	if err == nil && req.Resume == nil && req.Answered != nil {
+		req.Answered()
 	}
 	if err == nil && h.stream != nil {
 		at.await(connecting, h.stream)
@@ -358,13 +383,14 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	case c.proc == nil && c.x == nil && c.tap == nil:
 		e.Class = Unavailable
 	case strings.Contains(err.Error(), "unsupported protocol version"):
-		e.Class, e.Session, e.Detail = Protocol, Alive, describe(err, secrets...)
+		e.Class, e.Session, e.Server, e.Detail = Protocol, Alive, Present, describe(err, secrets...)
 	case nonsense:
 		e.Class = Protocol
 	}
 	if c.proc != nil && e.Class != Cancelled && (e.Session == Broken || nonsense) {
 		e.Detail, e.words = c.obituary()
 	}
+	e.Server = c.presence(e, ex, err)
 	return unavailable(e)
 }
 

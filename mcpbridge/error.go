@@ -98,6 +98,9 @@ type Error struct {
 	Sent bool
 	// RetryAfter is what the server asked for, or 0.
 	RetryAfter time.Duration
+	// Server is what a failed dial has shown of the server. It means nothing for
+	// other errors.
+	Server Presence
 	// Err is the error behind it, where there is one.
 	Err error
 
@@ -105,6 +108,8 @@ type Error struct {
 	status int    // of HTTP; 200 also for an answer over another transport; 0: there was no answer
 	code   int64  // of the JSON-RPC error that it was, or 0
 	doubt  bool   // it may be about the session: see doubts
+
+	credentials uint64 // stands for those that were refused, where they were
 }
 
 // Error returns the class and the detail.

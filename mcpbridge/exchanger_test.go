@@ -127,7 +127,7 @@ func TestWhatACallComesTo(t *testing.T) {
 				if c.want == nil {
 					require.Nil(t, e)
 				} else {
-					c.want.Sent, c.want.Err = true, e.Err
+					c.want.Sent, c.want.Err, c.want.Server = true, e.Err, e.Server
 					c.want.status, c.want.code, c.want.doubt = e.status, e.code, e.doubt
 					require.Contains(t, e.Detail, c.want.Detail)
 					c.want.Detail = e.Detail

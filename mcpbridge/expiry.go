@@ -69,6 +69,7 @@ func judge(r refusal, secrets ...string) *Error {
 	own := msg.Error != nil && hasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
 	missing := r.status == http.StatusNotFound || r.status == http.StatusGone
 	e.doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
+	e.Server = presenceOf(r.status, msg.Error != nil)
 
 	switch {
 	case r.session && missing && !own:
@@ -103,14 +104,17 @@ func plain(body string, header http.Header) string {
 	return body
 }
 
+// maxRetryAfter bounds what a server can ask for.
+const maxRetryAfter = 24 * time.Hour
+
 // retryAfter returns the Retry-After of a response, or 0.
 func retryAfter(header http.Header) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, 24*60*60)) * time.Second
+		return min(time.Duration(min(seconds, 1<<30))*time.Second, maxRetryAfter)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(at).Round(time.Second))
+		return min(max(0, time.Until(at).Round(time.Second)), maxRetryAfter)
 	}
 	return 0
 }

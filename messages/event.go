@@ -81,7 +81,7 @@ type SessionRestarted struct {
 }
 
 // SessionGaveUp tells that a session will not be dialed again before its
-// cool-down is over.
+// cool-down is over, or, where its credentials were refused, it has others.
 type SessionGaveUp struct {
 	Stamp
 	Cause string

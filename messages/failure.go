@@ -20,8 +20,8 @@ const (
 	CodeExpired Code = "expired"
 	// CodeLost: the connection broke after the call was sent. It may have run.
 	CodeLost Code = "lost"
-	// CodeUnavailable: there is no session and none could be opened. The call
-	// did not run.
+	// CodeUnavailable: there is no session and none could be opened: until the
+	// deadline, where the server is down. The call did not run.
 	CodeUnavailable Code = "unavailable"
 	// CodeBusy: a limit is reached: too many calls wait on the session, or the
 	// cap on sessions left no slot until the deadline. The call did not run.
@@ -97,7 +97,8 @@ type Failure struct {
 	// was sent and its fate is unknown, or it failed after it may have run.
 	MayHaveRun bool
 	// RetryAfter is how long to wait before trying again, when that is known:
-	// from the server's Retry-After, a backoff, or an open circuit breaker.
+	// from the server's Retry-After, a backoff, or the next probe of a server that is
+	// down.
 	RetryAfter time.Duration
 	// Cause is the error behind it, where there is one. It does not survive
 	// serialisation.

@@ -157,8 +157,8 @@ type State string
 
 // The states of a session.
 const (
-	// StateWaiting is a session that waits for its turn to dial: for a slot
-	// under the cap, for a dial slot of its server, or for a backoff to pass.
+	// StateWaiting is a session that is not open: it waits for its turn to dial, for
+	// its server to come back, for a backoff to pass, or for a call.
 	StateWaiting State = "waiting"
 	// StateConnecting is a session that is being dialed.
 	StateConnecting State = "connecting"
@@ -166,7 +166,7 @@ const (
 	StateReady State = "ready"
 	// StateDraining is a session that finishes what it has, and closes.
 	StateDraining State = "draining"
-	// StateBroken is a key without a session, whose circuit breaker is open.
+	// StateBroken is a key without a session that was given up for a while.
 	StateBroken State = "broken"
 )
 

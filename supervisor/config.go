@@ -37,10 +37,17 @@ type Config struct {
 	// for a server that is slow to start sessions. Defaults to 16.
 	MaxDials int
 
+	// FailFast makes a call fail with unavailable at once while its server is known
+	// to be down, but for one that tries it from time to time. Defaults to false:
+	// calls wait for the server until their deadline, and then fail with why it could
+	// not be reached.
+	FailFast bool
+
 	// IdleTimeout closes a session that nobody used for so long. Defaults to
 	// 30 minutes; [Never] keeps them until the cap needs room.
 	IdleTimeout time.Duration
-	// ConnectTimeout bounds one attempt to open a session. Defaults to 30 s.
+	// ConnectTimeout bounds one attempt to open a session, from the start of its
+	// process or the first request. Defaults to 30 s.
 	ConnectTimeout time.Duration
 	// CallTimeout is the deadline of operations that bring none. Defaults to
 	// 60 s.
@@ -81,20 +88,22 @@ type Config struct {
 	// remembers. Defaults to false: Stop ends all.
 	LeaveOpen bool
 
-	// The fields below shape the default [Strategy]; see there.
+	// The fields below shape the default [Strategy], for faults of one session; see
+	// there.
 
 	// BackoffBase is the longest first delay. Defaults to 250 ms.
 	BackoffBase time.Duration
-	// BackoffMax is the longest delay. Defaults to 30 s.
+	// BackoffMax is the longest delay. Defaults to 3 s.
 	BackoffMax time.Duration
-	// Budget is how many failures are forgiven before a session is given up.
-	// Defaults to 5; -1 forgives none.
+	// Budget is how many sessions of a key in a row may expire within seconds of
+	// their opening before the key is given up. Defaults to 3; -1 forgives none.
 	Budget int
 	// BudgetHalfLife is the time after which a failure counts half. Defaults to
 	// 1 minute.
 	BudgetHalfLife time.Duration
-	// CoolDown is how long a session that was given up fails fast before one
-	// trial. Defaults to 30 s.
+	// CoolDown is how long a key that was given up fails fast before one trial: its
+	// credentials were refused, and it has no others, or its sessions expire at once.
+	// Defaults to 30 s.
 	CoolDown time.Duration
 
 	// Strategy replaces the default one. Defaults to a [Strategy] made of the
@@ -119,8 +128,8 @@ func (c Config) withDefaults() Config {
 	preset(&c.DrainTimeout, 10*time.Second)
 	preset(&c.CloseTimeout, 5*time.Second)
 	preset(&c.BackoffBase, 250*time.Millisecond)
-	preset(&c.BackoffMax, 30*time.Second)
-	preset(&c.Budget, 5)
+	preset(&c.BackoffMax, 3*time.Second)
+	preset(&c.Budget, 3)
 	preset(&c.BudgetHalfLife, time.Minute)
 	preset(&c.CoolDown, 30*time.Second)
 	preset(&c.HandlerTimeout, time.Minute)

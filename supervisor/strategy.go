@@ -10,20 +10,24 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Strategy is the default supervision strategy. For each session:
+// Strategy is the default supervision strategy. It decides about faults of one
+// session; whether a server is down is known to the supervisor by itself. For each
+// session:
 //
 //   - One that expired is opened again at once. Nothing is wrong with the
-//     server. If it happens more often than Budget within a few half-lives,
-//     each time waits up to Base.
-//   - One whose connection broke, or could not be opened, waits: a random time
-//     up to Base, doubling with each failure still remembered, up to Max (full
-//     jitter), or what the server asks for, if that is longer.
-//   - After more than Budget failures that are still remembered, it is given up
-//     for CoolDown; then one trial may dial, and if that fails it is given up
-//     again. A failure counts half after HalfLife. Success does not reset the
-//     count, so that a server that flaps is not dialed without end.
-//   - What only a change of configuration can mend, a refused authorization or
-//     a server that does not speak MCP, is given up at once.
+//     server, unless more than Budget sessions in a row, within a few half-lives,
+//     have expired within seconds of their opening: then the key is given up, for
+//     Base, doubling up to CoolDown.
+//   - One whose connection broke, or that a server which is there would not open,
+//     waits: a random time up to Base, doubling with each failure still
+//     remembered, up to Max (full jitter), or what the server asks for, up to 5
+//     minutes, if that is longer. A failure counts half after HalfLife. Success
+//     does not reset the count, so that a server that flaps is not dialed without
+//     end.
+//   - What only a change of credentials or configuration can mend, a refused
+//     authorization or a protocol version that we do not speak, is given up at once,
+//     for CoolDown. What answers and is no MCP server is given up for Base, doubling
+//     up to Max: it may be a proxy in front of one that is being started.
 type Strategy struct {
 	Base     time.Duration
 	Max      time.Duration
@@ -32,47 +36,60 @@ type Strategy struct {
 	CoolDown time.Duration
 }
 
+const (
+	// short is the life of a session that has expired at once.
+	short = 5 * time.Second
+	// maxRetryAfter bounds what a server can ask for.
+	maxRetryAfter = 5 * time.Minute
+)
+
 // Decider returns the decider of one session.
 func (s Strategy) Decider(messages.Key) actors.Decider {
-	return &breaker{Strategy: s}
+	return &decider{Strategy: s}
 }
 
-// breaker remembers the failures of one session.
-type breaker struct {
+// decider remembers the failures of one session.
+type decider struct {
 	Strategy
 	failures decaying
-	expiries decaying
-	open     bool // given up, and not opened since
+	expiries decaying // of sessions that lived for a short time, in a row
 }
 
 // Decide decides by the class of the fault.
-func (b *breaker) Decide(f *actors.Fault, now time.Time) actors.Verdict {
-	if !f.Dialing {
-		b.open = false
-	}
+func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Verdict {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
-		v := actors.Verdict{Attempt: b.expiries.add(now, b.HalfLife)}
-		if v.Attempt > b.Budget {
-			v.Delay = jitter(b.Base)
-		}
-		return v
+		return d.expired(f, now)
 	}
-	attempt := b.failures.add(now, b.HalfLife)
-	if b.open || permanent(f) || attempt > b.Budget {
-		b.open = true
-		return actors.Verdict{GiveUp: true, Delay: max(b.CoolDown, f.Cause.RetryAfter), Attempt: attempt}
+	attempt := d.failures.add(now, d.HalfLife)
+	asked := min(f.Cause.RetryAfter, maxRetryAfter)
+	switch {
+	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
+		return actors.Verdict{GiveUp: true, Delay: d.ceiling(attempt), Attempt: attempt}
+	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
+		return actors.Verdict{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
-	ceiling := min(float64(b.Max), float64(b.Base)*math.Pow(2, float64(attempt-1)))
-	return actors.Verdict{Delay: max(jitter(time.Duration(ceiling)), f.Cause.RetryAfter), Attempt: attempt}
+	return actors.Verdict{Delay: max(jitter(d.ceiling(attempt)), asked), Attempt: attempt}
 }
 
-// permanent reports whether dialing again would come to the same.
-func permanent(f *actors.Fault) bool {
-	switch f.Class {
-	case mcpbridge.Unauthorized, mcpbridge.Protocol, mcpbridge.Invalid:
-		return true
+// expired decides about a session that the server does not know any more.
+func (d *decider) expired(f *actors.Fault, now time.Time) actors.Verdict {
+	if f.Lived > short {
+		d.expiries = decaying{}
+		return actors.Verdict{Attempt: 1}
 	}
-	return false
+	attempt := d.expiries.add(now, d.HalfLife)
+	if over := attempt - d.Budget; over > 0 {
+		return actors.Verdict{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
+	}
+	return actors.Verdict{Attempt: attempt}
+}
+
+// ceiling returns the longest delay after so many failures.
+func (d *decider) ceiling(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
+
+// doubled returns base for the first attempt, and double that for each later one.
+func doubled(base time.Duration, attempt int) time.Duration {
+	return time.Duration(min(float64(base)*math.Pow(2, float64(attempt-1)), math.MaxInt64/2))
 }
 
 // jitter returns a random duration up to most.

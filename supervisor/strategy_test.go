@@ -15,22 +15,31 @@ func fault(class mcpbridge.Class, dialing bool) *actors.Fault {
 	return &actors.Fault{Class: class, Dialing: dialing, Cause: &mcpbridge.Error{Class: class}}
 }
 
-func newBreaker() (actors.Decider, time.Time) {
+func newDecider() (actors.Decider, time.Time) {
 	return Config{}.withDefaults().Strategy.Decider(messages.Key{}), time.Now()
 }
 
+func expired(lived time.Duration) *actors.Fault {
+	f := fault(mcpbridge.Expired, false)
+	f.Lived = lived
+	return f
+}
+
 func TestExpiryRestartsAtOnceUntilItBecomesAHabit(t *testing.T) {
-	b, now := newBreaker()
-	for range 5 {
-		v := b.Decide(fault(mcpbridge.Expired, false), now)
-		require.Zero(t, v.Delay)
-		require.False(t, v.GiveUp)
-	}
+	d, now := newDecider()
 	for range 1000 {
-		v := b.Decide(fault(mcpbridge.Expired, false), now)
-		require.LessOrEqual(t, v.Delay, 250*time.Millisecond)
-		require.False(t, v.GiveUp)
+		require.Equal(t, actors.Verdict{Attempt: 1}, d.Decide(expired(time.Minute), now), "they had lived")
 	}
+	for i := range 3 {
+		require.Equal(t, actors.Verdict{Attempt: i + 1}, d.Decide(expired(time.Second), now))
+	}
+	for i := range 10 {
+		v := d.Decide(expired(time.Second), now)
+		require.True(t, v.GiveUp)
+		require.Equal(t, min(250*time.Millisecond<<i, 30*time.Second), v.Delay)
+	}
+	require.False(t, d.Decide(expired(time.Minute), now).GiveUp)
+	require.False(t, d.Decide(expired(time.Second), now).GiveUp, "they are no longer in a row")
 }
 
 func TestLossBacksOffWithFullJitterUpToTheCap(t *testing.T) {
@@ -39,9 +48,9 @@ func TestLossBacksOffWithFullJitterUpToTheCap(t *testing.T) {
 	most := make([]time.Duration, len(ceilings))
 	least := append([]time.Duration(nil), ceilings...)
 	for range 500 {
-		b, now := s.Decider(messages.Key{}), time.Now()
+		d, now := s.Decider(messages.Key{}), time.Now()
 		for i, ceiling := range ceilings {
-			v := b.Decide(fault(mcpbridge.Lost, i > 0), now)
+			v := d.Decide(fault(mcpbridge.Lost, i > 0), now)
 			require.Equal(t, i+1, v.Attempt)
 			require.Less(t, v.Delay, ceiling)
 			most[i], least[i] = max(most[i], v.Delay), min(least[i], v.Delay)
@@ -53,46 +62,54 @@ func TestLossBacksOffWithFullJitterUpToTheCap(t *testing.T) {
 	}
 }
 
-func TestBudgetIsSpentFadesAndIsNotResetBySuccess(t *testing.T) {
-	b, now := newBreaker()
-	for range 5 {
-		require.False(t, b.Decide(fault(mcpbridge.Lost, false), now).GiveUp)
+func TestFailuresFadeAndAreNotResetBySuccess(t *testing.T) {
+	d, now := newDecider()
+	for i := range 20 {
+		v := d.Decide(fault(mcpbridge.Lost, false), now)
+		require.Equal(t, i+1, v.Attempt, "it was open between any two")
+		require.False(t, v.GiveUp)
+		require.LessOrEqual(t, v.Delay, 3*time.Second)
 	}
-	require.True(t, b.Decide(fault(mcpbridge.Lost, false), now).GiveUp, "it was open between any two")
-
-	b, now = newBreaker()
 	for range 100 {
 		now = now.Add(time.Minute)
-		require.False(t, b.Decide(fault(mcpbridge.Lost, false), now).GiveUp, "they fade")
+		d.Decide(fault(mcpbridge.Lost, false), now)
 	}
-}
-
-func TestBreakerOpensAgainWhenItsTrialFails(t *testing.T) {
-	b, now := newBreaker()
-	for range 5 {
-		b.Decide(fault(mcpbridge.Unavailable, true), now)
-	}
-	v := b.Decide(fault(mcpbridge.Unavailable, true), now)
-	require.True(t, v.GiveUp)
-	require.Equal(t, 30*time.Second, v.Delay)
-	now = now.Add(time.Hour)
-	require.True(t, b.Decide(fault(mcpbridge.Unavailable, true), now).GiveUp, "one trial")
-	now = now.Add(time.Hour)
-	require.False(t, b.Decide(fault(mcpbridge.Lost, false), now).GiveUp, "the trial had worked")
+	require.Equal(t, 2, d.Decide(fault(mcpbridge.Lost, false), now.Add(time.Minute)).Attempt)
 }
 
 func TestPermanentFaultsAreGivenUpAtOnce(t *testing.T) {
 	for _, class := range []mcpbridge.Class{mcpbridge.Unauthorized, mcpbridge.Protocol, mcpbridge.Invalid} {
-		b, now := newBreaker()
-		require.True(t, b.Decide(fault(class, true), now).GiveUp, "%v", class)
+		d, now := newDecider()
+		f := fault(class, true)
+		f.Cause.Server = mcpbridge.Present
+		require.Equal(t, actors.Verdict{GiveUp: true, Delay: 30 * time.Second, Attempt: 1}, d.Decide(f, now), "%v", class)
 	}
 }
 
-func TestServersRetryAfterIsHeeded(t *testing.T) {
-	b, now := newBreaker()
-	f := fault(mcpbridge.RateLimited, true)
-	f.Cause.RetryAfter = time.Hour
-	require.Equal(t, time.Hour, b.Decide(f, now).Delay)
+// Finding C7: it may be the page of a proxy in front of a server that is starting.
+func TestWhatIsNoServerIsTriedAgainSoon(t *testing.T) {
+	for _, class := range []mcpbridge.Class{mcpbridge.Unavailable, mcpbridge.Protocol} {
+		d, now := newDecider()
+		for range 20 {
+			f := fault(class, true)
+			f.Cause.Server = mcpbridge.Strange
+			v := d.Decide(f, now)
+			require.LessOrEqual(t, v.Delay, 3*time.Second)
+			require.Equal(t, class == mcpbridge.Protocol, v.GiveUp)
+		}
+	}
+}
+
+// Finding C3
+func TestServersRetryAfterIsHeededWithinBounds(t *testing.T) {
+	d, now := newDecider()
+	for asked, want := range map[time.Duration]time.Duration{
+		time.Minute: time.Minute, 5 * time.Minute: 5 * time.Minute, time.Hour: 5 * time.Minute, 1<<63 - 1: 5 * time.Minute,
+	} {
+		f := fault(mcpbridge.RateLimited, true)
+		f.Cause.RetryAfter = asked
+		require.Equal(t, want, d.Decide(f, now).Delay)
+	}
 }
 
 func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
@@ -100,5 +117,5 @@ func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
 	require.Equal(t, 256, c.MaxSessions)
 	require.Equal(t, -1, c.MaxWaiting)
 	require.Equal(t, Never, c.IdleTimeout)
-	require.Equal(t, Strategy{Base: 250 * time.Millisecond, Max: 30 * time.Second, HalfLife: time.Minute, CoolDown: 30 * time.Second}, c.Strategy)
+	require.Equal(t, Strategy{Base: 250 * time.Millisecond, Max: 3 * time.Second, HalfLife: time.Minute, CoolDown: 30 * time.Second}, c.Strategy)
 }

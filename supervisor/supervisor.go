@@ -46,7 +46,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
-		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
+		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
 		Interceptors: cfg.Interceptors, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -230,7 +231,7 @@ func TestNoTokenIsLogged(t *testing.T) {
 				w.WriteHeader(status)
 				fmt.Fprintf(w, "not with %s, nor %s.alice.1", r.Header.Get("Authorization"), hush)
 			}))
-			ask(w.send(call("alice", "count")))
+			ask(w.send(call("alice", "count", within(time.Second)))) // it waits for a server whose proxy says 404
 			heal()
 			ask(w.send(call("alice", "count")))
 		}

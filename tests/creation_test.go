@@ -36,21 +36,41 @@ func TestManyFirstCallsCauseOneDial(t *testing.T) {
 	})
 }
 
-// A2
+// notThisKey is how a server that is there refuses one key.
+func notThisKey(detail string) *mcpbridge.Error {
+	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: detail}
+}
+
+// A2: at once, if it is a matter of the key; at their deadline, if the server is down;
+// then as well at once, for those who do not want to wait.
 func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = slowly(time.Second, unavailable("no route"))
-		for _, p := range w.calls(200, "a", "count") {
-			f := p.fails(messages.CodeUnavailable)
-			require.Contains(t, f.Detail, "no route")
-			require.False(t, f.MayHaveRun)
-			require.Less(t, f.RetryAfter, 251*time.Millisecond)
-		}
-		require.Equal(t, 1, w.watch.dialed())
-		w.fake.set(func() { w.fake.dial = nil })
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		require.Equal(t, 2, w.watch.dialed())
-	})
+	for name, c := range map[string]struct {
+		cfg   supervisor.Config
+		cause *mcpbridge.Error
+		after time.Duration
+		dials int
+	}{
+		"key":                 {cause: notThisKey("no route"), after: time.Second, dials: 1},
+		"server":              {cause: unavailable("no route"), after: 5 * time.Second, dials: 5},
+		"server, not waiting": {cfg: supervisor.Config{FailFast: true}, cause: unavailable("no route"), after: time.Second, dials: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, c.cfg, func(w *world) {
+				w.fake.dial = slowly(time.Second, c.cause)
+				for _, p := range w.calls(200, "a", "count", within(5*time.Second)) {
+					f := p.fails(messages.CodeUnavailable)
+					require.Contains(t, f.Detail, "no route")
+					require.False(t, f.MayHaveRun)
+					require.Less(t, f.RetryAfter, 2*time.Second)
+					require.Equal(t, c.after, p.answeredAt.Sub(p.sent))
+				}
+				require.LessOrEqual(t, w.watch.dialed(), c.dials)
+				time.Sleep(time.Second) // synctest
+				w.fake.set(func() { w.fake.dial = nil })
+				require.Equal(t, "1", w.send(call("a", "count")).text())
+			})
+		})
+	}
 }
 
 // A3

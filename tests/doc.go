@@ -77,7 +77,7 @@
 //	C10 TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult
 //	    TestEachCallIsTreatedByWhatHappenedToIt
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp
-//	D2  TestServerThatNeverComesBackIsGivenUpAndTriedOncePerCoolDown
+//	D2  TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline
 //	D3  TestServerThatFlapsIsDialedABoundedNumberOfTimes
 //	D4  TestSessionThatBacksOffServesDeadlinesCancelsAndCloses
 //	D5  TestManySessionsThatExpireAtOnceAreRebuiltAFewAtATime

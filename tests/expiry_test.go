@@ -139,14 +139,29 @@ func TestCallerMayForbidEveryReplay(t *testing.T) {
 	})
 }
 
-func TestServerThatForgetsAllTheTimeIsNotDialedInAHotLoop(t *testing.T) {
-	imagine(t, supervisor.Config{CallTimeout: 5 * time.Second}, func(w *world) {
+// Finding B7: two instances behind a balancer, each knowing its own sessions only.
+func TestServerWhoseSessionsExpireAtOnceIsNamedAndDialedEverMoreSeldom(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
 		w.send(call("a", "count")).ok()
+		time.Sleep(time.Minute) // synctest
 		w.fake.set(func() { w.fake.forgetful = true })
-		for range 100 {
-			w.send(call("a", "count")).fails(messages.CodeExpired)
+		named := 0
+		for range 300 {
+			f, is := w.send(call("a", "count")).reply().(*messages.Failure)
+			require.True(t, is)
+			if f.Code == messages.CodeUnavailable {
+				require.Contains(t, f.Detail, "sessions of this server expire at once: is it balanced without affinity?")
+				named++
+			} else {
+				require.ErrorIs(t, f, messages.CodeExpired)
+			}
+			time.Sleep(time.Second) // synctest
 		}
+		require.GreaterOrEqual(t, named, 297)
+		require.Less(t, w.watch.dialed(), 60, "in five minutes")
+		require.NotEmpty(t, w.session("a").Cause)
 		w.fake.set(func() { w.fake.forgetful = false })
+		time.Sleep(30 * time.Second) // synctest
 		w.send(call("a", "count")).ok()
 	})
 }

@@ -136,6 +136,8 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 	case *messages.ListTools:
 		c.f.set(func() { c.f.listed = true })
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
+	case *messages.Subscribe:
+		return &messages.Ack{}, nil
 	case *messages.Ping:
 		c.f.mu.Lock()
 		mute := c.f.mute

@@ -72,7 +72,7 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
 				e.Inject("", c.fault)
-				f := w.send(call("a", "count")).fails(c.code)
+				f := w.send(call("a", "count", within(2*time.Second))).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)
 				require.Zero(t, count[*messages.SessionExpired](w))

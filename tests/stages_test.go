@@ -51,7 +51,7 @@ func soakImagined(t *testing.T, cfg supervisor.Config, script []action) {
 					w.fake.severAny(of, false)
 				case 10:
 					go w.sup.Reload(context.WithoutCancel(w.t.Context()), []mcpbridge.Server{
-						at("s", "http://fake.invalid"), {Name: "other", URL: "http://fake.invalid", MaxResult: of % 2},
+						at("s", "http://fake.invalid"), {Name: "other", URL: "http://other.invalid", MaxResult: of % 2},
 					})
 				case 11, 12:
 					w.fake.set(func() { w.fake.dial = dials[of%len(dials)] })

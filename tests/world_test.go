@@ -55,7 +55,7 @@ func imagine(t *testing.T, cfg supervisor.Config, scenario func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", URL: "http://fake.invalid"}, mcpbridge.Server{Name: "other", URL: "http://fake.invalid"})
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", URL: "http://fake.invalid"}, mcpbridge.Server{Name: "other", URL: "http://other.invalid"})
 		wrap := cfg.WrapDialer
 		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
 			if wrap != nil {

@@ -37,7 +37,7 @@ type entry struct {
 // file can express belongs here; a test says which are missing.
 func (e *entry) fields() map[string]any {
 	return map[string]any{
-		"command": &e.command, "args": &e.args, "env": &e.env, "environment": &e.environment, "envFile": &e.envFile, "cwd": &e.server.Dir,
+		"command": &e.command, "args": &e.args, "env": &e.env, "environment": &e.environment, "envFile": &e.envFile, "inheritEnv": &e.server.InheritEnv, "cwd": &e.server.Dir,
 		"type": &e.kind, "transport": &e.transport, "transportType": &e.kindOfCline, "source": &e.source,
 		"url": &e.url, "serverUrl": &e.serverURL, "httpUrl": &e.httpURL, "headers": &e.server.Headers,
 		"protocolVersion": &e.server.ProtocolVersion,

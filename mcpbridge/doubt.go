@@ -107,6 +107,7 @@ func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, 
 	}
 	settled := *e
 	settled.doubt, settled.Class, settled.Session = false, Lost, Gone
+	settled.Detail, settled.words = "the server refuses the session", e.ForCaller() // which may quote arguments
 	if !c.hasSession() {
 		settled.Session = Broken
 		return &settled
@@ -166,7 +167,7 @@ func (d *doubts) run(c *conn, i *inquiry) {
 	i.asked = asked.refusal
 	i.verdict = d.judge(ctx, c, i, asked, results)
 	if i.verdict == verdictDead && c.hasSession() {
-		c.x.expire(&Error{Class: Expired, Session: Gone, Sent: true, Detail: "the server refuses this session, and answers another: " + i.asked.Detail})
+		c.x.expire(&Error{Class: Expired, Session: Gone, Sent: true, Detail: "the server refuses this session, and answers another"})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -59,9 +59,7 @@ func judge(r refusal, secrets ...string) *Error {
 		msg.Error = nil
 	}
 	e := &Error{Sent: true, Detail: strconv.Itoa(r.status) + " " + http.StatusText(r.status), status: r.status}
-	if text = clean(plain(text, r.header), secrets...); text != "" {
-		e.Detail += ": " + text
-	}
+	said := clean(plain(text, r.header), secrets...)
 	if msg.Error != nil {
 		e.code = msg.Error.Code
 	}
@@ -71,9 +69,14 @@ func judge(r refusal, secrets ...string) *Error {
 	e.doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
 	e.Server = presenceOf(r.status, msg.Error != nil)
 
+	if r.session && missing && !own {
+		e.Class, e.Session, e.doubt, e.words = Expired, Gone, false, said
+		return e
+	}
+	if said != "" {
+		e.Detail += ": " + said
+	}
 	switch {
-	case r.session && missing && !own:
-		e.Class, e.Session, e.doubt = Expired, Gone, false
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden, r.status == http.StatusProxyAuthRequired:
 		e.Class = Unauthorized
 	case r.status == http.StatusTooManyRequests:

@@ -132,14 +132,15 @@ func (r *registry) shown(c actor.Context, ch *child) {
 	r.pump(c)
 }
 
-// await sees to it that an endpoint is probed in time, if anybody waits for it.
+// await sees to it that an endpoint is probed in time, if anybody waits for it. When
+// the time has come and there was no permit, whoever gives one back sees to it.
 func (r *registry) await(c actor.Context, ep *endpoint) {
 	if ep.timer != nil && ep.next.Before(ep.fires) {
 		ep.stopTimer()
 	}
-	if ep.down && ep.queued > 0 && ep.timer == nil {
+	if wait := time.Until(ep.next); ep.down && ep.queued > 0 && ep.timer == nil && wait > 0 {
 		ep.fires = ep.next
-		ep.timer = after(c, max(0, time.Until(ep.next)), &probeDue{ep})
+		ep.timer = after(c, wait, &probeDue{ep})
 	}
 }
 

@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 
 // Finding B6: a session that cannot be read at once is asked again, and not replaced.
 func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
-	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410"} {
+	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
 			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
 				late := e.Late(700*time.Millisecond, refusalOf(w.t, name))
@@ -168,5 +169,38 @@ func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 		heal()
 		time.Sleep(time.Minute)
 		require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
+	})
+}
+
+// Finding B3: a server with one transport for all knows one session only. The one that
+// the control has opened is adopted: there will be no other.
+func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
+	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		forgotten, unknown := refusalOf(w.t, "typescript-sdk 1.32.2, restarted"), refusalOf(w.t, "@hono/mcp 0.3.2")
+		var mu sync.Mutex
+		old, opened := "", false
+		e.Expire(forgotten)
+		e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			mu.Lock()
+			if r.Session != "" && old == "" {
+				old = r.Session
+			}
+			before := opened
+			opened = opened || r.Kind == "initialize"
+			mine := r.Session == old
+			mu.Unlock()
+			switch {
+			case r.Kind == "initialize" && before:
+				faults.Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: Server already initialized"},"id":null}`)(w, r, next)
+			case r.Session != "" && mine && before:
+				faults.Instead(unknown)(w, r, next)
+			default:
+				next.ServeHTTP(w, r.Request)
+			}
+		})
+		for _, p := range w.calls(20, "a", "count") {
+			require.EqualValues(w.t, 2, p.ok().Generation)
+		}
 	})
 }

@@ -35,6 +35,7 @@ func TestFrameworksAnswerEachCallerAndAreFoundAgain(t *testing.T) {
 		"mcp-proxy":          {"mcp-proxy/dist/bin/mcp-proxy.mjs", way{path: "/mcp", args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", child(t)}}, scopes, 1}, // protocol 2026-07-28 has no sessions
 		"mcp-proxy over sse": {"mcp-proxy/dist/bin/mcp-proxy.mjs", way{path: "/sse", transport: mcpbridge.TransportSSE, args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", child(t)}}, scopes, 2},
 		"mcp-framework":      {"../servers/framework.mjs", way{path: "/mcp"}, scopes, 2},
+		"hono":               {"../servers/hono.mjs", way{path: "/mcp"}, scopes[:1], 2},
 		"mcp-lite":           {"../servers/lite.mjs", way{path: "/mcp"}, scopes, 1}, // it serves any session
 	} {
 		t.Run(name, func(t *testing.T) {

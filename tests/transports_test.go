@@ -61,7 +61,7 @@ func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 	require.Equal(t, "1", w.send(call("a", "count")).text())
 	require.Equal(t, "1", w.send(call("b", "count")).text())
 	list := w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
-	require.Len(t, list.Result.Tools, 8)
+	require.Len(t, list.Result.Tools, 10)
 	require.IsType(t, &messages.Pong{}, w.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
 	require.ErrorContains(t, w.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
 	unmarshalable := call("a", "count")

@@ -6,6 +6,9 @@
 //   - [Server] is an HTTP server for MCP on a loopback socket: in front of a
 //     handler, or, as a [Proxy], of a server somewhere else.
 //   - [Fault] is what it does to a request.
+//   - [Local] is the same without a socket, for tests in a bubble of testing/synctest.
+//   - [Refusals] are what servers in use answer to a session that they do not know,
+//     and what they say in the same words of other things, each with its source.
 //   - [Tools] is an MCP server whose tools count, wait, and record every
 //     execution.
 //   - [Process] is a stdio server that misbehaves on command.

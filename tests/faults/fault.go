@@ -25,7 +25,7 @@ func (f Fault) around(req *Request, next http.Handler) http.Handler {
 // that begins with a brace is JSON, and "%s" in it is the id of the request.
 func Refuse(status int, body string) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) {
-		Expiry{Status: status, Body: body}.write(w, r.ID)
+		Expiry{Status: status, Body: body}.answer(w, r)
 	}
 }
 
@@ -173,12 +173,12 @@ type Expiry struct {
 	Body string
 }
 
-// write answers a request.
-func (e Expiry) write(w http.ResponseWriter, id json.RawMessage) {
+func (e Expiry) answer(w http.ResponseWriter, r *Request) {
 	if !strings.HasPrefix(e.Body, "{") {
 		http.Error(w, e.Body, e.Status)
 		return
 	}
+	id := r.ID
 	if id == nil {
 		id = json.RawMessage("null")
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -52,6 +53,8 @@ const (
 //	line    writes a line of so many bytes to stdout, which is JSON and no message
 //	half    writes half a message to stdout, and exits with status 0
 //	stop    stops itself, with SIGSTOP, when it has answered
+//	lose    refuses every request after it but pings, with the JSON-RPC error that is
+//	        its argument "refusal", as a gateway does whose own server died
 type Process struct {
 	dir   string
 	trait Trait
@@ -182,14 +185,15 @@ func answerAll(answer func(message) string) {
 type stdio struct {
 	dir string
 
-	mu    sync.Mutex
-	locks map[string]*os.File // of the scopes it has served
+	mu      sync.Mutex
+	locks   map[string]*os.File // of the scopes it has served
+	refusal *jsonrpc.Error      // of every request but pings, or nil
 }
 
 // serve serves until the end of stdin.
 func (s *stdio) serve() error {
 	server := NewTools().Server()
-	for _, name := range []string{"wait", "pid", "spawn", "exit", "flood", "garble", "line", "half", "stop"} {
+	for _, name := range []string{"wait", "pid", "spawn", "exit", "flood", "garble", "line", "half", "stop", "lose"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, s.command)
 	}
 	mcp.AddTool(server, &mcp.Tool{Name: "wait/ro", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, s.command)
@@ -200,6 +204,12 @@ func (s *stdio) serve() error {
 // record writes down every call before it runs.
 func (s *stdio) record(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		s.mu.Lock()
+		refusal := s.refusal
+		s.mu.Unlock()
+		if refusal != nil && method != "ping" && !strings.HasPrefix(method, "notifications/") {
+			return nil, refusal
+		}
 		call, ok := req.(*mcp.CallToolRequest)
 		if !ok {
 			return next(ctx, method, req)
@@ -225,6 +235,14 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolAr
 		}
 	case "pid":
 		text = fmt.Sprint(os.Getpid())
+	case "lose":
+		refusal := new(jsonrpc.Error)
+		if err := json.Unmarshal([]byte(in.Refusal), refusal); err != nil {
+			return nil, nil, err
+		}
+		s.mu.Lock()
+		s.refusal = refusal
+		s.mu.Unlock()
 	case "spawn":
 		child, err := spawn()
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Server is an HTTP server for MCP on a loopback socket, with faults in front of
@@ -28,9 +29,13 @@ type Server struct {
 	running sync.Mutex // held while it starts and stops
 	closed  bool       // for good
 
+	local bool // without a socket
+
 	mu       sync.Mutex
 	addr     string
-	http     *http.Server // nil while it is stopped
+	life     context.Context    // of the requests of a local server
+	stopping context.CancelFunc // ends it; nil while it is stopped
+	http     *http.Server       // of one with a socket; nil while it is stopped
 	listener net.Listener
 	handler  http.Handler
 	faults   []*injected
@@ -44,7 +49,10 @@ type Server struct {
 type session struct {
 	leaving bool // a DELETE has come
 	ended   bool
-	expiry  *Expiry // how it is refused, once it expired
+	expiry  Form // how it is refused, once it expired
+	serial  int  // its place among those that were opened
+	opened  time.Time
+	counts  map[string]int
 }
 
 type injected struct {
@@ -71,11 +79,15 @@ type Request struct {
 // [Server.Restart], when it must return one that knows no session. See
 // [Tools.Handler].
 func Serve(fresh func() http.Handler) (*Server, error) {
-	s := &Server{
+	s := newServer(fresh)
+	return s, s.Start()
+}
+
+func newServer(fresh func() http.Handler) *Server {
+	return &Server{
 		fresh: fresh, handler: fresh(),
 		sessions: map[string]*session{}, latest: map[string]*session{}, counts: map[string]int{},
 	}
-	return s, s.Start()
 }
 
 // Proxy starts a server that passes everything on to the server whose origin,
@@ -112,7 +124,10 @@ func (s *Server) start() error {
 	switch {
 	case s.closed:
 		return errors.New("faults: the server is closed")
-	case s.http != nil:
+	case s.http != nil || s.stopping != nil:
+		return nil
+	case s.local:
+		s.life, s.stopping = context.WithCancel(context.Background())
 		return nil
 	}
 	l, err := listen(s.addr)
@@ -152,6 +167,10 @@ func (s *Server) Stop() {
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopping != nil {
+		s.stopping()
+		s.stopping = nil
+	}
 	if s.http != nil {
 		s.listener.Close() //nolint:errcheck // it is gone either way; the server may not know it yet
 		s.http.Close()
@@ -179,7 +198,7 @@ func (s *Server) Restart() error {
 	s.handler = handler
 	for _, known := range s.sessions {
 		if !known.ended {
-			known.ended, known.expiry = true, &unknown // a server behind a proxy knows it still
+			known.ended, known.expiry = true, unknown // a server behind a proxy knows it still
 		}
 	}
 	s.mu.Unlock()
@@ -188,18 +207,18 @@ func (s *Server) Restart() error {
 
 // Expire makes the server refuse all the sessions that it knows now, in the given
 // form. Calls that are running go on. It returns how many sessions there were.
-func (s *Server) Expire(form Expiry) (n int) {
+func (s *Server) Expire(form Form) (n int) {
 	return s.ExpireSome(1<<30, form)
 }
 
 // ExpireSome is [Server.Expire] for at most n sessions, in the order of their
 // ids.
-func (s *Server) ExpireSome(n int, form Expiry) (expired int) {
+func (s *Server) ExpireSome(n int, form Form) (expired int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
 		if known := s.sessions[id]; !known.ended && expired < n {
-			known.ended, known.expiry = true, &form
+			known.ended, known.expiry = true, form
 			expired++
 		}
 	}
@@ -207,19 +226,35 @@ func (s *Server) ExpireSome(n int, form Expiry) (expired int) {
 }
 
 // Forget returns a fault that expires the session of the request.
-func (s *Server) Forget(form Expiry) Fault {
+func (s *Server) Forget(form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
 		known := s.sessions[r.Session]
 		if known != nil {
-			known.ended, known.expiry = true, &form
+			known.ended, known.expiry = true, form
 		}
 		s.mu.Unlock()
 		if known == nil {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
-		form.write(w, r.ID)
+		form.answer(w, r)
+	}
+}
+
+// Late returns a fault that refuses each session for a while after it was opened, as
+// a server does whose sessions cannot be read at once.
+func (s *Server) Late(d time.Duration, form Form) Fault {
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		s.mu.Lock()
+		known := s.sessions[r.Session]
+		early := known != nil && time.Since(known.opened) < d
+		s.mu.Unlock()
+		if !early {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		form.answer(w, r)
 	}
 }
 
@@ -257,6 +292,17 @@ func (s *Server) Sessions() (n int) {
 		}
 	}
 	return n
+}
+
+// CountEach returns how many requests of a kind came in on each session that was ever
+// opened, in the order in which they were.
+func (s *Server) CountEach(kind string) (counts []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return a.serial - b.serial }) {
+		counts = append(counts, known.counts[kind])
+	}
+	return counts
 }
 
 // Overlaps returns the scopes that had two sessions at once, which neither expired
@@ -302,12 +348,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, behind http.Handl
 // note records what a request says of its session, and returns who answers it.
 func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	known := s.sessions[req.Session]
-	switch {
-	case known == nil:
+	if known == nil {
 		return behind // which knows no such session either
-	case known.expiry != nil:
-		form := *known.expiry
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.write(w, req.ID) })
+	}
+	known.counts[req.Kind]++
+	if form := known.expiry; form != nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.answer(w, req) })
 	}
 	if req.Kind == http.MethodDelete {
 		known.leaving = true
@@ -338,7 +384,7 @@ func (s *Server) opened(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != "" && s.sessions[id] == nil {
-		s.sessions[id] = new(session)
+		s.sessions[id] = &session{serial: len(s.sessions), opened: time.Now(), counts: map[string]int{}}
 	}
 }
 

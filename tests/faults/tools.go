@@ -18,6 +18,7 @@ import (
 //	count  adds one to the session's counter, and returns it
 //	wait   does so, and returns after [Tools.Release], or when it is cancelled
 //	fail   returns an error of its own: "session not found"
+//	echo   returns the caller's own name of the call
 //	big    returns as many bytes as its argument "size" says
 //
 // Each is there a second time, annotated as read-only, with the suffix "/ro".
@@ -48,9 +49,10 @@ func NewTools() *Tools {
 
 // toolArgs are the arguments of all tools.
 type toolArgs struct {
-	Call  string `json:"call,omitempty"`
-	Scope string `json:"scope,omitempty"`
-	Size  int    `json:"size,omitempty"`
+	Call    string `json:"call,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+	Size    int    `json:"size,omitempty"`
+	Refusal string `json:"refusal,omitempty"`
 }
 
 // Server returns an MCP server with the tools: for [mcpbridge.Server.InMemory],
@@ -63,7 +65,7 @@ func (t *Tools) Server() *mcp.Server {
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{req.Params.Argument.Value + "!"}}}, nil
 		},
 	})
-	for _, name := range []string{"count", "wait", "fail", "big"} {
+	for _, name := range []string{"count", "wait", "fail", "echo", "big"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, t.run)
 		mcp.AddTool(server, &mcp.Tool{Name: name + "/ro", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, t.run)
 	}
@@ -102,6 +104,8 @@ func (t *Tools) run(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) 
 		}
 	case "fail":
 		return nil, nil, fmt.Errorf("session not found")
+	case "echo":
+		text = in.Call
 	case "big":
 		text = strings.Repeat("x", in.Size)
 	}

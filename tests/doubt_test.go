@@ -1,0 +1,206 @@
+package tests
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// refusalOf returns the refusal of a name.
+func refusalOf(t *testing.T, name string) faults.Refusal {
+	t.Helper()
+	for _, form := range faults.Refusals() {
+		if form.Name == name {
+			return form
+		}
+	}
+	t.Fatalf("there is no refusal %q", name)
+	return faults.Refusal{}
+}
+
+// Finding B5: a stream that ends at once is opened ever less often, and a session that
+// is dead behind it is found dead.
+func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
+	for name, dead := range map[string]bool{"alive": false, "dead": true} {
+		t.Run(name, func(t *testing.T) {
+			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+				heal := e.Inject("GET", faults.EndStream())
+				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				if dead {
+					e.Expire(refusalOf(w.t, "typescript-sdk 1.24.3, example"))
+				}
+				time.Sleep(20 * time.Minute)
+				require.LessOrEqual(w.t, e.Count("GET"), 120)
+				if dead {
+					require.Equal(w.t, 1, count[*messages.SessionExpired](w), "it is found without a call")
+				}
+				heal()
+				r := w.send(call("a", "count")).ok()
+				require.EqualValues(w.t, map[bool]int{false: 1, true: 2}[dead], r.Generation)
+				require.Zero(w.t, count[*messages.SessionLost](w))
+			})
+		})
+	}
+}
+
+// Finding B6: a session that cannot be read at once is asked again, and not replaced.
+func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
+	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
+		t.Run(name, func(t *testing.T) {
+			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+				late := e.Late(700*time.Millisecond, refusalOf(w.t, name))
+				e.Inject("", faults.On(late, "tools/call", "tools/list", "ping", "GET"))
+				began := time.Now()
+				r := w.send(call("a", "count"))
+				require.Equal(w.t, "1", r.text())
+				require.EqualValues(w.t, 1, r.ok().Generation)
+				require.Less(w.t, time.Since(began), 3*time.Second)
+				require.Equal(w.t, 1, e.Count("initialize"))
+				require.Zero(w.t, e.Count("DELETE"))
+			})
+		})
+	}
+}
+
+// Finding B8: a server that fails at the first question of a dial may be asked the old
+// way, and that is not remembered.
+func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
+	for _, status := range []int{500, 502, 503, 408, 429} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+				heal := e.Inject("server/discover", faults.Refuse(status, "no"))
+				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				asked := e.Count("server/discover")
+				require.Positive(w.t, asked)
+				heal()
+				require.Equal(w.t, "1", w.send(call("b", "count")).text())
+				require.Greater(w.t, e.Count("server/discover"), asked)
+			})
+		})
+	}
+}
+
+// Finding B9: a session opens without its stream, and takes it when it comes.
+func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
+	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+		e.Inject("GET", faults.Withhold())
+		began := time.Now()
+		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		require.Less(w.t, time.Since(began), time.Second)
+		time.Sleep(5 * time.Minute)
+		require.Equal(w.t, "2", w.send(call("a", "count")).text())
+		require.Equal(w.t, 1, e.Count("initialize"))
+	})
+}
+
+// Finding B10: a server that speaks only HTTP+SSE is found out, and remembered.
+func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
+	for name, first := range map[string]faults.Fault{
+		"its own answer": nil, "400": faults.Refuse(400, "Bad Request"), "404": faults.Refuse(404, "Not Found"), "405": faults.Refuse(405, "Method Not Allowed"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s"}}}
+			locally(t, cfg, sseTools, func(w *world, e *endpoint) {
+				if first != nil {
+					e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+						if r.Method == http.MethodPost && r.Session == "" {
+							first(w, r, next)
+							return
+						}
+						next.ServeHTTP(w, r.Request)
+					})
+				}
+				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				require.Equal(w.t, "2", w.send(call("a", "count")).text())
+				posts, streams := e.Count("initialize"), e.Count("GET")
+				require.LessOrEqual(w.t, streams, 2)
+				require.Equal(w.t, "1", w.send(call("b", "count")).text())
+				require.Equal(w.t, posts+1, e.Count("initialize"), "it is remembered")
+				require.Equal(w.t, streams+1, e.Count("GET"))
+			})
+		})
+	}
+}
+
+// notConnected is what a gateway says whose child died. It answers pings itself.
+func notConnected() faults.Refusal {
+	header := map[string]string{"Content-Type": "application/json"}
+	return faults.Refusal{
+		Answer: faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"error":{"code":-32603,"message":"Not connected"}}`},
+		Ping:   &faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"result":{}}`},
+	}
+}
+
+// Finding B11: a gateway with a child for each session is asked for another.
+func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
+	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		e.Expire(notConnected())
+		for _, p := range w.calls(20, "a", "count") {
+			require.EqualValues(w.t, 2, p.ok().Generation)
+		}
+		require.Equal(w.t, 2, e.Count("initialize"))
+	})
+}
+
+// Finding B11: a gateway with one child for all sessions says so to the second as
+// well. Another session helps nobody, and the callers get what the gateway said.
+func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
+	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		heal := e.Inject("", faults.On(faults.Instead(notConnected()), "tools/call", "tools/list", "prompts/list", "resources/list", "ping"))
+		for range 60 {
+			for _, p := range w.calls(5, "a", "count") {
+				require.Contains(w.t, p.fails(messages.CodeServerError).Detail, "Not connected")
+			}
+			time.Sleep(time.Second)
+		}
+		require.LessOrEqual(w.t, e.Count("initialize"), 5)
+		require.Equal(w.t, 1, e.Sessions())
+		heal()
+		time.Sleep(time.Minute)
+		require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
+	})
+}
+
+// Finding B3: a server with one transport for all knows one session only. The one that
+// the control has opened is adopted: there will be no other.
+func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
+	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		forgotten, unknown := refusalOf(w.t, "typescript-sdk 1.32.2, restarted"), refusalOf(w.t, "@hono/mcp 0.3.2")
+		var mu sync.Mutex
+		old, opened := "", false
+		e.Expire(forgotten)
+		e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			mu.Lock()
+			if r.Session != "" && old == "" {
+				old = r.Session
+			}
+			before := opened
+			opened = opened || r.Kind == "initialize"
+			mine := r.Session == old
+			mu.Unlock()
+			switch {
+			case r.Kind == "initialize" && before:
+				faults.Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: Server already initialized"},"id":null}`)(w, r, next)
+			case r.Session != "" && mine && before:
+				faults.Instead(unknown)(w, r, next)
+			default:
+				next.ServeHTTP(w, r.Request)
+			}
+		})
+		for _, p := range w.calls(20, "a", "count") {
+			require.EqualValues(w.t, 2, p.ok().Generation)
+		}
+	})
+}

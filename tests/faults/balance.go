@@ -1,0 +1,30 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+)
+
+// Balance returns a handler that hands each request to the next of the given ones, as
+// a balancer does that knows nothing of sessions. With the name of a cookie, it hands
+// the requests that have the cookie to the one that answered the first.
+func Balance(cookie string, pods ...http.Handler) http.Handler {
+	var turn atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cookie == "" {
+			pods[int(turn.Add(1))%len(pods)].ServeHTTP(w, r)
+			return
+		}
+		if sent, err := r.Cookie(cookie); err == nil {
+			if n, err := strconv.Atoi(sent.Value); err == nil && n >= 0 && n < len(pods) {
+				pods[n].ServeHTTP(w, r)
+				return
+			}
+		}
+		n := int(turn.Add(1)) % len(pods)
+		w.Header().Add("Set-Cookie", fmt.Sprintf("%s=%d; Path=/; HttpOnly", cookie, n))
+		pods[n].ServeHTTP(w, r)
+	})
+}

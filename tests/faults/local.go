@@ -1,0 +1,170 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+)
+
+// Local returns a server without a socket. Its only client is one whose transport it
+// is, see [Server.RoundTrip]. It runs inside a bubble of testing/synctest.
+func Local(fresh func() http.Handler) *Server {
+	s := newServer(fresh)
+	s.addr, s.local = "local.invalid", true
+	s.start() //nolint:errcheck // it does not listen
+	return s
+}
+
+// RoundTrip hands a request to the server without a socket. It implements
+// [http.RoundTripper].
+func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	life, handler := s.life, s.serving(s.handler)
+	s.mu.Unlock()
+	if life == nil || life.Err() != nil {
+		return nil, &net.OpError{Op: "dial", Net: "local", Err: syscall.ECONNREFUSED}
+	}
+	var body []byte
+	if req.Body != nil {
+		var err error
+		body, err = io.ReadAll(req.Body)
+		req.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(life, cancel)
+	in := req.Clone(ctx)
+	in.Body, in.RequestURI, in.RemoteAddr = io.NopCloser(bytes.NewReader(body)), req.URL.RequestURI(), "local"
+	in.ContentLength, in.Host, in.GetBody = int64(len(body)), req.URL.Host, nil
+	out := &localAnswer{header: http.Header{}, begun: make(chan struct{}), cancel: cancel}
+	out.more = sync.NewCond(&out.mu)
+	go func() {
+		defer stop()
+		defer func() {
+			if v := recover(); v == nil {
+				out.end(io.EOF)
+			} else if v == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+				out.end(errors.New("local: connection reset by peer"))
+			} else {
+				panic(v)
+			}
+		}()
+		handler.ServeHTTP(out, in)
+	}()
+	context.AfterFunc(ctx, func() { out.end(context.Canceled) })
+	select {
+	case <-out.begun:
+	case <-ctx.Done():
+		if err := req.Context().Err(); err != nil {
+			return nil, err
+		}
+		return nil, errors.New("local: connection reset by peer")
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.status == 0 {
+		cancel()
+		return nil, out.err
+	}
+	return &http.Response{
+		Status: http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: out.sent, Body: out, ContentLength: -1, Request: req,
+	}, nil
+}
+
+// localAnswer is both ends of an answer: the handler writes it, and the client reads
+// it as the body of a response.
+type localAnswer struct {
+	header http.Header
+	begun  chan struct{} // closed with the status, or the end
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	status int
+	sent   http.Header // as it was with the status
+	rest   []byte
+	err    error // of the next read, once rest is empty
+}
+
+func (a *localAnswer) Header() http.Header { return a.header }
+
+func (a *localAnswer) WriteHeader(status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begin(status)
+}
+
+// begin is called with the lock held.
+func (a *localAnswer) begin(status int) {
+	if a.status == 0 && a.err == nil {
+		a.status, a.sent = status, a.header.Clone()
+		for name, values := range a.sent {
+			if len(values) == 0 {
+				delete(a.sent, name)
+			}
+		}
+		close(a.begun)
+	}
+}
+
+func (a *localAnswer) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begin(http.StatusOK)
+	if a.err != nil {
+		return 0, a.err
+	}
+	a.rest = append(a.rest, p...)
+	a.more.Broadcast()
+	return len(p), nil
+}
+
+// Flush sends the headers, if they were not sent.
+func (a *localAnswer) Flush() { a.WriteHeader(http.StatusOK) }
+
+// end ends the answer, once.
+func (a *localAnswer) end(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return
+	}
+	if err == io.EOF { //nolint:errorlint // it is ours
+		a.begin(http.StatusOK)
+	}
+	a.err = err
+	if a.status == 0 {
+		close(a.begun)
+	}
+	a.more.Broadcast()
+}
+
+// Read is the client's.
+func (a *localAnswer) Read(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for len(a.rest) == 0 && a.err == nil {
+		a.more.Wait()
+	}
+	if len(a.rest) == 0 {
+		return 0, a.err
+	}
+	n := copy(p, a.rest)
+	a.rest = a.rest[n:]
+	return n, nil
+}
+
+// Close is the client's.
+func (a *localAnswer) Close() error {
+	a.cancel()
+	a.end(io.ErrClosedPipe)
+	return nil
+}

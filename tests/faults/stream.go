@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"bytes"
+	"net/http"
+	"sync"
+)
+
+// EndStream answers with a stream of one blank line that ends at once.
+func EndStream() Fault {
+	return func(w http.ResponseWriter, _ *Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Write([]byte("\n")) //nolint:errcheck // its client is gone
+	}
+}
+
+// Withhold passes nothing of an answer on before it is complete, as a proxy does that
+// buffers.
+func Withhold() Fault {
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		b := &withheld{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(b, r.Request)
+		w.WriteHeader(b.status)
+		w.Write(b.body.Bytes()) //nolint:errcheck // its client is gone
+	}
+}
+
+type withheld struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (b *withheld) WriteHeader(status int)      { b.status = status }
+func (b *withheld) Write(p []byte) (int, error) { return b.body.Write(p) }
+func (b *withheld) Flush()                      {}
+
+// Broadcast copies the events of each stream to all the other streams that are open,
+// as gateways do whose sessions share one server. The answer to a POST is held back
+// until it is complete: it begins with the events of the others.
+func Broadcast() Fault {
+	all := &broadcast{open: map[*shared]bool{}}
+	return func(w http.ResponseWriter, r *Request, next http.Handler) {
+		s := &shared{ResponseWriter: w, all: all, holds: r.Method == http.MethodPost}
+		if s.holds {
+			all.join(s)
+		}
+		next.ServeHTTP(s, r.Request)
+		all.leave(s)
+	}
+}
+
+type broadcast struct {
+	mu   sync.Mutex
+	open map[*shared]bool
+}
+
+func (b *broadcast) join(s *shared) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[s] = true
+}
+
+func (b *broadcast) leave(s *shared) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, s)
+	if s.holds {
+		s.ResponseWriter.Write(append(s.others, s.own...)) //nolint:errcheck // its client is gone
+	}
+}
+
+// shared is a stream of a broadcast.
+type shared struct {
+	http.ResponseWriter
+	all    *broadcast
+	holds  bool
+	others []byte // held back
+	own    []byte // held back
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	if bytes.HasPrefix(p, []byte("event: endpoint")) {
+		s.all.open[s] = true
+		return s.ResponseWriter.Write(p)
+	}
+	for other := range s.all.open {
+		switch {
+		case other == s:
+		case other.holds:
+			other.others = append(other.others, p...)
+		default:
+			other.ResponseWriter.Write(p)                            //nolint:errcheck // its client is gone
+			http.NewResponseController(other.ResponseWriter).Flush() //nolint:errcheck // as above
+		}
+	}
+	if s.holds {
+		s.own = append(s.own, p...)
+		return len(p), nil
+	}
+	return s.ResponseWriter.Write(p)
+}
+
+// Flush is for handlers that ask for an [http.Flusher].
+func (s *shared) Flush() {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	if !s.holds {
+		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+	}
+}

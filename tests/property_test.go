@@ -1,0 +1,88 @@
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+var refusalSeed = flag.Uint64("refusals.seed", 1, "seed of the first random refusal")
+
+// randomRefusals is how many random refusals are tried each way.
+const randomRefusals = 60
+
+// randomRefusal makes a refusal of any status but 404, 410 and 429, with any body but
+// a result.
+func randomRefusal(seed uint64) faults.Refusal {
+	r := rand.New(rand.NewPCG(seed, 0))
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	status := 0
+	for status == 0 || status == 404 || status == 410 || status == 429 {
+		status = []int{200, 400 + r.IntN(52), 400 + r.IntN(52), 500 + r.IntN(30)}[r.IntN(4)]
+	}
+	message := pick("Session not found", "no", "", "Your session has expired", "Sitzung unbekannt", "会话已过期", "Not connected", "internal error")
+	code := []int{-32600, -32601, -32602, -32603, -32000, -32001, -32005, -32700, 0, 1, 404, r.IntN(1<<17) - 1<<16}[r.IntN(12)]
+	id := pick(`,"id":{id}`, `,"id":{id}`, `,"id":null`, `,"id":""`, `,"id":"server-error"`, ``)
+	rpc := fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q}%s}`, code, message, id)
+	answer := faults.Answer{Status: status, Header: map[string]string{}, Body: rpc}
+	if status >= 300 {
+		answer.Body = pick(rpc, rpc, rpc[:len(rpc)/2], message, "<html>"+message+"</html>", `{"error":"`+message+`"}`, "")
+	}
+	if kind := pick("application/json", "application/json; charset=utf-8", "text/html", "text/plain", "application/problem+json", ""); status >= 300 && kind != "" {
+		answer.Header["Content-Type"] = kind
+	} else if status < 300 {
+		answer.Header["Content-Type"] = "application/json"
+	}
+	if status < 300 && r.IntN(2) == 0 {
+		answer.Header["Content-Type"] = "text/event-stream"
+		answer.Body = "event: message\ndata: " + rpc + "\n\n"
+	}
+	if status == 401 || status == 403 {
+		answer.Header["WWW-Authenticate"] = pick(`Bearer error="invalid_token"`, `Bearer error="insufficient_scope", scope="x"`, "Basic")
+	}
+	return faults.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: faults.Expired, Invented: true, Answer: answer}
+}
+
+// Findings B1 to B4: with any refusal, what becomes of a session depends on nothing
+// but what the server knows of it.
+func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
+	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {
+		form := randomRefusal(seed)
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, known %v", form.Name, known), func(t *testing.T) {
+				locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+					w.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
+					require.Equal(w.t, "1", w.send(call("a", "count")).text())
+					heal, generation := func() {}, 2
+					if known {
+						heal, generation = e.Inject("tools/call", faults.Instead(form)), 1
+					} else {
+						e.Expire(form)
+					}
+					for range 4 {
+						for _, p := range w.calls(5, "a", "count") {
+							if f, is := p.reply().(*messages.Failure); is && known && form.Status >= 400 {
+								require.NotContains(w.t, []messages.Code{messages.CodeExpired, messages.CodeLost}, f.Code)
+							}
+						}
+						time.Sleep(20 * time.Second)
+					}
+					heal()
+					require.EqualValues(w.t, generation, w.send(call("a", "count")).ok().Generation)
+					require.LessOrEqual(w.t, e.Count("initialize"), 5)
+					require.LessOrEqual(w.t, e.Count("ping"), 8)
+					require.LessOrEqual(w.t, e.Count("tools/list"), 10)
+					require.Equal(w.t, 1, e.Sessions())
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package tests
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// eachRefusal runs a scenario for the refusals of a transport with some verdicts.
+func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, form faults.Refusal), verdicts ...faults.Verdict) {
+	t.Helper()
+	for _, form := range faults.Refusals() {
+		for _, verdict := range verdicts {
+			if form.Transport == transport && form.Verdict == verdict {
+				t.Run(form.Name, func(t *testing.T) { scenario(t, form) })
+			}
+		}
+	}
+}
+
+// isError reports whether a refusal is a JSON-RPC error, and so an answer that a 2xx
+// may have.
+func isError(form faults.Refusal) bool {
+	return form.Status >= 300 || strings.Contains(form.Body, `"jsonrpc"`) && strings.Contains(form.Body, `"error"`)
+}
+
+// Findings B1, B2, B3: however a server says that it does not know a session, one
+// rebuild serves all callers, and what may have run is not run again.
+func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
+	scenario := func(t *testing.T, form faults.Refusal) {
+		tools := httpTools
+		if form.Transport == "sse" {
+			tools = sseTools
+		}
+		locally(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
+			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+			require.Equal(w.t, 1, e.Expire(form))
+			unsafe, safe := w.send(call("a", "count")), w.calls(19, "a", "count/ro")
+			switch {
+			case form.Status >= 500:
+				require.True(w.t, unsafe.fails(messages.CodeLost).MayHaveRun)
+			case !isError(form):
+				unsafe.reply() // nobody can tell
+			default:
+				require.EqualValues(w.t, 2, unsafe.ok().Generation)
+			}
+			for _, p := range safe {
+				require.EqualValues(w.t, 2, p.ok().Generation)
+			}
+			require.Equal(w.t, 2, e.Count("initialize"), "one rebuild for all")
+			require.Equal(w.t, 1, e.Sessions())
+			if form.Transport == "http" {
+				require.Equal(w.t, 1, count[*messages.SessionExpired](w))
+				if form.Verdict == faults.Expired {
+					require.Equal(w.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
+				}
+				require.LessOrEqual(w.t, e.CountEach("ping")[0], 2)
+			}
+		})
+	}
+	eachRefusal(t, "http", scenario, faults.Certain, faults.Expired)
+	eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
+}
+
+// Finding B11, over a pipe: the session is found dead by a question, and restarted.
+func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
+	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
+		overStdio(t, "", supervisor.Config{}, func(w *world) {
+			first := pid(t, w.send(call("a", "pid")))
+			var said struct{ Error json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(form.Body, "{id}", "1")), &said))
+			w.send(call("a", "lose", with("refusal", string(said.Error)))).ok()
+			for _, p := range w.calls(20, "a", "count/ro") {
+				require.EqualValues(t, 2, p.ok().Generation)
+			}
+			require.NotEqual(t, first, pid(t, w.send(call("a", "pid"))))
+			gone(t, first)
+		})
+	}, faults.Certain, faults.Expired)
+}
+
+// ownError checks what a call of a session that lives has got: the caller's own error.
+func ownError(p *pending, form faults.Refusal) {
+	t := p.w.t
+	t.Helper()
+	r, is := p.reply().(*messages.ToolResult)
+	if is {
+		require.True(t, r.Result.IsError)
+		require.EqualValues(t, 1, r.Generation)
+		require.False(t, r.Replayed)
+		return
+	}
+	f := p.reply().(*messages.Failure)
+	if !isError(form) {
+		return // it is no answer at all, and the call may have run
+	}
+	require.NotContains(t, []messages.Code{messages.CodeExpired, messages.CodeLost, messages.CodeUnavailable}, f.Code, "%v", f)
+	require.False(t, f.Replayed)
+	if form.Status == 401 || form.Status == 403 {
+		require.Equal(t, messages.CodeUnauthorized, f.Code)
+	}
+	if form.Status == 429 {
+		require.Equal(t, messages.CodeRateLimited, f.Code)
+	}
+}
+
+// Finding B4: what a session that lives says of logins, tools and resources is left
+// alone, with the words of an expiry or without.
+func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
+	scenario := func(t *testing.T, form faults.Refusal) {
+		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+			fault := faults.Instead(form)
+			if form.Ran {
+				fault = faults.Afterwards(form)
+			}
+			heal := e.Inject("tools/call", fault)
+			for range 3 {
+				for _, p := range w.calls(20, "a", "count") {
+					ownError(p, form)
+				}
+				time.Sleep(time.Second)
+			}
+			heal()
+			require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
+			require.LessOrEqual(w.t, e.Count("initialize"), 2)
+			require.LessOrEqual(w.t, e.Count("ping"), 3)
+			require.LessOrEqual(w.t, e.Count("tools/list"), 4)
+			require.Equal(w.t, 1, e.Sessions())
+			require.Zero(w.t, count[*messages.SessionRestarting](w))
+			require.Zero(w.t, count[*messages.SessionExpired](w))
+		})
+	}
+	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
+}
+
+// Finding B4: a refusal that every session gets is about no session. The controls are
+// bounded, whatever is asked meanwhile.
+func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
+	scenario := func(t *testing.T, form faults.Refusal) {
+		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
+			for range 60 {
+				for _, p := range w.calls(5, "a", "count") {
+					ownError(p, form)
+				}
+				time.Sleep(5 * time.Second)
+			}
+			require.LessOrEqual(w.t, e.Count("initialize"), 1+300/30+5)
+			require.Equal(w.t, 1, e.Sessions())
+			heal()
+			time.Sleep(time.Minute)
+			r := w.send(call("a", "count"))
+			require.Equal(w.t, "2", r.text())
+			require.EqualValues(w.t, 1, r.ok().Generation)
+			require.Zero(w.t, count[*messages.SessionExpired](w))
+		})
+	}
+	eachRefusal(t, "http", scenario, faults.Expired)
+	for _, form := range faults.Refusals() {
+		if form.Verdict == faults.Alive && form.Status >= 400 && !form.Ran {
+			t.Run(form.Name, func(t *testing.T) { scenario(t, form) })
+		}
+	}
+}

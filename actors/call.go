@@ -42,12 +42,7 @@ func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 // explain returns the reply for what the bridge said.
 func (k *call) explain(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.ForCaller())
-	switch e.Class {
-	case mcpbridge.Lost:
-		f.MayHaveRun = true
-	case mcpbridge.Internal, mcpbridge.Protocol, mcpbridge.ServerError: // it may have failed after it had run
-		f.MayHaveRun = f.MayHaveRun || e.Sent
-	}
+	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
 	f.RetryAfter, f.Cause = e.RetryAfter, e
 	return f
 }

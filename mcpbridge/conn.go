@@ -163,6 +163,9 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		return nil, c.settle(ctx, op, ex, c.explain(ctx, ex, err))
 	}
 	c.results.Add(1)
+	if c.x != nil && c.x.fresh.Load() {
+		c.x.fresh.Store(false)
+	}
 	if list, ok := result.(*messages.ToolList); ok {
 		c.learn(list.Result.Tools)
 	}

@@ -46,6 +46,7 @@ const (
 	verdictUnsettled verdict = iota
 	verdictAlive             // the session is known: the refusal is about something else
 	verdictDead              // it is not, or it is of no use over a transport without sessions
+	verdictLate              // it was not known yet, soon after it was opened
 )
 
 // doubts settles whether a session is known after a refusal that may be about it, or
@@ -102,19 +103,27 @@ func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, 
 	case <-ctx.Done():
 		return e
 	}
-	if i.verdict != verdictDead {
+	// By a 4xx, or an error that is the whole answer, the session is refused and not the
+	// call, if the question is refused alike. A 5xx may come after the call has run.
+	unheard := e.status < 500 && k.sameAnswer(i.asked) && !ex.hadRounds()
+	settled := *e
+	switch i.verdict {
+	case verdictDead:
+	case verdictLate:
+		if unheard {
+			settled.Class, settled.doubt = NotSent, false
+		}
+		return &settled
+	default:
 		return e
 	}
-	settled := *e
 	settled.doubt, settled.Class, settled.Session = false, Lost, Gone
 	settled.Detail, settled.words = "the server refuses the session", e.ForCaller() // which may quote arguments
 	if !c.hasSession() {
 		settled.Session = Broken
-		return &settled
+		unheard = unheard && c.x != nil && e.status >= 400 // else it was answered, by whomever
 	}
-	// By a 4xx, or an error that is the whole answer, the session is refused and not the
-	// call, if the question is refused alike. A 5xx may come after the call has run.
-	if e.status < 500 && k.sameAnswer(i.asked) && !ex.hadRounds() {
+	if unheard {
 		settled.Class = Expired
 	}
 	return &settled
@@ -166,7 +175,11 @@ func (d *doubts) run(c *conn, i *inquiry) {
 	asked := c.question(ctx)
 	i.asked = asked.refusal
 	i.verdict = d.judge(ctx, c, i, asked, results)
-	if i.verdict == verdictDead && c.hasSession() {
+	switch {
+	case i.verdict != verdictDead:
+	case i.asked.Session == Gone:
+		c.x.expire(i.asked)
+	case c.hasSession():
 		c.x.expire(&Error{Class: Expired, Session: Gone, Sent: true, Detail: "the server refuses this session, and answers another"})
 	}
 	d.mu.Lock()
@@ -179,6 +192,7 @@ func (d *doubts) run(c *conn, i *inquiry) {
 	case verdictUnsettled:
 		d.pause = min(max(2*d.pause, pauseMin), pauseMax)
 		d.next = now.Add(d.pause)
+	case verdictLate:
 	case verdictAlive:
 		d.pause = 0
 		if d.alive == nil || len(d.alive) > maxAlive {
@@ -196,14 +210,32 @@ func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, asked replied, 
 	switch {
 	case i.asked == nil || c.results.Load() != results:
 		return verdictAlive
-	case i.asked.Session == Gone: // as the exchanger has told
+	case i.asked.Session == Gone:
 		return verdictDead
 	case !i.asked.doubt || !d.refusedAlike(i):
 		return verdictUnsettled
 	case !c.hasSession():
 		return verdictDead
+	case c.becomesKnown(ctx, asked):
+		return verdictLate
+	case !c.x.fresh.Load() && c.results.Load() != results:
+		return verdictAlive
 	}
 	return c.control(ctx, asked)
+}
+
+// becomesKnown asks a session again that has answered nothing since initialize, while its
+// server may not know it yet. It reports whether the session was known at last, with the
+// same credentials.
+func (c *conn) becomesKnown(ctx context.Context, asked replied) bool {
+	limit := time.Now().Add(freshFor)
+	for wait := freshRetry; c.x.fresh.Load() && time.Now().Add(wait).Before(limit) && sleep(ctx, wait); wait = min(2*wait, freshFor/5) {
+		if again := c.question(ctx); again.refusal == nil {
+			c.x.fresh.Store(false)
+			return reflect.DeepEqual(again.credentials, asked.credentials)
+		}
+	}
+	return false
 }
 
 // refusedAlike reports whether the question was refused as one of the calls was.
@@ -314,7 +346,7 @@ func (c *conn) control(ctx context.Context, asked replied) verdict {
 		result = verdictAlive
 	case answer.refusal != nil && answer.alike(asked):
 		result = verdictAlive
-	case answer.refusal == nil && again.alike(asked) && reflect.DeepEqual(answer.credentials, asked.credentials):
+	case answer.refusal == nil && (again.alike(asked) || again.refusal.Session == Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
 		c.at.bridge.keep(second, c.connectLimit)
 		return verdictDead
 	}

@@ -135,6 +135,28 @@ func (e *Error) ForCaller() string {
 	}
 }
 
+// MayHaveRun reports whether the call may have run, though it failed. A refusal of a
+// session that lives proves nothing, unless its status or code says that the request was
+// not carried out.
+func (e *Error) MayHaveRun() bool {
+	switch e.Class {
+	case Lost:
+		return true
+	case Internal, Protocol, ServerError:
+		return e.Sent
+	case Invalid:
+		return e.Sent && e.status >= 400 && !notCarriedOut[e.status] && !(-32700 <= e.code && e.code <= -32600 && e.code != codeInternalError)
+	}
+	return false
+}
+
+// notCarriedOut are the statuses by which a request is refused for what it is.
+var notCarriedOut = map[int]bool{
+	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusLengthRequired: true,
+	http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true, http.StatusUnsupportedMediaType: true,
+	http.StatusMisdirectedRequest: true, http.StatusUpgradeRequired: true, http.StatusRequestHeaderFieldsTooLarge: true,
+}
+
 // Unwrap returns the error behind it.
 func (e *Error) Unwrap() error { return e.Err }
 

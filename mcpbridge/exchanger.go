@@ -184,9 +184,6 @@ func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 // and now, because the SDK ends the session over one that it cannot read.
 func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, call rpcEnvelope) *http.Response {
 	ex.note(func(ex *exchange) { ex.accepted, ex.refusal = true, nil })
-	if call.isCall() && x.conn.isOpen() && x.fresh.Load() {
-		x.fresh.Store(false)
-	}
 	if req.Header.Get(headerSession) != "" {
 		resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	}
@@ -200,10 +197,10 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	}
 	defer resp.Body.Close()
 	body, err := readBounded(resp.Body, x.srv.maxResult())
-	e := &Error{Class: Protocol, Sent: true}
+	e := &Error{Class: Protocol, Sent: true, status: resp.StatusCode, doubt: hadSession(req, x.sse)}
 	switch {
 	case errors.Is(err, errTooLarge):
-		e.Detail = tooLarge(x.srv)
+		e.Detail, e.doubt = tooLarge(x.srv), false
 	case err != nil:
 		e = &Error{Class: Lost, Session: Broken, Sent: true, Detail: describe(err, x.secrets()...)}
 	case kind != typeJSON:
@@ -226,7 +223,7 @@ func (x *exchanger) answerOf(body []byte, ex *exchange, call rpcEnvelope) (own [
 		body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call.ID, msg.Error)
 	}
 	switch {
-	case from == noAnswer:
+	case from == noAnswer, from == noMessage:
 		return nil, "the answer is no JSON-RPC response"
 	case from == strayAnswer, from == ownAnswer && !bytes.Equal(bytes.TrimSpace(msg.ID), call.ID):
 		return nil, "the answer has the id of another request"
@@ -257,7 +254,7 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange
 			e, body = x.judge(req, resp, msg.ID)
 		}
 	}
-	if e.Session == Gone {
+	if e.Session == Gone && mayRefresh(req.Context()) { // else who asks tells of it
 		x.expire(e)
 	}
 	if isMoved(resp.StatusCode) { // the call would run elsewhere, if at all

@@ -33,6 +33,7 @@ func hasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null"
 const (
 	codeMethodNotFound = -32601
 	codeInvalidParams  = -32602
+	codeInternalError  = -32603
 	// codeURLElicitation asks the user to visit a URL first.
 	codeURLElicitation = -32042
 	// codeMCPLast is the last of the errors that the specification of MCP defines for a

@@ -160,7 +160,8 @@ func withHead(req *http.Request, begin []byte, instead int) *http.Request {
 type origin uint8
 
 const (
-	noAnswer    origin = iota // it is none, or none that the SDK can read
+	noAnswer    origin = iota // it is a request or a notification
+	noMessage                 // it is nothing that the SDK can read
 	ownAnswer                 // to a request of this connection
 	unnamed                   // an error without an id, as servers make them that have not read the request
 	strayAnswer               // to a request of another connection
@@ -198,7 +199,10 @@ func (i *ids) restore(data []byte) (answerHead, origin) {
 	if string(msg.Error) == "null" {
 		msg.Error = nil
 	}
-	if err != nil || len(bytes.TrimSpace(rest)) > 0 || msg.Version != "2.0" || msg.Method != nil {
+	switch {
+	case err != nil || len(bytes.TrimSpace(rest)) > 0 || msg.Version != "2.0":
+		return msg, noMessage
+	case msg.Method != nil:
 		return msg, noAnswer
 	}
 	if onWire, ok := integer(msg.ID); ok {
@@ -215,7 +219,7 @@ func (i *ids) restore(data []byte) (answerHead, origin) {
 		if msg.Error != nil {
 			return msg, unnamed
 		}
-		return msg, noAnswer
+		return msg, noMessage
 	}
 	i.strays.Add(1)
 	return msg, strayAnswer
@@ -250,29 +254,46 @@ func integer(raw []byte) (int64, bool) {
 // restoreEvent does what restore does with the data of an event, in place where that
 // can be. One that answers another connection loses its data, and keeps its id: the
 // stream is resumed after it. An error without an id gets that of the call which the
-// stream answers, where there is one. failed is true for an answer without a result.
-func (i *ids) restoreEvent(event []byte, call json.RawMessage) (restored []byte, failed bool) {
-	if !bytes.Contains(event, []byte(`"jsonrpc"`)) {
-		return event, false
-	}
+// stream answers, where there is one.
+func (i *ids) restoreEvent(event []byte, call json.RawMessage) (restored []byte, what content) {
 	data, single := singleData(event)
 	if !single {
 		data = dataOf(event)
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return event, nothing
+	}
 	msg, from := i.restore(data)
-	failed = msg.Result == nil || msg.Error != nil
+	what = aResult
+	if msg.Result == nil || msg.Error != nil {
+		what = anError
+	}
 	switch {
 	case from == noAnswer:
-		return event, false
+		return event, nothing
+	case from == noMessage && hasID(call):
+		return event, nonsense
+	case from == noMessage:
+		return event, nothing
 	case from == ownAnswer && single:
-		return event, failed
+		return event, what
 	case from == ownAnswer:
-		return withData(event, data), failed
+		return withData(event, data), what
 	case from == unnamed && hasID(call):
-		return withData(event, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call, msg.Error)), true
+		return withData(event, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call, msg.Error)), anError
 	}
-	return withData(event, nil), false
+	return withData(event, nil), nothing
 }
+
+// content is what an event has for the call that its stream answers.
+type content uint8
+
+const (
+	nothing content = iota
+	aResult
+	anError  // an answer without a result
+	nonsense // no message
+)
 
 // singleData returns the data of an event if it stands in one line.
 func singleData(event []byte) (data []byte, ok bool) {

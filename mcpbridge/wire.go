@@ -72,13 +72,18 @@ func (e *events) onEvent(event []byte) []byte {
 	if e.x.ids == nil {
 		return event
 	}
-	event, failed := e.x.ids.restoreEvent(event, e.ex.raw)
-	if failed {
+	event, what := e.x.ids.restoreEvent(event, e.ex.raw)
+	switch {
+	case what == anError:
 		e.ex.note(func(ex *exchange) {
 			if resp := responseOf(dataOf(event)); resp != nil && resp.ID == idOf(ex.raw) {
 				ex.answer(resp)
 			}
 		})
+	case what == nonsense && hasID(e.ex.raw):
+		refusal := &Error{Class: Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", status: http.StatusOK, doubt: true}
+		e.ex.refuse(refusal)
+		event = withData(event, rpcFailure(e.ex.raw, 0, refusal.Detail))
 	}
 	return event
 }

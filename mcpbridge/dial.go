@@ -28,7 +28,7 @@ const (
 	// HTTP.
 	sseLimit = 5 * time.Second
 	// dialCleanup bounds what has to be cleaned up after a dial that failed.
-	dialCleanup = 2 * time.Second
+	dialCleanup = time.Second
 )
 
 // DialRequest says what to dial.

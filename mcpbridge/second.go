@@ -53,7 +53,7 @@ func (b *Bridge) adopt(ctx context.Context, at *endpoint, req DialRequest) *conn
 	case c == nil:
 		return nil
 	case c.at != at || c.x.out.identity != identityOf(req.credentials) || req.Only || c.x.hasExpired() || ctx.Err() != nil:
-		c.discard()
+		go c.discard() // whoever dials has no time for it
 		return nil
 	}
 	c.second.Store(false)

@@ -173,7 +173,12 @@ func soak(w *world, cfg supervisor.Config, st stage, script []action) {
 	}
 	st.wait()
 	for i := range 8 {
-		w.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).ok()
+		// A session of which doubt could not be settled while there were faults is asked
+		// again after a pause.
+		require.Eventually(w.t, func() bool {
+			r, ok := w.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
+			return ok && !r.Result.IsError
+		}, 2*time.Minute, time.Second)
 	}
 	w.send(&messages.CloseAll{}).reply() // what could not be closed before
 	snap := w.inspect()

@@ -98,3 +98,23 @@ func TestReadmeTellsOfEveryRow(t *testing.T) {
 		}
 	}
 }
+
+// The tests that docs/faults.md names are there.
+func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../docs/faults.md")
+	require.NoError(t, err)
+	var code strings.Builder
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		code.Write(text)
+		return err
+	}))
+	names := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		require.Contains(t, code.String(), "func "+name[1]+"(")
+	}
+}

@@ -92,8 +92,11 @@ type (
 		conn   mcpbridge.Conn
 		result messages.Result
 		err    error
-		// declined: it was not given to conn.
-		declined bool
+	}
+	// listed is the end of listing the tools, for the annotations of lost calls.
+	listed struct {
+		conn mcpbridge.Conn
+		err  error
 	}
 	// down tells that a connection ended by itself.
 	down struct {

@@ -37,6 +37,8 @@ type session struct {
 	// While ready:
 	pingAt  time.Time // when a keepalive ping is due, or zero
 	pinging bool      // one was sent, and not answered yet
+	listing bool      // the tools are being listed, for lost calls
+	listed  bool      // that was done, or tried
 
 	// While draining:
 	shutting bool // a connection is being closed
@@ -152,6 +154,9 @@ func (s *session) always(c actor.Context) {
 	case *answered:
 		s.onAnswered(c, msg)
 		s.goOn(c)
+	case *listed:
+		s.onListed(c, msg)
+		s.goOn(c)
 	case *cancelled:
 		s.onCancelled(c, msg)
 	case *heard:
@@ -195,7 +200,7 @@ func (s *session) release(c actor.Context) {
 	if s.old == nil || s.freed {
 		return
 	}
-	if len(s.running) > 0 && time.Now().Before(s.grace) {
+	if s.running.count > 0 && time.Now().Before(s.grace) {
 		s.wakeBy(c, s.grace)
 		return
 	}
@@ -230,7 +235,7 @@ func (s *session) onStray(c actor.Context, msg *dialed) {
 func (s *session) onVerdict(c actor.Context, msg *verdict) {
 	s.judged, s.eager = true, s.served && !msg.gaveUp
 	if !s.eager {
-		for _, k := range s.takeParked() {
+		for _, k := range s.parked.take() {
 			f := k.giveUp(msg.cause.Cause)
 			f.RetryAfter = max(f.RetryAfter, time.Until(msg.retryAt))
 			s.reply(c, k, f)
@@ -241,7 +246,7 @@ func (s *session) onVerdict(c actor.Context, msg *verdict) {
 
 // proceed asks for a grant, or says that none is wanted.
 func (s *session) proceed(c actor.Context) {
-	want := s.eager || len(s.parked) > 0
+	want := s.eager || s.parked.count > 0
 	switch {
 	case s.old != nil || s.abort != nil || !s.judged || want && s.asked:
 	case want:

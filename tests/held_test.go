@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -189,4 +191,42 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
 	w.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
 	w.end()
+}
+
+// Finding F4: of two changes to one subscription the last one decides, however long
+// the first one takes. Another subscription does not wait for them.
+func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var told []string
+		w.fake.set(func() {
+			w.fake.subscribed = func(op messages.Operation) {
+				w.fake.set(func() { told = append(told, fmt.Sprintf("%s %s", op.Method(), op.RequestID())) })
+				if op.RequestID() == "B" {
+					time.Sleep(time.Second) // synctest
+				}
+			}
+		})
+		subscribe := func(who, uri string) *pending {
+			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: uri}
+			op.ID, op.Subscriber = who, actor.NewPID("elsewhere", who)
+			return w.send(op)
+		}
+		unsubscribe := func(who, uri string) *pending {
+			op := &messages.Unsubscribe{Header: messages.To("s", "a"), URI: uri}
+			op.ID, op.Subscriber = who, actor.NewPID("elsewhere", who)
+			return w.send(op)
+		}
+		subscribe("A", "file:///one").reply()
+		all := []*pending{subscribe("B", "file:///one"), unsubscribe("A", "file:///one")}
+		synctest.Wait()
+		began := time.Now()
+		subscribe("C", "file:///two").reply()
+		require.Zero(t, time.Since(began))
+		for _, p := range all {
+			require.IsType(t, &messages.Ack{}, p.reply())
+		}
+		require.Equal(t, []string{"resources/subscribe A", "resources/subscribe B", "resources/subscribe C"}, told, "B is subscribed still")
+		unsubscribe("B", "file:///one").reply()
+		require.Equal(t, "resources/unsubscribe B", told[3])
+	})
 }

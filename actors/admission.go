@@ -195,7 +195,6 @@ func (r *registry) remember(key messages.Key, generation uint64) {
 // of that is decided when the new incarnation has said failed: a failure
 // overtakes what its actor has sent before, a message does not.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c := supervisor.(actor.Context)
 	directive := actor.RestartDirective
 	ch := r.children[pid.Id]
 	if _, typed := reason.(*Fault); !typed && ch != nil {
@@ -204,7 +203,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervis
 	if ch == nil || ch.bugs > maxBugs {
 		directive = actor.StopDirective
 	}
-	c.Send(r.publisher, &actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
+	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
 	if directive == actor.StopDirective {
 		supervisor.StopChildren(pid)
 		return

@@ -42,7 +42,6 @@ type child struct {
 	state       messages.State
 	outstanding int // calls forwarded and not settled
 	calls       uint64
-	unpublished int           // notifications that the publisher has not published yet
 	used        time.Time     // when that last changed
 	place       place[*child] // in the LRU order
 

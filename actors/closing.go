@@ -126,9 +126,6 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		}
 		r.bid(c, ch, nil, nil)
 	}
-	if r.publisher.Equal(msg.Who) {
-		c.Stop(c.Self())
-	}
 }
 
 // bid says farewell to a session, and tells those who waited for that.
@@ -211,12 +208,11 @@ func (r *registry) onOverdue(c actor.Context, t *tally) {
 	r.settle(c, t)
 }
 
-// stopIfEmpty stops a registry that was told to, when all sessions are gone:
-// the publisher first, so that their last events get out.
+// stopIfEmpty stops a registry that was told to, when all sessions are gone.
 func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.ending && len(r.children)+len(r.intercepted) == 0 && r.retrying == 0 {
+	if r.stopping && !r.ending && len(r.children)+len(r.intercepted)+r.retrying == 0 {
 		r.ending = true
-		c.Poison(r.publisher)
+		c.Stop(c.Self())
 	}
 }
 
@@ -244,7 +240,7 @@ func (r *registry) onStopped(c actor.Context) {
 func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	now := time.Now()
 	snap := &messages.Snapshot{
-		ID: cmd.ID, Time: now, Counters: r.counters, Open: r.open, Cap: r.cfg.MaxSessions,
+		ID: cmd.ID, Time: now, Counters: r.counts(), Open: r.open, Cap: r.cfg.MaxSessions,
 		Sessions: make([]messages.SessionSnapshot, 0, len(r.children)),
 	}
 	if r.cfg.Strays != nil {
@@ -269,6 +265,13 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	}
 	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return compareKeys(a.Key, b.Key) })
 	return snap
+}
+
+// counts returns the counters, with those that are kept elsewhere.
+func (r *registry) counts() messages.Counters {
+	counters := r.counters
+	counters.Dropped, counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
+	return counters
 }
 
 func compareKeys(a, b messages.Key) int {

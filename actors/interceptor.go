@@ -67,6 +67,9 @@ type (
 	lapsed struct{ of *interception }
 )
 
+// IgnoreDeadLetterLogging: interceptors may return when the registry has stopped.
+func (*intercepted) IgnoreDeadLetterLogging() {}
+
 // overtime is how long interceptors have after the deadline, or after a
 // cancellation, to pass on what became of the operation then.
 const overtime = 500 * time.Millisecond

@@ -128,9 +128,6 @@ func (*down) IgnoreDeadLetterLogging() {}
 // IgnoreDeadLetterLogging: as above.
 func (*heard) IgnoreDeadLetterLogging() {}
 
-// published tells the registry that the publisher has published a notification.
-type published struct{ of *child }
-
 // From the registry's goroutines and timers to itself.
 type (
 	// due says that a backoff is over.

@@ -47,9 +47,8 @@ type registry struct {
 	left          leftovers
 	retrying      int // closings that are tried again
 	counters      messages.Counters
-	publisher     *actor.PID
 	stopping      bool                  // it takes no calls
-	ending        bool                  // the publisher was told to stop, and we are next
+	ending        bool                  // all is closed, and we stop
 	strangers     map[reflect.Type]bool // foreign messages that were logged
 	after         *afterlife
 }
@@ -123,8 +122,6 @@ func (r *registry) onReport(c actor.Context) {
 		r.onLapsed(c, msg.of)
 	case *said:
 		r.onSaid(c, msg)
-	case *published:
-		msg.of.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:
@@ -152,7 +149,7 @@ func (r *registry) onReport(c actor.Context) {
 	}
 }
 
-// onStarted spawns what the registry needs beside the sessions.
+// onStarted makes what the registry needs its context for.
 func (r *registry) onStarted(c actor.Context) {
 	if len(r.cfg.Interceptors) > 0 {
 		r.chain = func(context.Context, messages.Operation) (messages.Result, error) { // if one of them panics
@@ -160,8 +157,6 @@ func (r *registry) onStarted(c actor.Context) {
 		}
 		r.chain = intercepting(c.ActorSystem(), c.Self(), r.cfg.Interceptors)
 	}
-	logger := r.cfg.Logger
-	r.publisher = c.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &publisher{logger} }), "events")
 }
 
 // onOperation forwards a call to the session of its key.

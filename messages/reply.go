@@ -216,10 +216,13 @@ type Counters struct {
 	Lost     uint64 `json:"lost"`
 	GaveUp   uint64 `json:"gaveUp"`
 	Restarts uint64 `json:"restarts"`
-	// Dropped counts notifications that nobody took in time.
+	// Dropped counts events, those of servers included, that the handlers of the
+	// EventStream were too slow for.
 	Dropped uint64 `json:"dropped"`
 	// Strays counts answers of servers that belong to other connections, and were dropped.
 	Strays uint64 `json:"strays"`
+	// LinesDropped counts log lines that the writer was too slow for.
+	LinesDropped uint64 `json:"linesDropped"`
 }
 
 // RequestID returns the id of the command.

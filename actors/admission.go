@@ -13,7 +13,7 @@ import (
 
 // onWantDial begins the way to a grant.
 func (r *registry) onWantDial(c actor.Context, ch *child) {
-	if !ch.leaving && !ch.dialing {
+	if (!ch.leaving || ch.ending) && !ch.dialing {
 		ch.wants = true
 		r.advance(c, ch)
 	}
@@ -44,7 +44,10 @@ func (r *registry) advance(c actor.Context, ch *child) {
 		ch.dequeue()
 		srv.dialing++
 		r.counters.Dials++
-		ch.wants, ch.dialing, ch.state = false, true, messages.StateConnecting
+		ch.wants, ch.dialing = false, true
+		if !ch.leaving {
+			r.enter(ch, messages.StateConnecting)
+		}
 		c.Send(ch.pid, &grant{})
 	}
 }
@@ -54,6 +57,9 @@ func (r *registry) takeSlot(ch *child) {
 	if !ch.slot {
 		ch.slot = true
 		r.open++
+		if ch.leaving {
+			r.freeing++
+		}
 	}
 	r.lru.put(&ch.place, ch.rank(), ch)
 }
@@ -95,7 +101,7 @@ func (r *registry) makeRoom(c actor.Context) {
 			if r.freeing >= r.slotQueue.Len() {
 				return
 			}
-			if ch.slot && (of == unused || ch.state == messages.StateReady) {
+			if ch.slot && (of == unused || ch.state() == messages.StateReady) {
 				r.evict(c, ch, messages.EvictCap)
 			}
 		}
@@ -163,7 +169,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	ch.generation, ch.info = msg.generation, msg.info
 	r.remember(ch.key, msg.generation)
 	if !ch.leaving {
-		ch.state = messages.StateReady
+		r.enter(ch, messages.StateReady)
 		r.makeRoom(c)
 	}
 	if msg.expired > 0 {
@@ -228,9 +234,11 @@ func (r *registry) onFailed(c actor.Context, msg *failed) {
 	r.count(c, ch, f)
 	now := time.Now()
 	v := r.decide(ch, f, now)
-	ch.cause, ch.notBefore, ch.state = f, now.Add(v.Delay), messages.StateWaiting
+	ch.cause, ch.notBefore = f, now.Add(v.Delay)
+	r.enter(ch, messages.StateWaiting)
 	switch {
 	case v.GiveUp:
+		r.enter(ch, messages.StateBroken)
 		ch.openUntil = ch.notBefore
 		r.counters.GaveUp++
 		r.emit(c, &messages.SessionGaveUp{Stamp: ch.stamp(), Cause: f.Cause.Error(), RetryAt: ch.openUntil})
@@ -270,6 +278,9 @@ func (r *registry) count(c actor.Context, ch *child, f *Fault) {
 // remove forgets a child that has no connection any more.
 func (r *registry) remove(c actor.Context, ch *child) {
 	delete(r.children, ch.pid.Id)
+	r.roster.remove(ch)
+	ch.outstanding = 0
+	r.recount(ch)
 	r.lru.remove(&ch.place)
 	ch.wants = false
 	ch.dequeue()
@@ -279,7 +290,10 @@ func (r *registry) remove(c actor.Context, ch *child) {
 	r.freePermit(c, ch)
 	r.freeSlot(c, ch)
 	if len(e.leaving) == 0 {
-		e.cancels = nil
+		e.cancels = cancels{}
+	}
+	for _, l := range e.leaving {
+		r.advance(c, l) // one that is ending waits for the one before it
 	}
 	switch {
 	case e.current != nil:

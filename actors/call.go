@@ -171,6 +171,9 @@ type life struct {
 	timer  *time.Timer // sends woke; nil when none is on its way
 	wakeAt time.Time   // when timer fires
 
+	fresh  bool    // what is remembered of a session is not to be resumed: it is being ended, or was left
+	ending *ending // what it was spawned to end, or nil
+
 	draining *drain   // the last one, nil before
 	settled  *settled // one message for all calls: it is immutable
 	after    afterlife

@@ -15,16 +15,45 @@ type entry struct {
 	current    *child   // takes the calls; nil when all are leaving
 	leaving    []*child // told to drain
 	generation uint64   // of the last session
-	// cancels were sent while there are leaving ones: a call that one of them hands
-	// back may be meant.
-	cancels []*cancelled
+	cancels    cancels
 }
 
-// holder returns the session of the key, other than c, that may have a
-// connection: no other may open one before it is gone.
+// cancels are the cancellations that were sent while a session was being evicted: a
+// call that it hands back may be meant.
+type cancels struct {
+	ids   map[string]bool
+	calls map[*call]bool
+}
+
+// add remembers a cancellation, unless there are as many as the session can have had
+// calls: then some are of calls that it never had.
+func (s *cancels) add(m *cancelled, most int) {
+	switch {
+	case len(s.ids)+len(s.calls) >= most:
+	case m.call != nil:
+		if s.calls == nil {
+			s.calls = map[*call]bool{}
+		}
+		s.calls[m.call] = true
+	default:
+		if s.ids == nil {
+			s.ids = map[string]bool{}
+		}
+		s.ids[m.id] = true
+	}
+}
+
+// mean reports whether a call was cancelled.
+func (s *cancels) mean(k *call) bool { return s.calls[k] || s.ids[k.op.RequestID()] }
+
+// holder returns the session of the key, older than c, that may have a
+// connection, or get one: no other may open one before it is gone.
 func (e *entry) holder(c *child) *child {
 	for _, l := range e.leaving {
-		if l != c && l.slot {
+		if l == c {
+			break
+		}
+		if l.slot || l.ending {
 			return l
 		}
 	}
@@ -39,7 +68,13 @@ type child struct {
 	server  *server // as it was configured when the child was spawned
 	decider Decider // nil before its first fault
 
-	state       messages.State
+	serial       uint64 // in the order of their making
+	group        *group
+	older, newer *child        // of the same server
+	stage        place[*child] // in its group, by state
+	tallies      []*tally      // close commands that wait for it
+
+	waiting     int // of outstanding, how many wait: see [registry.recount]
 	outstanding int // calls forwarded and not settled
 	calls       uint64
 	used        time.Time     // when that last changed
@@ -54,6 +89,7 @@ type child struct {
 	dialing bool          // has a grant and a dial permit
 	leaving bool          // told to drain
 	evicted bool          // the drain was an eviction
+	ending  bool          // it ends sessions that nobody uses: see [unended]
 	queue   *list.List    // the queue it stands in, for a slot or a permit
 	elem    *list.Element // its place in queue
 

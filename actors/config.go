@@ -20,10 +20,11 @@ type Config struct {
 	Logger   *relay.Logger     // of actors and of what leaves them: it never blocks
 	Events   *relay.Relay[any] // what goes to the EventStream
 
-	MaxSessions int // open sessions, those still draining included
-	MaxInFlight int // calls running on one session
-	MaxWaiting  int // calls waiting for one session
-	MaxDials    int // dials at once to one server
+	MaxSessions     int // open sessions, those still draining included
+	MaxInFlight     int // calls running on one session
+	MaxWaiting      int // calls waiting for one session
+	MaxWaitingTotal int // calls waiting for all sessions
+	MaxDials        int // dials at once to one server
 
 	IdleTimeout    time.Duration // 0 is never
 	ConnectTimeout time.Duration

@@ -70,9 +70,9 @@ type (
 	}
 	// gone is a session's last message.
 	gone struct {
-		of   *child
-		conn mcpbridge.Conn // set with err: to try again
-		err  error
+		of    *child
+		left  []unended // what it could not end
+		ended int       // how many it has ended that were not its own
 	}
 )
 
@@ -136,12 +136,10 @@ type (
 	idle struct{}
 	// overdue says that a close command was not done in time.
 	overdue struct{ of *tally }
-	// retried is the end of another attempt to close.
-	retried struct {
-		key  messages.Key
-		conn mcpbridge.Conn
-		err  error
-	}
+	// swept says that a close command may go on.
+	swept struct{ of *tally }
+	// hurried says that the interceptors have had all the time that a stop takes.
+	hurried struct{}
 )
 
 // Stop tells the registry to close everything, and then to stop.

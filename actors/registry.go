@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,24 +32,27 @@ type registry struct {
 
 	entries  map[messages.Key]*entry
 	children map[string]*child // by PID id
+	roster   roster            // the same, by server, scope and state
 	lru      lru[*child]
 	past     generations
 
-	open          int       // slots in use
-	freeing       int       // of those, how many are draining
-	slotQueue     list.List // children that wait for a slot
-	idleTimer     *time.Timer
-	tallies       map[*tally]struct{}        // close commands that wait
-	intercepted   map[*interception]struct{} // operations that are with the interceptors
-	interceptions map[messages.Key]int       // how many of each key
-	chain         Runner                     // the interceptors, around what sends operations on; nil without any
-	left          leftovers
-	retrying      int // closings that are tried again
-	counters      messages.Counters
-	stopping      bool                  // it takes no calls
-	ending        bool                  // all is closed, and we stop
-	strangers     map[reflect.Type]bool // foreign messages that were logged
-	after         *afterlife
+	open        int       // slots in use
+	freeing     int       // of those, how many are draining
+	slotQueue   list.List // children that wait for a slot
+	idleTimer   *time.Timer
+	hurryTimer  *time.Timer         // sends hurried
+	tallies     map[*tally]struct{} // close commands that wait
+	intercepted interceptions       // operations that are with the interceptors
+	chain       Runner              // the interceptors, around what sends operations on; nil without any
+	left        leftovers
+	listings    int // questions to the store that are not answered
+	waiting     int // calls that wait in sessions
+	unpassed    int // operations that are with the interceptors, which have not passed them on
+	counters    messages.Counters
+	stopping    bool                  // it takes no calls
+	ending      bool                  // all is closed, and we stop
+	strangers   map[reflect.Type]bool // foreign messages that were logged
+	after       *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -69,7 +71,8 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
+			roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
+			tallies: map[*tally]struct{}{}, intercepted: newInterceptions(), left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
 			strangers: map[reflect.Type]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
@@ -140,10 +143,12 @@ func (r *registry) onReport(c actor.Context) {
 		r.onIdle(c)
 	case *overdue:
 		r.onOverdue(c, msg.of)
-	case *retried:
-		r.onRetried(c, msg)
-	case *forgotten:
-		r.onForgotten(c, msg)
+	case *swept:
+		r.sweep(c, msg.of)
+	case *hurried:
+		r.onHurried(c)
+	case *remembered:
+		r.onRemembered(c, msg)
 	default:
 		r.onStranger(msg)
 	}
@@ -176,7 +181,9 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 		r.respond(c, f)
 	case r.chain == nil || r.stopping || !now.Before(k.deadline):
 		r.accept(c, k)
-	case r.interceptions[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case r.waiting+r.unpassed >= r.cfg.MaxWaitingTotal:
+		r.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting+r.unpassed)))
+	case r.intercepted.of[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		r.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
 		r.intercept(c, k)
@@ -220,50 +227,56 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
-	e := r.entries[k.key]
-	if e == nil || e.current == nil {
-		return nil
+	var ch *child
+	if e := r.entries[k.key]; e != nil {
+		ch = e.current
 	}
-	switch ch := e.current; {
-	case ch.broken(now):
+	switch {
+	case ch != nil && ch.broken(now):
 		f := k.giveUp(ch.cause.Cause)
 		f.RetryAfter = ch.openUntil.Sub(now)
 		return f
-	case ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case ch != nil && ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))
+	case r.waiting >= r.cfg.MaxWaitingTotal && !ch.hasRoom(r.cfg.MaxInFlight):
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
 	}
 	return nil
 }
 
 // forward gives a call to the session of its key, which is spawned if need be.
 func (r *registry) forward(c actor.Context, k *call) {
-	e := r.entries[k.key]
-	if e == nil {
-		e = &entry{generation: r.past.of(k.key)}
-		r.entries[k.key] = e
+	if len(r.tallies) > 0 {
+		r.precede(c, k.key)
 	}
+	e := r.entry(k.key)
 	if e.current == nil {
-		e.current = r.spawn(c, k.key, e.generation)
+		e.current = r.spawn(c, k.key, e)
 	}
 	ch := e.current
 	ch.outstanding++
 	ch.calls++
+	r.recount(ch)
 	r.touch(c, ch)
 	c.Send(ch.pid, k)
 }
 
-// spawn makes the session actor of a key.
-func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *child {
-	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting}
-	l := &life{
-		cfg: r.cfg, key: key, server: &ch.server.Server, registry: c.Self(), of: ch,
-		generation: generation, settled: &settled{ch},
+// recount counts the calls of a child that wait, after they, or its state, have changed.
+func (r *registry) recount(ch *child) {
+	waiting := ch.outstanding
+	switch {
+	case ch.leaving: // what it has is running, or is handed back
+		waiting = 0
+	case ch.state() == messages.StateReady:
+		waiting = max(0, waiting-r.cfg.MaxInFlight)
 	}
-	l.after.bury = bury
-	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))
-	ch.pid = c.SpawnPrefix(props, "session")
-	r.children[ch.pid.Id] = ch
-	return ch
+	r.waiting += waiting - ch.waiting
+	ch.waiting = waiting
+}
+
+// hasRoom reports whether a call would run at once.
+func (ch *child) hasRoom(inFlight int) bool {
+	return ch != nil && ch.state() == messages.StateReady && ch.outstanding < inFlight
 }
 
 // touch makes a child the most recently used of its rank.
@@ -278,6 +291,7 @@ func (r *registry) touch(c actor.Context, ch *child) {
 // onSettled counts an answer.
 func (r *registry) onSettled(c actor.Context, ch *child) {
 	ch.outstanding--
+	r.recount(ch)
 	r.touch(c, ch)
 	if ch.outstanding == 0 {
 		r.makeRoom(c)
@@ -290,10 +304,8 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 	if msg.ID == "" {
 		return
 	}
-	for i := range r.intercepted {
-		if i.key == key && i.op.RequestID() == msg.ID {
-			r.onGivenUp(c, i)
-		}
+	for i := range r.intercepted.named(key, msg.ID) {
+		r.onGivenUp(c, i)
 	}
 	r.tell(c, key, &cancelled{id: msg.ID})
 }
@@ -309,21 +321,22 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
 	}
 	for _, ch := range e.leaving {
 		c.Send(ch.pid, msg)
-	}
-	if len(e.leaving) > 0 {
-		e.cancels = append(e.cancels, msg)
+		if ch.evicted {
+			e.cancels.add(msg, r.cfg.MaxInFlight+r.cfg.MaxWaiting)
+		}
 	}
 }
 
 // onHandback gives calls that an evicted session has not run to its successor.
 func (r *registry) onHandback(c actor.Context, msg *handback) {
 	msg.of.outstanding -= len(msg.calls)
-	var cancels []*cancelled
+	r.recount(msg.of)
+	var gaveUp cancels
 	if e := r.entries[msg.of.key]; e != nil {
-		cancels = e.cancels
+		gaveUp = e.cancels
 	}
 	for _, k := range msg.calls {
-		if slices.ContainsFunc(cancels, func(m *cancelled) bool { return m.means(k) }) {
+		if gaveUp.mean(k) {
 			if k.caller != nil {
 				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
 			}

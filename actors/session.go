@@ -130,6 +130,7 @@ func (s *session) drained(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *dialed:
 		s.abort, s.conn = nil, msg.conn
+		s.generation = max(s.generation, msg.generation) // which is remembered
 		s.finish(c)
 	case *released:
 		s.onClosed(c, msg)
@@ -175,6 +176,10 @@ func (s *session) always(c actor.Context) {
 
 // onStarted begins an incarnation: the connection before is let go first.
 func (s *session) onStarted(c actor.Context) {
+	if s.ending != nil {
+		s.end(c)
+		return
+	}
 	s.state = s.waiting
 	s.judged = s.cause == nil
 	if s.conn != nil {
@@ -225,6 +230,7 @@ func (s *session) onReleased(c actor.Context, msg *released) {
 // onStray takes the connection that an incarnation before had dialed.
 func (s *session) onStray(c actor.Context, msg *dialed) {
 	s.abort, s.old, s.freed = nil, msg.conn, false
+	s.generation = max(s.generation, msg.generation)
 	s.release(c)
 	s.proceed(c)
 }
@@ -266,7 +272,7 @@ func (s *session) onGrant(c actor.Context) {
 
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialing{
-		cfg: s.cfg, recall: s.recall(), req: s.dialRequest(c), setup: s.server.Setup, ops: s.held.ops(),
+		cfg: s.cfg, recall: s.recall(), fresh: s.fresh, req: s.dialRequest(c), setup: s.server.Setup, ops: s.held.ops(),
 		generation: s.generation, goesOn: s.served, stateless: s.stateless,
 	}
 	go func() {

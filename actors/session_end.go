@@ -68,10 +68,15 @@ func (s *session) finish(c actor.Context) {
 		return
 	}
 	if s.stopTimer() {
-		s.state = s.over
-		s.last.of = s.of
-		c.Send(s.registry, &s.last)
+		s.bid(c)
 	}
+}
+
+// bid sends the last message.
+func (s *session) bid(c actor.Context) {
+	s.state = s.over
+	s.last.of = s.of
+	c.Send(s.registry, &s.last)
 }
 
 // waitsForCalls reports whether a caller waits for a call that is running.
@@ -87,6 +92,7 @@ func (s *session) waitsForCalls() bool {
 // shut closes a connection for good.
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
+	generation := s.generation
 	pause, timeout, recall := s.running.count > 0, s.cfg.CloseTimeout, s.recall()
 	leave := s.draining.leave && conn.Resume() != nil
 	s.cfg.work(c, func() any {
@@ -96,8 +102,11 @@ func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 		if leave {
 			return &released{conn, closing(timeout, conn.Detach)}
 		}
-		recall.forget()
-		return &released{conn, closing(timeout, conn.Close)}
+		err := closing(timeout, conn.Close)
+		if err == nil {
+			recall.forget(generation)
+		}
+		return &released{conn, err}
 	})
 }
 
@@ -118,7 +127,7 @@ func (s *session) onClosed(c actor.Context, msg *released) {
 		s.detached = nil
 	}
 	if msg.err != nil {
-		s.last.conn, s.last.err = msg.conn, msg.err
+		s.last.left = append(s.last.left, unended{conn: msg.conn, reason: msg.err.Error()})
 	}
 	s.finish(c)
 }
@@ -199,6 +208,7 @@ func (s *session) salvage(c actor.Context) {
 		s.listings--
 	case *dialed:
 		s.abort, s.old = nil, msg.conn
+		s.generation = max(s.generation, msg.generation)
 	case *drain:
 		s.draining = msg
 	case *woke:

@@ -118,7 +118,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 	props := actors.NewRegistry(actors.Config{
 		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://imaginary.invalid"}}, Dialer: imaginary{}, Strategy: supervisor.Strategy{},
 		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
-		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxDials: 1,
+		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
 		ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
 		Stopped: func([]messages.Left) { close(stopped) },
 	})

@@ -166,17 +166,27 @@ const (
 	StateReady State = "ready"
 	// StateDraining is a session that finishes what it has, and closes.
 	StateDraining State = "draining"
-	// StateBroken is a key without a session, whose circuit breaker is open.
+	// StateBroken is a key without a session that was given up, and that nobody has
+	// tried to open again since.
 	StateBroken State = "broken"
 )
 
 // Snapshot is the reply to [Inspect]: the supervisor at one moment. It is
 // immutable.
 type Snapshot struct {
-	ID       string            `json:"-"`
-	Time     time.Time         `json:"time"`
+	ID   string    `json:"-"`
+	Time time.Time `json:"time"`
+	// Sessions are those that were asked for, sorted by key, and bounded by
+	// [Inspect.Limit].
 	Sessions []SessionSnapshot `json:"sessions"`
-	Counters Counters          `json:"counters"`
+	// Total is how many sessions there are that were asked for.
+	Total int `json:"total"`
+	// States is how many of them are in which state.
+	States   map[State]int `json:"states"`
+	Counters Counters      `json:"counters"`
+	// Waiting is how many calls of all sessions wait: for a session, for other calls of
+	// theirs, or in interceptors that have not passed them on.
+	Waiting int `json:"waiting"`
 	// Open counts the slots in use: sessions that are open, being opened or
 	// draining. It never exceeds Cap.
 	Open int `json:"open"`

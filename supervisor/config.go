@@ -33,6 +33,12 @@ type Config struct {
 	// with busy. Defaults to 1024; -1 lets none wait once MaxInFlight are
 	// running.
 	MaxWaiting int
+	// MaxWaitingTotal is how many calls may wait for all sessions together, so that
+	// callers of very many keys cannot use up the memory: a call that waits takes about
+	// a kilobyte, and several if it is the first one of its key. More are refused with
+	// busy, unless their session is open and has room. Defaults to 131072; -1 sets no
+	// bound.
+	MaxWaitingTotal int
 	// MaxDials is how many sessions of one server are opened at once. Lower it
 	// for a server that is slow to start sessions. Defaults to 16.
 	MaxDials int
@@ -112,6 +118,7 @@ func (c Config) withDefaults() Config {
 	preset(&c.MaxSessions, 256)
 	preset(&c.MaxInFlight, 64)
 	preset(&c.MaxWaiting, 1024)
+	preset(&c.MaxWaitingTotal, 1<<17)
 	preset(&c.MaxDials, 16)
 	preset(&c.IdleTimeout, 30*time.Minute)
 	preset(&c.ConnectTimeout, 30*time.Second)
@@ -156,6 +163,7 @@ func (c Config) validate() error {
 		{"maxSessions", c.MaxSessions, 1},
 		{"maxInFlight", c.MaxInFlight, 1},
 		{"maxWaiting", c.MaxWaiting, -1},
+		{"maxWaitingTotal", c.MaxWaitingTotal, -1},
 		{"maxDials", c.MaxDials, 1},
 		{"budget", c.Budget, -1},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
-		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
+		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
 		Interceptors: s.intercepting.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
@@ -72,6 +73,14 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		},
 	}), "mcpactor")
 	return s, nil
+}
+
+// unbounded returns the bound that a field sets, where -1 sets none.
+func unbounded(most int) int {
+	if most < 0 {
+		return math.MaxInt
+	}
+	return most
 }
 
 // PID is where commands go: see package messages.

@@ -57,9 +57,11 @@ func (s *session) Receive(c actor.Context) {
 	if s.cfg.probe != nil {
 		s.cfg.probe(c)
 	}
-	switch c.Message().(type) {
+	switch msg := c.Message().(type) {
 	case *actor.Started:
 		s.onStarted(c)
+	case *actor.Terminated:
+		s.held.leave(msg.Who)
 	case *actor.Restarting, *actor.Stopping:
 	case *actor.Stopped:
 		s.onStopped(c)

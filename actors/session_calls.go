@@ -31,7 +31,7 @@ func (s *session) startParked(c actor.Context) {
 		}
 		s.parked.remove(k)
 		if s.held.shared(k.op) {
-			s.held.note(k.op)
+			s.note(c, k.op)
 			k.generation = s.generation
 			s.reply(c, k, k.sign(&messages.Ack{}))
 			continue
@@ -102,6 +102,33 @@ func (s *session) onListed(c actor.Context, msg *listed) {
 	}
 }
 
+// note takes in an operation that went well. Who subscribes is watched: a subscriber
+// that has stopped is told nothing any more, nor is its subscription put back.
+func (s *session) note(c actor.Context, op messages.Operation) {
+	s.held.note(op)
+	subscriber := op.Head().Subscriber
+	if subscriber == nil {
+		return
+	}
+	switch op.(type) {
+	case *messages.Subscribe:
+		c.Watch(subscriber)
+	case *messages.Unsubscribe:
+		if !s.held.has(subscriber) {
+			c.Unwatch(subscriber)
+		}
+	}
+}
+
+// unwatch forgets the subscribers: they keep a note of each session that watches them.
+func (s *session) unwatch(c actor.Context) {
+	for _, subscription := range s.held.subscriptions {
+		if subscription.Subscriber != nil {
+			c.Unwatch(subscription.Subscriber)
+		}
+	}
+}
+
 // onAnswered passes the result on, or decides what becomes of a call that had
 // none, and of the session.
 func (s *session) onAnswered(c actor.Context, msg *answered) {
@@ -109,7 +136,7 @@ func (s *session) onAnswered(c actor.Context, msg *answered) {
 	s.forget(k)
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
-		s.held.note(k.op)
+		s.note(c, k.op)
 	}
 	switch {
 	case k.answered:

@@ -74,6 +74,7 @@ func (s *session) finish(c actor.Context) {
 
 // bid sends the last message.
 func (s *session) bid(c actor.Context) {
+	s.unwatch(c)
 	s.state = s.over
 	s.last.of = s.of
 	c.Send(s.registry, &s.last)

@@ -206,14 +206,18 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 				}
 			}
 		})
+		subscribers := map[string]*actor.PID{}
+		for _, who := range []string{"A", "B", "C"} {
+			subscribers[who] = spawn(w, func(actor.Context) {})
+		}
 		subscribe := func(who, uri string) *pending {
 			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: uri}
-			op.ID, op.Subscriber = who, actor.NewPID("elsewhere", who)
+			op.ID, op.Subscriber = who, subscribers[who]
 			return w.send(op)
 		}
 		unsubscribe := func(who, uri string) *pending {
 			op := &messages.Unsubscribe{Header: messages.To("s", "a"), URI: uri}
-			op.ID, op.Subscriber = who, actor.NewPID("elsewhere", who)
+			op.ID, op.Subscriber = who, subscribers[who]
 			return w.send(op)
 		}
 		subscribe("A", "file:///one").reply()
@@ -228,5 +232,34 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 		require.Equal(t, []string{"resources/subscribe A", "resources/subscribe B", "resources/subscribe C"}, told, "B is subscribed still")
 		unsubscribe("B", "file:///one").reply()
 		require.Equal(t, "resources/unsubscribe B", told[3])
+	})
+}
+
+// Finding D7: a subscriber that has stopped is forgotten, with the subscriptions of it
+// that the next session would be told of.
+func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var told []string
+		w.fake.set(func() {
+			w.fake.subscribed = func(op messages.Operation) {
+				w.fake.set(func() { told = append(told, op.(*messages.Subscribe).URI) })
+			}
+		})
+		var pids []*actor.PID
+		for i := range 10 {
+			pids = append(pids, w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {})))
+			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: fmt.Sprint("file:///", i)}
+			op.Subscriber = pids[i]
+			require.IsType(t, &messages.Ack{}, w.send(op).reply())
+		}
+		for _, pid := range pids[1:] {
+			w.system.Root.Stop(pid)
+		}
+		synctest.Wait()
+		told = nil
+		w.fake.expire("a")
+		w.send(call("a", "count")).ok()
+		require.Equal(t, []string{"file:///0"}, told, "the subscription of the one that lives is put back")
+		w.system.Root.Stop(pids[0])
 	})
 }

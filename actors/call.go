@@ -18,6 +18,7 @@ type call struct {
 	key      messages.Key
 	caller   *actor.PID // nil: nobody wants the reply
 	deadline time.Time
+	serial   uint64 // in the order in which operations came
 
 	runs       int              // how often it was given to a connection
 	generation uint64           // of the connection it was last given to
@@ -97,7 +98,7 @@ func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 
 // means reports whether a call is to be given up.
 func (m *cancelled) means(k *call) bool {
-	return k == m.call || m.call == nil && k.op.RequestID() == m.id
+	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
 }
 
 // tool returns the name of the tool that is called, or "".

@@ -21,7 +21,7 @@ type entry struct {
 // cancels are the cancellations that were sent while a session was being evicted: a
 // call that it hands back may be meant.
 type cancels struct {
-	ids   map[string]bool
+	ids   map[string]uint64 // the last operation that had come before it
 	calls map[*call]bool
 }
 
@@ -37,14 +37,17 @@ func (s *cancels) add(m *cancelled, most int) {
 		s.calls[m.call] = true
 	default:
 		if s.ids == nil {
-			s.ids = map[string]bool{}
+			s.ids = map[string]uint64{}
 		}
-		s.ids[m.id] = true
+		s.ids[m.id] = m.upTo
 	}
 }
 
 // mean reports whether a call was cancelled.
-func (s *cancels) mean(k *call) bool { return s.calls[k] || s.ids[k.op.RequestID()] }
+func (s *cancels) mean(k *call) bool {
+	upTo, named := s.ids[k.op.RequestID()]
+	return s.calls[k] || named && k.serial <= upTo
+}
 
 // holder returns the session of the key, older than c, that may have a
 // connection, or get one: no other may open one before it is gone.

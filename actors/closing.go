@@ -335,6 +335,9 @@ func (r *registry) onStopped(c actor.Context) {
 	if r.hurryTimer != nil {
 		r.hurryTimer.Stop()
 	}
+	if r.cancelling.timer != nil {
+		r.cancelling.timer.Stop()
+	}
 	for _, ch := range r.children {
 		ch.stopTimer()
 	}

@@ -140,7 +140,7 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID, of *interception, op messages.Operation) (messages.Result, error) {
 	box := NewInbox(system, nil)
 	defer box.Close()
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline, serial: of.serial}
 	if k.deadline.IsZero() {
 		k.deadline = of.deadline
 	}

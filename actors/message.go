@@ -9,9 +9,10 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelled gives up the calls with an id, or one call.
+	// cancelled gives up the calls with an id that came before it, or one call.
 	cancelled struct {
 		id   string
+		upTo uint64
 		call *call
 	}
 	// queued tells that there is no free slot yet.

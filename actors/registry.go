@@ -46,6 +46,7 @@ type registry struct {
 	chain       Runner              // the interceptors, around what sends operations on; nil without any
 	left        leftovers
 	listings    int // questions to the store that are not answered
+	cancelling  pace
 	waiting     int // calls that wait in sessions
 	unpassed    int // operations that are with the interceptors, which have not passed them on
 	counters    messages.Counters
@@ -145,6 +146,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onOverdue(c, msg.of)
 	case *swept:
 		r.sweep(c, msg.of)
+	case *paced:
+		r.onPaced(c)
 	case *hurried:
 		r.onHurried(c)
 	case *remembered:
@@ -171,7 +174,7 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
 	if k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	}
@@ -295,54 +298,6 @@ func (r *registry) onSettled(c actor.Context, ch *child) {
 	r.touch(c, ch)
 	if ch.outstanding == 0 {
 		r.makeRoom(c)
-	}
-}
-
-// onCancel passes a cancellation on to whoever may have the call.
-func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	key := msg.Key.Normal()
-	if msg.ID == "" {
-		return
-	}
-	for i := range r.intercepted.named(key, msg.ID) {
-		r.onGivenUp(c, i)
-	}
-	r.tell(c, key, &cancelled{id: msg.ID})
-}
-
-// tell passes a cancellation on to all sessions of a key.
-func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
-	e := r.entries[key]
-	if e == nil {
-		return
-	}
-	if e.current != nil {
-		c.Send(e.current.pid, msg)
-	}
-	for _, ch := range e.leaving {
-		c.Send(ch.pid, msg)
-		if ch.evicted {
-			e.cancels.add(msg, r.cfg.MaxInFlight+r.cfg.MaxWaiting)
-		}
-	}
-}
-
-// onHandback gives calls that an evicted session has not run to its successor.
-func (r *registry) onHandback(c actor.Context, msg *handback) {
-	msg.of.outstanding -= len(msg.calls)
-	r.recount(msg.of)
-	var gaveUp cancels
-	if e := r.entries[msg.of.key]; e != nil {
-		gaveUp = e.cancels
-	}
-	for _, k := range msg.calls {
-		if gaveUp.mean(k) {
-			if k.caller != nil {
-				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
-			}
-			continue
-		}
-		r.accept(c, k)
 	}
 }
 

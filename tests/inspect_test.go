@@ -152,3 +152,25 @@ func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 		}
 	})
 }
+
+// Point 5 of the issue: cancellations that come in a burst are spread over time, and
+// mean the operations that came before them, however long they wait.
+func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		all := w.calls(1000, "a", "hang")
+		synctest.Wait()
+		began := time.Now()
+		for _, p := range all {
+			w.cancel(p)
+		}
+		last := all[len(all)-1].cmd.(*messages.CallTool)
+		again := call("a", "slow")
+		again.ID = last.ID // of another operation, which comes after the cancellation
+		answer := w.send(again)
+		for _, p := range all {
+			p.fails(messages.CodeCancelled)
+		}
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+		require.Equal(t, "done", answer.text())
+	})
+}

@@ -93,6 +93,7 @@ type child struct {
 	leaving bool          // told to drain
 	evicted bool          // the drain was an eviction
 	ending  bool          // it ends sessions that nobody uses: see [unended]
+	left    []unended     // which of them could not be ended before
 	queue   *list.List    // the queue it stands in, for a slot or a permit
 	elem    *list.Element // its place in queue
 

@@ -192,7 +192,7 @@ func (r *registry) endFor(c actor.Context, t *tally, key messages.Key) {
 	if srv == nil {
 		srv = &server{Server: mcpbridge.Server{Name: key.Server}}
 	}
-	ch := &child{key: key, server: srv, leaving: true, ending: true, tallies: []*tally{t}}
+	ch := &child{key: key, server: srv, leaving: true, ending: true, left: left, tallies: []*tally{t}}
 	r.start(c, ch, &life{generation: e.generation, ending: &ending{left: left, configured: r.servers[key.Server] != nil}})
 	r.enter(ch, messages.StateDraining)
 	e.leaving = append(e.leaving, ch)
@@ -241,7 +241,7 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		if !ch.leaving {
 			r.detach(ch)
 		}
-		r.bid(c, ch, nil, 0)
+		r.bid(c, ch, ch.left, 0)
 	}
 }
 

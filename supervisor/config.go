@@ -78,7 +78,8 @@ type Config struct {
 	// EventStream. It has to keep up. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store remembers sessions across restarts of this process: a session over
+	// Store remembers sessions across restarts of this process, and the generations of
+	// those that have ended: a session over
 	// streamable HTTP goes on without a new initialize if its server still knows it,
 	// else it has expired. See package resume. It is the caller's to close, after
 	// Stop. Defaults to nil: nothing is remembered.
@@ -109,7 +110,9 @@ type Config struct {
 	// WrapDialer wraps what opens sessions, to observe it or to inject faults.
 	// Defaults to nil: no wrapper.
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
-	// Logger takes the log. Its zero value logs nothing.
+	// Logger takes the log, in a goroutine that ends when there is nothing to log: a
+	// writer or a hook that is slow delays nobody. Lines that find thousands of others
+	// waiting are dropped and counted (LinesDropped), and a line says how many. Its zero value logs nothing.
 	Logger zerolog.Logger
 }
 

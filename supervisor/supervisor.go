@@ -156,7 +156,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case <-s.done:
 	case <-ctx.Done():
 		// The registry does not block: it answers at once, or has just stopped.
-		snap, _ = s.Client().Inspect(context.WithoutCancel(ctx))
+		snap, _ = ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
 	}
 	if snap != nil {
 		err := &StopError{Cause: context.Cause(ctx)}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -132,9 +133,10 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		dialer := new(stub)
 		stopped := make(chan struct{})
 		armed := true
+		logger := relay.NewLogger(zerolog.New(zerolog.SyncWriter(&log)))
 		cfg := Config{
-			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: zerolog.New(zerolog.SyncWriter(&log)),
-			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxDials: 2, IdleTimeout: time.Hour,
+			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: logger, Events: relay.New(100, func(any) {}, nil, nil),
+			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, IdleTimeout: time.Hour,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 2 * time.Minute, DrainTimeout: 10 * time.Second, CloseTimeout: 5 * time.Second,
 			Stopped: func([]messages.Left) { close(stopped) },
 		}

@@ -17,16 +17,11 @@ func (r *registry) onSaid(c actor.Context, msg *said) {
 	if r.cfg.Subscriber != nil {
 		c.Send(r.cfg.Subscriber, msg.note)
 	}
-	if msg.of.unpublished >= maxUnpublished {
-		r.counters.Dropped++
-		return
-	}
-	msg.of.unpublished++
-	c.Send(r.publisher, msg)
+	r.cfg.Events.PutOf(msg.of, maxUnpublished, msg.note)
 }
 
 // emit logs an event and publishes it.
-func (r *registry) emit(c actor.Context, event messages.Event) {
+func (r *registry) emit(_ actor.Context, event messages.Event) {
 	stamp := event.GetStamp()
 	line := func(e *zerolog.Event) *zerolog.Event {
 		return e.Str("server", stamp.Key.Server).Str("scope", stamp.Key.Scope).Uint64("generation", stamp.Generation)
@@ -50,5 +45,5 @@ func (r *registry) emit(c actor.Context, event messages.Event) {
 	case *messages.SessionClosed:
 		line(log.Info()).Str("err", e.Cause).Msg("session closed")
 	}
-	c.Send(r.publisher, event)
+	r.cfg.Events.Put(event)
 }

@@ -45,6 +45,8 @@ type interception struct {
 	timer  *time.Timer // sends lapsed
 	passed bool        // some of it was sent on
 	given  bool        // the caller has given it up
+
+	prev, next *interception // of the same key and id
 }
 
 // From an interceptor's goroutine to the registry.
@@ -66,6 +68,15 @@ type (
 	// lapsed says that the interceptors have had all the time there is.
 	lapsed struct{ of *interception }
 )
+
+// IgnoreDeadLetterLogging: interceptors may go on when the registry has stopped.
+func (*passed) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*withdrawn) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*intercepted) IgnoreDeadLetterLogging() {}
 
 // overtime is how long interceptors have after the deadline, or after a
 // cancellation, to pass on what became of the operation then.
@@ -89,8 +100,8 @@ func (r *registry) intercept(c actor.Context, k *call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
 	i := &interception{call: k, cancel: cancel}
 	i.timer = after(c, time.Until(k.deadline)+overtime, &lapsed{i})
-	r.intercepted[i] = struct{}{}
-	r.interceptions[k.key]++
+	r.intercepted.add(i)
+	r.unpassed++
 
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
@@ -129,7 +140,7 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID, of *interception, op messages.Operation) (messages.Result, error) {
 	box := NewInbox(system, nil)
 	defer box.Close()
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline, serial: of.serial}
 	if k.deadline.IsZero() {
 		k.deadline = of.deadline
 	}
@@ -172,11 +183,14 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 // onPassed takes in a call that interceptors have sent on. When the caller has its
 // reply already, nothing runs any more.
 func (r *registry) onPassed(c actor.Context, msg *passed) {
-	if _, owed := r.intercepted[msg.of]; !owed || msg.of.given {
+	if !r.intercepted.has(msg.of) || msg.of.given {
 		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was given up"))
 		return
 	}
-	msg.of.passed = true
+	if !msg.of.passed {
+		msg.of.passed = true
+		r.unpassed--
+	}
 	r.accept(c, msg.call)
 }
 
@@ -230,12 +244,12 @@ func (r *registry) giveUp(c actor.Context, i *interception, code messages.Code, 
 
 // conclude answers an operation, once.
 func (r *registry) conclude(c actor.Context, i *interception, reply messages.Reply) {
-	if _, owed := r.intercepted[i]; !owed {
+	if !r.intercepted.has(i) {
 		return
 	}
-	delete(r.intercepted, i)
-	if r.interceptions[i.key]--; r.interceptions[i.key] == 0 {
-		delete(r.interceptions, i.key)
+	r.intercepted.remove(i)
+	if !i.passed {
+		r.unpassed--
 	}
 	i.timer.Stop()
 	i.cancel()
@@ -247,11 +261,20 @@ func (r *registry) conclude(c actor.Context, i *interception, reply messages.Rep
 
 // hurry gives interceptors no more time than the closing of a session takes.
 func (r *registry) hurry(c actor.Context) {
-	for i := range r.intercepted {
-		if limit := r.cfg.DrainTimeout + r.cfg.CloseTimeout; limit < time.Until(i.deadline) {
-			i.timer.Stop()
-			i.timer = after(c, limit, &lapsed{i})
+	if len(r.intercepted.all) > 0 {
+		r.hurryTimer = after(c, r.cfg.DrainTimeout+r.cfg.CloseTimeout, &hurried{})
+	}
+}
+
+// onHurried answers for interceptors that have not returned, some at a time.
+func (r *registry) onHurried(c actor.Context) {
+	n := 0
+	for i := range r.intercepted.all {
+		if n++; n > sweepStep {
+			c.Send(c.Self(), &hurried{})
+			return
 		}
+		r.onLapsed(c, i)
 	}
 }
 

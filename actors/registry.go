@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -37,27 +36,30 @@ type registry struct {
 
 	entries  map[messages.Key]*entry
 	children map[string]*child // by PID id
+	roster   roster            // the same, by server, scope and state
 	lru      lru[*child]
 	past     generations
 
-	open          int       // slots in use
-	freeing       int       // of those, how many are draining
-	turns         list.List // servers that somebody waits for, in the order of their turns to dial
-	starting      int       // processes that are being started
-	starts        int       // how many may be
-	idleTimer     *time.Timer
-	tallies       map[*tally]struct{}        // close commands that wait
-	intercepted   map[*interception]struct{} // operations that are with the interceptors
-	interceptions map[messages.Key]int       // how many of each key
-	chain         Runner                     // the interceptors, around what sends operations on; nil without any
-	left          leftovers
-	retrying      int // closings that are tried again
-	counters      messages.Counters
-	publisher     *actor.PID
-	stopping      bool                  // it takes no calls
-	ending        bool                  // the publisher was told to stop, and we are next
-	strangers     map[reflect.Type]bool // foreign messages that were logged
-	after         *afterlife
+	open        int       // slots in use
+	freeing     int       // of those, how many are draining
+	turns       list.List // servers that somebody waits for, in the order of their turns to dial
+	starting    int       // processes that are being started
+	starts      int       // how many may be
+	idleTimer   *time.Timer
+	hurryTimer  *time.Timer         // sends hurried
+	tallies     map[*tally]struct{} // close commands that wait
+	intercepted interceptions       // operations that are with the interceptors
+	chain       Runner              // the interceptors, around what sends operations on; nil without any
+	left        leftovers
+	listings    int // questions to the store that are not answered
+	cancelling  pace
+	waiting     int // calls that wait in sessions
+	unpassed    int // operations that are with the interceptors, which have not passed them on
+	counters    messages.Counters
+	stopping    bool                  // it takes no calls
+	ending      bool                  // all is closed, and we stop
+	strangers   map[reflect.Type]bool // foreign messages that were logged
+	after       *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -79,7 +81,8 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
+			roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
+			tallies: map[*tally]struct{}{}, intercepted: newInterceptions(), left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
 			strangers: map[reflect.Type]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
 		}
 		for _, srv := range cfg.Servers {
@@ -132,8 +135,6 @@ func (r *registry) onReport(c actor.Context) {
 		r.onLapsed(c, msg.of)
 	case *said:
 		r.onSaid(c, msg)
-	case *published:
-		msg.of.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:
@@ -162,16 +163,20 @@ func (r *registry) onReport(c actor.Context) {
 		r.onIdle(c)
 	case *overdue:
 		r.onOverdue(c, msg.of)
-	case *retried:
-		r.onRetried(c, msg)
-	case *forgotten:
-		r.onForgotten(c, msg)
+	case *swept:
+		r.sweep(c, msg.of)
+	case *paced:
+		r.onPaced(c)
+	case *hurried:
+		r.onHurried(c)
+	case *remembered:
+		r.onRemembered(c, msg)
 	default:
 		r.onStranger(msg)
 	}
 }
 
-// onStarted spawns what the registry needs beside the sessions.
+// onStarted makes what the registry needs its context for.
 func (r *registry) onStarted(c actor.Context) {
 	if len(r.cfg.Interceptors) > 0 {
 		r.chain = func(context.Context, messages.Operation) (messages.Result, error) { // if one of them panics
@@ -179,8 +184,6 @@ func (r *registry) onStarted(c actor.Context) {
 		}
 		r.chain = intercepting(c.ActorSystem(), c.Self(), r.cfg.Interceptors)
 	}
-	logger := r.cfg.Logger
-	r.publisher = c.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &publisher{logger} }), "events")
 }
 
 // onOperation forwards a call to the session of its key.
@@ -190,7 +193,7 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
 	if k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	}
@@ -200,7 +203,9 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 		r.respond(c, f)
 	case r.chain == nil || r.stopping || !now.Before(k.deadline):
 		r.accept(c, k)
-	case r.interceptions[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case r.waiting+r.unpassed >= r.cfg.MaxWaitingTotal:
+		r.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting+r.unpassed)))
+	case r.intercepted.of[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		r.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
 		r.intercept(c, k)
@@ -248,53 +253,57 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 	if e := r.entries[k.key]; e != nil {
 		ch = e.current
 	}
-	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.state == messages.StateWaiting) {
+	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.idles()) {
 		f := k.giveUp(ep.cause)
 		f.RetryAfter = max(0, ep.next.Sub(now))
 		return f
 	}
 	switch {
-	case ch == nil:
-		return nil
-	case ch.broken(now) && !ch.asks():
+	case ch != nil && ch.broken(now) && !ch.asks():
 		f := k.giveUp(ch.cause.Cause)
 		f.RetryAfter = ch.openUntil.Sub(now)
 		return f
-	case ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case ch != nil && ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))
+	case r.waiting >= r.cfg.MaxWaitingTotal && !ch.hasRoom(r.cfg.MaxInFlight):
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
 	}
 	return nil
 }
 
 // forward gives a call to the session of its key, which is spawned if need be.
 func (r *registry) forward(c actor.Context, k *call) {
-	e := r.entries[k.key]
-	if e == nil {
-		e = &entry{generation: r.past.of(k.key)}
-		r.entries[k.key] = e
+	if len(r.tallies) > 0 {
+		r.precede(c, k.key)
 	}
+	e := r.entry(k.key)
 	if e.current == nil {
-		e.current = r.spawn(c, k.key, e.generation)
+		e.current = r.spawn(c, k.key, e)
 	}
 	ch := e.current
 	ch.outstanding++
 	ch.calls++
+	r.recount(ch)
 	r.touch(c, ch)
 	c.Send(ch.pid, k)
 }
 
-// spawn makes the session actor of a key.
-func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *child {
-	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting}
-	l := &life{
-		cfg: r.cfg, key: key, server: &ch.server.Server, registry: c.Self(), of: ch,
-		generation: generation, settled: &settled{ch},
+// recount counts the calls of a child that wait, after they, or its state, have changed.
+func (r *registry) recount(ch *child) {
+	waiting := ch.outstanding
+	switch {
+	case ch.leaving: // what it has is running, or is handed back
+		waiting = 0
+	case ch.state() == messages.StateReady:
+		waiting = max(0, waiting-r.cfg.MaxInFlight)
 	}
-	l.after.bury = bury
-	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))
-	ch.pid = c.SpawnPrefix(props, "session")
-	r.children[ch.pid.Id] = ch
-	return ch
+	r.waiting += waiting - ch.waiting
+	ch.waiting = waiting
+}
+
+// hasRoom reports whether a call would run at once.
+func (ch *child) hasRoom(inFlight int) bool {
+	return ch != nil && ch.state() == messages.StateReady && ch.outstanding < inFlight
 }
 
 // touch makes a child the most recently used of its rank.
@@ -309,58 +318,10 @@ func (r *registry) touch(c actor.Context, ch *child) {
 // onSettled counts an answer.
 func (r *registry) onSettled(c actor.Context, ch *child) {
 	ch.outstanding--
+	r.recount(ch)
 	r.touch(c, ch)
 	if ch.outstanding == 0 && r.turns.Len() > 0 {
 		r.pump(c)
-	}
-}
-
-// onCancel passes a cancellation on to whoever may have the call.
-func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	key := msg.Key.Normal()
-	if msg.ID == "" {
-		return
-	}
-	for i := range r.intercepted {
-		if i.key == key && i.op.RequestID() == msg.ID {
-			r.onGivenUp(c, i)
-		}
-	}
-	r.tell(c, key, &cancelled{id: msg.ID})
-}
-
-// tell passes a cancellation on to all sessions of a key.
-func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
-	e := r.entries[key]
-	if e == nil {
-		return
-	}
-	if e.current != nil {
-		c.Send(e.current.pid, msg)
-	}
-	for _, ch := range e.leaving {
-		c.Send(ch.pid, msg)
-	}
-	if len(e.leaving) > 0 {
-		e.cancels = append(e.cancels, msg)
-	}
-}
-
-// onHandback gives calls that an evicted session has not run to its successor.
-func (r *registry) onHandback(c actor.Context, msg *handback) {
-	msg.of.outstanding -= len(msg.calls)
-	var cancels []*cancelled
-	if e := r.entries[msg.of.key]; e != nil {
-		cancels = e.cancels
-	}
-	for _, k := range msg.calls {
-		if slices.ContainsFunc(cancels, func(m *cancelled) bool { return m.means(k) }) {
-			if k.caller != nil {
-				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
-			}
-			continue
-		}
-		r.accept(c, k)
 	}
 }
 

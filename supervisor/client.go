@@ -109,7 +109,9 @@ func (c *Client) CloseAll(ctx context.Context) (*messages.Closed, error) {
 	return ask[*messages.Closed](ctx, c, &messages.CloseAll{})
 }
 
-// Inspect describes the supervisor at this moment.
+// Inspect describes the supervisor at this moment, with the first
+// [messages.DefaultInspectLimit] sessions. To choose others, or more, pass a
+// [messages.Inspect] to Do.
 func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
 	return ask[*messages.Snapshot](ctx, c, &messages.Inspect{})
 }

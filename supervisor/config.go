@@ -33,6 +33,12 @@ type Config struct {
 	// with busy. Defaults to 1024; -1 lets none wait once MaxInFlight are
 	// running.
 	MaxWaiting int
+	// MaxWaitingTotal is how many calls may wait for all sessions together, so that
+	// callers of very many keys cannot use up the memory: a call that waits takes about
+	// a kilobyte, and several if it is the first one of its key. More are refused with
+	// busy, unless their session is open and has room. Defaults to 131072; -1 sets no
+	// bound.
+	MaxWaitingTotal int
 	// MaxDials is how many sessions of one server are opened at once. Lower it
 	// for a server that is slow to start sessions. Defaults to 16.
 	MaxDials int
@@ -79,7 +85,8 @@ type Config struct {
 	// EventStream. It has to keep up. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store remembers sessions across restarts of this process: a session over
+	// Store remembers sessions across restarts of this process, and the generations of
+	// those that have ended: a session over
 	// streamable HTTP goes on without a new initialize if its server still knows it,
 	// else it has expired. See package resume. It is the caller's to close, after
 	// Stop. Defaults to nil: nothing is remembered.
@@ -112,7 +119,9 @@ type Config struct {
 	// WrapDialer wraps what opens sessions, to observe it or to inject faults.
 	// Defaults to nil: no wrapper.
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
-	// Logger takes the log. Its zero value logs nothing.
+	// Logger takes the log, in a goroutine that ends when there is nothing to log: a
+	// writer or a hook that is slow delays nobody. Lines that find thousands of others
+	// waiting are dropped and counted (LinesDropped), and a line says how many. Its zero value logs nothing.
 	Logger zerolog.Logger
 }
 
@@ -121,6 +130,7 @@ func (c Config) withDefaults() Config {
 	preset(&c.MaxSessions, 256)
 	preset(&c.MaxInFlight, 64)
 	preset(&c.MaxWaiting, 1024)
+	preset(&c.MaxWaitingTotal, 1<<17)
 	preset(&c.MaxDials, 16)
 	preset(&c.IdleTimeout, 30*time.Minute)
 	preset(&c.ConnectTimeout, 30*time.Second)
@@ -165,6 +175,7 @@ func (c Config) validate() error {
 		{"maxSessions", c.MaxSessions, 1},
 		{"maxInFlight", c.MaxInFlight, 1},
 		{"maxWaiting", c.MaxWaiting, -1},
+		{"maxWaitingTotal", c.MaxWaitingTotal, -1},
 		{"maxDials", c.MaxDials, 1},
 		{"budget", c.Budget, -1},
 	} {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -18,12 +21,15 @@ import (
 // Supervisor runs MCP sessions in the caller's actor system. Its methods may
 // be called from any goroutine.
 type Supervisor struct {
-	system *actor.ActorSystem
-	pid    *actor.PID
-	bridge *mcpbridge.Bridge
-	stop   sync.Once
-	done   chan struct{}   // closed when the registry has stopped
-	left   []messages.Left // written before done is closed
+	system       *actor.ActorSystem
+	pid          *actor.PID
+	bridge       *mcpbridge.Bridge
+	logger       *relay.Logger
+	events       *relay.Relay[any] // what goes to the EventStream
+	intercepting running           // operations that are with the interceptors
+	stop         sync.Once
+	done         chan struct{}   // closed when the registry has stopped
+	left         []messages.Left // written before done is closed
 
 	inboxes chan *actors.Inbox // to be used again
 }
@@ -42,14 +48,22 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if cfg.WrapDialer != nil {
 		dialer = cfg.WrapDialer(dialer)
 	}
-	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes)}
+	s := &Supervisor{
+		system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes),
+		logger: relay.NewLogger(cfg.Logger),
+	}
+	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
+		s.logger.Warn().Uint64("events", n).Msg("events were dropped, because their handlers were too slow")
+	}, func(event, reason any, stack []byte) {
+		s.logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
+	})
 	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
-		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
+		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
-		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
+		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: cfg.Interceptors, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: s.intercepting.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
@@ -59,6 +73,14 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		},
 	}), "mcpactor")
 	return s, nil
+}
+
+// unbounded returns the bound that a field sets, where -1 sets none.
+func unbounded(most int) int {
+	if most < 0 {
+		return math.MaxInt
+	}
+	return most
 }
 
 // PID is where commands go: see package messages.
@@ -116,6 +138,11 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 // returns when that is done, or when ctx ends: then the rest goes on by itself,
 // and may be waited for by another Stop. The error, a [StopError], says what
 // could not be closed. Calling it again is fine.
+//
+// The events and the log lines that wait for slow handlers, or for a slow writer, get 2
+// more seconds, and so do interceptors that do not return. That bounds also a Stop that
+// an event handler or an interceptor calls and so waits for itself: the error says so.
+// Each handler, writer or interceptor that never returns keeps its goroutine.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		select {
@@ -129,39 +156,76 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case <-s.done:
 	case <-ctx.Done():
 		// The registry does not block: it answers at once, or has just stopped.
-		snap, _ = s.Client().Inspect(context.WithoutCancel(ctx))
+		snap, _ = ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
 	}
-	switch {
-	case snap != nil:
+	if snap != nil {
 		err := &StopError{Cause: context.Cause(ctx)}
 		for _, one := range snap.Sessions {
 			err.Left = append(err.Left, messages.Left{Key: one.Key, Reason: "it is still closing"})
 		}
 		return err
-	case len(s.left) > 0:
-		return &StopError{Left: s.left}
 	}
-	return nil
+	err := &StopError{Left: s.left, Stuck: s.stuck(ctx)}
+	if len(err.Left)+len(err.Stuck) == 0 {
+		return nil
+	}
+	return err
+}
+
+const (
+	// maxEvents bounds the events that wait for slow handlers.
+	maxEvents = 1 << 14
+	// lastWords is how long handlers and writers have for what was said last.
+	lastWords = 2 * time.Second
+)
+
+// stuck waits for the last events and log lines, and says what code of the caller's
+// does not return.
+func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	if n := s.intercepting.wait(ctx); n > 0 {
+		stuck = append(stuck, fmt.Sprintf("the interceptors of %d operations do not return", n))
+	}
+	if !s.events.Flush(ctx) {
+		stuck = append(stuck, "an event handler does not return")
+	}
+	if !s.logger.Flush(ctx) {
+		stuck = append(stuck, "the log writer does not return")
+	}
+	return stuck
 }
 
 // StopError is what [Supervisor.Stop] could not do.
 type StopError struct {
 	// Left are the keys that could not be closed, with the reason.
 	Left []messages.Left
+	// Stuck says, in words, which code of the caller's had not returned: an event
+	// handler, an interceptor, the writer of the log.
+	Stuck []string
 	// Cause is why Stop did not wait any longer, or nil.
 	Cause error
 }
 
-// Error lists the keys.
+// Error lists the keys, and what is stuck.
 func (e *StopError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "supervisor: %d sessions could not be closed", len(e.Left))
+	b.WriteString("supervisor: ")
+	if len(e.Left) > 0 || len(e.Stuck) == 0 {
+		fmt.Fprintf(&b, "%d sessions could not be closed", len(e.Left))
+	}
 	for i, left := range e.Left {
 		if i == 10 {
 			b.WriteString("; …")
 			break
 		}
 		fmt.Fprintf(&b, "; %s: %s", left.Key, left.Reason)
+	}
+	for i, stuck := range e.Stuck {
+		if len(e.Left) > 0 || i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(stuck)
 	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, " (%v)", e.Cause)

@@ -116,8 +116,8 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 	case err == nil:
 		return readdressed(result, i.call), false
 	case errors.As(err, &f) && f != nil:
-		mine := *f
-		mine.Key, mine.ID, mine.Op = i.key, i.op.RequestID(), i.op.Method()
+		mine, own := *f, i.failure(f.Code, f.Detail)
+		mine.Key, mine.ID, mine.Op, mine.Target = own.Key, own.ID, own.Op, own.Target
 		return &mine, false
 	}
 	f = i.failure(messages.CodeRefused, err.Error())

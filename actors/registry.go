@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/actors/internal/door"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -48,9 +47,9 @@ type registry struct {
 	retrying      int // closings that are tried again
 	counters      messages.Counters
 	publisher     *actor.PID
-	stopping      bool                  // it takes no calls
-	ending        bool                  // the publisher was told to stop, and we are next
-	strangers     map[reflect.Type]bool // foreign messages that were logged
+	stopping      bool            // it takes no calls
+	ending        bool            // the publisher was told to stop, and we are next
+	strangers     map[string]bool // types of foreign messages that were logged
 	after         *afterlife
 }
 
@@ -61,8 +60,22 @@ type server struct {
 	queue   list.List // children that wait for a dial permit
 }
 
-// NewRegistry returns the Props of a registry. Spawn it once, as a top-level
-// actor; its PID takes all commands, and [Stop].
+// Start spawns a registry. The PID takes all commands, and [Stop]. Commands that come
+// when the registry has stopped, by whatever means, are answered with
+// [messages.CodeClosed].
+func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
+	late := func(message any, sender *actor.PID) { bury(system.Root, message, sender) }
+	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
+		then := cfg.Stopped
+		cfg.Stopped = func(left []messages.Left) {
+			stopped()
+			then(left)
+		}
+		return system.Root.SpawnPrefix(NewRegistry(cfg), "registry")
+	})
+}
+
+// NewRegistry returns the Props of a registry, which [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
 	cfg.run = new(dispatch.Dispatcher)
@@ -71,7 +84,7 @@ func NewRegistry(cfg Config) *actor.Props {
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
 			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
-			strangers: map[reflect.Type]bool{}, after: after,
+			strangers: map[string]bool{}, after: after,
 		}
 		for _, srv := range cfg.Servers {
 			r.servers[srv.Name] = &server{Server: srv}
@@ -93,18 +106,30 @@ func (r *registry) Receive(c actor.Context) {
 	case *actor.Terminated:
 		r.onTerminated(c, msg)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
-	case messages.Operation:
-		r.onOperation(c, msg)
-	case *messages.Cancel:
-		r.onCancel(c, msg)
 	case messages.Command:
-		r.onControl(c, msg)
+		r.onCommand(c, msg)
 	case *Reload:
 		r.onReload(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
 		r.onReport(c)
+	}
+}
+
+// onCommand handles what callers send.
+func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
+	if foreign(cmd) {
+		r.onStranger(c, cmd)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		r.onOperation(c, cmd)
+	case *messages.Cancel:
+		r.onCancel(c, cmd)
+	default:
+		r.onControl(c, cmd)
 	}
 }
 
@@ -148,7 +173,7 @@ func (r *registry) onReport(c actor.Context) {
 	case *forgotten:
 		r.onForgotten(c, msg)
 	default:
-		r.onStranger(msg)
+		r.onStranger(c, msg)
 	}
 }
 
@@ -338,45 +363,11 @@ func (r *registry) onHandback(c actor.Context, msg *handback) {
 	}
 }
 
-// onStranger logs a message of a type that is none of ours, once.
-func (r *registry) onStranger(msg any) {
-	if kind := reflect.TypeOf(msg); !r.strangers[kind] {
-		r.strangers[kind] = true
-		r.cfg.Logger.Warn().Str("type", fmt.Sprint(kind)).Msg("supervisor got a message it does not know")
-	}
-}
-
-// guard survives a bug: the command at hand is answered, the rest goes on.
-func (r *registry) guard(c actor.Context) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	cmd, ok := c.Message().(messages.Command)
-	switch {
-	case !ok:
-	case reflect.ValueOf(cmd).IsNil():
-		r.respond(c, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is a nil pointer"})
-	default:
-		r.respond(c, refusal(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
-	}
-}
-
 // respond answers the command at hand, if anybody waits for it.
 func (r *registry) respond(c actor.Context, reply messages.Reply) {
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)
 	}
-}
-
-// refusal is the failure for a command of any kind.
-func refusal(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
-	f := &messages.Failure{ID: cmd.RequestID(), Op: fmt.Sprintf("%T", cmd)[len("*messages."):], Code: code, Detail: detail}
-	if op, ok := cmd.(messages.Operation); ok {
-		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
-	}
-	return f
 }
 
 // bounded shortens what a caller has made up.

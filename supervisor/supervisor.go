@@ -15,8 +15,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Supervisor runs MCP sessions in the caller's actor system. Its methods may
-// be called from any goroutine.
+// Supervisor runs MCP sessions in the caller's actor system. [Start] makes it. Its
+// methods may be called from any goroutine. Those of a nil Supervisor return an error.
 type Supervisor struct {
 	system *actor.ActorSystem
 	pid    *actor.PID
@@ -34,7 +34,11 @@ type Supervisor struct {
 // are wrong.
 func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	err := cfg.validate()
+	if system == nil {
+		err = errors.Join(errors.New("system: is nil: make one with actor.NewActorSystem"), err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
@@ -43,7 +47,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		dialer = cfg.WrapDialer(dialer)
 	}
 	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes)}
-	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
+	s.pid = actors.Start(system, actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: cfg.Logger,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxDials: cfg.MaxDials,
@@ -57,12 +61,35 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 			close(s.done)
 			s.closeInboxes()
 		},
-	}), "mcpactor")
+	})
 	return s, nil
 }
 
-// PID is where commands go: see package messages.
-func (s *Supervisor) PID() *actor.PID { return s.pid }
+// errNotStarted is the error of a Supervisor that Start has not made.
+var errNotStarted = errors.New("supervisor: is not started: use the one that Start returns when its error is nil")
+
+// errNoContext is the error of a call with a nil context.
+var errNoContext = errors.New("supervisor: the context is nil: use context.Background")
+
+// started reports whether Start has made the supervisor.
+func (s *Supervisor) started() bool { return s != nil && s.pid != nil }
+
+// PID is where commands go: see package messages. It stays valid after Stop: commands
+// are answered with [messages.CodeClosed] from then on.
+func (s *Supervisor) PID() *actor.PID {
+	if !s.started() {
+		return nil
+	}
+	return s.pid
+}
+
+// System is the actor system that the supervisor was started in.
+func (s *Supervisor) System() *actor.ActorSystem {
+	if !s.started() {
+		return nil
+	}
+	return s.system
+}
 
 // Client returns a client for plain Go code. It is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
@@ -84,31 +111,31 @@ func (s *Supervisor) stopped() bool {
 // fields that are wrong, and then nothing is changed; or it is that of ctx, and the
 // rest goes on by itself.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
+	switch {
+	case !s.started():
+		return nil, errNotStarted
+	case ctx == nil:
+		return nil, errNoContext
+	}
 	if err := errors.Join(validateServers(servers)...); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	stopped := &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"}
-	if s.stopped() {
-		return nil, stopped
-	}
+	servers = slices.Clone(servers)
 	box := actors.NewInbox(s.system, nil)
 	defer box.Close()
-	reload := &actors.Reload{Servers: slices.Clone(servers), Apply: func() { s.bridge.Set(servers) }}
+	reload := &actors.Reload{Servers: servers, Apply: func() { s.bridge.Set(servers) }}
 	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
 	select {
 	case msg := <-box.Reply:
-		s.bridge.Prune()
-		switch reply := msg.(type) {
-		case *messages.Closed:
-			return reply, nil
-		case *messages.Failure:
-			return nil, reply
+		if failure, failed := msg.(*messages.Failure); failed {
+			failure.Op = "Reload"
+			return nil, failure
 		}
-	case <-s.done:
+		s.bridge.Prune()
+		return msg.(*messages.Closed), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	return nil, stopped
 }
 
 // Stop closes all sessions: no new call is accepted, calls in flight have the
@@ -117,13 +144,13 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 // and may be waited for by another Stop. The error, a [StopError], says what
 // could not be closed. Calling it again is fine.
 func (s *Supervisor) Stop(ctx context.Context) error {
-	s.stop.Do(func() {
-		select {
-		case <-s.done:
-		default:
-			s.system.Root.Send(s.pid, &actors.Stop{})
-		}
-	})
+	switch {
+	case !s.started():
+		return errNotStarted
+	case ctx == nil:
+		return errNoContext
+	}
+	s.stop.Do(func() { s.system.Root.Send(s.pid, &actors.Stop{}) })
 	var snap *messages.Snapshot
 	select {
 	case <-s.done:

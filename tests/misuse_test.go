@@ -1,0 +1,244 @@
+package tests
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// ask sends anything to the supervisor, and returns the reply, or nil when there is
+// none in an hour.
+func (w *world) ask(msg any) any {
+	box := actors.NewInbox(w.system, nil)
+	defer box.Close()
+	w.system.Root.RequestWithCustomSender(w.pid, msg, box.PID)
+	select {
+	case reply := <-box.Reply:
+		return reply
+	case <-time.After(time.Hour): // synctest
+		return nil
+	}
+}
+
+// asValue asks with a command that is no pointer.
+func asValue[R any](w *world, cmd any) R {
+	w.t.Helper()
+	reply := w.ask(cmd)
+	require.IsType(w.t, *new(R), reply, "%T", cmd)
+	return reply.(R)
+}
+
+// Finding G: a command that was sent as a value is understood.
+func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
+	passing := func(next actors.Runner) actors.Runner { return next }
+	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, cfg, func(w *world) {
+				to := messages.To("s", "a")
+				asValue[*messages.SessionInfo](w, messages.Open{Header: to})
+				result := asValue[*messages.ToolResult](w, *call("a", "count"))
+				require.Equal(t, messages.Key{Server: "s", Scope: "a"}, result.Key)
+				asValue[*messages.ToolList](w, messages.ListTools{Header: to})
+				asValue[*messages.Pong](w, messages.Ping{Header: to})
+				require.Len(t, asValue[*messages.Snapshot](w, messages.Inspect{ID: "1"}).Sessions, 1)
+				require.Equal(t, messages.CodeInvalid, asValue[*messages.Failure](w, messages.CallTool{Header: to}).Code)
+
+				hanging := w.send(call("a", "hang"))
+				w.system.Root.Send(w.pid, messages.Cancel{Key: to.Key, ID: hanging.cmd.RequestID()})
+				hanging.fails(messages.CodeCancelled)
+
+				require.Equal(t, 1, asValue[*messages.Closed](w, messages.CloseScope{Scope: "a"}).Sessions)
+				asValue[*messages.Closed](w, messages.CloseServer{Server: "s"})
+				asValue[*messages.Closed](w, messages.CloseAll{})
+			})
+		})
+	}
+}
+
+// traced is a command of a caller's own around one of ours.
+type traced struct{ *messages.CallTool }
+
+// Finding G: what is no command is refused, and so is one that is nil; nobody waits
+// in vain, and no bug is logged.
+func TestWhatIsNoCommandIsRefused(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		w.send(call("a", "count")).ok()
+		for _, msg := range []any{
+			"text", 7, struct{ Secret string }{"x"}, &messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
+			traced{call("a", "count")}, &traced{call("a", "count")}, traced{},
+		} {
+			f, ok := w.ask(msg).(*messages.Failure)
+			require.True(t, ok, "%T", msg)
+			require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
+			require.NotEmpty(t, f.Detail)
+		}
+		require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
+		require.EqualValues(t, 1, w.inspect().Counters.Dials)
+	})
+}
+
+// Finding G: after the supervisor has stopped, in any way, every command is answered
+// with a failure. A cancellation still has no reply.
+func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
+	for name, stop := range map[string]func(w *world){
+		"stop":          func(w *world) { w.stop() },
+		"from outside":  func(w *world) { require.NoError(w.t, w.system.Root.StopFuture(w.pid).Wait()) },
+		"by poison":     func(w *world) { require.NoError(w.t, w.system.Root.PoisonFuture(w.pid).Wait()) },
+		"while called":  func(w *world) { w.calls(5, "a", "hang"); w.system.Root.Stop(w.pid) },
+		"while stopped": func(w *world) { w.system.Root.Send(w.pid, &actors.Stop{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, supervisor.Config{}, func(w *world) {
+				w.send(call("a", "count")).ok()
+				stop(w)
+				if name == "while stopped" {
+					w.send(call("a", "count")).fails(messages.CodeDraining)
+				}
+				time.Sleep(time.Minute) // synctest
+				for range 2 {
+					f := w.send(call("a", "count")).fails(messages.CodeClosed)
+					require.Equal(t, "a", f.Key.Scope)
+					require.Equal(t, "count", f.Target)
+					for _, cmd := range []messages.Command{&messages.Inspect{}, &messages.CloseAll{}, &messages.CloseScope{}, &messages.Open{Header: messages.To("s", "a")}} {
+						w.send(cmd).fails(messages.CodeClosed)
+					}
+					require.Equal(t, messages.CodeClosed, w.ask(*call("a", "count")).(*messages.Failure).Code)
+					require.Equal(t, messages.CodeClosed, w.ask((*messages.CallTool)(nil)).(*messages.Failure).Code)
+					require.Equal(t, messages.CodeClosed, w.ask("text").(*messages.Failure).Code)
+					require.Nil(t, w.ask(&messages.Cancel{}))
+					w.pid = actor.NewPID(w.pid.Address, w.pid.Id) // a copy, as it comes out of a message
+				}
+				require.NoError(t, w.sup.Stop(w.t.Context()))
+			})
+		})
+	}
+}
+
+// Finding G: commands that come while the supervisor stops are each answered once.
+func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var senders sync.WaitGroup
+		for range 4 {
+			senders.Go(func() {
+				for range 50 {
+					w.send(call("a", "count"))
+					w.send(&messages.Inspect{})
+				}
+			})
+		}
+		go w.system.Root.Stop(w.pid)
+		senders.Wait()
+		for _, p := range w.sent() {
+			p.reply()
+		}
+	})
+}
+
+// watcher tells who has terminated.
+type watcher struct {
+	pid  *actor.PID
+	gone chan *actor.PID
+}
+
+func (o *watcher) Receive(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		c.Watch(o.pid)
+	case *actor.Terminated:
+		o.gone <- msg.Who
+	}
+}
+
+func TestStoppedSupervisorIsToldToThoseWhoWatchIt(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		o := &watcher{w.pid, make(chan *actor.PID, 9)}
+		props := actor.PropsFromProducer(func() actor.Actor { return o })
+		early := w.system.Root.Spawn(props)
+		synctest.Wait()
+		w.stop()
+		require.True(t, w.pid.Equal(<-o.gone))
+		late := w.system.Root.Spawn(props)
+		require.True(t, w.pid.Equal(<-o.gone))
+		for _, pid := range []*actor.PID{early, late} {
+			require.NoError(t, w.system.Root.StopFuture(pid).Wait())
+		}
+		require.Empty(t, o.gone)
+	})
+}
+
+// Finding G: what was not started, or has no context, says so.
+func TestWhatWasNotStartedSaysSo(t *testing.T) {
+	servers := []mcpbridge.Server{{Name: "s", URL: "http://localhost:1/mcp"}}
+	_, err := supervisor.Start(nil, supervisor.Config{})
+	require.ErrorContains(t, err, "system: is nil")
+	require.ErrorContains(t, err, "servers: is empty")
+	_, err = supervisor.Start(nil, supervisor.Config{Servers: servers})
+	require.EqualError(t, err, "supervisor: system: is nil: make one with actor.NewActorSystem")
+
+	ctx := context.Background()
+	for _, sup := range []*supervisor.Supervisor{nil, {}} {
+		require.Nil(t, sup.PID())
+		require.Nil(t, sup.System())
+		require.ErrorContains(t, sup.Stop(ctx), "is not started")
+		_, err = sup.Reload(ctx, servers)
+		require.ErrorContains(t, err, "is not started")
+		for _, client := range []*supervisor.Client{nil, {}, sup.Client()} {
+			_, err = client.CallTool(ctx, "s", "a", &mcp.CallToolParams{Name: "t"})
+			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorContains(t, err, "belongs to no supervisor")
+			_, err = client.Do(ctx, &messages.Inspect{})
+			require.ErrorIs(t, err, messages.ErrInvalid)
+			client.Cancel(messages.Key{}, "1")
+		}
+	}
+
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var none context.Context
+		_, err := w.sup.Client().CallTool(none, "s", "a", &mcp.CallToolParams{Name: "t"})
+		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorContains(t, err, "context")
+		require.ErrorContains(t, w.sup.Stop(none), "context")
+		_, err = w.sup.Reload(none, servers)
+		require.ErrorContains(t, err, "context")
+		for _, cmd := range []messages.Command{nil, (*messages.CallTool)(nil), (*messages.Cancel)(nil), traced{}} {
+			_, err = w.sup.Client().Do(w.t.Context(), cmd)
+			require.ErrorIs(t, err, messages.ErrInvalid)
+		}
+		w.send(call("a", "count")).ok()
+	})
+}
+
+func TestStopReloadAndCallsAtOnceAreAllAnswered(t *testing.T) {
+	for range 20 {
+		imagine(t, supervisor.Config{}, func(w *world) {
+			servers := []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid/new"}}
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					if _, err := w.sup.Reload(w.t.Context(), servers); err != nil {
+						var f *messages.Failure
+						require.ErrorAs(t, err, &f)
+						require.Equal(t, "Reload", f.Op)
+						require.Contains(t, []messages.Code{messages.CodeClosed, messages.CodeDraining}, f.Code)
+					}
+				})
+				all.Go(func() { require.NoError(t, w.sup.Stop(w.t.Context())) })
+				all.Go(func() { w.send(call("a", "count")).reply() })
+			}
+			all.Wait()
+			_, err := w.sup.Reload(w.t.Context(), servers)
+			require.EqualError(t, err, "Reload: closed: the supervisor has stopped")
+		})
+	}
+}

@@ -67,7 +67,8 @@ type Server struct {
 	// of the server. Do not set its Timeout: it would end idle streams. Its
 	// CheckRedirect can refuse redirects. Its Jar takes the place of the cookies
 	// of each session.
-	// Defaults to a client of our own with enough idle connections.
+	// Defaults to a client of our own with enough idle connections; or to
+	// http.DefaultTransport, if the program has wrapped that.
 	HTTPClient *http.Client
 	// NoStream turns off the stream over which an HTTP server sends what
 	// nobody asked for: notifications, requests of its own. An idle session

@@ -2,6 +2,8 @@ package tests
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // ask sends anything to the supervisor, and returns the reply, or nil when there is
@@ -241,4 +244,45 @@ func TestStopReloadAndCallsAtOnceAreAllAnswered(t *testing.T) {
 			require.EqualError(t, err, "Reload: closed: the supervisor has stopped")
 		})
 	}
+}
+
+// wrapper is a transport around another one, as those are that trace requests.
+type wrapper struct {
+	http.RoundTripper
+	hosts sync.Map
+}
+
+func (w *wrapper) RoundTrip(req *http.Request) (*http.Response, error) {
+	w.hosts.Store(req.URL.Host, true)
+	return w.RoundTripper.RoundTrip(req)
+}
+
+// Finding F5: a program that has wrapped http.DefaultTransport sees our requests.
+func TestWrapperOfTheDefaultTransportIsUsed(t *testing.T) {
+	plain := http.DefaultTransport
+	defer func() { http.DefaultTransport = plain }()
+	pool := plain.(*http.Transport).Clone()
+	wrapped := &wrapper{RoundTripper: pool}
+	http.DefaultTransport = wrapped
+
+	before := lookAround()
+	one, two := serve(t, faults.NewTools()), serve(t, faults.NewTools())
+	defer one.end()
+	defer two.end()
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{at("s", one.URL())}})
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	_, err := w.sup.Reload(t.Context(), []mcpbridge.Server{at("s", two.URL())})
+	require.NoError(t, err)
+	require.Equal(t, "1", w.send(call("a", "count")).text())
+	for _, e := range []*endpoint{one, two} {
+		u, err := url.Parse(e.URL())
+		require.NoError(t, err)
+		_, seen := wrapped.hosts.Load(u.Host)
+		require.True(t, seen)
+	}
+	w.end()
+	pool.CloseIdleConnections()
+	one.end()
+	two.end()
+	before.verify(t)
 }

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -285,4 +287,25 @@ func TestWrapperOfTheDefaultTransportIsUsed(t *testing.T) {
 	one.end()
 	two.end()
 	before.verify(t)
+}
+
+// Finding G: no line of the log has an empty error, or a duration without a unit.
+func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
+	var log bytes.Buffer
+	imagine(t, supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(w *world) {
+		w.fake.dial = slowly(1500*time.Millisecond, nil)
+		w.send(call("a", "count")).ok()
+		w.fake.set(func() { w.fake.dial = nil })
+		w.fake.sever("a", true)
+		await(w, func(*messages.SessionRestarted) bool { return true })
+		w.send(&messages.CloseAll{}).reply()
+	})
+	lines := log.String()
+	for _, message := range []string{"opened", "lost", "restarting", "restarted", "closed"} {
+		require.Contains(t, lines, `"message":"session `+message+`"`)
+	}
+	require.Contains(t, lines, `"elapsed":"1.5s"`)
+	require.Regexp(t, `"delay":"[\d.]+[µm]?s"`, lines)
+	require.NotRegexp(t, `"(elapsed|delay)":\d`, lines)
+	require.NotContains(t, lines, `"err":""`)
 }

@@ -19,6 +19,10 @@ import (
 // rememberedKeys bounds the keys without a session whose generation is kept.
 const rememberedKeys = 1 << 16
 
+// farthest is how far away a deadline counts. Further away it would overflow a
+// [time.Duration] with what is added to it.
+const farthest = 10 * 365 * 24 * time.Hour
+
 // registry is the parent of all sessions, and the PID that commands go to. It
 // creates each session once, knows who was used last, and who may be open.
 //
@@ -197,8 +201,10 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
-	if k.deadline.IsZero() {
+	if limit := now.Add(farthest); k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
+	} else if k.deadline.After(limit) {
+		k.deadline = limit
 	}
 	f := malformed(k)
 	switch {

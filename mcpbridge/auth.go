@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -68,6 +69,21 @@ func identityOf(c Credentials) string {
 		return known.Identity()
 	}
 	return ""
+}
+
+// checkAuth reports an authenticator that nobody has made as it has to be.
+func checkAuth(a Authenticator) error {
+	switch a := a.(type) {
+	case AuthenticatorFunc:
+		if a == nil {
+			return errors.New("auth: is nil")
+		}
+	case *OAuthCredentials:
+		if !a.made() {
+			return fmt.Errorf("auth: %w", errNotMade)
+		}
+	}
+	return nil
 }
 
 // unauthorized returns the error for credentials that cannot be had. A panic stays

@@ -124,6 +124,9 @@ func sameAuth(one, two Authenticator) bool {
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
+// maxKeepAlive bounds [Server.KeepAlive], so that a time that it is added to stays one.
+const maxKeepAlive = 10 * 365 * 24 * time.Hour
+
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Validate reports the first field that is wrong.
@@ -148,6 +151,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
 		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
+	case s.KeepAlive > maxKeepAlive:
+		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxKeepAlive)
 	}
 	for i, call := range s.Setup {
 		if call == nil || call.Name == "" {
@@ -161,6 +166,9 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("auth: is for servers with a url")
 	case s.URL == "":
 		return nil
+	}
+	if err := checkAuth(s.Auth); err != nil {
+		return err
 	}
 	u, err := url.Parse(s.URL)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	err := cfg.validate()
 	if system == nil {
 		err = errors.Join(errors.New("system: is nil: make one with actor.NewActorSystem"), err)
+	} else {
+		err = errors.Join(err, reachable(system, &cfg))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
@@ -44,7 +47,13 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
-		dialer = cfg.WrapDialer(dialer)
+		if dialer = cfg.WrapDialer(dialer); dialer == nil {
+			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer it got, or one around it")
+		}
+	}
+	release, ok := reserve(cfg.Store)
+	if !ok {
+		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
 	}
 	s := &Supervisor{system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes)}
 	s.pid = actors.Start(system, actors.Config{
@@ -57,12 +66,41 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
+			release()
 			s.left = left
 			close(s.done)
 			s.closeInboxes()
 		},
 	})
 	return s, nil
+}
+
+// stores has the stores of the supervisors that run. Two that share one would each end
+// the sessions of the other.
+var stores sync.Map
+
+// reserve notes that a store is in use until it is released. It reports whether it was
+// not in use before.
+func reserve(store mcpbridge.Store) (release func(), ok bool) {
+	if store == nil || !reflect.ValueOf(store).Comparable() {
+		return func() {}, true
+	}
+	_, taken := stores.LoadOrStore(store, true)
+	return func() { stores.Delete(store) }, !taken
+}
+
+// reachable reports the actors of cfg that are not in the system.
+func reachable(system *actor.ActorSystem, cfg *Config) error {
+	var errs []error
+	for name, pid := range map[string]*actor.PID{"handler": cfg.Handler, "subscriber": cfg.Subscriber} {
+		if pid == nil {
+			continue
+		}
+		if _, there := system.ProcessRegistry.Get(pid); !there {
+			errs = append(errs, fmt.Errorf("%s: %s/%s is no actor of this system: spawn it there first", name, pid.Address, pid.Id))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // errNotStarted is the error of a Supervisor that Start has not made.

@@ -3,6 +3,7 @@ package tests
 import (
 	"bytes"
 	"context"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -308,4 +310,65 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.Regexp(t, `"delay":"[\d.]+[µm]?s"`, lines)
 	require.NotRegexp(t, `"(elapsed|delay)":\d`, lines)
 	require.NotContains(t, lines, `"err":""`)
+}
+
+// Finding G: a configuration that could not work is refused when the supervisor is
+// started, by the name of the field.
+func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		store := resume.NewMemory()
+		user, err := supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
+		require.NoError(t, err)
+		stranger := actor.NewActorSystem(quiet).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")
+		const centuries = 250 * 365 * 24 * time.Hour
+		for want, cfg := range map[string]supervisor.Config{
+			"maxSessions: is 1099511627776, which is more than": {MaxSessions: 1 << 40},
+			"maxInFlight: is -1":                                         {MaxInFlight: -1},
+			"maxWaiting: is 9223372036854775807":                         {MaxWaiting: math.MaxInt},
+			"maxDials: is ":                                              {MaxDials: math.MinInt},
+			"budget: is 9223372036854775807":                             {Budget: math.MaxInt},
+			"drainTimeout: 2190000h0m0s is more than":                    {DrainTimeout: centuries},
+			"idleTimeout: 2190000h0m0s is more than":                     {IdleTimeout: centuries},
+			"idleTimeout: -1s is negative":                               {IdleTimeout: -time.Second},
+			"callTimeout: 2562047h47m16.854775807s":                      {CallTimeout: math.MaxInt64},
+			"handler: nonhost/agent$1 is no actor of this system: spawn": {Handler: stranger},
+			"subscriber: nonhost/agent$1 is no actor":                    {Subscriber: stranger},
+			"wrapDialer: returned nil":                                   {WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return nil }},
+			"store: is that of another supervisor":                       {Store: store},
+			"setup[0]: the tool name is empty":                           {Servers: []mcpbridge.Server{{Name: "x", Command: "a", Setup: []*mcp.CallToolParams{nil}}}},
+			"keepAlive: 2562047h47m16.854775807s is more than":           {Servers: []mcpbridge.Server{{Name: "x", Command: "a", KeepAlive: math.MaxInt64}}},
+			"auth: is nil":                                               {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: mcpbridge.AuthenticatorFunc(nil)}}},
+			"auth: has no handler":                                       {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: &mcpbridge.OAuthCredentials{}}}},
+		} {
+			if cfg.Servers == nil {
+				cfg.Servers = []mcpbridge.Server{{Name: "x", Command: "a"}}
+			}
+			_, err := supervisor.Start(w.system, cfg)
+			require.ErrorContains(t, err, want)
+		}
+		require.NoError(t, user.Stop(w.t.Context()))
+		again, err := supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
+		require.NoError(t, err)
+		require.NoError(t, again.Stop(w.t.Context())) // before any call
+	})
+}
+
+// Finding G: a deadline of the year 9999 is as good as none.
+func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
+	passing := func(next actors.Runner) actors.Runner { return next }
+	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, cfg, func(w *world) {
+				op := call("a", "count")
+				op.Deadline = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+				w.fake.dial = slowly(time.Minute/10, nil)
+				w.send(op).ok()
+				for _, long := range []time.Time{time.Unix(1<<40, 0), time.Now().Add(math.MaxInt64)} {
+					op := call("a", "count")
+					op.Deadline = long
+					w.send(op).ok()
+				}
+			})
+		})
+	}
 }

@@ -32,7 +32,11 @@ type Interceptor func(next Runner) Runner
 // chain makes one interceptor of several, of which the first is the outermost.
 func chain(interceptors []Interceptor, last Runner) Runner {
 	for i := len(interceptors) - 1; i >= 0; i-- {
-		last = interceptors[i](last)
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
 	}
 	return last
 }

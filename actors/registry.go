@@ -243,6 +243,9 @@ func malformed(k *call) *messages.Failure {
 	if err := k.op.Validate(); err != nil {
 		return k.failure(messages.CodeInvalid, err.Error())
 	}
+	if replay := k.op.Head().Replay; replay > messages.ReplayAlways {
+		return k.failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
+	}
 	return nil
 }
 

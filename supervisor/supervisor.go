@@ -219,6 +219,9 @@ type StopError struct {
 
 // Error lists the keys.
 func (e *StopError) Error() string {
+	if e == nil {
+		return "no error: a nil *supervisor.StopError"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "supervisor: %d sessions could not be closed", len(e.Left))
 	for i, left := range e.Left {
@@ -235,4 +238,9 @@ func (e *StopError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *StopError) Unwrap() error { return e.Cause }
+func (e *StopError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Cause
+}

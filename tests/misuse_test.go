@@ -372,3 +372,75 @@ func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 		})
 	}
 }
+
+// Finding G: an interceptor that gives no runner does not turn the others off.
+func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
+	wrong := func(actors.Runner) actors.Runner { return nil }
+	right := func(next actors.Runner) actors.Runner { return next }
+	for _, chain := range [][]actors.Interceptor{{wrong}, {wrong, right}, {right, wrong}} {
+		imagine(t, supervisor.Config{Interceptors: chain}, func(w *world) {
+			require.Contains(t, w.send(call("a", "count")).fails(messages.CodeInternal).Detail, "returned no runner")
+			require.Zero(t, w.watch.dialed())
+		})
+	}
+}
+
+// Finding G: the client may be used where our own goroutines call the program.
+func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
+	var sup *supervisor.Supervisor
+	again := func(ctx context.Context) error {
+		op := call("a", "count")
+		_, err := sup.Client().CallTool(ctx, "s", "a", op.Params)
+		return err
+	}
+	t.Run("handler of events", func(t *testing.T) {
+		imagine(t, supervisor.Config{}, func(w *world) {
+			sup = w.sup
+			done := make(chan error, 1)
+			w.system.EventStream.Subscribe(func(event any) {
+				if _, opened := event.(*messages.SessionOpened); opened {
+					done <- again(context.Background())
+				}
+			})
+			w.send(call("a", "count")).ok()
+			require.NoError(t, <-done)
+		})
+	})
+	asks := func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			if _, call := op.(*messages.CallTool); !call {
+				if err := again(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return next(ctx, op)
+		}
+	}
+	t.Run("interceptor", func(t *testing.T) {
+		imagine(t, supervisor.Config{Interceptors: []actors.Interceptor{asks}}, func(w *world) {
+			sup = w.sup
+			require.IsType(t, &messages.ToolList{}, w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply())
+		})
+	})
+	t.Run("interceptor of itself", func(t *testing.T) { // without end
+		endless := func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+				if err := again(ctx); err != nil {
+					return nil, err
+				}
+				return next(ctx, op)
+			}
+		}
+		imagine(t, supervisor.Config{MaxInFlight: 2, MaxWaiting: 3, Interceptors: []actors.Interceptor{endless}}, func(w *world) {
+			sup = w.sup
+			w.send(call("a", "count")).fails(messages.CodeBusy)
+		})
+	})
+}
+
+// Finding G
+func TestReplayThatDoesNotExistIsRefused(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		require.Contains(t, w.send(call("a", "count", replay(3))).fails(messages.CodeInvalid).Detail, "replay: 3")
+	})
+}

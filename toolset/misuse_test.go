@@ -45,6 +45,7 @@ func TestToolsetThatWasNotMadeSaysSo(t *testing.T) {
 			tools.Close()
 		}
 		for _, set := range []*toolset.Set{nil, {}} {
+			require.Empty(w, set.Anthropic())
 			require.Nil(w, set.Tool("a"))
 			_, err := set.Call("a", nil)
 			require.ErrorIs(w, err, messages.ErrInvalid)

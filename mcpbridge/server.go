@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -167,9 +168,6 @@ func (s *Server) Validate() error {
 	case s.URL == "":
 		return nil
 	}
-	if err := checkAuth(s.Auth); err != nil {
-		return err
-	}
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil:
@@ -185,7 +183,7 @@ func (s *Server) Validate() error {
 	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
 		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
 	}
-	if err := checkHeaders(s.Headers); err != nil {
+	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
 	}
 	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {

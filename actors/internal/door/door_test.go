@@ -150,7 +150,7 @@ func TestDoorIsForgottenWithItsPID(t *testing.T) {
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return kept() <= before+1
-	}, 10*time.Second, time.Millisecond)
+	}, 10*time.Second, 10*time.Millisecond)
 	door, there := system.ProcessRegistry.Get(held)
 	require.True(t, there)
 	require.IsType(t, &Door{}, door)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -161,18 +162,19 @@ func (c Config) validate() error {
 		name  string
 		value int
 		least int
+		most  int
 	}{
-		{"maxSessions", c.MaxSessions, 1},
-		{"maxInFlight", c.MaxInFlight, 1},
-		{"maxWaiting", c.MaxWaiting, -1},
-		{"maxDials", c.MaxDials, 1},
-		{"budget", c.Budget, -1},
+		{"maxSessions", c.MaxSessions, 1, most},
+		{"maxInFlight", c.MaxInFlight, 1, most},
+		{"maxWaiting", c.MaxWaiting, -1, most},
+		{"maxDials", c.MaxDials, 1, most},
+		{"budget", c.Budget, -1, math.MaxInt},
 	} {
 		switch {
 		case f.value < f.least:
 			wrong("%s: is %d, which is less than %d", f.name, f.value, f.least)
-		case f.value > most:
-			wrong("%s: is %d, which is more than %d", f.name, f.value, most)
+		case f.value > f.most:
+			wrong("%s: is %d, which is more than %d", f.name, f.value, f.most)
 		}
 	}
 	for _, f := range []struct {

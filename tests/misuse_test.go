@@ -338,7 +338,6 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			"maxInFlight: is -1":                                         {MaxInFlight: -1},
 			"maxWaiting: is 9223372036854775807":                         {MaxWaiting: math.MaxInt},
 			"maxDials: is ":                                              {MaxDials: math.MinInt},
-			"budget: is 9223372036854775807":                             {Budget: math.MaxInt},
 			"drainTimeout: 2190000h0m0s is more than":                    {DrainTimeout: centuries},
 			"idleTimeout: 2190000h0m0s is more than":                     {IdleTimeout: centuries},
 			"idleTimeout: -1s is negative":                               {IdleTimeout: -time.Second},

@@ -197,3 +197,26 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 	})
 	return log.String()
 }
+
+// Finding F5: a reload that meets a bug is answered, and the registry goes on.
+func TestReloadThatPanicsIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		system := actor.NewActorSystem()
+		pid := Start(system, Config{
+			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
+			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1,
+			ConnectTimeout: time.Minute, CallTimeout: time.Minute, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
+			Stopped: func([]messages.Left) { close(stopped) },
+		})
+		box := NewInbox(system, nil)
+		defer box.Close()
+		system.Root.RequestWithCustomSender(pid, &Reload{Apply: func() { panic("planted") }}, box.PID)
+		require.Equal(t, messages.CodeInternal, (<-box.Reply).(*messages.Failure).Code)
+		system.Root.RequestWithCustomSender(pid, &messages.CallTool{Header: messages.To("s", "a"), Params: &mcp.CallToolParams{Name: "fast"}}, box.PID)
+		require.IsType(t, &messages.ToolResult{}, <-box.Reply)
+		system.Root.Send(pid, &Stop{})
+		<-stopped
+		time.Sleep(10 * time.Second) // synctest
+	})
+}

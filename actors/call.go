@@ -37,10 +37,9 @@ type call struct {
 
 // failure returns the reply for a call that did not go well.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
-	return &messages.Failure{
-		Key: k.key, ID: k.op.RequestID(), Op: k.op.Method(), Code: code, Detail: detail,
-		Generation: k.generation, Replayed: k.runs > 1, MayHaveRun: k.lost != nil,
-	}
+	f := messages.NewFailure(k.op, code, detail)
+	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.key, k.generation, k.runs > 1, k.lost != nil
+	return f
 }
 
 // explain returns the reply for what the bridge said.

@@ -42,7 +42,7 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	case *messages.CloseScope:
 		key := messages.Key{Scope: cmd.Scope}.Normal()
 		if err := key.Validate(); err != nil {
-			r.respond(c, refusal(cmd, messages.CodeInvalid, err.Error()))
+			r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
 			return
 		}
 		scope := func(k messages.Key) bool { return k.Scope == key.Scope }
@@ -53,7 +53,7 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 		r.close(c, t)
 	case *messages.CloseServer:
 		if r.servers[cmd.Server] == nil {
-			r.respond(c, refusal(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
+			r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
 			return
 		}
 		r.sweep(c, r.tally(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{}))

@@ -32,7 +32,11 @@ type Interceptor func(next Runner) Runner
 // chain makes one interceptor of several, of which the first is the outermost.
 func chain(interceptors []Interceptor, last Runner) Runner {
 	for i := len(interceptors) - 1; i >= 0; i-- {
-		last = interceptors[i](last)
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
 	}
 	return last
 }
@@ -127,8 +131,8 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 	case err == nil:
 		return readdressed(result, i.call), false
 	case errors.As(err, &f) && f != nil:
-		mine := *f
-		mine.Key, mine.ID, mine.Op = i.key, i.op.RequestID(), i.op.Method()
+		mine, own := *f, i.failure(f.Code, f.Detail)
+		mine.Key, mine.ID, mine.Op, mine.Target = own.Key, own.ID, own.Op, own.Target
 		return &mine, false
 	}
 	f = i.failure(messages.CodeRefused, err.Error())

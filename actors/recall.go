@@ -53,7 +53,7 @@ func (r recall) try(what string, f func(context.Context) error) {
 	began := time.Now()
 	if err := attempt(ctx, "the store", f); err != nil {
 		r.cfg.Logger.Warn().Str("server", r.key.Server).Str("scope", r.key.Scope).
-			Dur("elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
+			Stringer("elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
 	}
 }
 

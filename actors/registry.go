@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/actors/internal/door"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -22,6 +21,10 @@ const rememberedKeys = 1 << 16
 
 // minStarts is how many processes are started at once on any machine.
 const minStarts = 2
+
+// farthest is how far away a deadline counts. Further away it would overflow a
+// [time.Duration] with what is added to it.
+const farthest = 10 * 365 * 24 * time.Hour
 
 // registry is the parent of all sessions, and the PID that commands go to. It
 // creates each session once, knows who was used last, and who may be open.
@@ -56,9 +59,9 @@ type registry struct {
 	waiting     int // calls that wait in sessions
 	unpassed    int // operations that are with the interceptors, which have not passed them on
 	counters    messages.Counters
-	stopping    bool                  // it takes no calls
-	ending      bool                  // all is closed, and we stop
-	strangers   map[reflect.Type]bool // foreign messages that were logged
+	stopping    bool            // it takes no calls
+	ending      bool            // all is closed, and we stop
+	strangers   map[string]bool // types of foreign messages that were logged
 	after       *afterlife
 }
 
@@ -72,8 +75,22 @@ type server struct {
 	turn     *list.Element // its place among those that take turns; nil while nobody waits
 }
 
-// NewRegistry returns the Props of a registry. Spawn it once, as a top-level
-// actor; its PID takes all commands, and [Stop].
+// Start spawns a registry. The PID takes all commands, and [Stop]. Commands that come
+// when the registry has stopped, by whatever means, are answered with
+// [messages.CodeClosed].
+func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
+	late := func(message any, sender *actor.PID) { bury(system.Root, message, sender) }
+	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
+		then := cfg.Stopped
+		cfg.Stopped = func(left []messages.Left) {
+			stopped()
+			then(left)
+		}
+		return system.Root.SpawnPrefix(NewRegistry(cfg), "registry")
+	})
+}
+
+// NewRegistry returns the Props of a registry, which [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
 	cfg.run = new(dispatch.Dispatcher)
@@ -83,7 +100,7 @@ func NewRegistry(cfg Config) *actor.Props {
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
 			roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
 			tallies: map[*tally]struct{}{}, intercepted: newInterceptions(), left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
-			strangers: map[reflect.Type]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
+			strangers: map[string]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
 		}
 		for _, srv := range cfg.Servers {
 			r.servers[srv.Name] = r.at(srv, r.servers)
@@ -105,18 +122,30 @@ func (r *registry) Receive(c actor.Context) {
 	case *actor.Terminated:
 		r.onTerminated(c, msg)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
-	case messages.Operation:
-		r.onOperation(c, msg)
-	case *messages.Cancel:
-		r.onCancel(c, msg)
 	case messages.Command:
-		r.onControl(c, msg)
+		r.onCommand(c, msg)
 	case *Reload:
 		r.onReload(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
 		r.onReport(c)
+	}
+}
+
+// onCommand handles what callers send.
+func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
+	if foreign(cmd) {
+		r.onStranger(c, cmd)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		r.onOperation(c, cmd)
+	case *messages.Cancel:
+		r.onCancel(c, cmd)
+	default:
+		r.onControl(c, cmd)
 	}
 }
 
@@ -172,7 +201,7 @@ func (r *registry) onReport(c actor.Context) {
 	case *remembered:
 		r.onRemembered(c, msg)
 	default:
-		r.onStranger(msg)
+		r.onStranger(c, msg)
 	}
 }
 
@@ -194,8 +223,10 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
-	if k.deadline.IsZero() {
+	if limit := now.Add(farthest); k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
+	} else if k.deadline.After(limit) {
+		k.deadline = limit
 	}
 	f := malformed(k)
 	switch {
@@ -235,6 +266,9 @@ func malformed(k *call) *messages.Failure {
 	}
 	if err := k.op.Validate(); err != nil {
 		return k.failure(messages.CodeInvalid, err.Error())
+	}
+	if replay := k.op.Head().Replay; replay > messages.ReplayAlways {
+		return k.failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
 	}
 	return nil
 }
@@ -325,45 +359,11 @@ func (r *registry) onSettled(c actor.Context, ch *child) {
 	}
 }
 
-// onStranger logs a message of a type that is none of ours, once.
-func (r *registry) onStranger(msg any) {
-	if kind := reflect.TypeOf(msg); !r.strangers[kind] {
-		r.strangers[kind] = true
-		r.cfg.Logger.Warn().Str("type", fmt.Sprint(kind)).Msg("supervisor got a message it does not know")
-	}
-}
-
-// guard survives a bug: the command at hand is answered, the rest goes on.
-func (r *registry) guard(c actor.Context) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	cmd, ok := c.Message().(messages.Command)
-	switch {
-	case !ok:
-	case reflect.ValueOf(cmd).IsNil():
-		r.respond(c, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is a nil pointer"})
-	default:
-		r.respond(c, refusal(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
-	}
-}
-
 // respond answers the command at hand, if anybody waits for it.
 func (r *registry) respond(c actor.Context, reply messages.Reply) {
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)
 	}
-}
-
-// refusal is the failure for a command of any kind.
-func refusal(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
-	f := &messages.Failure{ID: cmd.RequestID(), Op: fmt.Sprintf("%T", cmd)[len("*messages."):], Code: code, Detail: detail}
-	if op, ok := cmd.(messages.Operation); ok {
-		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
-	}
-	return f
 }
 
 // bounded shortens what a caller has made up.

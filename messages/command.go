@@ -9,7 +9,9 @@ import (
 )
 
 // Command is anything that may be sent to the supervisor's PID. Every command
-// but [Cancel] gets exactly one [Reply], sent to the sender of the message.
+// but [Cancel] gets exactly one [Reply], sent to the sender of the message; when the
+// supervisor has stopped, a [Failure] with [CodeClosed]. Commands are sent as pointers;
+// a value is understood as well. A type of the caller's around a command is refused.
 type Command interface {
 	// RequestID is the caller's own name for the command. It comes back in the
 	// reply, and [Cancel] refers to it.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -89,7 +90,8 @@ type Config struct {
 	// those that have ended: a session over
 	// streamable HTTP goes on without a new initialize if its server still knows it,
 	// else it has expired. See package resume. It is the caller's to close, after
-	// Stop. Defaults to nil: nothing is remembered.
+	// Stop. Each supervisor that runs needs one of its own. Defaults to nil: nothing
+	// is remembered.
 	Store mcpbridge.Store
 	// LeaveOpen makes Stop leave the sessions open on their servers that Store
 	// remembers. Defaults to false: Stop ends all.
@@ -163,6 +165,14 @@ func preset[T int | time.Duration](field *T, value T) {
 	}
 }
 
+const (
+	// most is the largest number that is taken: more is a mistake, and sums of such
+	// numbers would overflow.
+	most = 1 << 24
+	// longest is the longest duration that is taken, for the same reasons.
+	longest = 10 * 365 * 24 * time.Hour
+)
+
 // validate reports the fields that are wrong, after withDefaults.
 func (c Config) validate() error {
 	errs := validateServers(c.Servers)
@@ -171,22 +181,27 @@ func (c Config) validate() error {
 		name  string
 		value int
 		least int
+		most  int
 	}{
-		{"maxSessions", c.MaxSessions, 1},
-		{"maxInFlight", c.MaxInFlight, 1},
-		{"maxWaiting", c.MaxWaiting, -1},
-		{"maxWaitingTotal", c.MaxWaitingTotal, -1},
-		{"maxDials", c.MaxDials, 1},
-		{"budget", c.Budget, -1},
+		{"maxSessions", c.MaxSessions, 1, most},
+		{"maxInFlight", c.MaxInFlight, 1, most},
+		{"maxWaiting", c.MaxWaiting, -1, most},
+		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
+		{"maxDials", c.MaxDials, 1, most},
+		{"budget", c.Budget, -1, math.MaxInt},
 	} {
-		if f.value < f.least {
+		switch {
+		case f.value < f.least:
 			wrong("%s: is %d, which is less than %d", f.name, f.value, f.least)
+		case f.value > f.most:
+			wrong("%s: is %d, which is more than %d", f.name, f.value, f.most)
 		}
 	}
 	for _, f := range []struct {
 		name  string
 		value time.Duration
 	}{
+		{"idleTimeout", max(0, c.IdleTimeout)}, // less than 0 is looked at below
 		{"connectTimeout", c.ConnectTimeout},
 		{"callTimeout", c.CallTimeout},
 		{"drainTimeout", c.DrainTimeout},
@@ -197,8 +212,11 @@ func (c Config) validate() error {
 		{"budgetHalfLife", c.BudgetHalfLife},
 		{"coolDown", c.CoolDown},
 	} {
-		if f.value < 0 {
+		switch {
+		case f.value < 0:
 			wrong("%s: %v is negative", f.name, f.value)
+		case f.value > longest:
+			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, longest)
 		}
 	}
 	for i, f := range c.Interceptors {

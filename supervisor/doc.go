@@ -15,8 +15,9 @@
 //     [messages.Failure], not later than its deadline plus a second, whatever
 //     dies. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
-//     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything; in
-//     package actors TestBugInASessionLosesNothing)
+//     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
+//     TestCommandsToAStoppedSupervisorAreAnswered; in package actors
+//     TestBugInASessionLosesNothing)
 //  2. One session per key. At most one live session and transport per key at
 //     any moment. (The verifier;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;

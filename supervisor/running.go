@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -16,19 +17,24 @@ type running struct {
 	none  chan struct{} // closed when count is zero again; nil when it is
 }
 
-// around returns the interceptors with one more around them, which counts.
+// around returns the interceptors, of which the first one counts.
 func (r *running) around(interceptors []actors.Interceptor) []actors.Interceptor {
 	if len(interceptors) == 0 {
 		return nil
 	}
-	counting := func(next actors.Runner) actors.Runner {
+	counted := slices.Clone(interceptors)
+	counted[0] = func(next actors.Runner) actors.Runner {
+		run := interceptors[0](next)
+		if run == nil {
+			return nil
+		}
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			r.add(+1)
 			defer r.add(-1)
-			return next(ctx, op)
+			return run(ctx, op)
 		}
 	}
-	return append([]actors.Interceptor{counting}, interceptors...)
+	return counted
 }
 
 func (r *running) add(n int) {

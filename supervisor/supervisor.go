@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +19,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Supervisor runs MCP sessions in the caller's actor system. Its methods may
-// be called from any goroutine.
+// Supervisor runs MCP sessions in the caller's actor system. [Start] makes it. Its
+// methods may be called from any goroutine. Those of a nil Supervisor return an error.
 type Supervisor struct {
 	system       *actor.ActorSystem
 	pid          *actor.PID
@@ -40,13 +41,25 @@ type Supervisor struct {
 // are wrong.
 func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	err := cfg.validate()
+	if system == nil {
+		err = errors.Join(errors.New("system: is nil: make one with actor.NewActorSystem"), err)
+	} else {
+		err = errors.Join(err, reachable(system, &cfg))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
-		dialer = cfg.WrapDialer(dialer)
+		if dialer = cfg.WrapDialer(dialer); dialer == nil {
+			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer it got, or one around it")
+		}
+	}
+	release, ok := reserve(cfg.Store)
+	if !ok {
+		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes),
@@ -57,7 +70,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	}, func(event, reason any, stack []byte) {
 		s.logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
 	})
-	s.pid = system.Root.SpawnPrefix(actors.NewRegistry(actors.Config{
+	s.pid = actors.Start(system, actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
@@ -67,11 +80,12 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
+			release()
 			s.left = left
 			close(s.done)
 			s.closeInboxes()
 		},
-	}), "mcpactor")
+	})
 	return s, nil
 }
 
@@ -83,8 +97,59 @@ func unbounded(most int) int {
 	return most
 }
 
-// PID is where commands go: see package messages.
-func (s *Supervisor) PID() *actor.PID { return s.pid }
+// stores has the stores of the supervisors that run. Two that share one would each end
+// the sessions of the other.
+var stores sync.Map
+
+// reserve notes that a store is in use until it is released. It reports whether it was
+// not in use before.
+func reserve(store mcpbridge.Store) (release func(), ok bool) {
+	if store == nil || !reflect.ValueOf(store).Comparable() {
+		return func() {}, true
+	}
+	_, taken := stores.LoadOrStore(store, true)
+	return func() { stores.Delete(store) }, !taken
+}
+
+// reachable reports the actors of cfg that are not in the system.
+func reachable(system *actor.ActorSystem, cfg *Config) error {
+	var errs []error
+	for name, pid := range map[string]*actor.PID{"handler": cfg.Handler, "subscriber": cfg.Subscriber} {
+		if pid == nil {
+			continue
+		}
+		if _, there := system.ProcessRegistry.Get(pid); !there {
+			errs = append(errs, fmt.Errorf("%s: %s/%s is no actor of this system: spawn it there first", name, pid.Address, pid.Id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// errNotStarted is the error of a Supervisor that Start has not made.
+var errNotStarted = errors.New("supervisor: is not started: use the one that Start returns when its error is nil")
+
+// errNoContext is the error of a call with a nil context.
+var errNoContext = errors.New("supervisor: the context is nil: use context.Background")
+
+// started reports whether Start has made the supervisor.
+func (s *Supervisor) started() bool { return s != nil && s.pid != nil }
+
+// PID is where commands go: see package messages. It stays valid after Stop: commands
+// are answered with [messages.CodeClosed] from then on.
+func (s *Supervisor) PID() *actor.PID {
+	if !s.started() {
+		return nil
+	}
+	return s.pid
+}
+
+// System is the actor system that the supervisor was started in.
+func (s *Supervisor) System() *actor.ActorSystem {
+	if !s.started() {
+		return nil
+	}
+	return s.system
+}
 
 // Client returns a client for plain Go code. It is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
@@ -106,31 +171,31 @@ func (s *Supervisor) stopped() bool {
 // fields that are wrong, and then nothing is changed; or it is that of ctx, and the
 // rest goes on by itself.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
+	switch {
+	case !s.started():
+		return nil, errNotStarted
+	case ctx == nil:
+		return nil, errNoContext
+	}
 	if err := errors.Join(validateServers(servers)...); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	stopped := &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"}
-	if s.stopped() {
-		return nil, stopped
-	}
+	servers = slices.Clone(servers)
 	box := actors.NewInbox(s.system, nil)
 	defer box.Close()
-	reload := &actors.Reload{Servers: slices.Clone(servers), Apply: func() { s.bridge.Set(servers) }}
+	reload := &actors.Reload{Servers: servers, Apply: func() { s.bridge.Set(servers) }}
 	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
 	select {
 	case msg := <-box.Reply:
-		s.bridge.Prune()
-		switch reply := msg.(type) {
-		case *messages.Closed:
-			return reply, nil
-		case *messages.Failure:
-			return nil, reply
+		if failure, failed := msg.(*messages.Failure); failed {
+			failure.Op = "Reload"
+			return nil, failure
 		}
-	case <-s.done:
+		s.bridge.Prune()
+		return msg.(*messages.Closed), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	return nil, stopped
 }
 
 // Stop closes all sessions: no new call is accepted, calls in flight have the
@@ -144,13 +209,13 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 // an event handler or an interceptor calls and so waits for itself: the error says so.
 // Each handler, writer or interceptor that never returns keeps its goroutine.
 func (s *Supervisor) Stop(ctx context.Context) error {
-	s.stop.Do(func() {
-		select {
-		case <-s.done:
-		default:
-			s.system.Root.Send(s.pid, &actors.Stop{})
-		}
-	})
+	switch {
+	case !s.started():
+		return errNotStarted
+	case ctx == nil:
+		return errNoContext
+	}
+	s.stop.Do(func() { s.system.Root.Send(s.pid, &actors.Stop{}) })
 	var snap *messages.Snapshot
 	select {
 	case <-s.done:
@@ -158,7 +223,9 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		// The registry does not block: it answers at once, or has just stopped.
 		snap, _ = ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
 	}
-	if snap != nil {
+	if snap == nil {
+		<-s.done // it has stopped, and is about to say what is left
+	} else {
 		err := &StopError{Cause: context.Cause(ctx)}
 		for _, one := range snap.Sessions {
 			err.Left = append(err.Left, messages.Left{Key: one.Key, Reason: "it is still closing"})
@@ -209,6 +276,9 @@ type StopError struct {
 
 // Error lists the keys, and what is stuck.
 func (e *StopError) Error() string {
+	if e == nil {
+		return "no error: a nil *supervisor.StopError"
+	}
 	var b strings.Builder
 	b.WriteString("supervisor: ")
 	if len(e.Left) > 0 || len(e.Stuck) == 0 {
@@ -234,4 +304,9 @@ func (e *StopError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *StopError) Unwrap() error { return e.Cause }
+func (e *StopError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Cause
+}

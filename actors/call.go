@@ -30,10 +30,23 @@ type call struct {
 	in         *queue // that it stands in, or nil
 	prev, next *call  // its neighbors there
 
+	until until // what it runs under, once it has run
+
 	// While it runs:
 	conn   mcpbridge.Conn
 	cancel context.CancelFunc
 }
+
+// until is a context that tells a deadline, and does not end by itself: at the
+// deadline the session cancels what is derived from it, so that there is no timer for
+// each call.
+type until struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline returns the deadline.
+func (u *until) Deadline() (time.Time, bool) { return u.deadline, true }
 
 // failure returns the reply for a call that did not go well.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {

@@ -43,7 +43,10 @@ func (s *session) startParked(c actor.Context) {
 
 // start runs a call.
 func (s *session) start(c actor.Context, k *call) {
-	ctx, cancel := context.WithCancel(context.Background())
+	if k.runs == 0 { // what has run before may read it still
+		k.until = until{context.Background(), k.deadline}
+	}
+	ctx, cancel := context.WithCancel(&k.until)
 	conn := s.conn
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation

@@ -274,7 +274,9 @@ func (s *session) onWoke(c actor.Context) {
 	if s.draining != nil || s.old != nil {
 		s.goOn(c)
 	}
-} // expireParked answers the calls that have waited until their deadline. What became
+}
+
+// expireParked answers the calls that have waited until their deadline. What became
 // of one that was lost is known. What the others have waited for before there was a
 // connection is the registry's to say.
 func (s *session) expireParked(c actor.Context, now time.Time) {

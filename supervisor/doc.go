@@ -54,11 +54,15 @@
 //     (TestClosingAnswersEachCallAndEndsEachSession;
 //     TestClosingEndsTheSessionOnTheServer;
 //     TestStubbornProcessIsEndedWithItsChildren;
-//     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain)
+//     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
+//     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
+//     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
 //  9. Keys are isolated. One that hangs delays no other; no actor blocks.
 //     (TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
 //     TestReloadTouchesOnlyWhatChanged;
+//     TestLogWriterThatBlocksDelaysNothing;
+//     TestEventHandlerThatBlocksDelaysNothing;
 //     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn)
 //  10. Cancel reaches the server: notifications/cancelled is sent for calls
 //     that are cancelled or time out, and no other call is harmed.
@@ -67,6 +71,7 @@
 //  11. Bounded. Calls in flight and waiting are bounded per session; past that
 //     the reply is busy, at once. Memory and goroutines return to where they
 //     were. (TestFloodOnOneSessionIsBounded;
+//     TestWaitingCallsAreBoundedOverAllSessions;
 //     TestFloodOfNotificationsIsBounded; goleak at the end of each package)
 //  12. Quiet about secrets. Session ids, headers, environment, arguments and
 //     results are in no log line, event or snapshot, and what a server sends

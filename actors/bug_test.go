@@ -193,6 +193,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 			}
 		}
 		require.Zero(t, dialer.open)
+		require.True(t, logger.Flush(t.Context()))
 		require.Equal(t, strings.Contains(log.String(), "planted"), strings.Contains(log.String(), "stack"))
 	})
 	return log.String()

@@ -216,17 +216,20 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		return errNoContext
 	}
 	s.stop.Do(func() { s.system.Root.Send(s.pid, &actors.Stop{}) })
-	var snap *messages.Snapshot
 	select {
 	case <-s.done:
 	case <-ctx.Done():
 		// The registry does not block: it answers at once, or has just stopped.
-		snap, _ = ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
-	}
-	if snap == nil {
-		<-s.done // it has stopped, and is about to say what is left
-	} else {
+		snap, failure := ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
+		if errors.Is(failure, messages.CodeClosed) {
+			<-s.done // what is left is about to be said
+			break
+		}
 		err := &StopError{Cause: context.Cause(ctx)}
+		if failure != nil {
+			err.Cause = errors.Join(err.Cause, failure)
+			return err
+		}
 		for _, one := range snap.Sessions {
 			err.Left = append(err.Left, messages.Left{Key: one.Key, Reason: "it is still closing"})
 		}

@@ -2,6 +2,7 @@
 
 GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5s
+RACE ?=
 
 .DEFAULT_GOAL := help
 
@@ -10,8 +11,17 @@ help: ## show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## run all tests, with the race detector
+test: ## run all tests
+	go test ./...
+
+.PHONY: race
+race: ## run all tests with the race detector: needs a C compiler as well
 	go test -race ./...
+
+.PHONY: soak
+soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race detector
+	go test -timeout 3h -run '^TestSoak$$' ./tests -soak.calls=100000
+	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
 .PHONY: vet
 vet: ## vet, also for other systems than this one
@@ -44,9 +54,9 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 	go test -run '^TestLoad' -v ./tests -load.keys=1000
 
 .PHONY: real
-real: ## run the tests with real servers: needs Node, npm and Chromium, and installs what is missing
+real: ## run the tests with real servers: needs Node, npm and Chromium, and installs what is missing; RACE=-race for the race detector
 	tests/real/install
-	go test -race -tags real ./tests/real
+	go test $(RACE) -tags real ./tests/real
 
 .PHONY: conformance
 conformance: ## run the official conformance suites for clients: needs npm, and installs the rest

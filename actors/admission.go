@@ -25,10 +25,13 @@ func (*startOver) IgnoreDeadLetterLogging() {}
 // onWantDial begins the way to a grant. There is no connection: the slot is for
 // whoever dials first.
 func (r *registry) onWantDial(c actor.Context, ch *child) {
-	if ch.leaving || ch.dialing {
+	if ch.leaving && !ch.ending || ch.dialing {
 		return
 	}
 	ch.wants = true
+	if !ch.leaving {
+		r.enter(ch, messages.StateWaiting)
+	}
 	now := time.Now()
 	if ch.slot && r.ripe(ch, now) && r.room(ch.server, now) > 0 {
 		r.grant(c, ch, now)
@@ -70,7 +73,7 @@ func (r *registry) advance(c actor.Context, ch *child) {
 // not probed yet goes first, and whoever comes when nobody waits probes at once.
 func (r *registry) enqueue(ch *child, now time.Time) {
 	srv, ep := ch.server, ch.server.endpoint
-	if fresh := !ch.probing; ep.down && fresh {
+	if fresh := !ch.probing && !ch.ending; ep.down && fresh {
 		ch.elem = srv.queue.PushFront(ch)
 		if soon := ep.probed.Add(probeLeast); ep.queued == 0 && soon.Before(ep.next) && !r.cfg.FailFast {
 			ep.next = soon
@@ -147,12 +150,22 @@ func (r *registry) grant(c actor.Context, ch *child, now time.Time) {
 	if !ch.slot {
 		ch.slot = true
 		r.open++
+		if ch.leaving {
+			r.freeing++
+		}
 	}
 	srv.dialing++
 	r.counters.Dials++
-	ch.wants, ch.dialing, ch.dialed, ch.state = false, true, now, messages.StateConnecting
-	if ch.probing = srv.endpoint.down; ch.probing {
+	ch.wants, ch.dialing, ch.dialed = false, true, now
+	if !ch.leaving {
+		r.enter(ch, messages.StateConnecting)
+	}
+	ch.probing = srv.endpoint.down && !ch.ending
+	switch {
+	case ch.probing:
 		srv.endpoint.begin(ch, now)
+	case ch.ending: // it takes its time, and is no probe: others soon have their turn
+		srv.endpoint.next = later(srv.endpoint.next, now.Add(probeLeast))
 	}
 	if srv.Command != "" {
 		ch.starting = true
@@ -298,7 +311,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.remember(ch.key, msg.generation)
 	r.shown(c, ch)
 	if !ch.leaving {
-		ch.state = messages.StateReady
+		r.enter(ch, messages.StateReady)
 		r.place(ch)
 	}
 	r.pump(c)
@@ -328,6 +341,9 @@ func (r *registry) remember(key messages.Key, generation uint64) {
 // remove forgets a child that has no connection any more.
 func (r *registry) remove(c actor.Context, ch *child) {
 	delete(r.children, ch.pid.Id)
+	r.roster.remove(ch)
+	ch.outstanding = 0
+	r.recount(ch)
 	ch.wants = false
 	r.dequeue(ch)
 	ch.stopTimer()
@@ -338,7 +354,10 @@ func (r *registry) remove(c actor.Context, ch *child) {
 	r.lru.remove(&ch.place)
 	r.pump(c)
 	if len(e.leaving) == 0 {
-		e.cancels = nil
+		e.cancels = cancels{}
+	}
+	for _, l := range e.leaving {
+		r.advance(c, l) // one that is ending waits for the one before it
 	}
 	switch {
 	case e.current != nil:

@@ -46,6 +46,9 @@ func (a *afterlife) MessagePosted(any) {}
 // MailboxEmpty does nothing.
 func (a *afterlife) MailboxEmpty() {}
 
+// stopped is what callers are told whose command comes too late.
+const stopped = "the supervisor has stopped"
+
 // bury answers what was left unread in a mailbox.
 func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 	switch msg := msg.(type) {
@@ -67,12 +70,11 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.conn != nil {
 			go closing(patience, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
 		}
-	case *Reload:
-		c.Send(sender, &messages.Failure{Op: "Reload", Code: messages.CodeClosed, Detail: "the supervisor has stopped"})
-	case *messages.Cancel:
-	case messages.Command:
+	case *messages.Cancel, messages.Cancel:
+	default:
 		if sender != nil {
-			c.Send(sender, refusal(msg, messages.CodeClosed, "the supervisor has stopped"))
+			cmd, _ := pointed[messages.Command](msg)
+			c.Send(sender, messages.NewFailure(cmd, messages.CodeClosed, stopped))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -132,9 +133,10 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		dialer := new(stub)
 		stopped := make(chan struct{})
 		armed := true
+		logger := relay.NewLogger(zerolog.New(zerolog.SyncWriter(&log)))
 		cfg := Config{
-			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: zerolog.New(zerolog.SyncWriter(&log)),
-			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxDials: 2, IdleTimeout: time.Hour,
+			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: logger, Events: relay.New(100, func(any) {}, nil, nil),
+			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, IdleTimeout: time.Hour,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 2 * time.Minute, DrainTimeout: 10 * time.Second, CloseTimeout: 5 * time.Second,
 			Stopped: func([]messages.Left) { close(stopped) },
 		}
@@ -191,7 +193,31 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 			}
 		}
 		require.Zero(t, dialer.open)
+		require.True(t, logger.Flush(t.Context()))
 		require.Equal(t, strings.Contains(log.String(), "planted"), strings.Contains(log.String(), "stack"))
 	})
 	return log.String()
+}
+
+// Finding F5: a reload that meets a bug is answered, and the registry goes on.
+func TestReloadThatPanicsIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		system := actor.NewActorSystem()
+		pid := Start(system, Config{
+			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
+			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1,
+			ConnectTimeout: time.Minute, CallTimeout: time.Minute, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
+			Stopped: func([]messages.Left) { close(stopped) },
+		})
+		box := NewInbox(system, nil)
+		defer box.Close()
+		system.Root.RequestWithCustomSender(pid, &Reload{Apply: func() { panic("planted") }}, box.PID)
+		require.Equal(t, messages.CodeInternal, (<-box.Reply).(*messages.Failure).Code)
+		system.Root.RequestWithCustomSender(pid, &messages.CallTool{Header: messages.To("s", "a"), Params: &mcp.CallToolParams{Name: "fast"}}, box.PID)
+		require.IsType(t, &messages.ToolResult{}, <-box.Reply)
+		system.Root.Send(pid, &Stop{})
+		<-stopped
+		time.Sleep(10 * time.Second) // synctest
+	})
 }

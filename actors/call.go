@@ -18,6 +18,7 @@ type call struct {
 	key      messages.Key
 	caller   *actor.PID // nil: nobody wants the reply
 	deadline time.Time
+	serial   uint64 // in the order in which operations came
 
 	runs       int              // how often it was given to a connection
 	generation uint64           // of the connection it was last given to
@@ -26,17 +27,32 @@ type call struct {
 	ask        bool             // it may run again only if its tool turns out to be safe
 	answered   bool             // it got its reply, though it may run still
 
+	in         *queue // that it stands in, or nil
+	prev, next *call  // its neighbors there
+
+	until until // what it runs under, once it has run
+
 	// While it runs:
 	conn   mcpbridge.Conn
 	cancel context.CancelFunc
 }
 
+// until is a context that tells a deadline, and does not end by itself: at the
+// deadline the session cancels what is derived from it, so that there is no timer for
+// each call.
+type until struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline returns the deadline.
+func (u *until) Deadline() (time.Time, bool) { return u.deadline, true }
+
 // failure returns the reply for a call that did not go well.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
-	return &messages.Failure{
-		Key: k.key, ID: k.op.RequestID(), Op: k.op.Method(), Code: code, Detail: detail,
-		Generation: k.generation, Replayed: k.runs > 1, MayHaveRun: k.lost != nil,
-	}
+	f := messages.NewFailure(k.op, code, detail)
+	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.key, k.generation, k.runs > 1, k.lost != nil
+	return f
 }
 
 // explain returns the reply for what the bridge said.
@@ -89,7 +105,7 @@ func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 
 // means reports whether a call is to be given up.
 func (m *cancelled) means(k *call) bool {
-	return k == m.call || m.call == nil && k.op.RequestID() == m.id
+	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
 }
 
 // tool returns the name of the tool that is called, or "".
@@ -100,31 +116,30 @@ func (k *call) tool() string {
 	return ""
 }
 
-// perform runs the call on conn. It may block. declined is true when the call
-// was not given to conn, because it may have run before and is not safe.
-func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, declined bool, err error) {
+// subscription returns the URI that the call subscribes to, or no more. Such calls
+// for one URI run one after the other: the last one decides.
+func (k *call) subscription() (uri string, is bool) {
+	switch op := k.op.(type) {
+	case *messages.Subscribe:
+		return op.URI, true
+	case *messages.Unsubscribe:
+		return op.URI, true
+	}
+	return "", false
+}
+
+// perform runs the call on conn. It may block.
+func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = panicked(r)
 		}
 	}()
-	if k.ask {
-		lost := *k.lost
-		lost.Session = mcpbridge.Alive // that was the one before
-		if _, err := conn.Do(ctx, &messages.ListTools{}); err != nil {
-			lost.Session = mcpbridge.AsError(err).Session
-			return nil, true, &lost
-		}
-		if safe, _ := conn.Hint(k.tool()); !safe {
-			return nil, true, &lost
-		}
-	}
 	if _, ok := k.op.(*messages.Open); ok {
 		info := conn.Info()
-		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, false, nil
+		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
 	}
-	result, err = conn.Do(ctx, k.op)
-	return result, false, err
+	return conn.Do(ctx, k.op)
 }
 
 // life is what outlives a restart of a session: the calls it owes a reply, its
@@ -137,11 +152,13 @@ type life struct {
 	of       *child // the registry's
 
 	generation uint64
-	held       held    // what the next session is told again
-	served     bool    // there has been a connection
-	stateless  bool    // the last one kept nothing on the server
-	parked     []*call // accepted and not running, in order
-	running    []*call // on conn or on old
+	held       held            // what the next session is told again
+	served     bool            // there has been a connection
+	stateless  bool            // the last one kept nothing on the server
+	parked     queue           // accepted and not running
+	running    queue           // on conn or on old
+	turns      map[string]bool // URIs whose subscription is being changed by a call that is running
+	listings   int             // tools/list requests of our own that are running
 
 	// conn is the connection calls run on. nil while there is none.
 	conn mcpbridge.Conn
@@ -168,6 +185,9 @@ type life struct {
 	timer  *time.Timer // sends woke; nil when none is on its way
 	wakeAt time.Time   // when timer fires
 
+	fresh  bool    // what is remembered of a session is not to be resumed: it is being ended, or was left
+	ending *ending // what it was spawned to end, or nil
+
 	draining *drain   // the last one, nil before
 	settled  *settled // one message for all calls: it is immutable
 	after    afterlife
@@ -176,15 +196,32 @@ type life struct {
 // recall returns what is remembered of the session elsewhere.
 func (l *life) recall() recall { return recall{l.cfg, l.key} }
 
+// begin notes that a call is running.
+func (l *life) begin(k *call) {
+	l.running.push(k)
+	if uri, is := k.subscription(); is {
+		if l.turns == nil {
+			l.turns = map[string]bool{}
+		}
+		l.turns[uri] = true
+	}
+}
+
 // forget drops a call that does not run any more.
 func (l *life) forget(k *call) {
-	l.running = slices.DeleteFunc(l.running, func(running *call) bool { return running == k })
+	if k.in != &l.running {
+		return
+	}
+	l.running.remove(k)
+	if uri, is := k.subscription(); is {
+		delete(l.turns, uri)
+	}
 }
 
 // owed returns the calls whose callers wait for a reply.
 func (l *life) owed() []*call {
-	owed := slices.Clone(l.parked)
-	for _, k := range l.running {
+	owed := slices.Collect(l.parked.all())
+	for k := range l.running.all() {
 		if !k.answered {
 			owed = append(owed, k)
 		}

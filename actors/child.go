@@ -15,20 +15,47 @@ type entry struct {
 	current    *child   // takes the calls; nil when all are leaving
 	leaving    []*child // told to drain
 	generation uint64   // of the last session
-	// cancels were sent while there are leaving ones: a call that one of them hands
-	// back may be meant.
-	cancels []*cancelled
+	cancels    cancels
 }
 
-// predecessor returns a session of the key, other than c, that may have a session on
+// cancels are the cancellations that were sent while a session was being evicted: a
+// call that it hands back may be meant.
+type cancels struct {
+	ids   map[string]uint64 // the last operation that had come before it
+	calls map[*call]bool
+}
+
+// add remembers a cancellation, unless there are as many as the session can have had
+// calls: then some are of calls that it never had.
+func (s *cancels) add(m *cancelled, most int) {
+	switch {
+	case len(s.ids)+len(s.calls) >= most:
+	case m.call != nil:
+		if s.calls == nil {
+			s.calls = map[*call]bool{}
+		}
+		s.calls[m.call] = true
+	default:
+		if s.ids == nil {
+			s.ids = map[string]uint64{}
+		}
+		s.ids[m.id] = m.upTo
+	}
+}
+
+// mean reports whether a call was cancelled.
+func (s *cancels) mean(k *call) bool {
+	upTo, named := s.ids[k.op.RequestID()]
+	return s.calls[k] || named && k.serial <= upTo
+}
+
+// predecessor returns a session of the key, older than c, that may have a session on
 // the server: no other may open one before it is gone.
 func (e *entry) predecessor(c *child) *child {
-	for _, l := range e.leaving {
-		if l != c {
-			return l
-		}
+	if len(e.leaving) == 0 || e.leaving[0] == c {
+		return nil
 	}
-	return nil
+	return e.leaving[0]
 }
 
 // child is what the registry knows of one session actor. Only the registry
@@ -39,10 +66,15 @@ type child struct {
 	server  *server // as it was configured when the child was spawned
 	decider Decider // nil before its first fault
 
-	state       messages.State
+	serial       uint64 // in the order of their making
+	group        *group
+	older, newer *child        // of the same server
+	stage        place[*child] // in its group, by state
+	tallies      []*tally      // close commands that wait for it
+
+	waiting     int // of outstanding, how many wait: see [registry.recount]
 	outstanding int // calls forwarded and not settled
 	calls       uint64
-	unpublished int           // notifications that the publisher has not published yet
 	used        time.Time     // when that last changed
 	place       place[*child] // in the LRU order
 
@@ -59,6 +91,8 @@ type child struct {
 	starting bool          // has a permit to start a process
 	leaving  bool          // told to drain
 	evicted  bool          // the drain was an eviction
+	ending   bool          // it ends sessions that nobody uses: see [unended]
+	left     []unended     // which of them could not be ended before
 
 	startTimer *time.Timer // sends startOver
 
@@ -77,7 +111,7 @@ func (ch *child) rank() rank {
 		return unranked
 	case ch.slot && ch.outstanding == 0:
 		return unused
-	case ch.slot && ch.state == messages.StateReady:
+	case ch.slot && ch.state() == messages.StateReady:
 		return inUse
 	case ch.outstanding == 0:
 		return resting
@@ -102,4 +136,9 @@ func (ch *child) protocol() string {
 // broken reports whether the circuit breaker is open.
 func (ch *child) broken(now time.Time) bool {
 	return ch.cause != nil && now.Before(ch.openUntil)
+}
+
+// idles reports whether the child neither has a connection nor dials.
+func (ch *child) idles() bool {
+	return ch.state() == messages.StateWaiting || ch.state() == messages.StateBroken
 }

@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,13 +12,29 @@ import (
 
 // tally is a close command that waits for sessions to be gone.
 type tally struct {
-	reply     *messages.Closed
-	caller    *actor.PID
-	waiting   map[*child]struct{}
-	retries   map[messages.Key]struct{} // closings that are tried again
-	recalling bool                      // sessions of before our restart are being ended
-	timer     *time.Timer
+	reply  *messages.Closed
+	caller *actor.PID
+	match  func(messages.Key) bool // whose sessions are closed; safe in any goroutine
+	how    drain
+	timer  *time.Timer
+	over   bool // it was answered
+
+	upTo    uint64   // the last child that there was when the command came
+	cursors []*child // where the sweep goes on, one for each server
+
+	waiting    map[*child]struct{}        // told to drain, and not gone
+	unended    map[messages.Key][]unended // that are to be ended, and were not begun
+	listing    bool                       // the keys that the store has are being asked for
+	remembered []messages.Key             // of these keys the store has a record
+	begun      map[messages.Key]bool      // of these, whose records were seen to
+	ending     int                        // how many of waiting end what was left
 }
+
+// sweepStep is how many sessions are told to drain before others have their turn.
+const sweepStep = 64
+
+// maxEnding bounds how many keys, of one close command, sessions of before are ended of at once.
+const maxEnding = 16
 
 // onControl handles the commands that are not about one key.
 func (r *registry) onControl(c actor.Context, cmd messages.Command) {
@@ -28,18 +42,23 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	case *messages.CloseScope:
 		key := messages.Key{Scope: cmd.Scope}.Normal()
 		if err := key.Validate(); err != nil {
-			r.respond(c, refusal(cmd, messages.CodeInvalid, err.Error()))
+			r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, drain{})
+		scope := func(k messages.Key) bool { return k.Scope == key.Scope }
+		t := r.tally(c, cmd, scope, drain{})
+		for ch := range r.roster.scopes[key.Scope] {
+			r.drainFor(c, t, ch)
+		}
+		r.close(c, t)
 	case *messages.CloseServer:
 		if r.servers[cmd.Server] == nil {
-			r.respond(c, refusal(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
+			r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
 			return
 		}
-		r.close(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{})
+		r.sweep(c, r.tally(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{}))
 	case *messages.CloseAll:
-		r.close(c, cmd, everything, drain{})
+		r.sweep(c, r.tally(c, cmd, everything, drain{}))
 	case *messages.Inspect:
 		r.respond(c, r.snapshot(cmd))
 	}
@@ -52,36 +71,133 @@ func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
 		r.hurry(c)
-		r.close(c, &messages.CloseAll{}, everything, drain{leave: r.cfg.LeaveOpen})
+		r.sweep(c, r.tally(c, &messages.CloseAll{}, everything, drain{leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty(c)
 	}
 }
 
-// close drains the sessions of some keys, and tries again what could not be
-// closed before.
-func (r *registry) close(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how drain) {
+// tally begins a close command.
+func (r *registry) tally(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how drain) *tally {
 	t := &tally{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(),
-		waiting: map[*child]struct{}{}, retries: map[messages.Key]struct{}{},
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, how: how, upTo: r.roster.serial,
+		waiting: map[*child]struct{}{}, begun: map[messages.Key]bool{},
 	}
+	t.cursors = r.roster.firsts(func(server string) bool {
+		_, scoped := cmd.(*messages.CloseScope)
+		return !scoped && match(messages.Key{Server: server})
+	})
+	t.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*patience, &overdue{t})
+	t.unended = r.left.take(match)
 	r.tallies[t] = struct{}{}
-	for _, ch := range r.children {
-		if match(ch.key) {
-			t.waiting[ch] = struct{}{}
-			r.drain(c, ch, how)
+	if r.cfg.Store != nil && !how.leave {
+		t.listing = true
+		r.list(c, t)
+	}
+	return t
+}
+
+// sweep drains the sessions that there were when the command came, some at a time.
+func (r *registry) sweep(c actor.Context, t *tally) {
+	for n := 0; n < sweepStep && len(t.cursors) > 0 && !t.over; n++ {
+		last := len(t.cursors) - 1
+		ch := t.cursors[last]
+		if ch == nil || ch.serial > t.upTo {
+			t.cursors = t.cursors[:last]
+			continue
+		}
+		t.cursors[last] = ch.newer
+		if ch.state() != "" {
+			r.drainFor(c, t, ch)
 		}
 	}
-	timeout := r.cfg.CloseTimeout
-	for key, conn := range r.left.take(match) {
-		t.retries[key] = struct{}{}
-		r.retrying++
-		r.cfg.work(c, func() any { return &retried{key, conn, closing(timeout, conn.Close)} })
+	if len(t.cursors) > 0 && !t.over {
+		c.Send(c.Self(), &swept{t})
+		return
 	}
-	if !how.leave {
-		r.end(c, t, match)
+	r.close(c, t)
+}
+
+// drainFor drains a session for a close command that waits for it.
+func (r *registry) drainFor(c actor.Context, t *tally, ch *child) {
+	if _, ok := t.waiting[ch]; !ok {
+		t.waiting[ch] = struct{}{}
+		ch.tallies = append(ch.tallies, t)
+		r.drain(c, ch, t.how)
 	}
-	t.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*patience, &overdue{t})
+}
+
+// close ends what no session of ours has, when those are drained, and answers the
+// command when there is nothing to wait for.
+func (r *registry) close(c actor.Context, t *tally) {
+	for n := 0; len(t.cursors) == 0 && t.ending < maxEnding && !t.over; n++ {
+		key, more := t.next()
+		if !more {
+			break
+		}
+		if n == sweepStep { // most were ended before
+			c.Send(c.Self(), &swept{t})
+			return
+		}
+		if _, left := t.unended[key]; left || r.entries[key] == nil {
+			r.endFor(c, t, key)
+		}
+		if len(t.remembered) > 0 && t.remembered[0] == key {
+			t.remembered = t.remembered[1:]
+		}
+	}
 	r.settle(c, t)
+}
+
+// next returns the next key of which something may have to be ended.
+func (t *tally) next() (key messages.Key, more bool) {
+	for key := range t.unended {
+		return key, true
+	}
+	if len(t.remembered) > 0 {
+		return t.remembered[0], true
+	}
+	return key, false
+}
+
+// precede sees to it that a close command that came before a call has its way: the
+// session that the call would have got is drained, and what is left of older ones is
+// ended before its session opens.
+func (r *registry) precede(c actor.Context, key messages.Key) {
+	for t := range r.tallies {
+		if t.over || !t.match(key) {
+			continue
+		}
+		e := r.entries[key]
+		if e != nil && e.current != nil && len(t.cursors) > 0 && e.current.serial <= t.upTo {
+			r.drainFor(c, t, e.current)
+		}
+		_, left := t.unended[key]
+		if left || e == nil && (t.listing || len(t.remembered) > 0) {
+			r.endFor(c, t, key)
+		}
+	}
+}
+
+// endFor spawns a session actor that ends what sessions of a key are left, unless that
+// was done for the command.
+func (r *registry) endFor(c actor.Context, t *tally, key messages.Key) {
+	left := t.unended[key]
+	delete(t.unended, key)
+	if len(left) == 0 && t.begun[key] {
+		return
+	}
+	t.begun[key] = true
+	e := r.entry(key)
+	srv := r.servers[key.Server]
+	if srv == nil {
+		srv = r.at(mcpbridge.Server{Name: key.Server})
+	}
+	ch := &child{key: key, server: srv, leaving: true, ending: true, left: left, tallies: []*tally{t}}
+	r.start(c, ch, &life{generation: e.generation, ending: &ending{left: left, configured: r.servers[key.Server] != nil}})
+	r.enter(ch, messages.StateDraining)
+	e.leaving = append(e.leaving, ch)
+	t.waiting[ch] = struct{}{}
+	t.ending++
 }
 
 // drain takes a session out of use, and tells it to end.
@@ -98,7 +214,8 @@ func (r *registry) drain(c actor.Context, ch *child, how drain) {
 
 // detach takes a session out of use: its key gets a new one from here on.
 func (r *registry) detach(ch *child) {
-	ch.leaving, ch.wants, ch.state = true, false, messages.StateDraining
+	ch.leaving, ch.wants = true, false
+	r.enter(ch, messages.StateDraining)
 	r.dequeue(ch)
 	ch.stopTimer()
 	r.lru.remove(&ch.place)
@@ -114,7 +231,10 @@ func (r *registry) detach(ch *child) {
 func (r *registry) onGone(c actor.Context, msg *gone) {
 	if r.children[msg.of.pid.Id] == msg.of {
 		c.Stop(msg.of.pid)
-		r.bid(c, msg.of, msg.conn, msg.err)
+		if msg.ended > 0 {
+			r.shown(c, msg.of)
+		}
+		r.bid(c, msg.of, msg.left, msg.ended)
 	}
 }
 
@@ -124,99 +244,87 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		if !ch.leaving {
 			r.detach(ch)
 		}
-		r.bid(c, ch, nil, nil)
-	}
-	if r.publisher.Equal(msg.Who) {
-		c.Stop(c.Self())
+		r.bid(c, ch, ch.left, 0)
 	}
 }
 
-// bid says farewell to a session, and tells those who waited for that.
-func (r *registry) bid(c actor.Context, ch *child, conn mcpbridge.Conn, err error) {
+// bid forgets a session that is gone, and tells those who waited for that. left is
+// what it could not end, and ended how many it has ended of sessions that were not its own.
+func (r *registry) bid(c actor.Context, ch *child, left []unended, ended int) {
 	had := ch.served
 	event := &messages.SessionClosed{Stamp: ch.stamp()}
-	if err != nil {
-		event.Cause = err.Error()
-		r.left.keep(ch.key, conn, err)
+	if len(left) > 0 {
+		event.Cause = left[0].reason
+		r.left.keep(ch.key, left)
 	}
 	if had {
 		r.counters.Closed++
 		r.emit(c, event)
+		if len(left) == 0 {
+			ended++
+		}
 	}
 	r.remove(c, ch)
-	for t := range r.tallies {
-		if _, ok := t.waiting[ch]; ok {
-			delete(t.waiting, ch)
-			if had && err == nil {
-				t.reply.Sessions++
-			}
-			t.note(ch.key, err)
-			r.settle(c, t)
+	for _, t := range ch.tallies {
+		if t.over {
+			continue
 		}
-	}
-	r.stopIfEmpty(c)
-}
-
-// onRetried notes how another attempt to close went.
-func (r *registry) onRetried(c actor.Context, msg *retried) {
-	r.retrying--
-	if msg.err != nil {
-		r.left.keep(msg.key, msg.conn, msg.err)
-	}
-	for t := range r.tallies {
-		if _, ok := t.retries[msg.key]; ok {
-			delete(t.retries, msg.key)
-			if msg.err == nil {
-				t.reply.Sessions++
-			}
-			t.note(msg.key, msg.err)
-			r.settle(c, t)
+		delete(t.waiting, ch)
+		if ch.ending {
+			t.ending--
 		}
+		t.reply.Sessions += ended
+		for _, one := range left {
+			t.reply.Left = append(t.reply.Left, messages.Left{Key: ch.key, Reason: one.reason})
+		}
+		r.close(c, t)
 	}
+	ch.tallies = nil
 	r.stopIfEmpty(c)
-}
-
-// note adds a session that could not be closed.
-func (t *tally) note(key messages.Key, err error) {
-	if err != nil {
-		t.reply.Left = append(t.reply.Left, messages.Left{Key: key, Reason: err.Error()})
-	}
 }
 
 // settle answers a close command when there is nothing more to wait for.
 func (r *registry) settle(c actor.Context, t *tally) {
-	if len(t.waiting)+len(t.retries) > 0 || t.recalling {
+	if t.over || t.listing || len(t.cursors)+len(t.waiting)+len(t.unended)+len(t.remembered) > 0 {
 		return
 	}
+	t.over = true
 	t.timer.Stop()
 	delete(r.tallies, t)
 	slices.SortFunc(t.reply.Left, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
 	if t.caller != nil {
 		c.Send(t.caller, t.reply)
 	}
+	r.stopIfEmpty(c)
 }
 
-// onOverdue answers a close command that could not be done in time.
+// onOverdue answers a close command that could not be done in time. What it has not
+// begun is left to another one.
 func (r *registry) onOverdue(c actor.Context, t *tally) {
-	if _, ok := r.tallies[t]; !ok {
+	if t.over {
 		return
 	}
 	for ch := range t.waiting {
 		t.reply.Left = append(t.reply.Left, messages.Left{Key: ch.key, Reason: "it is still closing"})
 	}
-	for key := range t.retries {
-		t.reply.Left = append(t.reply.Left, messages.Left{Key: key, Reason: "it is still closing"})
+	for key, left := range t.unended {
+		r.left.keep(key, left)
+		t.reply.Left = append(t.reply.Left, messages.Left{Key: key, Reason: left[0].reason})
 	}
-	t.waiting, t.retries, t.recalling = nil, nil, false
+	for _, key := range t.remembered {
+		if !t.begun[key] {
+			t.reply.Left = append(t.reply.Left, messages.Left{Key: key, Reason: "there was no time to end the session of before our restart"})
+		}
+	}
+	t.waiting, t.unended, t.remembered, t.cursors, t.listing = nil, nil, nil, nil, false
 	r.settle(c, t)
 }
 
-// stopIfEmpty stops a registry that was told to, when all sessions are gone:
-// the publisher first, so that their last events get out.
+// stopIfEmpty stops a registry that was told to, when all sessions are gone.
 func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.ending && len(r.children)+len(r.intercepted) == 0 && r.retrying == 0 {
+	if r.stopping && !r.ending && len(r.children)+len(r.intercepted.all)+len(r.tallies)+r.listings == 0 {
 		r.ending = true
-		c.Poison(r.publisher)
+		c.Stop(c.Self())
 	}
 }
 
@@ -227,6 +335,12 @@ func (r *registry) onStopped(c actor.Context) {
 	if r.idleTimer != nil {
 		r.idleTimer.Stop()
 	}
+	if r.hurryTimer != nil {
+		r.hurryTimer.Stop()
+	}
+	if r.cancelling.timer != nil {
+		r.cancelling.timer.Stop()
+	}
 	for _, ch := range r.children {
 		r.dequeue(ch)
 		r.endStart(ch)
@@ -235,92 +349,9 @@ func (r *registry) onStopped(c actor.Context) {
 	for t := range r.tallies {
 		r.onOverdue(c, t)
 	}
-	for i := range r.intercepted {
+	for i := range r.intercepted.all {
 		r.giveUp(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
 	r.after.begin(c)
 	r.cfg.Stopped(r.left.list())
-}
-
-// snapshot describes the registry at this moment.
-func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
-	now := time.Now()
-	snap := &messages.Snapshot{
-		ID: cmd.ID, Time: now, Counters: r.counters, Open: r.open, Cap: r.cfg.MaxSessions,
-		Sessions: make([]messages.SessionSnapshot, 0, len(r.children)),
-	}
-	if r.cfg.Strays != nil {
-		snap.Counters.Strays = r.cfg.Strays()
-	}
-	for _, ch := range r.children {
-		one := messages.SessionSnapshot{
-			Key: ch.key, State: ch.state, Generation: ch.generation,
-			Protocol: ch.protocol(), Stateless: ch.info.Stateless,
-			Outstanding: ch.outstanding, Calls: ch.calls, LastUsed: ch.used,
-		}
-		if ch.cause != nil {
-			one.Cause = ch.cause.Cause.Error()
-			if now.Before(ch.notBefore) {
-				one.RetryAt = ch.notBefore
-			}
-			if ch.broken(now) {
-				one.State = messages.StateBroken
-			}
-		}
-		if ep := ch.server.endpoint; ep.down && ch.elem != nil {
-			one.Cause, one.RetryAt = ep.cause.Error(), ep.next
-		}
-		snap.Sessions = append(snap.Sessions, one)
-	}
-	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return compareKeys(a.Key, b.Key) })
-	return snap
-}
-
-func compareKeys(a, b messages.Key) int {
-	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
-}
-
-// leftovers are connections whose closing failed: cut off on our side, but maybe
-// not on the server's. Closing their key again tries them again.
-type leftovers struct {
-	limit int
-	conns map[messages.Key]leftover
-}
-
-type leftover struct {
-	conn   mcpbridge.Conn
-	reason string
-}
-
-// keep remembers a connection. Beyond the limit, which takes a server that
-// refuses to end any session, none is.
-func (l *leftovers) keep(key messages.Key, conn mcpbridge.Conn, err error) {
-	if l.conns == nil {
-		l.conns = map[messages.Key]leftover{}
-	}
-	if len(l.conns) < l.limit {
-		l.conns[key] = leftover{conn, err.Error()}
-	}
-}
-
-// take removes and returns the connections of some keys.
-func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key]mcpbridge.Conn {
-	taken := map[messages.Key]mcpbridge.Conn{}
-	maps.DeleteFunc(l.conns, func(key messages.Key, left leftover) bool {
-		if match(key) {
-			taken[key] = left.conn
-		}
-		return match(key)
-	})
-	return taken
-}
-
-// list returns what is left.
-func (l *leftovers) list() []messages.Left {
-	left := make([]messages.Left, 0, len(l.conns))
-	for key, one := range l.conns {
-		left = append(left, messages.Left{Key: key, Reason: one.reason})
-	}
-	slices.SortFunc(left, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
-	return left
 }

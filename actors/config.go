@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -17,12 +17,14 @@ type Config struct {
 	Servers  []mcpbridge.Server
 	Dialer   mcpbridge.Dialer
 	Strategy Strategy
-	Logger   zerolog.Logger
+	Logger   *relay.Logger     // of actors and of what leaves them: it never blocks
+	Events   *relay.Relay[any] // what goes to the EventStream
 
-	MaxSessions int // open sessions, those still draining included
-	MaxInFlight int // calls running on one session
-	MaxWaiting  int // calls waiting for one session
-	MaxDials    int // dials at once to one server
+	MaxSessions     int // open sessions, those still draining included
+	MaxInFlight     int // calls running on one session
+	MaxWaiting      int // calls waiting for one session
+	MaxWaitingTotal int // calls waiting for all sessions
+	MaxDials        int // dials at once to one server
 
 	FailFast bool // calls do not wait for a server that is down
 

@@ -15,6 +15,7 @@ import (
 type dialing struct {
 	cfg    *Config
 	recall recall
+	fresh  bool // what is remembered of a session is not to be resumed
 	req    mcpbridge.DialRequest
 	setup  []*mcp.CallToolParams
 	ops    []messages.Operation // that put back what the session holds
@@ -54,8 +55,12 @@ func (d dialing) run(wanted context.Context) (msg *dialed) {
 	ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
 	defer cancel()
 	if known != nil {
-		d.req.Resume, d.goesOn = &known.Resume, true
 		d.generation = max(d.generation, known.Generation)
+		if d.fresh || !known.Valid() {
+			known = nil
+		} else {
+			d.req.Resume, d.goesOn = &known.Resume, true
+		}
 	}
 	var err error
 	conn, err = dial(ctx, d.cfg.Dialer, d.req)

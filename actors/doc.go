@@ -23,4 +23,16 @@
 // restarts it; it says failed, and gets the verdict. A session that was told to drain sends gone
 // as its last message, and lives until the registry has seen it: so nothing is
 // ever sent to one that is not there.
+//
+// A session that no actor has is ended in the same way: one that could not be closed
+// before, or one that the store remembers from before our restart. The registry spawns a
+// session actor for it that takes no calls, waits for its grant as any other, and says gone.
+// The next session of the key waits for it.
+//
+// # What may block
+//
+// The log and the events leave through package relay, and the rest in goroutines that
+// answer with a message. A step of the registry takes time that does not grow with the
+// sessions, the calls or the operations there are: what concerns many, such as closing
+// everything or a burst of cancellations, is done some at a time.
 package actors

@@ -17,38 +17,37 @@ func (r *registry) onSaid(c actor.Context, msg *said) {
 	if r.cfg.Subscriber != nil {
 		c.Send(r.cfg.Subscriber, msg.note)
 	}
-	if msg.of.unpublished >= maxUnpublished {
-		r.counters.Dropped++
-		return
-	}
-	msg.of.unpublished++
-	c.Send(r.publisher, msg)
+	r.cfg.Events.PutOf(msg.of, maxUnpublished, msg.note)
 }
 
 // emit logs an event and publishes it.
-func (r *registry) emit(c actor.Context, event messages.Event) {
+func (r *registry) emit(_ actor.Context, event messages.Event) {
 	stamp := event.GetStamp()
-	line := func(e *zerolog.Event) *zerolog.Event {
-		return e.Str("server", stamp.Key.Server).Str("scope", stamp.Key.Scope).Uint64("generation", stamp.Generation)
+	line := func(e *zerolog.Event, cause string) *zerolog.Event {
+		e = e.Str("server", stamp.Key.Server).Str("scope", stamp.Key.Scope).Uint64("generation", stamp.Generation)
+		if cause != "" {
+			e = e.Str("err", cause)
+		}
+		return e
 	}
 	log := r.cfg.Logger
 	switch e := event.(type) {
 	case *messages.SessionOpened:
-		line(log.Info()).Str("protocol", e.Protocol).Bool("attached", e.Attached).Dur("elapsed", e.Elapsed).Msg("session opened")
+		line(log.Info(), "").Str("protocol", e.Protocol).Bool("attached", e.Attached).Stringer("elapsed", e.Elapsed).Msg("session opened")
 	case *messages.SessionExpired:
-		line(log.Warn()).Str("err", e.Cause).Msg("session expired")
+		line(log.Warn(), e.Cause).Msg("session expired")
 	case *messages.SessionLost:
-		line(log.Warn()).Str("err", e.Cause).Msg("session lost")
+		line(log.Warn(), e.Cause).Msg("session lost")
 	case *messages.SessionRestarting:
-		line(log.Info()).Int("attempt", e.Attempt).Dur("delay", e.Delay).Str("err", e.Cause).Msg("session restarting")
+		line(log.Info(), e.Cause).Int("attempt", e.Attempt).Stringer("delay", e.Delay).Msg("session restarting")
 	case *messages.SessionRestarted:
-		line(log.Info()).Bool("attached", e.Attached).Dur("elapsed", e.Elapsed).Msg("session restarted")
+		line(log.Info(), "").Bool("attached", e.Attached).Stringer("elapsed", e.Elapsed).Msg("session restarted")
 	case *messages.SessionGaveUp:
-		line(log.Warn()).Time("retry_at", e.RetryAt).Str("err", e.Cause).Msg("session given up")
+		line(log.Warn(), e.Cause).Time("retry_at", e.RetryAt).Msg("session given up")
 	case *messages.SessionEvicted:
-		line(log.Info()).Str("reason", string(e.Reason)).Msg("session evicted")
+		line(log.Info(), "").Str("reason", string(e.Reason)).Msg("session evicted")
 	case *messages.SessionClosed:
-		line(log.Info()).Str("err", e.Cause).Msg("session closed")
+		line(log.Info(), e.Cause).Msg("session closed")
 	}
-	c.Send(r.publisher, event)
+	r.cfg.Events.Put(event)
 }

@@ -167,7 +167,9 @@ func (r *registry) onYielded(c actor.Context, ch *child) {
 	if ch.probing {
 		ep.next = time.Now()
 	}
-	ch.state = messages.StateWaiting
+	if !ch.leaving {
+		r.enter(ch, messages.StateWaiting)
+	}
 	r.endDial(ch)
 	r.pump(c)
 }

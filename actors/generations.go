@@ -14,10 +14,10 @@ type generations struct {
 	limit int
 	floor uint64
 	keys  map[messages.Key]*list.Element
-	order list.List // of remembered, the oldest first
+	order list.List // of lastOf, the oldest first
 }
 
-type remembered struct {
+type lastOf struct {
 	key        messages.Key
 	generation uint64
 }
@@ -25,7 +25,7 @@ type remembered struct {
 // of returns the last generation of a key.
 func (g *generations) of(key messages.Key) uint64 {
 	if e := g.keys[key]; e != nil {
-		return e.Value.(*remembered).generation
+		return e.Value.(*lastOf).generation
 	}
 	return g.floor
 }
@@ -33,16 +33,16 @@ func (g *generations) of(key messages.Key) uint64 {
 // set remembers the last generation of a key.
 func (g *generations) set(key messages.Key, generation uint64) {
 	if e := g.keys[key]; e != nil {
-		e.Value.(*remembered).generation = generation
+		e.Value.(*lastOf).generation = generation
 		g.order.MoveToBack(e)
 		return
 	}
 	if g.keys == nil {
 		g.keys = map[messages.Key]*list.Element{}
 	}
-	g.keys[key] = g.order.PushBack(&remembered{key, generation})
+	g.keys[key] = g.order.PushBack(&lastOf{key, generation})
 	if g.order.Len() > g.limit {
-		old := g.order.Remove(g.order.Front()).(*remembered)
+		old := g.order.Remove(g.order.Front()).(*lastOf)
 		delete(g.keys, old.key)
 		g.floor = max(g.floor, old.generation)
 	}

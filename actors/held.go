@@ -46,6 +46,16 @@ func (h *held) drop(uri string, subscriber *actor.PID) {
 	})
 }
 
+// has reports whether a subscriber has a subscription.
+func (h *held) has(subscriber *actor.PID) bool {
+	return slices.ContainsFunc(h.subscriptions, func(s *messages.Subscribe) bool { return same(s.Subscriber, subscriber) })
+}
+
+// leave forgets all subscriptions of a subscriber, which has stopped.
+func (h *held) leave(subscriber *actor.PID) {
+	h.subscriptions = slices.DeleteFunc(slices.Clone(h.subscriptions), func(s *messages.Subscribe) bool { return same(s.Subscriber, subscriber) })
+}
+
 func same(one, other *actor.PID) bool {
 	return one == other || one != nil && other != nil && one.Equal(other)
 }

@@ -68,7 +68,7 @@ func ask(ctx context.Context, system *actor.ActorSystem, handler *actor.PID, req
 	system.Root.RequestWithCustomSender(handler, req, box.PID)
 	select {
 	case msg := <-box.Reply:
-		if answer, ok := msg.(messages.Answer); ok {
+		if answer, ok := pointed[messages.Answer](msg); ok {
 			return answer
 		}
 		if _, dead := msg.(*actor.DeadLetterResponse); dead {

@@ -32,7 +32,11 @@ type Interceptor func(next Runner) Runner
 // chain makes one interceptor of several, of which the first is the outermost.
 func chain(interceptors []Interceptor, last Runner) Runner {
 	for i := len(interceptors) - 1; i >= 0; i-- {
-		last = interceptors[i](last)
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
 	}
 	return last
 }
@@ -45,6 +49,8 @@ type interception struct {
 	timer  *time.Timer // sends lapsed
 	passed bool        // some of it was sent on
 	given  bool        // the caller has given it up
+
+	prev, next *interception // of the same key and id
 }
 
 // From an interceptor's goroutine to the registry.
@@ -66,6 +72,15 @@ type (
 	// lapsed says that the interceptors have had all the time there is.
 	lapsed struct{ of *interception }
 )
+
+// IgnoreDeadLetterLogging: interceptors may go on when the registry has stopped.
+func (*passed) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*withdrawn) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*intercepted) IgnoreDeadLetterLogging() {}
 
 // overtime is how long interceptors have after the deadline, or after a
 // cancellation, to pass on what became of the operation then.
@@ -89,8 +104,8 @@ func (r *registry) intercept(c actor.Context, k *call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
 	i := &interception{call: k, cancel: cancel}
 	i.timer = after(c, time.Until(k.deadline)+overtime, &lapsed{i})
-	r.intercepted[i] = struct{}{}
-	r.interceptions[k.key]++
+	r.intercepted.add(i)
+	r.unpassed++
 
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
@@ -116,8 +131,8 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 	case err == nil:
 		return readdressed(result, i.call), false
 	case errors.As(err, &f) && f != nil:
-		mine := *f
-		mine.Key, mine.ID, mine.Op = i.key, i.op.RequestID(), i.op.Method()
+		mine, own := *f, i.failure(f.Code, f.Detail)
+		mine.Key, mine.ID, mine.Op, mine.Target = own.Key, own.ID, own.Op, own.Target
 		return &mine, false
 	}
 	f = i.failure(messages.CodeRefused, err.Error())
@@ -129,7 +144,7 @@ func (i *interception) settle(result messages.Result, err error) (reply messages
 func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID, of *interception, op messages.Operation) (messages.Result, error) {
 	box := NewInbox(system, nil)
 	defer box.Close()
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline, serial: of.serial}
 	if k.deadline.IsZero() {
 		k.deadline = of.deadline
 	}
@@ -172,11 +187,14 @@ func sendOn(ctx context.Context, system *actor.ActorSystem, registry *actor.PID,
 // onPassed takes in a call that interceptors have sent on. When the caller has its
 // reply already, nothing runs any more.
 func (r *registry) onPassed(c actor.Context, msg *passed) {
-	if _, owed := r.intercepted[msg.of]; !owed || msg.of.given {
+	if !r.intercepted.has(msg.of) || msg.of.given {
 		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was given up"))
 		return
 	}
-	msg.of.passed = true
+	if !msg.of.passed {
+		msg.of.passed = true
+		r.unpassed--
+	}
 	r.accept(c, msg.call)
 }
 
@@ -230,12 +248,12 @@ func (r *registry) giveUp(c actor.Context, i *interception, code messages.Code, 
 
 // conclude answers an operation, once.
 func (r *registry) conclude(c actor.Context, i *interception, reply messages.Reply) {
-	if _, owed := r.intercepted[i]; !owed {
+	if !r.intercepted.has(i) {
 		return
 	}
-	delete(r.intercepted, i)
-	if r.interceptions[i.key]--; r.interceptions[i.key] == 0 {
-		delete(r.interceptions, i.key)
+	r.intercepted.remove(i)
+	if !i.passed {
+		r.unpassed--
 	}
 	i.timer.Stop()
 	i.cancel()
@@ -247,11 +265,20 @@ func (r *registry) conclude(c actor.Context, i *interception, reply messages.Rep
 
 // hurry gives interceptors no more time than the closing of a session takes.
 func (r *registry) hurry(c actor.Context) {
-	for i := range r.intercepted {
-		if limit := r.cfg.DrainTimeout + r.cfg.CloseTimeout; limit < time.Until(i.deadline) {
-			i.timer.Stop()
-			i.timer = after(c, limit, &lapsed{i})
+	if len(r.intercepted.all) > 0 {
+		r.hurryTimer = after(c, r.cfg.DrainTimeout+r.cfg.CloseTimeout, &hurried{})
+	}
+}
+
+// onHurried answers for interceptors that have not returned, some at a time.
+func (r *registry) onHurried(c actor.Context) {
+	n := 0
+	for i := range r.intercepted.all {
+		if n++; n > sweepStep {
+			c.Send(c.Self(), &hurried{})
+			return
 		}
+		r.onLapsed(c, i)
 	}
 }
 

@@ -8,15 +8,17 @@ const (
 	resting       // no session, nothing outstanding
 	unused        // holds a slot, nothing outstanding
 	inUse         // open, calls outstanding
-	ranks
+
+	// maxRanks is enough for these, and for the states of a session: see [roster].
+	maxRanks = 6
 )
 
 // lru keeps, for each rank, its members in the order in which they were last
 // used. All operations take constant time, and allocate nothing: each call moves
 // its session twice.
 type lru[T any] struct {
-	rings [ranks]place[T] // each a ring: first and last are the neighbors of this one
-	count [ranks]int
+	rings [maxRanks]place[T] // each a ring: first and last are the neighbors of this one
+	count [maxRanks]int
 }
 
 // place is where a member stands. Its zero value is nowhere.

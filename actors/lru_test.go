@@ -16,10 +16,10 @@ func FuzzLRU(f *testing.F) {
 	f.Add([]byte("put, put again, remove"))
 	f.Fuzz(func(t *testing.T, moves []byte) {
 		var l lru[int]
-		var model [ranks][]int
+		var model [inUse + 1][]int
 		var places [16]place[int]
 		for _, move := range moves {
-			member, to := int(move%16), rank(move/16)%ranks
+			member, to := int(move%16), rank(move/16)%(inUse+1)
 			for r := range model {
 				model[r] = slices.DeleteFunc(model[r], func(m int) bool { return m == member })
 			}
@@ -31,7 +31,7 @@ func FuzzLRU(f *testing.F) {
 			if to != unranked {
 				model[to] = append(model[to], member)
 			}
-			for r := unranked + 1; r < ranks; r++ {
+			for r := unranked + 1; r < inUse+1; r++ {
 				require.True(t, slices.Equal(model[r], slices.Collect(l.oldest(r))), "%v", model[r])
 				require.Equal(t, len(model[r]), l.len(r))
 			}

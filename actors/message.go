@@ -9,9 +9,10 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelled gives up the calls with an id, or one call.
+	// cancelled gives up the calls with an id that came before it, or one call.
 	cancelled struct {
 		id   string
+		upTo uint64
 		call *call
 	}
 	// grant allows one dial.
@@ -84,9 +85,9 @@ type (
 	}
 	// gone is a session's last message.
 	gone struct {
-		of   *child
-		conn mcpbridge.Conn // set with err: to try again
-		err  error
+		of    *child
+		left  []unended // what it could not end
+		ended int       // how many it has ended that were not its own
 	}
 )
 
@@ -106,8 +107,11 @@ type (
 		conn   mcpbridge.Conn
 		result messages.Result
 		err    error
-		// declined: it was not given to conn.
-		declined bool
+	}
+	// listed is the end of listing the tools, for the annotations of lost calls.
+	listed struct {
+		conn mcpbridge.Conn
+		err  error
 	}
 	// down tells that a connection ended by itself.
 	down struct {
@@ -139,9 +143,6 @@ func (*down) IgnoreDeadLetterLogging() {}
 // IgnoreDeadLetterLogging: as above.
 func (*heard) IgnoreDeadLetterLogging() {}
 
-// published tells the registry that the publisher has published a notification.
-type published struct{ of *child }
-
 // From the registry's goroutines and timers to itself.
 type (
 	// due says that a backoff is over.
@@ -150,12 +151,10 @@ type (
 	idle struct{}
 	// overdue says that a close command was not done in time.
 	overdue struct{ of *tally }
-	// retried is the end of another attempt to close.
-	retried struct {
-		key  messages.Key
-		conn mcpbridge.Conn
-		err  error
-	}
+	// swept says that a close command may go on.
+	swept struct{ of *tally }
+	// hurried says that the interceptors have had all the time that a stop takes.
+	hurried struct{}
 )
 
 // Stop tells the registry to close everything, and then to stop.

@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/actors/internal/door"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -23,6 +21,10 @@ const rememberedKeys = 1 << 16
 
 // minStarts is how many processes are started at once on any machine.
 const minStarts = 2
+
+// farthest is how far away a deadline counts. Further away it would overflow a
+// [time.Duration] with what is added to it.
+const farthest = 10 * 365 * 24 * time.Hour
 
 // registry is the parent of all sessions, and the PID that commands go to. It
 // creates each session once, knows who was used last, and who may be open.
@@ -37,27 +39,30 @@ type registry struct {
 
 	entries  map[messages.Key]*entry
 	children map[string]*child // by PID id
+	roster   roster            // the same, by server, scope and state
 	lru      lru[*child]
 	past     generations
 
-	open          int       // slots in use
-	freeing       int       // of those, how many are draining
-	turns         list.List // servers that somebody waits for, in the order of their turns to dial
-	starting      int       // processes that are being started
-	starts        int       // how many may be
-	idleTimer     *time.Timer
-	tallies       map[*tally]struct{}        // close commands that wait
-	intercepted   map[*interception]struct{} // operations that are with the interceptors
-	interceptions map[messages.Key]int       // how many of each key
-	chain         Runner                     // the interceptors, around what sends operations on; nil without any
-	left          leftovers
-	retrying      int // closings that are tried again
-	counters      messages.Counters
-	publisher     *actor.PID
-	stopping      bool                  // it takes no calls
-	ending        bool                  // the publisher was told to stop, and we are next
-	strangers     map[reflect.Type]bool // foreign messages that were logged
-	after         *afterlife
+	open        int       // slots in use
+	freeing     int       // of those, how many are draining
+	turns       list.List // servers that somebody waits for, in the order of their turns to dial
+	starting    int       // processes that are being started
+	starts      int       // how many may be
+	idleTimer   *time.Timer
+	hurryTimer  *time.Timer         // sends hurried
+	tallies     map[*tally]struct{} // close commands that wait
+	intercepted interceptions       // operations that are with the interceptors
+	chain       Runner              // the interceptors, around what sends operations on; nil without any
+	left        leftovers
+	listings    int // questions to the store that are not answered
+	cancelling  pace
+	waiting     int // calls that wait in sessions
+	unpassed    int // operations that are with the interceptors, which have not passed them on
+	counters    messages.Counters
+	stopping    bool            // it takes no calls
+	ending      bool            // all is closed, and we stop
+	strangers   map[string]bool // types of foreign messages that were logged
+	after       *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -70,8 +75,22 @@ type server struct {
 	turn     *list.Element // its place among those that take turns; nil while nobody waits
 }
 
-// NewRegistry returns the Props of a registry. Spawn it once, as a top-level
-// actor; its PID takes all commands, and [Stop].
+// Start spawns a registry. The PID takes all commands, and [Stop]. Commands that come
+// when the registry has stopped, by whatever means, are answered with
+// [messages.CodeClosed].
+func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
+	late := func(message any, sender *actor.PID) { bury(system.Root, message, sender) }
+	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
+		then := cfg.Stopped
+		cfg.Stopped = func(left []messages.Left) {
+			stopped()
+			then(left)
+		}
+		return system.Root.SpawnPrefix(NewRegistry(cfg), "registry")
+	})
+}
+
+// NewRegistry returns the Props of a registry, which [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
 	cfg.run = new(dispatch.Dispatcher)
@@ -79,8 +98,9 @@ func NewRegistry(cfg Config) *actor.Props {
 		r := &registry{
 			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
 			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			tallies: map[*tally]struct{}{}, intercepted: map[*interception]struct{}{}, interceptions: map[messages.Key]int{}, left: leftovers{limit: cfg.MaxSessions},
-			strangers: map[reflect.Type]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
+			roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
+			tallies: map[*tally]struct{}{}, intercepted: newInterceptions(), left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
+			strangers: map[string]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
 		}
 		for _, srv := range cfg.Servers {
 			r.servers[srv.Name] = r.at(srv, r.servers)
@@ -102,18 +122,30 @@ func (r *registry) Receive(c actor.Context) {
 	case *actor.Terminated:
 		r.onTerminated(c, msg)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
-	case messages.Operation:
-		r.onOperation(c, msg)
-	case *messages.Cancel:
-		r.onCancel(c, msg)
 	case messages.Command:
-		r.onControl(c, msg)
+		r.onCommand(c, msg)
 	case *Reload:
 		r.onReload(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
 		r.onReport(c)
+	}
+}
+
+// onCommand handles what callers send.
+func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
+	if foreign(cmd) {
+		r.onStranger(c, cmd)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		r.onOperation(c, cmd)
+	case *messages.Cancel:
+		r.onCancel(c, cmd)
+	default:
+		r.onControl(c, cmd)
 	}
 }
 
@@ -132,8 +164,6 @@ func (r *registry) onReport(c actor.Context) {
 		r.onLapsed(c, msg.of)
 	case *said:
 		r.onSaid(c, msg)
-	case *published:
-		msg.of.unpublished--
 	case *wantDial:
 		r.onWantDial(c, msg.of)
 	case *vacant:
@@ -162,16 +192,20 @@ func (r *registry) onReport(c actor.Context) {
 		r.onIdle(c)
 	case *overdue:
 		r.onOverdue(c, msg.of)
-	case *retried:
-		r.onRetried(c, msg)
-	case *forgotten:
-		r.onForgotten(c, msg)
+	case *swept:
+		r.sweep(c, msg.of)
+	case *paced:
+		r.onPaced(c)
+	case *hurried:
+		r.onHurried(c)
+	case *remembered:
+		r.onRemembered(c, msg)
 	default:
-		r.onStranger(msg)
+		r.onStranger(c, msg)
 	}
 }
 
-// onStarted spawns what the registry needs beside the sessions.
+// onStarted makes what the registry needs its context for.
 func (r *registry) onStarted(c actor.Context) {
 	if len(r.cfg.Interceptors) > 0 {
 		r.chain = func(context.Context, messages.Operation) (messages.Result, error) { // if one of them panics
@@ -179,8 +213,6 @@ func (r *registry) onStarted(c actor.Context) {
 		}
 		r.chain = intercepting(c.ActorSystem(), c.Self(), r.cfg.Interceptors)
 	}
-	logger := r.cfg.Logger
-	r.publisher = c.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &publisher{logger} }), "events")
 }
 
 // onOperation forwards a call to the session of its key.
@@ -190,9 +222,11 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline}
-	if k.deadline.IsZero() {
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
+	if limit := now.Add(farthest); k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
+	} else if k.deadline.After(limit) {
+		k.deadline = limit
 	}
 	f := malformed(k)
 	switch {
@@ -200,7 +234,9 @@ func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 		r.respond(c, f)
 	case r.chain == nil || r.stopping || !now.Before(k.deadline):
 		r.accept(c, k)
-	case r.interceptions[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case r.waiting+r.unpassed >= r.cfg.MaxWaitingTotal:
+		r.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting+r.unpassed)))
+	case r.intercepted.of[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		r.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
 		r.intercept(c, k)
@@ -231,6 +267,9 @@ func malformed(k *call) *messages.Failure {
 	if err := k.op.Validate(); err != nil {
 		return k.failure(messages.CodeInvalid, err.Error())
 	}
+	if replay := k.op.Head().Replay; replay > messages.ReplayAlways {
+		return k.failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
+	}
 	return nil
 }
 
@@ -248,53 +287,57 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 	if e := r.entries[k.key]; e != nil {
 		ch = e.current
 	}
-	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.state == messages.StateWaiting) {
+	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.idles()) {
 		f := k.giveUp(ep.cause)
 		f.RetryAfter = max(0, ep.next.Sub(now))
 		return f
 	}
 	switch {
-	case ch == nil:
-		return nil
-	case ch.broken(now) && !ch.asks():
+	case ch != nil && ch.broken(now) && !ch.asks():
 		f := k.giveUp(ch.cause.Cause)
 		f.RetryAfter = ch.openUntil.Sub(now)
 		return f
-	case ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case ch != nil && ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))
+	case r.waiting >= r.cfg.MaxWaitingTotal && !ch.hasRoom(r.cfg.MaxInFlight):
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
 	}
 	return nil
 }
 
 // forward gives a call to the session of its key, which is spawned if need be.
 func (r *registry) forward(c actor.Context, k *call) {
-	e := r.entries[k.key]
-	if e == nil {
-		e = &entry{generation: r.past.of(k.key)}
-		r.entries[k.key] = e
+	if len(r.tallies) > 0 {
+		r.precede(c, k.key)
 	}
+	e := r.entry(k.key)
 	if e.current == nil {
-		e.current = r.spawn(c, k.key, e.generation)
+		e.current = r.spawn(c, k.key, e)
 	}
 	ch := e.current
 	ch.outstanding++
 	ch.calls++
+	r.recount(ch)
 	r.touch(c, ch)
 	c.Send(ch.pid, k)
 }
 
-// spawn makes the session actor of a key.
-func (r *registry) spawn(c actor.Context, key messages.Key, generation uint64) *child {
-	ch := &child{key: key, server: r.servers[key.Server], state: messages.StateWaiting}
-	l := &life{
-		cfg: r.cfg, key: key, server: &ch.server.Server, registry: c.Self(), of: ch,
-		generation: generation, settled: &settled{ch},
+// recount counts the calls of a child that wait, after they, or its state, have changed.
+func (r *registry) recount(ch *child) {
+	waiting := ch.outstanding
+	switch {
+	case ch.leaving: // what it has is running, or is handed back
+		waiting = 0
+	case ch.state() == messages.StateReady:
+		waiting = max(0, waiting-r.cfg.MaxInFlight)
 	}
-	l.after.bury = bury
-	props := actor.PropsFromProducer(func() actor.Actor { return newSession(l) }, l.after.props(), actor.WithDispatcher(r.cfg.run))
-	ch.pid = c.SpawnPrefix(props, "session")
-	r.children[ch.pid.Id] = ch
-	return ch
+	r.waiting += waiting - ch.waiting
+	ch.waiting = waiting
+}
+
+// hasRoom reports whether a call would run at once.
+func (ch *child) hasRoom(inFlight int) bool {
+	return ch != nil && ch.state() == messages.StateReady && ch.outstanding < inFlight
 }
 
 // touch makes a child the most recently used of its rank.
@@ -309,83 +352,10 @@ func (r *registry) touch(c actor.Context, ch *child) {
 // onSettled counts an answer.
 func (r *registry) onSettled(c actor.Context, ch *child) {
 	ch.outstanding--
+	r.recount(ch)
 	r.touch(c, ch)
 	if ch.outstanding == 0 && r.turns.Len() > 0 {
 		r.pump(c)
-	}
-}
-
-// onCancel passes a cancellation on to whoever may have the call.
-func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	key := msg.Key.Normal()
-	if msg.ID == "" {
-		return
-	}
-	for i := range r.intercepted {
-		if i.key == key && i.op.RequestID() == msg.ID {
-			r.onGivenUp(c, i)
-		}
-	}
-	r.tell(c, key, &cancelled{id: msg.ID})
-}
-
-// tell passes a cancellation on to all sessions of a key.
-func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
-	e := r.entries[key]
-	if e == nil {
-		return
-	}
-	if e.current != nil {
-		c.Send(e.current.pid, msg)
-	}
-	for _, ch := range e.leaving {
-		c.Send(ch.pid, msg)
-	}
-	if len(e.leaving) > 0 {
-		e.cancels = append(e.cancels, msg)
-	}
-}
-
-// onHandback gives calls that an evicted session has not run to its successor.
-func (r *registry) onHandback(c actor.Context, msg *handback) {
-	msg.of.outstanding -= len(msg.calls)
-	var cancels []*cancelled
-	if e := r.entries[msg.of.key]; e != nil {
-		cancels = e.cancels
-	}
-	for _, k := range msg.calls {
-		if slices.ContainsFunc(cancels, func(m *cancelled) bool { return m.means(k) }) {
-			if k.caller != nil {
-				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
-			}
-			continue
-		}
-		r.accept(c, k)
-	}
-}
-
-// onStranger logs a message of a type that is none of ours, once.
-func (r *registry) onStranger(msg any) {
-	if kind := reflect.TypeOf(msg); !r.strangers[kind] {
-		r.strangers[kind] = true
-		r.cfg.Logger.Warn().Str("type", fmt.Sprint(kind)).Msg("supervisor got a message it does not know")
-	}
-}
-
-// guard survives a bug: the command at hand is answered, the rest goes on.
-func (r *registry) guard(c actor.Context) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	cmd, ok := c.Message().(messages.Command)
-	switch {
-	case !ok:
-	case reflect.ValueOf(cmd).IsNil():
-		r.respond(c, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is a nil pointer"})
-	default:
-		r.respond(c, refusal(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
 	}
 }
 
@@ -394,15 +364,6 @@ func (r *registry) respond(c actor.Context, reply messages.Reply) {
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)
 	}
-}
-
-// refusal is the failure for a command of any kind.
-func refusal(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
-	f := &messages.Failure{ID: cmd.RequestID(), Op: fmt.Sprintf("%T", cmd)[len("*messages."):], Code: code, Detail: detail}
-	if op, ok := cmd.(messages.Operation); ok {
-		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
-	}
-	return f
 }
 
 // bounded shortens what a caller has made up.

@@ -49,5 +49,6 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 	}
 	before := r.servers
 	r.servers = servers
-	r.close(c, &messages.CloseAll{}, func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }, drain{})
+	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
+	r.sweep(c, r.tally(c, &messages.CloseAll{}, changed, drain{}))
 }

@@ -38,6 +38,8 @@ type session struct {
 	// While ready:
 	pingAt  time.Time // when a keepalive ping is due, or zero
 	pinging bool      // one was sent, and not answered yet
+	listing bool      // the tools are being listed, for lost calls
+	listed  bool      // that was done, or tried
 
 	// While draining:
 	shutting bool // a connection is being closed
@@ -56,9 +58,11 @@ func (s *session) Receive(c actor.Context) {
 	if s.cfg.probe != nil {
 		s.cfg.probe(c)
 	}
-	switch c.Message().(type) {
+	switch msg := c.Message().(type) {
 	case *actor.Started:
 		s.onStarted(c)
+	case *actor.Terminated:
+		s.held.leave(msg.Who)
 	case *actor.Restarting, *actor.Stopping:
 	case *actor.Stopped:
 		s.onStopped(c)
@@ -133,6 +137,7 @@ func (s *session) drained(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *dialed:
 		s.abort, s.conn = nil, msg.conn
+		s.generation = max(s.generation, msg.generation) // which is remembered
 		s.finish(c)
 	case *released:
 		s.onClosed(c, msg)
@@ -157,6 +162,9 @@ func (s *session) always(c actor.Context) {
 	case *answered:
 		s.onAnswered(c, msg)
 		s.goOn(c)
+	case *listed:
+		s.onListed(c, msg)
+		s.goOn(c)
 	case *cancelled:
 		s.onCancelled(c, msg)
 	case *heard:
@@ -175,6 +183,10 @@ func (s *session) always(c actor.Context) {
 
 // onStarted begins an incarnation: the connection before is let go first.
 func (s *session) onStarted(c actor.Context) {
+	if s.ending != nil {
+		s.end(c)
+		return
+	}
 	s.state = s.waiting
 	s.judged = s.cause == nil
 	if s.conn != nil {
@@ -200,7 +212,7 @@ func (s *session) release(c actor.Context) {
 	if s.old == nil || s.freed {
 		return
 	}
-	if len(s.running) > 0 && time.Now().Before(s.grace) {
+	if s.running.count > 0 && time.Now().Before(s.grace) {
 		s.wakeBy(c, s.grace)
 		return
 	}
@@ -225,6 +237,7 @@ func (s *session) onReleased(c actor.Context, msg *released) {
 // onStray takes the connection that an incarnation before had dialed.
 func (s *session) onStray(c actor.Context, msg *dialed) {
 	s.abort, s.old, s.freed = nil, msg.conn, false
+	s.generation = max(s.generation, msg.generation)
 	s.release(c)
 	s.proceed(c)
 }
@@ -249,7 +262,7 @@ func (s *session) holds() bool { return len(s.held.subscriptions) > 0 || s.cfg.S
 
 // failParked answers the calls that wait.
 func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
-	for _, k := range s.takeParked() {
+	for _, k := range s.parked.take() {
 		f := k.giveUp(cause)
 		f.RetryAfter = max(f.RetryAfter, time.Until(retryAt))
 		s.reply(c, k, f)
@@ -258,7 +271,7 @@ func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt ti
 
 // proceed asks for a grant, or says that none is wanted.
 func (s *session) proceed(c actor.Context) {
-	want := s.eager || len(s.parked) > 0
+	want := s.eager || s.parked.count > 0
 	switch {
 	case s.old != nil || s.abort != nil || !s.judged || want && s.asked:
 	case want:
@@ -278,7 +291,7 @@ func (s *session) onGrant(c actor.Context) {
 
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialing{
-		cfg: s.cfg, recall: s.recall(), req: s.dialRequest(c), setup: s.server.Setup, ops: s.held.ops(),
+		cfg: s.cfg, recall: s.recall(), fresh: s.fresh, req: s.dialRequest(c), setup: s.server.Setup, ops: s.held.ops(),
 		generation: s.generation, goesOn: s.served, stateless: s.stateless,
 	}
 	go func() {
@@ -335,7 +348,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.openedAt = time.Now()
 	if restarted {
 		elapsed = s.openedAt.Sub(s.lostAt)
-		s.reopened = len(s.parked) == 0
+		s.reopened = s.parked.count == 0
 	}
 	info := s.conn.Info()
 	s.served, s.generation, s.stateless = true, msg.generation, info.Stateless

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,17 +12,27 @@ import (
 
 // park takes a call in.
 func (s *session) park(c actor.Context, k *call) {
-	s.parked, s.reopened = append(s.parked, k), false
+	s.parked.push(k)
+	s.reopened = false
 	s.wakeBy(c, k.deadline)
 }
 
-// startParked runs as many calls as may run at once.
+// startParked runs as many calls as may run at once. Those that have to wait for
+// something else are left where they stand.
 func (s *session) startParked(c actor.Context) {
-	for len(s.parked) > 0 && len(s.running) < s.cfg.MaxInFlight {
-		k := s.parked[0]
-		s.parked = slices.Delete(s.parked, 0, 1) // which keeps its room
+	for k := range s.parked.all() {
+		if s.running.count >= s.cfg.MaxInFlight {
+			return
+		}
+		if uri, is := k.subscription(); is && s.turns[uri] {
+			continue
+		}
+		if k.ask && !s.judge(c, k) {
+			continue
+		}
+		s.parked.remove(k)
 		if s.held.shared(k.op) {
-			s.held.note(k.op)
+			s.note(c, k.op)
 			k.generation = s.generation
 			s.reply(c, k, k.sign(&messages.Ack{}))
 			continue
@@ -34,16 +43,94 @@ func (s *session) startParked(c actor.Context) {
 
 // start runs a call.
 func (s *session) start(c actor.Context, k *call) {
-	ctx, cancel := context.WithCancel(context.Background())
+	if k.runs == 0 { // what has run before may read it still
+		k.until = until{context.Background(), k.deadline}
+	}
+	ctx, cancel := context.WithCancel(&k.until)
 	conn := s.conn
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation
-	s.running = append(s.running, k)
+	s.begin(k)
 	s.cfg.work(c, func() any {
 		defer cancel()
-		result, declined, err := k.perform(ctx, conn)
-		return &answered{k, conn, result, err, declined}
+		result, err := k.perform(ctx, conn)
+		return &answered{k, conn, result, err}
 	})
+}
+
+// listTimeout bounds how long lost calls wait for the annotations of their tools.
+const listTimeout = 5 * time.Second
+
+// judge decides about a parked call that was lost, and may run again only if its
+// tool is safe. While that is not known it stays parked, and the tools are listed:
+// once for each connection, whoever waits for it.
+func (s *session) judge(c actor.Context, k *call) (mayRun bool) {
+	safe, known := s.conn.Hint(k.tool())
+	switch {
+	case safe && known:
+		k.ask = false
+		return true
+	case known || s.listed:
+		s.parked.remove(k)
+		s.reply(c, k, k.explain(k.lost))
+	case !s.listing:
+		s.listing = true
+		s.listings++
+		conn := s.conn
+		s.cfg.work(c, func() any {
+			ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+			defer cancel()
+			return &listed{conn, attempt(ctx, "tools/list", func(ctx context.Context) error {
+				_, err := conn.Do(ctx, &messages.ListTools{})
+				return err
+			})}
+		})
+	}
+	return false
+}
+
+// onListed decides about the calls that have waited for the annotations.
+func (s *session) onListed(c actor.Context, msg *listed) {
+	s.listings--
+	if msg.conn != s.conn || s.draining != nil {
+		return
+	}
+	s.listed = true
+	for k := range s.parked.all() {
+		if k.ask {
+			s.judge(c, k)
+		}
+	}
+	if e := mcpbridge.AsError(msg.err); e != nil && e.Session != mcpbridge.Alive {
+		s.broke(e)
+	}
+}
+
+// note takes in an operation that went well. Who subscribes is watched: a subscriber
+// that has stopped is told nothing any more, nor is its subscription put back.
+func (s *session) note(c actor.Context, op messages.Operation) {
+	s.held.note(op)
+	subscriber := op.Head().Subscriber
+	if subscriber == nil {
+		return
+	}
+	switch op.(type) {
+	case *messages.Subscribe:
+		c.Watch(subscriber)
+	case *messages.Unsubscribe:
+		if !s.held.has(subscriber) {
+			c.Unwatch(subscriber)
+		}
+	}
+}
+
+// unwatch forgets the subscribers: they keep a note of each session that watches them.
+func (s *session) unwatch(c actor.Context) {
+	for _, subscription := range s.held.subscriptions {
+		if subscription.Subscriber != nil {
+			c.Unwatch(subscription.Subscriber)
+		}
+	}
 }
 
 // onAnswered passes the result on, or decides what becomes of a call that had
@@ -53,14 +140,14 @@ func (s *session) onAnswered(c actor.Context, msg *answered) {
 	s.forget(k)
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
-		s.held.note(k.op)
+		s.note(c, k.op)
 	}
 	switch {
 	case k.answered:
 	case e == nil:
 		s.reply(c, k, k.sign(msg.result))
 	default:
-		s.onFailed(c, k, e, msg.declined)
+		s.onFailed(c, k, e)
 	}
 	// What is said of an older connection changes nothing.
 	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.draining == nil {
@@ -69,25 +156,21 @@ func (s *session) onAnswered(c actor.Context, msg *answered) {
 }
 
 // onFailed answers a call with its failure, or keeps it for the next connection.
-func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, declined bool) {
+func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	if e.Class == mcpbridge.Cancelled {
 		// Nobody but us has cancelled it: when the grace was over.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cut off, because its session was replaced", Sent: true, Err: e}
 	}
 	again, ask := k.mayRepeat(e)
-	if again && !declined && e.Class == mcpbridge.Lost {
+	if again && e.Class == mcpbridge.Lost {
 		k.lost, k.lostIn = e, k.generation
 	}
 	switch {
-	case declined:
-		k.runs--
-		k.generation = k.lostIn
-		s.reply(c, k, k.explain(e))
 	case !again:
 		s.reply(c, k, k.explain(e))
 	case s.draining == nil:
 		k.conn, k.ask = nil, ask
-		s.parked = slices.Insert(s.parked, 0, k)
+		s.parked.unshift(k)
 		s.wakeBy(c, k.deadline)
 	case s.draining.evict && !ask:
 		c.Send(s.registry, &handback{s.of, []*call{k}})
@@ -105,7 +188,7 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error, decline
 func (s *session) onHeard(c actor.Context, msg *heard) {
 	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
 	if msg.of != nil {
-		for _, k := range s.running {
+		for k := range s.running.all() {
 			if k.op == msg.of && !k.answered {
 				stamp.Generation = k.generation
 				msg.note.SetStamp(stamp)
@@ -138,14 +221,13 @@ func (s *session) goOn(c actor.Context) {
 // onCancelled answers the calls with an id, and tells the server of those that
 // run.
 func (s *session) onCancelled(c actor.Context, msg *cancelled) {
-	s.parked = slices.DeleteFunc(s.parked, func(k *call) bool {
-		if !msg.means(k) {
-			return false
+	for k := range s.parked.all() {
+		if msg.means(k) {
+			s.parked.remove(k)
+			s.reply(c, k, k.failure(messages.CodeCancelled, ""))
 		}
-		s.reply(c, k, k.failure(messages.CodeCancelled, ""))
-		return true
-	})
-	for _, k := range s.running {
+	}
+	for k := range s.running.all() {
 		if msg.means(k) && !k.answered {
 			s.abandon(c, k, messages.CodeCancelled)
 		}
@@ -166,7 +248,7 @@ func (s *session) abandon(c actor.Context, k *call, code messages.Code) {
 
 // withdraw takes the wish for a connection back if nobody waits any more.
 func (s *session) withdraw(c actor.Context) {
-	if s.asked && s.abort == nil && s.conn == nil && s.draining == nil && len(s.parked) == 0 {
+	if s.asked && s.abort == nil && s.conn == nil && s.draining == nil && s.parked.count == 0 {
 		s.proceed(c)
 	}
 }
@@ -175,7 +257,7 @@ func (s *session) withdraw(c actor.Context) {
 func (s *session) onWoke(c actor.Context) {
 	now := time.Now()
 	s.expireParked(c, now)
-	for _, k := range s.running {
+	for k := range s.running.all() {
 		switch {
 		case now.Before(k.deadline):
 			s.wakeBy(c, k.deadline)
@@ -194,23 +276,27 @@ func (s *session) onWoke(c actor.Context) {
 	}
 }
 
-// expireParked answers the calls that have waited until their deadline. What they
-// have waited for before there was a connection is the registry's to say.
+// expireParked answers the calls that have waited until their deadline. What became
+// of one that was lost is known. What the others have waited for before there was a
+// connection is the registry's to say.
 func (s *session) expireParked(c actor.Context, now time.Time) {
 	var calls []*call
-	s.parked = slices.DeleteFunc(s.parked, func(k *call) bool {
+	for k := range s.parked.all() {
 		if now.Before(k.deadline) {
 			s.wakeBy(c, k.deadline)
-			return false
+			continue
 		}
-		if s.conn != nil {
+		s.parked.remove(k)
+		switch {
+		case k.ask:
+			s.reply(c, k, k.explain(k.lost))
+		case s.conn != nil:
 			s.reply(c, k, k.failure(messages.CodeDeadline, "while waiting for other calls of the session (MaxInFlight)"))
-			return true
+		default:
+			k.answered = true
+			calls = append(calls, k)
 		}
-		k.answered = true
-		calls = append(calls, k)
-		return true
-	})
+	}
 	if len(calls) > 0 {
 		c.Send(s.registry, &late{s.of, calls})
 	}
@@ -231,7 +317,7 @@ func (s *session) onPing(c actor.Context, now time.Time) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &call{op: &messages.Ping{}}
-		_, _, err := ping.perform(ctx, conn)
+		_, err := ping.perform(ctx, conn)
 		return &pulsed{conn, err}
 	})
 	s.keepAlive(c)
@@ -258,13 +344,6 @@ func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
 		c.Send(k.caller, reply)
 	}
 	c.Send(s.registry, s.settled)
-}
-
-// takeParked returns the calls that wait, which do not any more.
-func (s *session) takeParked() []*call {
-	parked := s.parked
-	s.parked = nil
-	return parked
 }
 
 // wakeBy sees to it that woke comes at a time, or before.

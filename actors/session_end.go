@@ -2,7 +2,6 @@ package actors
 
 import (
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,7 +19,7 @@ const cancelPause = 50 * time.Millisecond
 func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.shutting = s.shutting || s.freed
 	s.state, s.draining = s.drained, msg
-	parked := s.takeParked()
+	parked := s.parked.take()
 	switch {
 	case !msg.evict:
 		s.grace = time.Now().Add(s.cfg.DrainTimeout)
@@ -28,7 +27,7 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
 		}
 	default:
-		for _, k := range s.running {
+		for k := range s.running.all() {
 			if at := k.deadline.Add(s.cfg.CloseTimeout); at.After(s.grace) {
 				s.grace = at
 			}
@@ -53,7 +52,7 @@ func (s *session) finish(c actor.Context) {
 		s.wakeBy(c, s.grace)
 		return
 	}
-	for _, k := range s.running {
+	for k := range s.running.all() {
 		if !k.answered {
 			s.abandon(c, k, messages.CodeClosed)
 		}
@@ -64,20 +63,26 @@ func (s *session) finish(c actor.Context) {
 			return
 		}
 	}
-	if (len(s.running) > 0 || s.pinging) && now.Before(s.grace.Add(patience)) {
+	if (s.running.count > 0 || s.listings > 0 || s.pinging) && now.Before(s.grace.Add(patience)) {
 		s.wakeBy(c, s.grace.Add(patience)) // cut as they are, they return soon
 		return
 	}
 	if s.stopTimer() {
-		s.state = s.over
-		s.last.of = s.of
-		c.Send(s.registry, &s.last)
+		s.bid(c)
 	}
+}
+
+// bid sends the last message.
+func (s *session) bid(c actor.Context) {
+	s.unwatch(c)
+	s.state = s.over
+	s.last.of = s.of
+	c.Send(s.registry, &s.last)
 }
 
 // waitsForCalls reports whether a caller waits for a call that is running.
 func (s *session) waitsForCalls() bool {
-	for _, k := range s.running {
+	for k := range s.running.all() {
 		if !k.answered {
 			return true
 		}
@@ -88,7 +93,8 @@ func (s *session) waitsForCalls() bool {
 // shut closes a connection for good.
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 	s.shutting = true
-	pause, timeout, recall := len(s.running) > 0, s.cfg.CloseTimeout, s.recall()
+	generation := s.generation
+	pause, timeout, recall := s.running.count > 0, s.cfg.CloseTimeout, s.recall()
 	leave := s.draining.leave && conn.Resume() != nil
 	s.cfg.work(c, func() any {
 		if pause {
@@ -97,8 +103,11 @@ func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
 		if leave {
 			return &released{conn, closing(timeout, conn.Detach)}
 		}
-		recall.forget()
-		return &released{conn, closing(timeout, conn.Close)}
+		err := closing(timeout, conn.Close)
+		if err == nil {
+			recall.forget(generation)
+		}
+		return &released{conn, err}
 	})
 }
 
@@ -119,14 +128,14 @@ func (s *session) onClosed(c actor.Context, msg *released) {
 		s.detached = nil
 	}
 	if msg.err != nil {
-		s.last.conn, s.last.err = msg.conn, msg.err
+		s.last.left = append(s.last.left, unended{conn: msg.conn, reason: msg.err.Error()})
 	}
 	s.finish(c)
 }
 
 // cut cancels what runs on the old connection: its grace is over.
 func (s *session) cut() {
-	for _, k := range s.running {
+	for k := range s.running.all() {
 		k.cancel()
 	}
 }
@@ -146,7 +155,8 @@ func (s *session) onStopped(c actor.Context) {
 			c.Send(k.caller, f)
 		}
 	}
-	s.parked, s.running = nil, nil
+	s.parked.take()
+	s.running.take()
 	for _, conn := range []mcpbridge.Conn{s.conn, s.old, s.detached} {
 		if conn != nil {
 			go closing(s.cfg.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
@@ -187,16 +197,19 @@ func (s *session) guard(c actor.Context) {
 func (s *session) salvage(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
-		if msg.conn == nil && !msg.answered && !slices.Contains(s.parked, msg) {
-			s.parked = append(s.parked, msg)
+		if msg.in == nil && !msg.answered {
+			s.parked.push(msg)
 		}
 	case *answered:
-		if !msg.call.answered && !slices.Contains(s.parked, msg.call) {
-			s.parked = append(s.parked, msg.call)
-		}
 		s.forget(msg.call)
+		if msg.call.in == nil && !msg.call.answered {
+			s.parked.push(msg.call)
+		}
+	case *listed:
+		s.listings--
 	case *dialed:
 		s.abort, s.old = nil, msg.conn
+		s.generation = max(s.generation, msg.generation)
 	case *drain:
 		s.draining = msg
 	case *woke:
@@ -205,15 +218,10 @@ func (s *session) salvage(c actor.Context) {
 	if s.abort != nil {
 		s.abort()
 	}
-	for _, k := range s.running {
-		if !k.answered {
+	for _, k := range s.owed() {
+		s.parked.remove(k)
+		if k.in == &s.running {
 			k.cancel()
-			s.parked = append(s.parked, k)
-		}
-	}
-	for _, k := range s.takeParked() {
-		if k.answered {
-			continue
 		}
 		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
 		f.MayHaveRun = f.MayHaveRun || k.conn != nil

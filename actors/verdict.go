@@ -16,7 +16,6 @@ import (
 // of that is decided when the new incarnation has said failed: a failure
 // overtakes what its actor has sent before, a message does not.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c := supervisor.(actor.Context)
 	directive := actor.RestartDirective
 	ch := r.children[pid.Id]
 	if _, typed := reason.(*Fault); !typed && ch != nil {
@@ -25,7 +24,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervis
 	if ch == nil || ch.bugs > maxBugs {
 		directive = actor.StopDirective
 	}
-	c.Send(r.publisher, &actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
+	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
 	if directive == actor.StopDirective {
 		supervisor.StopChildren(pid)
 		return
@@ -42,13 +41,14 @@ const maxBugs = 5
 func (r *registry) onFailed(c actor.Context, msg *failed) {
 	ch, f, now := msg.of, msg.fault, time.Now()
 	took := now.Sub(ch.dialed)
-	ch.wants, ch.state = false, messages.StateWaiting
+	ch.wants = false
 	r.dequeue(ch)
 	r.endDial(ch)
 	defer r.pump(c)
 	if ch.leaving {
 		return
 	}
+	r.enter(ch, messages.StateWaiting)
 	r.place(ch)
 	r.count(c, ch, f)
 	if f.Dialing && r.blame(c, ch, f, took, now) {
@@ -61,6 +61,7 @@ func (r *registry) onFailed(c actor.Context, msg *failed) {
 	ch.cause, ch.notBefore = f, now.Add(v.Delay)
 	switch {
 	case v.GiveUp:
+		r.enter(ch, messages.StateBroken)
 		ch.openUntil = ch.notBefore
 		r.counters.GaveUp++
 		r.emit(c, &messages.SessionGaveUp{Stamp: ch.stamp(), Cause: f.Cause.Error(), RetryAt: ch.openUntil})
@@ -162,6 +163,7 @@ func (r *registry) onLate(c actor.Context, msg *late) {
 		}
 		c.Send(k.caller, f)
 	}
+	r.recount(ch)
 	r.touch(c, ch)
 }
 

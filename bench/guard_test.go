@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -115,7 +117,8 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 	system := actor.NewActorSystem(quiet)
 	props := actors.NewRegistry(actors.Config{
 		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://imaginary.invalid"}}, Dialer: imaginary{}, Strategy: supervisor.Strategy{},
-		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxDials: 1,
+		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
+		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
 		ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
 		Stopped: func([]messages.Left) { close(stopped) },
 	})

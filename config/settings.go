@@ -10,7 +10,7 @@ func (f *File) settings(roots *bool) map[string]any {
 	cfg := &f.Supervisor
 	return map[string]any{
 		"maxSessions": &cfg.MaxSessions, "maxInFlight": &cfg.MaxInFlight,
-		"maxWaiting": &cfg.MaxWaiting, "maxDials": &cfg.MaxDials,
+		"maxWaiting": &cfg.MaxWaiting, "maxWaitingTotal": &cfg.MaxWaitingTotal, "maxDials": &cfg.MaxDials,
 		"idleTimeout": &cfg.IdleTimeout, "connectTimeout": &cfg.ConnectTimeout,
 		"callTimeout": &cfg.CallTimeout, "drainTimeout": &cfg.DrainTimeout, "closeTimeout": &cfg.CloseTimeout,
 		"backoffBase": &cfg.BackoffBase, "backoffMax": &cfg.BackoffMax,

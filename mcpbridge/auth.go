@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"net/http"
 
@@ -69,6 +70,21 @@ func identityOf(c Credentials) string {
 		return known.Identity()
 	}
 	return ""
+}
+
+// checkAuth reports an authenticator that nobody has made as it has to be.
+func checkAuth(a Authenticator) error {
+	switch a := a.(type) {
+	case AuthenticatorFunc:
+		if a == nil {
+			return errors.New("auth: is nil")
+		}
+	case *OAuthCredentials:
+		if !a.made() {
+			return fmt.Errorf("auth: %w", errNotMade)
+		}
+	}
+	return nil
 }
 
 // unauthorized returns the error for credentials that cannot be had. A panic stays

@@ -98,21 +98,34 @@ func newEndpoint(b *Bridge, srv Server) *endpoint {
 	}
 	at.url, _ = url.Parse(srv.URL)
 	at.fingerprint = fingerprintOf(srv.URL)
+	given := http.DefaultTransport
 	if srv.HTTPClient != nil && srv.HTTPClient.Transport != nil {
-		at.base = newOnce(srv.HTTPClient.Transport, false, &at.unreachable)
-		return at
+		given = srv.HTTPClient.Transport
+	} else if at.own = ownTransport(); at.own != nil {
+		given = at.own
 	}
-	at.own = http.DefaultTransport.(*http.Transport).Clone()
-	at.own.MaxIdleConns = 0
-	at.own.MaxIdleConnsPerHost = maxIdlePerHost
-	at.own.IdleConnTimeout = idleTimeout
-	at.base = newOnce(at.own, at.url.Scheme == "http", &at.unreachable)
+	at.base = newOnce(given, at.own != nil && at.url.Scheme == "http", &at.unreachable)
 	return at
 }
 
 // Strays returns how many answers have come that belong to other connections, and were
 // dropped: some servers send each answer to all their sessions.
 func (b *Bridge) Strays() uint64 { return b.strays.Load() }
+
+// ownTransport returns a transport like http.DefaultTransport with enough idle
+// connections. It is nil when a program has put a wrapper in the place of that, to
+// trace its requests for example: then ours are among those.
+func ownTransport() *http.Transport {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil
+	}
+	own := base.Clone()
+	own.MaxIdleConns = 0
+	own.MaxIdleConnsPerHost = maxIdlePerHost
+	own.IdleConnTimeout = idleTimeout
+	return own
+}
 
 // Prune closes the idle HTTP connections to servers that a Set has replaced. Call it
 // when their sessions are closed.

@@ -109,6 +109,9 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 			return nil, err
 		}
 	}
+	if req.Only {
+		return nil, &Error{Class: Expired, Session: Gone, Detail: "the session is of another endpoint or identity"}
+	}
 	req.Resume = nil
 	c, e := at.dial(ctx, req)
 	if e != nil {

@@ -45,6 +45,11 @@ func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }
 
+// errNotMade is the error of credentials that OAuth has not made, or of no handler.
+var errNotMade = errors.New("has no handler: make it with mcpbridge.OAuth")
+
+func (o *OAuthCredentials) made() bool { return o != nil && o.handler != nil && o.turn != nil }
+
 // Credentials returns o, whatever the key.
 func (o *OAuthCredentials) Credentials(context.Context, messages.Key) (Credentials, error) {
 	return o, nil
@@ -62,6 +67,9 @@ func (o *OAuthCredentials) Headers(ctx context.Context) (http.Header, error) {
 // token asks the handler for its token. While the handler is busy, which may be with
 // a person who logs in, a token that is still valid will do.
 func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
+	if !o.made() {
+		return nil, errNotMade
+	}
 	select {
 	case o.turn <- struct{}{}:
 	default:
@@ -126,6 +134,9 @@ func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
 // Refresh has the handler authorize, unless it has another token by now than the one
 // that was refused.
 func (o *OAuthCredentials) Refresh(ctx context.Context, req *http.Request, resp *http.Response) error {
+	if !o.made() {
+		return errNotMade
+	}
 	o.mu.Lock()
 	a := o.running
 	if a == nil {

@@ -386,3 +386,13 @@ func TestClientCredentialsServeManySessions(t *testing.T) {
 	require.Contains(t, e.Detail, "the authorization server refuses: invalid_client")
 	require.NotContains(t, e.Detail, "secret")
 }
+
+// Finding G: credentials that OAuth has not made are refused, and do not block.
+func TestCredentialsWithoutAHandlerSaySo(t *testing.T) {
+	for _, o := range []*OAuthCredentials{nil, {}, OAuth(nil)} {
+		_, err := o.Headers(t.Context())
+		require.ErrorIs(t, err, errNotMade)
+		require.ErrorIs(t, o.Refresh(t.Context(), nil, nil), errNotMade)
+		require.ErrorIs(t, (&Server{Name: "s", URL: "https://a", Auth: o}).Validate(), errNotMade)
+	}
+}

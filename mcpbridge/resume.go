@@ -110,7 +110,9 @@ type Store interface {
 	Load(ctx context.Context, key messages.Key) (*Record, error)
 	// Save replaces the record of a key.
 	Save(ctx context.Context, key messages.Key, record *Record) error
-	// Delete forgets a key. One that is not there is fine.
+	// Delete forgets a key, its generation too. One that is not there is fine. A
+	// supervisor does not call it: it keeps the generation of a session that has ended,
+	// in a record without a session id. It is for programs that clear their store.
 	Delete(ctx context.Context, key messages.Key) error
 	// Keys returns the keys that there are records of, in any order.
 	Keys(ctx context.Context) ([]messages.Key, error)

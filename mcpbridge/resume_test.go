@@ -80,3 +80,24 @@ func TestIdentityTellsNothing(t *testing.T) {
 	record := Record{Resume: Resume{SessionID: "id", Identity: one, Server: &mcp.InitializeResult{}}}
 	require.NotContains(t, record.String()+record.LogValue().String(), one)
 }
+
+// A session that is to be ended is not replaced by a new one, whoever else it belongs to.
+func TestSessionThatIsToBeEndedIsNeverReplaced(t *testing.T) {
+	for name, change := range map[string]func(*Resume){
+		"of another endpoint": func(r *Resume) { r.Endpoint = fingerprintOf("http://other/mcp") },
+		"of another identity": func(r *Resume) { r.Identity = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSessions(nil)
+			c, _ := s.dial(t)
+			resume := c.Resume()
+			require.NoError(t, c.Detach(t.Context()))
+			change(resume)
+			requests := len(s.log)
+			_, err := c.at.bridge.Dial(t.Context(), DialRequest{Key: c.key, Resume: resume, Only: true, Down: func(*Error) {}})
+			require.Equal(t, Gone, AsError(err).Session)
+			require.ErrorContains(t, err, "the session is of another endpoint or identity")
+			require.Len(t, s.log, requests, "nothing was sent")
+		})
+	}
+}

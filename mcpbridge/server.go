@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -67,7 +68,8 @@ type Server struct {
 	// of the server. Do not set its Timeout: it would end idle streams. Its
 	// CheckRedirect can refuse redirects. Its Jar takes the place of the cookies
 	// of each session.
-	// Defaults to a client of our own with enough idle connections.
+	// Defaults to a client of our own with enough idle connections; or to
+	// http.DefaultTransport, if the program has wrapped that.
 	HTTPClient *http.Client
 	// NoStream turns off the stream over which an HTTP server sends what
 	// nobody asked for: notifications, requests of its own. An idle session
@@ -123,6 +125,9 @@ func sameAuth(one, two Authenticator) bool {
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
+// maxKeepAlive bounds [Server.KeepAlive], so that a time that it is added to stays one.
+const maxKeepAlive = 10 * 365 * 24 * time.Hour
+
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Validate reports the first field that is wrong.
@@ -147,6 +152,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
 		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
+	case s.KeepAlive > maxKeepAlive:
+		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxKeepAlive)
 	}
 	for i, call := range s.Setup {
 		if call == nil || call.Name == "" {
@@ -176,7 +183,7 @@ func (s *Server) Validate() error {
 	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
 		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
 	}
-	if err := checkHeaders(s.Headers); err != nil {
+	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
 	}
 	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {

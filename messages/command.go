@@ -9,7 +9,9 @@ import (
 )
 
 // Command is anything that may be sent to the supervisor's PID. Every command
-// but [Cancel] gets exactly one [Reply], sent to the sender of the message.
+// but [Cancel] gets exactly one [Reply], sent to the sender of the message; when the
+// supervisor has stopped, a [Failure] with [CodeClosed]. Commands are sent as pointers;
+// a value is understood as well. A type of the caller's around a command is refused.
 type Command interface {
 	// RequestID is the caller's own name for the command. It comes back in the
 	// reply, and [Cancel] refers to it.
@@ -160,12 +162,32 @@ func (m *CloseAll) RequestID() string { return m.ID }
 
 func (*CloseAll) command() {}
 
-// Inspect asks for a [Snapshot] of the supervisor.
+// DefaultInspectLimit is how many sessions a [Snapshot] has, unless [Inspect] says
+// otherwise.
+const DefaultInspectLimit = 1000
+
+// Inspect asks for a [Snapshot] of the supervisor. Server, Scope and State choose the
+// sessions; with none of them it is all.
+//
+// When more sessions match than Limit lets through, the ones that draw attention
+// come first: those that are draining, then broken, connecting, waiting and ready
+// ones, in each state the ones of the server whose name sorts first, and of a server those that
+// have been in that state for longest. The answer takes time that grows with the
+// sessions in it, not with those that there are.
 //
 // Send to: the supervisor.
 // Replies: [Snapshot] or [Failure].
 type Inspect struct {
 	ID string
+	// Server is the name of the server whose sessions are asked for, or empty.
+	Server string
+	// Scope is the scope whose sessions are asked for, or empty for all scopes.
+	Scope string
+	// State is the state that the sessions are in that are asked for, or empty.
+	State State
+	// Limit is how many sessions are listed at most. The counts are those of all that
+	// match. Defaults to [DefaultInspectLimit]; -1 lists all.
+	Limit int
 }
 
 // RequestID returns the caller's name for the command.

@@ -2,9 +2,12 @@ package messages
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Code says why an operation failed. It survives serialisation, and is an
@@ -83,8 +86,11 @@ type Failure struct {
 	// ID is the id that the command carried.
 	ID string
 	// Op is the MCP method, or the name of the command.
-	Op   string
-	Code Code
+	Op string
+	// Target is the name of the tool or prompt that the operation was for, or the URI
+	// of the resource without its user and query. It is empty for other commands.
+	Target string
+	Code   Code
 	// Detail is the cause in words, without the secrets of the configuration. When a
 	// stdio server ended, it has the last that the server wrote to stderr, which may
 	// quote the arguments of calls.
@@ -105,21 +111,88 @@ type Failure struct {
 	Cause error `json:"-"`
 }
 
-// Error returns the operation, the key, the code and the detail.
+// NewFailure returns the failure of a command: it carries what the command says of
+// itself. One that is nil says nothing.
+func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
+	f = &Failure{Code: code, Detail: detail}
+	if cmd == nil {
+		return f
+	}
+	defer func() { _ = recover() }() // a nil pointer, or a type of the caller's around one
+	f.ID = cmd.RequestID()
+	if op, ok := cmd.(Operation); ok {
+		f.Key, f.Op, f.Target = op.Head().Key.Normal(), op.Method(), targetOf(op)
+		return f
+	}
+	kind := fmt.Sprintf("%T", cmd)
+	f.Op = kind[strings.LastIndexByte(kind, '.')+1:]
+	return f
+}
+
+// targetOf returns what an operation is for, within the session.
+func targetOf(op Operation) string {
+	switch op := op.(type) {
+	case *CallTool:
+		if op.Params != nil {
+			return op.Params.Name
+		}
+	case *GetPrompt:
+		if op.Params != nil {
+			return op.Params.Name
+		}
+	case *ReadResource:
+		if op.Params != nil {
+			return withoutSecrets(op.Params.URI)
+		}
+	case *Subscribe:
+		return withoutSecrets(op.URI)
+	case *Unsubscribe:
+		return withoutSecrets(op.URI)
+	}
+	return ""
+}
+
+// withoutSecrets returns a URI without its user, query and fragment.
+func withoutSecrets(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""
+	return u.String()
+}
+
+const (
+	// maxTarget bounds the target in an error text, in characters.
+	maxTarget = 128
+	// maxDetail bounds the detail in an error text, in bytes.
+	maxDetail = 2048
+)
+
+// Error returns the operation, what it was for, the key, the code and the detail, in
+// one line of bounded length.
 func (f *Failure) Error() string {
+	if f == nil {
+		return "no failure: a nil *messages.Failure"
+	}
 	var b strings.Builder
-	if f.Op != "" {
-		b.WriteString(f.Op)
-		b.WriteByte(' ')
+	b.WriteString(f.Op)
+	if f.Target != "" {
+		fmt.Fprintf(&b, " %.*q", maxTarget, f.Target)
 	}
 	if f.Key != (Key{}) {
+		if b.Len() > 0 {
+			b.WriteString(" on ")
+		}
 		b.WriteString(f.Key.String())
+	}
+	if b.Len() > 0 {
 		b.WriteString(": ")
 	}
 	b.WriteString(string(f.Code))
 	if f.Detail != "" {
 		b.WriteString(": ")
-		b.WriteString(f.Detail)
+		b.WriteString(oneLine(f.Detail))
 	}
 	if f.RetryAfter > 0 {
 		b.WriteString("; try again in ")
@@ -128,8 +201,25 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
+// oneLine makes a detail fit for a line of text: an interceptor, or a server through
+// it, may have written anything.
+func oneLine(detail string) string {
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r != ' ' && !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, detail)
+}
+
 // Is makes errors.Is work against codes, sentinels and context errors.
 func (f *Failure) Is(target error) bool {
+	if f == nil {
+		return false
+	}
 	switch target {
 	case error(f.Code):
 		return true
@@ -142,10 +232,20 @@ func (f *Failure) Is(target error) bool {
 }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Cause }
+func (f *Failure) Unwrap() error {
+	if f == nil {
+		return nil
+	}
+	return f.Cause
+}
 
 // RequestID returns the id that the command carried.
-func (f *Failure) RequestID() string { return f.ID }
+func (f *Failure) RequestID() string {
+	if f == nil {
+		return ""
+	}
+	return f.ID
+}
 
 // LogValue returns the error text.
 func (f *Failure) LogValue() slog.Value { return slog.StringValue(f.Error()) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -24,10 +25,48 @@ func TestFailureIsItsCodeItsCauseAndItsContextError(t *testing.T) {
 	require.NotErrorIs(t, f, context.Canceled)
 	require.NotErrorIs(t, f, ErrLost)
 	require.ErrorIs(t, &Failure{Code: CodeCancelled}, context.Canceled)
-	require.Equal(t, "tools/call s/a: deadline: while waiting; try again in 1.5s", f.Error())
+	require.Equal(t, "tools/call on s/a: deadline: while waiting; try again in 1.5s", f.Error())
 	require.Equal(t, "busy", (&Failure{Code: CodeBusy}).Error())
 	var as *Failure
 	require.True(t, errors.As(fmt.Errorf("wrapped: %w", f), &as))
+}
+
+// Finding G: the text of a failure names what was called, in one bounded line.
+func TestFailureNamesWhatItsOperationWasFor(t *testing.T) {
+	to := To("s", "a")
+	for want, cmd := range map[string]Command{
+		`tools/call "search" on s/a: busy`:                      &CallTool{Header: to, Params: &mcp.CallToolParams{Name: "search"}},
+		`tools/call on s/a: busy`:                               &CallTool{Header: to},
+		`tools/list on s/a: busy`:                               &ListTools{Header: to},
+		`prompts/get "greet" on s/a: busy`:                      &GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet"}},
+		`prompts/get on s/a: busy`:                              &GetPrompt{Header: to},
+		`resources/read "https://h/x" on s/a: busy`:             &ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "https://u:p@h/x?token=t#f"}},
+		`resources/read on s/a: busy`:                           &ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "%zz?token=t"}},
+		`resources/subscribe "memo://insights" on s/a: busy`:    &Subscribe{Header: to, URI: "memo://insights"},
+		`resources/unsubscribe "memo://insights" on s/a: busy`:  &Unsubscribe{Header: to, URI: "memo://insights"},
+		`tools/call "a\nlevel=error \u202e" on s/default: busy`: &CallTool{Header: To("s", ""), Params: &mcp.CallToolParams{Name: "a\nlevel=error \u202e"}},
+		`CloseScope: busy`:                                      &CloseScope{Scope: "a"},
+		`busy`:                                                  (*CloseScope)(nil),
+	} {
+		require.EqualError(t, NewFailure(cmd, CodeBusy, ""), want)
+	}
+	require.EqualError(t, NewFailure(nil, CodeBusy, ""), "busy")
+	require.EqualError(t, NewFailure(struct{ *CallTool }{}, CodeBusy, ""), "busy")
+
+	f := NewFailure(&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: strings.Repeat("x", 1<<20)}}, CodeInvalid, "wrong\nlevel=error\x1b[2J\u202e"+strings.Repeat("y", 1<<20))
+	f.ID = "7"
+	require.Less(t, len(f.Error()), 4<<10)
+	require.False(t, strings.ContainsFunc(f.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
+}
+
+// Finding G: a failure that is nil panics nowhere.
+func TestFailureThatIsNilIsHarmless(t *testing.T) {
+	var f *Failure
+	require.NotEmpty(t, f.Error())
+	require.NotErrorIs(t, f, ErrBusy)
+	require.NoError(t, f.Unwrap())
+	require.Empty(t, f.RequestID())
+	require.NotEmpty(t, f.LogValue().String())
 }
 
 func TestFailureSurvivesSerialisation(t *testing.T) {

@@ -166,17 +166,27 @@ const (
 	StateReady State = "ready"
 	// StateDraining is a session that finishes what it has, and closes.
 	StateDraining State = "draining"
-	// StateBroken is a key without a session that was given up for a while.
+	// StateBroken is a key without a session that was given up, and that nobody has
+	// tried to open again since.
 	StateBroken State = "broken"
 )
 
 // Snapshot is the reply to [Inspect]: the supervisor at one moment. It is
 // immutable.
 type Snapshot struct {
-	ID       string            `json:"-"`
-	Time     time.Time         `json:"time"`
+	ID   string    `json:"-"`
+	Time time.Time `json:"time"`
+	// Sessions are those that were asked for, sorted by key, and bounded by
+	// [Inspect.Limit].
 	Sessions []SessionSnapshot `json:"sessions"`
-	Counters Counters          `json:"counters"`
+	// Total is how many sessions there are that were asked for.
+	Total int `json:"total"`
+	// States is how many of them are in which state.
+	States   map[State]int `json:"states"`
+	Counters Counters      `json:"counters"`
+	// Waiting is how many calls of all sessions wait: for a session, for other calls of
+	// theirs, or in interceptors that have not passed them on.
+	Waiting int `json:"waiting"`
 	// Open counts the slots in use: sessions that are open, being opened or
 	// draining. It never exceeds Cap.
 	Open int `json:"open"`
@@ -216,10 +226,13 @@ type Counters struct {
 	Lost     uint64 `json:"lost"`
 	GaveUp   uint64 `json:"gaveUp"`
 	Restarts uint64 `json:"restarts"`
-	// Dropped counts notifications that nobody took in time.
+	// Dropped counts events, those of servers included, that the handlers of the
+	// EventStream were too slow for.
 	Dropped uint64 `json:"dropped"`
 	// Strays counts answers of servers that belong to other connections, and were dropped.
 	Strays uint64 `json:"strays"`
+	// LinesDropped counts log lines that the writer was too slow for.
+	LinesDropped uint64 `json:"linesDropped"`
 }
 
 // RequestID returns the id of the command.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -109,14 +110,16 @@ func (c *Client) CloseAll(ctx context.Context) (*messages.Closed, error) {
 	return ask[*messages.Closed](ctx, c, &messages.CloseAll{})
 }
 
-// Inspect describes the supervisor at this moment.
+// Inspect describes the supervisor at this moment, with the first
+// [messages.DefaultInspectLimit] sessions. To choose others, or more, pass a
+// [messages.Inspect] to Do.
 func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
 	return ask[*messages.Snapshot](ctx, c, &messages.Inspect{})
 }
 
 // Cancel gives up the operations of a key that carry an id. It does not wait.
 func (c *Client) Cancel(key messages.Key, id string) {
-	if !c.s.stopped() {
+	if c.check(context.Background(), nil) == nil {
 		c.s.system.Root.Send(c.s.pid, &messages.Cancel{Key: key, ID: id})
 	}
 }
@@ -130,7 +133,7 @@ func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command)
 	}
 	result, ok := reply.(R)
 	if !ok {
-		return none, failure(cmd, messages.CodeInternal, "the reply is of another type")
+		return none, messages.NewFailure(cmd, messages.CodeInternal, "the reply is of another type")
 	}
 	return result, nil
 }
@@ -169,8 +172,8 @@ var sequence atomic.Uint64
 
 // Do sends any command, and waits for its reply. A [messages.Cancel] has none.
 func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, error) {
-	if cmd == nil || reflect.ValueOf(cmd).IsNil() {
-		return nil, &messages.Failure{Code: messages.CodeInvalid, Detail: "the command is nil"}
+	if v := reflect.ValueOf(cmd); v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command, a %T, is nil or none of package messages", cmd))
 	}
 	if m, ok := cmd.(*messages.Cancel); ok {
 		c.Cancel(m.Key, m.ID)
@@ -182,8 +185,24 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 	return c.do(ctx, cmd)
 }
 
+// check returns the failure of a command that cannot be sent, or nil.
+func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Failure {
+	switch {
+	case c == nil || !c.s.started():
+		return messages.NewFailure(cmd, messages.CodeInvalid, "the client belongs to no supervisor that was started: use Supervisor.Client")
+	case ctx == nil:
+		return messages.NewFailure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
+	case ctx.Err() != nil:
+		return gaveUp(ctx, cmd)
+	}
+	return nil
+}
+
 // do sends a command that is ours: what an operation's header lacks is filled in.
 func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.Reply, err error) {
+	if f := c.check(ctx, cmd); f != nil {
+		return nil, f
+	}
 	tell, notes := progressOf(ctx, cmd)
 	box := c.s.inbox(notes)
 	defer func() { c.s.release(box, reply != nil && notes == nil) }()
@@ -199,12 +218,6 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		if notes != nil {
 			h.Subscriber = box.PID
 		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, gaveUp(ctx, cmd)
-	case c.s.stopped():
-		return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
 	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, box.PID)
 	for waiting := true; waiting; {
@@ -234,7 +247,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		return settle(ctx, cmd, msg)
 	case <-timer.C:
 		if ctx.Err() == nil {
-			return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped")
+			return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped")
 		}
 		return nil, gaveUp(ctx, cmd)
 	}
@@ -253,7 +266,7 @@ func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply,
 	case messages.Reply:
 		return reply, nil
 	}
-	return nil, failure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
+	return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
 }
 
 // gaveUp is the failure of a command whose context has ended.
@@ -262,15 +275,7 @@ func gaveUp(ctx context.Context, cmd messages.Command) *messages.Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = messages.CodeDeadline
 	}
-	f := failure(cmd, code, "")
+	f := messages.NewFailure(cmd, code, "")
 	f.Cause = context.Cause(ctx)
-	return f
-}
-
-func failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
-	f := &messages.Failure{ID: cmd.RequestID(), Code: code, Detail: detail}
-	if op, ok := cmd.(messages.Operation); ok {
-		f.Key, f.Op = op.Head().Key.Normal(), op.Method()
-	}
 	return f
 }

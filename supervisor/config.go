@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,6 +34,12 @@ type Config struct {
 	// with busy. Defaults to 1024; -1 lets none wait once MaxInFlight are
 	// running.
 	MaxWaiting int
+	// MaxWaitingTotal is how many calls may wait for all sessions together, so that
+	// callers of very many keys cannot use up the memory: a call that waits takes about
+	// a kilobyte, and several if it is the first one of its key. More are refused with
+	// busy, unless their session is open and has room. Defaults to 131072; -1 sets no
+	// bound.
+	MaxWaitingTotal int
 	// MaxDials is how many sessions of one server are opened at once. Lower it
 	// for a server that is slow to start sessions. Defaults to 16.
 	MaxDials int
@@ -79,10 +86,12 @@ type Config struct {
 	// EventStream. It has to keep up. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store remembers sessions across restarts of this process: a session over
+	// Store remembers sessions across restarts of this process, and the generations of
+	// those that have ended: a session over
 	// streamable HTTP goes on without a new initialize if its server still knows it,
 	// else it has expired. See package resume. It is the caller's to close, after
-	// Stop. Defaults to nil: nothing is remembered.
+	// Stop. Each supervisor that runs needs one of its own. Defaults to nil: nothing
+	// is remembered.
 	Store mcpbridge.Store
 	// LeaveOpen makes Stop leave the sessions open on their servers that Store
 	// remembers. Defaults to false: Stop ends all.
@@ -112,7 +121,9 @@ type Config struct {
 	// WrapDialer wraps what opens sessions, to observe it or to inject faults.
 	// Defaults to nil: no wrapper.
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
-	// Logger takes the log. Its zero value logs nothing.
+	// Logger takes the log, in a goroutine that ends when there is nothing to log: a
+	// writer or a hook that is slow delays nobody. Lines that find thousands of others
+	// waiting are dropped and counted (LinesDropped), and a line says how many. Its zero value logs nothing.
 	Logger zerolog.Logger
 }
 
@@ -121,6 +132,7 @@ func (c Config) withDefaults() Config {
 	preset(&c.MaxSessions, 256)
 	preset(&c.MaxInFlight, 64)
 	preset(&c.MaxWaiting, 1024)
+	preset(&c.MaxWaitingTotal, 1<<17)
 	preset(&c.MaxDials, 16)
 	preset(&c.IdleTimeout, 30*time.Minute)
 	preset(&c.ConnectTimeout, 30*time.Second)
@@ -153,6 +165,14 @@ func preset[T int | time.Duration](field *T, value T) {
 	}
 }
 
+const (
+	// most is the largest number that is taken: more is a mistake, and sums of such
+	// numbers would overflow.
+	most = 1 << 24
+	// longest is the longest duration that is taken, for the same reasons.
+	longest = 10 * 365 * 24 * time.Hour
+)
+
 // validate reports the fields that are wrong, after withDefaults.
 func (c Config) validate() error {
 	errs := validateServers(c.Servers)
@@ -161,21 +181,27 @@ func (c Config) validate() error {
 		name  string
 		value int
 		least int
+		most  int
 	}{
-		{"maxSessions", c.MaxSessions, 1},
-		{"maxInFlight", c.MaxInFlight, 1},
-		{"maxWaiting", c.MaxWaiting, -1},
-		{"maxDials", c.MaxDials, 1},
-		{"budget", c.Budget, -1},
+		{"maxSessions", c.MaxSessions, 1, most},
+		{"maxInFlight", c.MaxInFlight, 1, most},
+		{"maxWaiting", c.MaxWaiting, -1, most},
+		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
+		{"maxDials", c.MaxDials, 1, most},
+		{"budget", c.Budget, -1, math.MaxInt},
 	} {
-		if f.value < f.least {
+		switch {
+		case f.value < f.least:
 			wrong("%s: is %d, which is less than %d", f.name, f.value, f.least)
+		case f.value > f.most:
+			wrong("%s: is %d, which is more than %d", f.name, f.value, f.most)
 		}
 	}
 	for _, f := range []struct {
 		name  string
 		value time.Duration
 	}{
+		{"idleTimeout", max(0, c.IdleTimeout)}, // less than 0 is looked at below
 		{"connectTimeout", c.ConnectTimeout},
 		{"callTimeout", c.CallTimeout},
 		{"drainTimeout", c.DrainTimeout},
@@ -186,8 +212,11 @@ func (c Config) validate() error {
 		{"budgetHalfLife", c.BudgetHalfLife},
 		{"coolDown", c.CoolDown},
 	} {
-		if f.value < 0 {
+		switch {
+		case f.value < 0:
 			wrong("%s: %v is negative", f.name, f.value)
+		case f.value > longest:
+			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, longest)
 		}
 	}
 	for i, f := range c.Interceptors {

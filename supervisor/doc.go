@@ -15,8 +15,9 @@
 //     [messages.Failure], not later than its deadline plus a second, whatever
 //     dies. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
-//     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything; in
-//     package actors TestBugInASessionLosesNothing)
+//     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
+//     TestCommandsToAStoppedSupervisorAreAnswered; in package actors
+//     TestBugInASessionLosesNothing)
 //  2. One session per key. At most one live session and transport per key at
 //     any moment. (The verifier;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
@@ -53,11 +54,15 @@
 //     (TestClosingAnswersEachCallAndEndsEachSession;
 //     TestClosingEndsTheSessionOnTheServer;
 //     TestStubbornProcessIsEndedWithItsChildren;
-//     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain)
+//     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
+//     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
+//     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
 //  9. Keys are isolated. One that hangs delays no other; no actor blocks.
 //     (TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
 //     TestReloadTouchesOnlyWhatChanged;
+//     TestLogWriterThatBlocksDelaysNothing;
+//     TestEventHandlerThatBlocksDelaysNothing;
 //     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn)
 //  10. Cancel reaches the server: notifications/cancelled is sent for calls
 //     that are cancelled or time out, and no other call is harmed.
@@ -66,6 +71,7 @@
 //  11. Bounded. Calls in flight and waiting are bounded per session; past that
 //     the reply is busy, at once. Memory and goroutines return to where they
 //     were. (TestFloodOnOneSessionIsBounded;
+//     TestWaitingCallsAreBoundedOverAllSessions;
 //     TestFloodOfNotificationsIsBounded; goleak at the end of each package)
 //  12. Quiet about secrets. Session ids, headers, environment, arguments and
 //     results are in no log line, event or snapshot, and what a server sends

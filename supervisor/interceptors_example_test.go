@@ -59,5 +59,5 @@ func ExampleConfig_interceptors() {
 	fmt.Println(errors.Is(err, messages.ErrRefused), err)
 	// Output:
 	// tools/call ok: false
-	// true tools/call greeter/conversation-1: refused: delete writes, and this agent only reads
+	// true tools/call "delete" on greeter/conversation-1: refused: delete writes, and this agent only reads
 }

@@ -35,6 +35,12 @@ type fake struct {
 
 	// dial decides about dials. nil lets all pass.
 	dial func(ctx context.Context, req mcpbridge.DialRequest) error
+	// list decides about tools/list. nil lets all pass.
+	list  func(ctx context.Context) error
+	lists int // how often it was asked for
+	// subscribed is called when a resources/subscribe or unsubscribe has reached the
+	// server. nil does nothing.
+	subscribed func(op messages.Operation)
 	// close decides about closes. nil lets all pass.
 	close     func(ctx context.Context, key messages.Key) error
 	forgetful bool // it knows no session at all
@@ -134,9 +140,21 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 	case *messages.CallTool:
 		return c.call(ctx, op, state)
 	case *messages.ListTools:
+		var decide func(context.Context) error
+		c.f.set(func() { decide = c.f.list; c.f.lists++ })
+		if decide != nil {
+			if err := decide(ctx); err != nil {
+				return nil, err
+			}
+		}
 		c.f.set(func() { c.f.listed = true })
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
-	case *messages.Subscribe:
+	case *messages.Subscribe, *messages.Unsubscribe:
+		var done func(messages.Operation)
+		c.f.set(func() { done = c.f.subscribed })
+		if done != nil {
+			done(op)
+		}
 		return &messages.Ack{}, nil
 	case *messages.Ping:
 		c.f.mu.Lock()

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -189,4 +191,75 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
 	w.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
 	w.end()
+}
+
+// Finding F4: of two changes to one subscription the last one decides, however long
+// the first one takes. Another subscription does not wait for them.
+func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var told []string
+		w.fake.set(func() {
+			w.fake.subscribed = func(op messages.Operation) {
+				w.fake.set(func() { told = append(told, fmt.Sprintf("%s %s", op.Method(), op.RequestID())) })
+				if op.RequestID() == "B" {
+					time.Sleep(time.Second) // synctest
+				}
+			}
+		})
+		subscribers := map[string]*actor.PID{}
+		for _, who := range []string{"A", "B", "C"} {
+			subscribers[who] = spawn(w, func(actor.Context) {})
+		}
+		subscribe := func(who, uri string) *pending {
+			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: uri}
+			op.ID, op.Subscriber = who, subscribers[who]
+			return w.send(op)
+		}
+		unsubscribe := func(who, uri string) *pending {
+			op := &messages.Unsubscribe{Header: messages.To("s", "a"), URI: uri}
+			op.ID, op.Subscriber = who, subscribers[who]
+			return w.send(op)
+		}
+		subscribe("A", "file:///one").reply()
+		all := []*pending{subscribe("B", "file:///one"), unsubscribe("A", "file:///one")}
+		synctest.Wait()
+		began := time.Now()
+		subscribe("C", "file:///two").reply()
+		require.Zero(t, time.Since(began))
+		for _, p := range all {
+			require.IsType(t, &messages.Ack{}, p.reply())
+		}
+		require.Equal(t, []string{"resources/subscribe A", "resources/subscribe B", "resources/subscribe C"}, told, "B is subscribed still")
+		unsubscribe("B", "file:///one").reply()
+		require.Equal(t, "resources/unsubscribe B", told[3])
+	})
+}
+
+// Finding D7: a subscriber that has stopped is forgotten, with the subscriptions of it
+// that the next session would be told of.
+func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		var told []string
+		w.fake.set(func() {
+			w.fake.subscribed = func(op messages.Operation) {
+				w.fake.set(func() { told = append(told, op.(*messages.Subscribe).URI) })
+			}
+		})
+		var pids []*actor.PID
+		for i := range 10 {
+			pids = append(pids, w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {})))
+			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: fmt.Sprint("file:///", i)}
+			op.Subscriber = pids[i]
+			require.IsType(t, &messages.Ack{}, w.send(op).reply())
+		}
+		for _, pid := range pids[1:] {
+			w.system.Root.Stop(pid)
+		}
+		synctest.Wait()
+		told = nil
+		w.fake.expire("a")
+		w.send(call("a", "count")).ok()
+		require.Equal(t, []string{"file:///0"}, told, "the subscription of the one that lives is put back")
+		w.system.Root.Stop(pids[0])
+	})
 }

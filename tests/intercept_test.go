@@ -163,7 +163,9 @@ func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 		require.Zero(t, w.session("impatient").Outstanding)
 
 		last := w.send(call("hangs", "count"))
-		w.stop() // within bounded time
+		ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+		defer cancel()
+		require.ErrorContains(t, w.sup.Stop(ctx), "the interceptors of 4 operations do not return")
 		require.True(t, last.answered())
 		last.fails(messages.CodeClosed)
 		close(release)

@@ -40,7 +40,7 @@ func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	defer elsewhere.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+			overHTTP(t, supervisor.Config{FailFast: true}, func(w *world, e *endpoint) {
 				require.Equal(t, "1", w.send(call("a", "count")).text())
 				heal := e.Inject("", moved(status, "nowhere", elsewhere.URL+"/mcp"))
 				f := w.send(call("a", "count")).fails(messages.CodeProtocol)

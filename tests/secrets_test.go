@@ -26,8 +26,9 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	var log, protoactor bytes.Buffer
 	out := zerolog.SyncWriter(&log)
 	cfg := supervisor.Config{
-		Servers: []mcpbridge.Server{{Name: "s", Headers: map[string]string{"Authorization": "Bearer " + secret}}},
-		Logger:  zerolog.New(out).Level(zerolog.TraceLevel),
+		Servers:  []mcpbridge.Server{{Name: "s", Headers: map[string]string{"Authorization": "Bearer " + secret}}},
+		Logger:   zerolog.New(out).Level(zerolog.TraceLevel),
+		FailFast: true, // what is refused is not waited for
 	}
 	quietly := quiet
 	defer func() { quiet = quietly }()

@@ -24,8 +24,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		"several":     {Config{ListTimeout: -1, Servers: []Server{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(nil, nil, test.cfg)
-			require.EqualError(t, err, test.want)
+			require.EqualError(t, test.cfg.withDefaults().validate(), test.want)
 		})
 	}
 	require.NoError(t, Config{}.withDefaults().validate())

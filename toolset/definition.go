@@ -49,6 +49,9 @@ func functionOf(t *Tool) function { return function{t.Name, t.Description, t.par
 
 // define renders each tool. The result is never nil, which would be null as JSON.
 func (s *Set) define(render func(*Tool) any) []json.RawMessage {
+	if s == nil {
+		return nil
+	}
 	all := make([]json.RawMessage, len(s.Tools))
 	for i, tool := range s.Tools {
 		all[i] = encode(render(tool))

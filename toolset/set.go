@@ -44,7 +44,12 @@ func newSet(scope string, tools []*Tool, missing []Missing) *Set {
 }
 
 // Tool returns the tool of a safe name, or nil.
-func (s *Set) Tool(name string) *Tool { return s.names[name] }
+func (s *Set) Tool(name string) *Tool {
+	if s == nil {
+		return nil
+	}
+	return s.names[name]
+}
 
 // Call returns the message that calls the tool of a safe name, to be sent to the
 // supervisor; ID, Deadline and Replay may be set before. The arguments are a map or a
@@ -55,25 +60,24 @@ func (s *Set) Tool(name string) *Tool { return s.names[name] }
 // The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such
 // tool, or the arguments are no JSON object.
 func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
-	tool := s.names[name]
+	tool := s.Tool(name)
 	if tool == nil {
 		return nil, s.unknown(name)
 	}
 	raw, err := argumentsOf(arguments)
-	header := messages.To(tool.Server, s.scope)
+	call := &messages.CallTool{Header: messages.To(tool.Server, s.scope), Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
 	if err != nil {
-		return nil, &messages.Failure{
-			Key: header.Key.Normal(), Op: "tools/call", Code: messages.CodeInvalid,
-			Detail: "arguments: are no JSON object", Cause: err,
-		}
+		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are no JSON object")
+		f.Cause = err
+		return nil, f
 	}
-	return &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}, nil
+	return call, nil
 }
 
 // unknown is the failure of a call of a tool that is not there.
 func (s *Set) unknown(name string) *messages.Failure {
 	detail := fmt.Sprintf("no tool has the name %.100q", name)
-	if len(s.Missing) > 0 {
+	if s != nil && len(s.Missing) > 0 {
 		servers := make([]string, len(s.Missing))
 		for i, missing := range s.Missing {
 			servers[i] = missing.Server

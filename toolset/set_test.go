@@ -44,7 +44,7 @@ func TestArgumentsOfACall(t *testing.T) {
 			call, err := set.Call(name, test.arguments)
 			if test.want == "" {
 				require.ErrorIs(t, err, messages.ErrInvalid)
-				require.EqualError(t, err, "tools/call s/scope: invalid: arguments: are no JSON object")
+				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are no JSON object")
 				require.Nil(t, call)
 				return
 			}
@@ -70,9 +70,9 @@ func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
 		name string
 		want string
 	}{
-		"empty":   {&Set{}, "a\nb", `tools/call invalid: no tool has the name "a\nb"`},
-		"missing": {newSet("", nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call invalid: no tool has the name "a"; not listed: x, y`},
-		"long":    {newSet("", nil, nil), strings.Repeat("x", 1000), `tools/call invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
+		"empty":   {&Set{}, "a\nb", `tools/call: invalid: no tool has the name "a\nb"`},
+		"missing": {newSet("", nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call: invalid: no tool has the name "a"; not listed: x, y`},
+		"long":    {newSet("", nil, nil), strings.Repeat("x", 1000), `tools/call: invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.set.Call(test.name, nil)

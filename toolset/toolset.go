@@ -29,10 +29,12 @@ type Toolset struct {
 
 // New returns a toolset over servers of a supervisor, which runs in the given actor
 // system. Nothing is fetched before it is needed. The error names the fields of cfg
-// that are wrong. A server that the supervisor does not know is in [Set.Missing].
+// that are wrong, or says that the supervisor is not started, or that it runs in another
+// system, whose events are not heard here. A server that the supervisor does not know is in
+// [Set.Missing].
 func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*Toolset, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := errors.Join(fits(system, sup), cfg.validate()); err != nil {
 		return nil, err
 	}
 	t := &Toolset{cfg: cfg, client: sup.Client(), stream: system.EventStream}
@@ -47,9 +49,23 @@ func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*To
 	return t, nil
 }
 
+// fits reports what is wrong with a supervisor and its system.
+func fits(system *actor.ActorSystem, sup *supervisor.Supervisor) error {
+	switch {
+	case sup.System() == nil:
+		return errors.New("toolset: supervisor: is nil, or was not started: use the one that supervisor.Start returns")
+	case sup.System() != system:
+		return errors.New("toolset: system: is not that of the supervisor: use Supervisor.System")
+	}
+	return nil
+}
+
 // Close unsubscribes from events, and gives up the lists that are being fetched. It
 // closes no session. Calling it again is fine.
 func (t *Toolset) Close() {
+	if t == nil || t.ctx == nil {
+		return
+	}
 	t.cancel()
 	t.stream.Unsubscribe(t.events)
 }
@@ -63,8 +79,8 @@ func (t *Toolset) Close() {
 // The error is a [*messages.Failure]: ctx ended before all lists were there, which ends
 // no fetch, or the toolset was closed.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
-	if t.ctx.Err() != nil {
-		return nil, errClosed()
+	if f := t.check(ctx); f != nil {
+		return nil, f
 	}
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
@@ -108,8 +124,8 @@ func (t *Toolset) known(missing []Missing) *Set {
 // tool that was listed before is called without listing anything. All errors are of
 // type [*messages.Failure].
 func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
-	if t.ctx.Err() != nil {
-		return nil, errClosed()
+	if f := t.check(ctx); f != nil {
+		return nil, f
 	}
 	set := t.known(nil)
 	if set.Tool(name) == nil {
@@ -129,7 +145,20 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 	return result, err
 }
 
-func errClosed() error {
+// check returns the failure of a toolset that cannot be used, or nil.
+func (t *Toolset) check(ctx context.Context) *messages.Failure {
+	switch {
+	case t == nil || t.ctx == nil:
+		return messages.NewFailure(nil, messages.CodeInvalid, "the toolset is nil, or was not made by toolset.New")
+	case ctx == nil:
+		return messages.NewFailure(nil, messages.CodeInvalid, "the context is nil: use context.Background")
+	case t.ctx.Err() != nil:
+		return errClosed()
+	}
+	return nil
+}
+
+func errClosed() *messages.Failure {
 	return &messages.Failure{Code: messages.CodeClosed, Detail: "the toolset was closed"}
 }
 

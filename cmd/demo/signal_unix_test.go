@@ -169,6 +169,6 @@ func TestInterruptEndsTheListing(t *testing.T) {
 		ended.Wait()
 		require.Equal(t, exitFailed, status)
 		require.Empty(t, out.String())
-		require.Contains(t, log.String(), "demo: tools/list cancelled")
+		require.Contains(t, log.String(), "demo: tools/list: cancelled")
 	}
 }

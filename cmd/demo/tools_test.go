@@ -46,7 +46,7 @@ func TestServersThatCannotBeListedFailTheCommandButHideNoOthers(t *testing.T) {
 	for _, flag := range []string{"--json", "--scope=x"} {
 		var out, log strings.Builder
 		require.Equal(t, exitFailed, run([]string{"tools", "--config", config, "--log-level", "error", flag}, streams{nil, &out, &log}))
-		require.Contains(t, log.String(), "demo: bad: tools/list bad/")
+		require.Contains(t, log.String(), "demo: bad: tools/list on bad/")
 		require.Contains(t, out.String(), "one__a")
 	}
 }

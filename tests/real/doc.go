@@ -7,5 +7,5 @@
 // need Linux:
 //
 //	tests/real/install
-//	go test -race -tags real ./tests/real
+//	go test -tags real ./tests/real
 package real

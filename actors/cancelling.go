@@ -1,0 +1,116 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// cancelPace is how long a burst of cancellations is taken in before others have
+	// their turn again.
+	cancelPace = time.Millisecond
+	// cancelBurst is how many are passed on in that time. Each one wakes a session and a
+	// caller: more of them at once would use all the processors, and a call of
+	// another key would have to wait for its turn.
+	cancelBurst = 64
+)
+
+// pace is where cancellations wait that came in a burst.
+type pace struct {
+	queue []pacedCancel
+	used  int         // of the burst
+	timer *time.Timer // sends paced; nil when nothing was cancelled lately
+}
+
+// pacedCancel cancels the operations that had come in before it.
+type pacedCancel struct {
+	*messages.Cancel
+	upTo uint64
+}
+
+// paced says that the next cancellations may be passed on.
+type paced struct{}
+
+// onCancel passes a cancellation on to whoever may have the call, in its turn.
+func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+	if msg.ID == "" {
+		return
+	}
+	p, m := &r.cancelling, pacedCancel{msg, r.counters.Calls}
+	if p.timer == nil {
+		p.timer = after(c, cancelPace, &paced{})
+	}
+	if p.used >= cancelBurst {
+		p.queue = append(p.queue, m)
+		return
+	}
+	p.used++
+	r.cancel(c, m)
+}
+
+// onPaced passes the next cancellations on.
+func (r *registry) onPaced(c actor.Context) {
+	p := &r.cancelling
+	p.timer = nil
+	p.used = min(len(p.queue), cancelBurst)
+	if p.used == 0 {
+		p.queue = nil
+		return
+	}
+	p.timer = after(c, cancelPace, &paced{})
+	burst := p.queue[:p.used]
+	p.queue = p.queue[p.used:]
+	for _, m := range burst {
+		r.cancel(c, m)
+	}
+}
+
+// cancel passes a cancellation on to whoever may have the call.
+func (r *registry) cancel(c actor.Context, m pacedCancel) {
+	key := m.Key.Normal()
+	for i := range r.intercepted.named(key, m.ID) {
+		if i.serial <= m.upTo {
+			r.onGivenUp(c, i)
+		}
+	}
+	r.tell(c, key, &cancelled{id: m.ID, upTo: m.upTo})
+}
+
+// tell passes a cancellation on to all sessions of a key.
+func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelled) {
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	if e.current != nil {
+		c.Send(e.current.pid, msg)
+	}
+	for _, ch := range e.leaving {
+		c.Send(ch.pid, msg)
+		if ch.evicted {
+			e.cancels.add(msg, r.cfg.MaxInFlight+r.cfg.MaxWaiting)
+		}
+	}
+}
+
+// onHandback gives calls that an evicted session has not run to its successor.
+func (r *registry) onHandback(c actor.Context, msg *handback) {
+	msg.of.outstanding -= len(msg.calls)
+	r.recount(msg.of)
+	var gaveUp cancels
+	if e := r.entries[msg.of.key]; e != nil {
+		gaveUp = e.cancels
+	}
+	for _, k := range msg.calls {
+		if gaveUp.mean(k) {
+			if k.caller != nil {
+				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
+			}
+			continue
+		}
+		r.accept(c, k)
+	}
+}

@@ -1,0 +1,177 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// ending is what a session actor does that was spawned to end sessions of its key that
+// no session of ours has: those that could not be ended before, and the one that was
+// remembered from before our restart. It takes no calls.
+type ending struct {
+	left       []unended
+	configured bool // there is such a server
+	record     *mcpbridge.Record
+	begun      bool // it has its grant
+	done       bool // the last message is ready
+}
+
+// From the goroutine of an ending session to itself.
+type (
+	// looked is what the store knows.
+	looked struct{ record *mcpbridge.Record }
+	// ended is the end of ending: what is left, and how many there are no more.
+	ended struct {
+		left  []unended
+		count int
+	}
+)
+
+// end begins to end sessions. A restart, after a bug, ends that.
+func (s *session) end(c actor.Context) {
+	s.state = s.concluding
+	if s.cause != nil {
+		s.conclude(c, &ended{left: s.unendedBy(s.cause.Cause.Error())})
+		return
+	}
+	s.grace = time.Now().Add(s.cfg.DrainTimeout + s.cfg.CloseTimeout + patience)
+	s.wakeBy(c, s.grace)
+	if s.cfg.Store == nil {
+		s.onLooked(c, nil)
+		return
+	}
+	recall := s.recall()
+	s.listings++
+	s.cfg.work(c, func() any { return &looked{recall.load()} })
+}
+
+// concluding: sessions of the key are being ended, when it is their turn.
+func (s *session) concluding(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *looked:
+		s.listings--
+		s.onLooked(c, msg.record)
+	case *grant:
+		s.onEnd(c)
+	case *ended:
+		s.conclude(c, msg)
+	case *woke:
+		s.timer = nil
+		switch {
+		case s.ending.done:
+			s.bid(c)
+		case !s.ending.begun && s.listings == 0:
+			s.conclude(c, &ended{left: s.unendedBy("it had to wait too long to be ended")})
+		}
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// onLooked asks for a grant, as a session does that wants to dial. A key of which
+// nothing is left needs none.
+func (s *session) onLooked(c actor.Context, record *mcpbridge.Record) {
+	if record != nil {
+		s.generation = max(s.generation, record.Generation)
+		if record.Valid() {
+			s.ending.record = record
+		}
+	}
+	if len(s.ending.left) == 0 && s.ending.record == nil {
+		s.conclude(c, &ended{})
+		return
+	}
+	c.Send(s.registry, &wantDial{s.of})
+}
+
+// onEnd ends them, one after the other.
+func (s *session) onEnd(c actor.Context) {
+	s.ending.begun = true
+	e, cfg, recall, generation := *s.ending, s.cfg, s.recall(), s.generation
+	s.cfg.work(c, func() any { return e.run(cfg, recall, generation) })
+}
+
+// conclude says what is left, when no woke is on its way.
+func (s *session) conclude(c actor.Context, msg *ended) {
+	s.ending.done = true
+	s.last.left, s.last.ended = msg.left, msg.count
+	if s.stopTimer() {
+		s.bid(c)
+	}
+}
+
+// unendedBy returns all that was to be ended.
+func (s *session) unendedBy(reason string) (all []unended) {
+	for _, one := range s.ending.left {
+		one.reason = reason
+		all = append(all, one)
+	}
+	if s.ending.record != nil {
+		all = append(all, unended{resume: &s.ending.record.Resume, reason: reason})
+	}
+	return all
+}
+
+// run ends the sessions, and forgets the one that is remembered when it has ended. It
+// may block.
+func (e ending) run(cfg *Config, recall recall, generation uint64) *ended {
+	result := &ended{}
+	known := ""
+	if e.record != nil {
+		known = e.record.SessionID
+	}
+	forget, seen := e.record != nil, false
+	for _, one := range e.left {
+		was, reason := one.end(cfg, recall.key)
+		if one.reason = reason; reason != "" {
+			result.left = append(result.left, one)
+		} else if was {
+			result.count++
+		}
+		if known != "" && one.id() == known {
+			seen, forget = true, reason == ""
+		}
+	}
+	if e.record != nil && e.configured && !seen {
+		one := unended{resume: &e.record.Resume}
+		was, reason := one.end(cfg, recall.key)
+		if reason != "" {
+			one.reason, forget = "the session of before our restart: "+reason, false
+			result.left = append(result.left, one)
+		} else if was {
+			result.count++
+		}
+	}
+	if forget {
+		recall.forget(generation)
+	}
+	return result
+}
+
+// end ends one session on its server, and returns why it could not. was is false when
+// the server did not know it any more.
+func (u unended) end(cfg *Config, key messages.Key) (was bool, reason string) {
+	conn := u.conn
+	if conn == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), cfg.CloseTimeout)
+		defer cancel()
+		var err error
+		conn, err = dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: u.resume, Only: true, Down: func(*mcpbridge.Error) {}})
+		if e := mcpbridge.AsError(err); e != nil {
+			if e.Session == mcpbridge.Gone {
+				return false, ""
+			}
+			return false, e.Error()
+		}
+	}
+	attached := u.conn != nil || conn.Info().Attached
+	if err := closing(cfg.CloseTimeout, conn.Close); err != nil {
+		return false, err.Error()
+	}
+	return attached, ""
+}

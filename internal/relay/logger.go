@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/rs/zerolog"
+)
+
+// maxLines bounds the log lines that wait for a slow writer.
+const maxLines = 4096
+
+// Logger is a logger that never waits for the writer, the hooks or the sampler of
+// the one behind it. The zero value is not usable.
+type Logger struct {
+	zerolog.Logger
+	lines *Relay[line]
+}
+
+// line is one line of a log, as zerolog has encoded it.
+type line struct {
+	level zerolog.Level
+	text  []byte
+}
+
+// NewLogger returns a Logger before another one, which gets each line with the level
+// that it had.
+func NewLogger(behind zerolog.Logger) *Logger {
+	if all := behind.Sample(nil); all.WithLevel(zerolog.PanicLevel) == nil { // its zero value, or a disabled one
+		return &Logger{zerolog.Nop(), New(0, func(line) {}, nil, nil)}
+	}
+	l := &Logger{}
+	l.lines = New(maxLines, func(ln line) { repeat(&behind, ln) }, func(n uint64) {
+		behind.Warn().Uint64("lines", n).Msg("log lines were dropped, because the writer was too slow")
+	}, nil)
+	l.Logger = zerolog.New(l).Level(behind.GetLevel())
+	return l
+}
+
+// Write takes a line without a level.
+func (l *Logger) Write(p []byte) (int, error) { return l.WriteLevel(zerolog.NoLevel, p) }
+
+// WriteLevel takes a line.
+func (l *Logger) WriteLevel(level zerolog.Level, p []byte) (int, error) {
+	l.lines.Put(line{level, bytes.Clone(p)})
+	return len(p), nil
+}
+
+// Dropped returns how many lines were dropped so far.
+func (l *Logger) Dropped() uint64 { return l.lines.Dropped() }
+
+// Flush waits until all lines are written, and reports whether they were before ctx
+// ended.
+func (l *Logger) Flush(ctx context.Context) bool { return l.lines.Flush(ctx) }
+
+// repeat writes a line again, field by field.
+func repeat(to *zerolog.Logger, ln line) {
+	e := to.WithLevel(ln.level)
+	if e == nil {
+		return
+	}
+	var text string
+	fields := json.NewDecoder(bytes.NewReader(ln.text))
+	fields.Token() //nolint:errcheck // the opening brace
+	for fields.More() {
+		name, err := fields.Token()
+		var value json.RawMessage
+		if err != nil || fields.Decode(&value) != nil {
+			break
+		}
+		switch name {
+		case zerolog.LevelFieldName:
+		case zerolog.MessageFieldName:
+			json.Unmarshal(value, &text) //nolint:errcheck // zerolog has made it
+		default:
+			e.RawJSON(name.(string), value)
+		}
+	}
+	e.Msg(text)
+}

@@ -1,0 +1,31 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// What waits within a connection, such as for the verdict on a doubt, is bounded by it.
+func TestConnectionIsToldTheDeadlineOfEachCall(t *testing.T) {
+	imagine(t, supervisor.Config{CallTimeout: 20 * time.Second}, func(w *world) {
+		var deadlines []time.Time
+		w.fake.set(func() {
+			w.fake.list = func(ctx context.Context) error {
+				deadline, _ := ctx.Deadline()
+				deadlines = append(deadlines, deadline)
+				return nil
+			}
+		})
+		now := time.Now()
+		own := now.Add(7 * time.Second)
+		w.send(&messages.ListTools{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "a"}, Deadline: own}}).reply()
+		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		require.Equal(t, []time.Time{own, now.Add(20 * time.Second)}, deadlines)
+	})
+}

@@ -1,0 +1,176 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// Point 5 of the issue: Inspect lists what was asked for, and counts all of it.
+func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "down", URL: "http://fake.invalid"}}, Budget: -1}
+	imagine(t, cfg, func(w *world) {
+		w.fake.set(func() { w.fake.dial = refuses("down") })
+		for i := range 10 {
+			w.send(call(fmt.Sprint(i), "count")).ok()
+			w.send(call(fmt.Sprint(i), "count", on("other"))).ok()
+		}
+		for i := range 3 {
+			w.send(call(fmt.Sprint(i), "count", on("down"))).reply()
+		}
+		hang := w.send(call("0", "hang"))
+		synctest.Wait()
+		w.send(&messages.CloseScope{Scope: "0"})
+		synctest.Wait()
+
+		inspect := func(m messages.Inspect) *messages.Snapshot { return w.send(&m).reply().(*messages.Snapshot) }
+		keys := func(s *messages.Snapshot) (keys []string) {
+			for _, one := range s.Sessions {
+				keys = append(keys, fmt.Sprintf("%s %s", one.Key, one.State))
+			}
+			return keys
+		}
+		all := inspect(messages.Inspect{})
+		require.Len(t, all.Sessions, all.Total)
+		require.Equal(t, 1, all.States[messages.StateDraining])
+		require.Equal(t, 18, all.States[messages.StateReady])
+
+		require.Equal(t, []string{"s/0 draining"}, keys(inspect(messages.Inspect{State: messages.StateDraining})))
+		require.Equal(t, []string{"s/0 draining"}, keys(inspect(messages.Inspect{Scope: "0", State: messages.StateDraining})))
+		require.Equal(t, []string{"other/3 ready", "s/3 ready"}, keys(inspect(messages.Inspect{Scope: "3"})))
+		require.Equal(t, []string{"s/3 ready"}, keys(inspect(messages.Inspect{Scope: "3", Server: "s"})))
+		require.Empty(t, keys(inspect(messages.Inspect{Scope: "nobody"})))
+		require.Empty(t, keys(inspect(messages.Inspect{Server: "nobody"})))
+		few := inspect(messages.Inspect{Server: "s", Limit: 3})
+		require.Equal(t, []string{"s/0 draining", "s/1 ready", "s/2 ready"}, keys(few), "what draws attention comes first")
+		require.Equal(t, 10, few.Total)
+		require.Equal(t, map[messages.State]int{messages.StateDraining: 1, messages.StateReady: 9}, few.States)
+		require.Len(t, inspect(messages.Inspect{Limit: -1}).Sessions, all.Total)
+		hang.fails(messages.CodeClosed)
+		time.Sleep(10 * time.Second) // synctest
+		require.Empty(t, keys(inspect(messages.Inspect{Scope: "0", State: messages.StateReady})))
+	})
+}
+
+// refuses is a dial that fails on one server.
+func refuses(server string) func(context.Context, mcpbridge.DialRequest) error {
+	return func(_ context.Context, req mcpbridge.DialRequest) error {
+		if req.Key.Server == server {
+			return unavailable("down")
+		}
+		return nil
+	}
+}
+
+// Point 5 of the issue: calls that wait are bounded over all sessions. A call that
+// does not have to wait is taken.
+func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
+	for name, interceptors := range map[string][]actors.Interceptor{
+		"alone":             nil,
+		"with interceptors": {func(next actors.Runner) actors.Runner { return next }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := supervisor.Config{MaxWaitingTotal: 10, MaxInFlight: 2, MaxSessions: 3, Interceptors: interceptors}
+			imagine(t, cfg, func(w *world) {
+				w.send(call("warm", "count")).ok()
+				for i := range 2 {
+					w.calls(2, fmt.Sprint("busy", i), "hang", within(time.Minute))
+				}
+				synctest.Wait()
+				w.send(call("warm", "hang", within(time.Minute)))
+				synctest.Wait()
+				var waiting []*pending
+				for i := range 10 {
+					waiting = append(waiting, w.send(call(fmt.Sprint("k", i), "count", within(30*time.Second))))
+					synctest.Wait()
+				}
+				require.Equal(t, 10, w.inspect().Waiting)
+				require.Contains(t, w.send(call("one too many", "count")).fails(messages.CodeBusy).Detail, "MaxWaitingTotal")
+				require.Nil(t, w.session("one too many"))
+				for i, p := range waiting[:5] {
+					w.cancel(p)
+					p.fails(messages.CodeCancelled)
+					synctest.Wait()
+					require.Equal(t, 9-i, w.inspect().Waiting)
+				}
+				waiting = append(waiting, w.send(call("now", "count", within(time.Second))))
+				for _, p := range waiting {
+					p.reply()
+				}
+				synctest.Wait()
+				require.Zero(t, w.inspect().Waiting)
+			})
+		})
+	}
+}
+
+// Finding D1: an operation that is with the interceptors is found by its name, among
+// others of the same name and of other keys.
+func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
+	var release chan struct{}
+	hold := func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			<-release
+			return next(ctx, op)
+		}
+	}
+	imagine(t, supervisor.Config{Interceptors: []actors.Interceptor{hold}}, func(w *world) {
+		release = make(chan struct{})
+		named := func(scope, id string) *pending {
+			op := call(scope, "refuse")
+			op.ID = id
+			return w.send(op)
+		}
+		var one, two []*pending
+		for range 5 {
+			one = append(one, named("a", "1"))
+			two = append(two, named("b", "1"), named("a", "2"), named("a", ""))
+		}
+		synctest.Wait()
+		w.cancel(one[0])
+		for _, p := range one {
+			require.False(t, p.fails(messages.CodeCancelled).MayHaveRun)
+		}
+		w.cancel(one[0]) // there is none any more
+		w.cancel(two[2]) // has no name
+		synctest.Wait()
+		for _, p := range two {
+			require.False(t, p.answered())
+		}
+		close(release)
+		for _, p := range two {
+			p.fails(messages.CodeInvalid)
+		}
+	})
+}
+
+// Point 5 of the issue: cancellations that come in a burst are spread over time, and
+// mean the operations that came before them, however long they wait.
+func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
+	imagine(t, supervisor.Config{}, func(w *world) {
+		all := w.calls(1000, "a", "hang")
+		synctest.Wait()
+		began := time.Now()
+		for _, p := range all {
+			w.cancel(p)
+		}
+		last := all[len(all)-1].cmd.(*messages.CallTool)
+		again := call("a", "slow")
+		again.ID = last.ID // of another operation, which comes after the cancellation
+		answer := w.send(again)
+		for _, p := range all {
+			p.fails(messages.CodeCancelled)
+		}
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+		require.Equal(t, "done", answer.text())
+	})
+}

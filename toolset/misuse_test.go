@@ -1,0 +1,54 @@
+package toolset_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// Finding G: a toolset is refused that could not work.
+func TestToolsetWithoutItsSupervisorIsRefused(t *testing.T) {
+	imagine(t, toolset.Config{}, func(_ context.Context, w *world) {
+		for _, sup := range []*supervisor.Supervisor{nil, {}} {
+			_, err := toolset.New(w.system, sup, toolset.Config{})
+			require.ErrorContains(w, err, "supervisor: is nil")
+		}
+		_, err := toolset.New(newSystem(), w.sup, toolset.Config{ListTimeout: -1})
+		require.ErrorContains(w, err, "system: is not that of the supervisor")
+		require.ErrorContains(w, err, "listTimeout")
+		_, err = toolset.New(nil, w.sup, toolset.Config{})
+		require.ErrorContains(w, err, "system: is not that of the supervisor")
+		tools, err := toolset.New(w.sup.System(), w.sup, toolset.Config{})
+		require.NoError(w, err)
+		tools.Close()
+	})
+}
+
+// Finding G: what toolset.New has not made says so, and so does a nil context.
+func TestToolsetThatWasNotMadeSaysSo(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		var none context.Context
+		_, err := w.Tools(none)
+		require.ErrorIs(w, err, messages.ErrInvalid)
+		_, err = w.Toolset.Call(none, "one_a", nil)
+		require.ErrorIs(w, err, messages.ErrInvalid)
+		for _, tools := range []*toolset.Toolset{nil, {}} {
+			_, err := tools.Tools(ctx)
+			require.ErrorContains(w, err, "not made by toolset.New")
+			_, err = tools.Call(ctx, "a", nil)
+			require.ErrorIs(w, err, messages.ErrInvalid)
+			tools.Close()
+		}
+		for _, set := range []*toolset.Set{nil, {}} {
+			require.Empty(w, set.Anthropic())
+			require.Nil(w, set.Tool("a"))
+			_, err := set.Call("a", nil)
+			require.ErrorIs(w, err, messages.ErrInvalid)
+		}
+	})
+}

@@ -145,9 +145,15 @@ func (e *Error) MayHaveRun() bool {
 	case Internal, Protocol, ServerError:
 		return e.Sent
 	case Invalid:
-		return e.Sent && e.status >= 400 && !notCarriedOut[e.status] && !(-32700 <= e.code && e.code <= -32600 && e.code != codeInternalError)
+		return e.Sent && e.status >= 400 && !notCarriedOut[e.status] && !refusesTheRequest(e.code)
 	}
 	return false
+}
+
+// refusesTheRequest reports whether a JSON-RPC error is of what has read a request and
+// found it wrong: the errors of the JSON-RPC specification but for the internal one.
+func refusesTheRequest(code int64) bool {
+	return -32700 <= code && code <= -32600 && code != codeInternalError
 }
 
 // notCarriedOut are the statuses by which a request is refused for what it is.

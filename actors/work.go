@@ -27,7 +27,7 @@ func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 
 // patience is what is added to a timeout before something that does not heed
 // its context is given up.
-const patience = 3 * time.Second
+const patience = 2500 * time.Millisecond
 
 // dial opens a connection, and gives up one that takes too long. The bridge
 // heeds its context; a dialer that wraps it might not.

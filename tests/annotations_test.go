@@ -29,7 +29,7 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	}{
 		"the listing hangs":               {hangs, time.Minute, 5 * time.Second},
 		"the deadline comes first":        {hangs, 3 * time.Second, 3 * time.Second},
-		"the listing heeds no context":    {func(context.Context) error { time.Sleep(20 * time.Second); return nil }, time.Minute, 8 * time.Second},
+		"the listing heeds no context":    {func(context.Context) error { time.Sleep(20 * time.Second); return nil }, time.Minute, 7500 * time.Millisecond},
 		"the listing is refused":          {func(context.Context) error { return &mcpbridge.Error{Class: mcpbridge.ServerError} }, time.Minute, 0},
 		"the connection breaks meanwhile": {func(context.Context) error { return broken("connection reset") }, time.Minute, 0},
 	} {

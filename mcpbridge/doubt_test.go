@@ -44,7 +44,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	id := req.Header.Get(headerSession)
 	known := slices.Contains(s.known, id)
 	s.log = append(s.log, method+" "+id)
-	way := s.ways[method]
+	way, onCall := s.ways[method], s.call
 	if method == methodInitialize && way == nil {
 		s.all++
 		id = fmt.Sprintf("session-number-%d", s.all)
@@ -63,14 +63,29 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 		return says(405, "", "")(req)
 	case !known:
 		return s.unknown(req)
-	case method == "tools/call" && s.call != nil:
-		return s.call(req)
+	case method == "tools/call" && onCall != nil:
+		return onCall(req)
 	case method == "tools/list":
 		return says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`)(req)
 	case msg.isCall():
 		return says(200, typeJSON, done)(req)
 	}
 	return says(202, "", "")(req)
+}
+
+// answers sets how calls of known sessions, and other requests, are answered from now on,
+// and forgets what came before.
+func (s *sessions) answers(call answering, ways map[string]answering) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.call, s.ways, s.log = call, ways, nil
+}
+
+// knows returns how many sessions the server knows.
+func (s *sessions) knows() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known)
 }
 
 // forget has the server forget all sessions.
@@ -190,7 +205,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			require.Eventually(t, func() bool { return s.count(http.MethodDelete) == 1 }, 10*time.Second, time.Millisecond, "the old id gets a DELETE")
 			require.NoError(t, next.Close(t.Context()))
 			require.NoError(t, c.Close(t.Context()))
-			require.Empty(t, s.known)
+			require.Zero(t, s.knows())
 		})
 	}
 }
@@ -202,7 +217,7 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSessions(says(404, "", ""))
 				c, downs := s.dial(t)
-				s.call, s.log = refusal, nil
+				s.answers(refusal, nil)
 				for range 20 {
 					e, _ := do(c)
 					require.NotNil(t, e)
@@ -230,7 +245,7 @@ func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSessions(says(404, "", ""))
 			c, downs := s.dial(t)
-			s.call, s.ways, s.log = says(401, "", "no"), ways, nil
+			s.answers(says(401, "", "no"), ways)
 			for range 5 {
 				e, _ := do(c)
 				require.Equal(t, Unauthorized, e.Class, "%v", e)
@@ -238,11 +253,11 @@ func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 			}
 			require.Equal(t, 1, s.count(methodInitialize), "one control")
 			require.Empty(t, downs())
-			s.call, s.ways = nil, nil
+			s.answers(nil, nil)
 			e, _ := do(c)
 			require.Nil(t, e, "the session goes on")
 			require.NoError(t, c.Close(t.Context()))
-			require.Empty(t, s.known, "the second session is ended")
+			require.Zero(t, s.knows(), "the second session is ended")
 		})
 	}
 }
@@ -261,7 +276,7 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 			"broken":          fails,
 		} {
 			time.Sleep(time.Hour) // pauses are over
-			s.call, s.ways, s.log = says(400, "", ""), map[string]answering{"ping": way}, nil
+			s.answers(says(400, "", ""), map[string]answering{"ping": way})
 			began := time.Now()
 			e, _ := do(c)
 			require.Equal(t, Invalid, e.Class, name)
@@ -276,7 +291,7 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 			require.Equal(t, 2, s.count("ping"), name)
 		}
 		require.Empty(t, downs())
-		s.ways = nil
+		s.answers(nil, nil)
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -285,17 +300,16 @@ func TestNobodyWaitsForAVerdictPastItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(says(404, "", ""))
 		c, _ := s.dial(t)
-		s.call = says(400, "", "why")
-		s.ways = map[string]answering{"ping": func(req *http.Request) (*http.Response, error) {
+		s.answers(says(400, "", "why"), map[string]answering{"ping": func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
-		}}
+		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Do(ctx, toolCall())
 		require.Equal(t, Invalid, AsError(err).Class, "its own error, while there is time")
 		require.NoError(t, ctx.Err())
-		s.ways = nil
+		s.answers(nil, nil)
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -309,10 +323,10 @@ func TestSecondSessionIsEndedWhenNobodyAdoptsIt(t *testing.T) {
 		e, _ := do(c)
 		require.Equal(t, Expired, e.Class)
 		require.Len(t, downs(), 1)
-		require.Len(t, s.known, 1)
+		require.Equal(t, 1, s.knows())
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		require.Empty(t, s.known)
+		require.Zero(t, s.knows())
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -348,12 +362,12 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			resume := c.Resume()
 			require.NoError(t, c.Detach(t.Context()))
 
-			s.ways = map[string]answering{"ping": refusal, methodInitialize: says(403, "", "not now")}
+			s.answers(nil, map[string]answering{"ping": refusal, methodInitialize: says(403, "", "not now")})
 			_, err := c.at.bridge.Dial(t.Context(), DialRequest{Key: c.key, Resume: resume, Down: func(*Error) {}})
 			require.Error(t, err)
-			require.Len(t, s.known, 1, "it is kept")
+			require.Equal(t, 1, s.knows(), "it is kept")
 
-			s.ways = nil
+			s.answers(nil, nil)
 			attached, err := c.at.bridge.Dial(t.Context(), DialRequest{Key: c.key, Resume: resume, Down: func(*Error) {}})
 			require.NoError(t, err)
 			require.True(t, attached.Info().Attached)

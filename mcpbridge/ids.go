@@ -310,14 +310,16 @@ func singleData(event []byte) (data []byte, ok bool) {
 	return data, data != nil
 }
 
-// withData returns an event with other data; nil is none.
+// withData returns an event with other data, nil is none, and without lines that the SDK
+// cannot read.
 func withData(event, data []byte) []byte {
 	var with []byte
 	if data != nil {
 		with = fmt.Appendf(with, "data: %s\n", data)
 	}
 	for line := range bytes.Lines(event) {
-		if field, _ := fieldOf(line); field != "data" {
+		field, _ := fieldOf(line)
+		if readable := bytes.IndexByte(line, ':') >= 0 || len(bytes.TrimRight(line, "\r\n")) == 0; readable && field != "data" {
 			with = append(with, line...)
 		}
 	}

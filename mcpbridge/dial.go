@@ -218,7 +218,7 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 		req.Answered()
 	}
 	if err == nil && h.stream != nil {
-		at.await(connecting, h.stream)
+		c.await(connecting, h.stream)
 		err = connecting.Err()
 	}
 	if !give() && err == nil {

@@ -87,15 +87,15 @@ func (x *exchanger) openStream(req *http.Request) (*http.Response, error) {
 	case at.lateStreams.Load():
 	case h != nil && at.streams.Load():
 		h.stream = first
-	case at.await(req.Context(), first) && (s.body == nil && !s.again || x.conn.cut.Err() != nil):
+	case x.conn.await(req.Context(), first) && (s.body == nil && !s.again || x.conn.cut.Err() != nil):
 		return none()
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: s, ContentLength: -1}, nil
 }
 
 // await waits for the answer to the GET that opens a stream, and reports whether it came.
-func (at *endpoint) await(ctx context.Context, first <-chan struct{}) bool {
-	timer := time.NewTimer(streamWait)
+func (c *conn) await(ctx context.Context, first <-chan struct{}) bool {
+	timer := time.NewTimer(min(streamWait, c.connectLimit/3)) // the rest is for the handshake
 	defer timer.Stop()
 	select {
 	case <-first:
@@ -103,7 +103,7 @@ func (at *endpoint) await(ctx context.Context, first <-chan struct{}) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		at.lateStreams.Store(true)
+		c.at.lateStreams.Store(true)
 		return false
 	}
 }

@@ -146,7 +146,7 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 		}
 		return c, nil
 	case e.doubt && c.controlUntil(ctx, asked) == verdictDead:
-		c.x.endQuietly(1)
+		go c.x.endQuietly(1) // whoever dials does not wait for it
 		c.discard()
 		if second := at.bridge.adopt(ctx, at, req); second != nil {
 			return second, nil

@@ -36,9 +36,6 @@ type kind struct {
 	code         int64
 }
 
-// sameAnswer reports whether another refusal has the same status and code.
-func (k kind) sameAnswer(e *Error) bool { return e != nil && k.status == e.status && k.code == e.code }
-
 // verdict is what an inquiry comes to.
 type verdict uint8
 
@@ -105,7 +102,7 @@ func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, 
 	}
 	// By a 4xx, or an error that is the whole answer, the session is refused and not the
 	// call, if the question is refused alike. A 5xx may come after the call has run.
-	unheard := e.status < 500 && k.sameAnswer(i.asked) && !ex.hadRounds()
+	unheard := e.status < 500 && e.alike(i.asked) && !ex.hadRounds()
 	settled := *e
 	switch i.verdict {
 	case verdictDead:
@@ -228,8 +225,10 @@ func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, asked replied, 
 // server may not know it yet. It reports whether the session was known at last, with the
 // same credentials.
 func (c *conn) becomesKnown(ctx context.Context, asked replied) bool {
-	limit := time.Now().Add(freshFor)
-	for wait := freshRetry; c.x.fresh.Load() && time.Now().Add(wait).Before(limit) && sleep(ctx, wait); wait = min(2*wait, freshFor/5) {
+	if !c.x.fresh.Load() {
+		return false
+	}
+	for range whileFresh(ctx) {
 		if again := c.question(ctx); again.refusal == nil {
 			c.x.fresh.Store(false)
 			return reflect.DeepEqual(again.credentials, asked.credentials)
@@ -243,7 +242,7 @@ func (d *doubts) refusedAlike(i *inquiry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range i.kinds {
-		if k.method == "" || k.sameAnswer(i.asked) {
+		if k.method == "" || i.asked.alike(&Error{status: k.status, code: k.code}) {
 			return true
 		}
 	}
@@ -344,9 +343,9 @@ func (c *conn) control(ctx context.Context, asked replied) verdict {
 	switch again := c.question(ctx); {
 	case again.refusal == nil:
 		result = verdictAlive
-	case answer.refusal != nil && answer.alike(asked):
+	case answer.refusal.alike(asked.refusal):
 		result = verdictAlive
-	case answer.refusal == nil && (again.alike(asked) || again.refusal.Session == Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
+	case answer.refusal == nil && (again.refusal.alike(asked.refusal) || again.refusal.Session == Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
 		c.at.bridge.keep(second, c.connectLimit)
 		return verdictDead
 	}
@@ -367,9 +366,9 @@ func (c *conn) controlUntil(ctx context.Context, asked replied) verdict {
 	}
 }
 
-// alike reports whether two questions were refused with the same status and code.
-func (r replied) alike(other replied) bool {
-	return r.refusal != nil && other.refusal != nil && r.refusal.status == other.refusal.status && r.refusal.code == other.refusal.code
+// alike reports whether two refusals have the same status and code. A nil is none.
+func (e *Error) alike(other *Error) bool {
+	return e != nil && other != nil && e.status == other.status && e.code == other.code
 }
 
 type withoutRefreshKey struct{}

@@ -64,7 +64,7 @@ func TestConnectionsOfAnswersAreKept(t *testing.T) {
 		}
 	}
 	connected.Store(false)
-	require.LessOrEqual(t, opened.Load()-before, int32(5), "of 20: a slow machine may cut a few")
+	require.LessOrEqual(t, opened.Load()-before, int32(2))
 	require.NoError(t, c.Close(t.Context()))
 }
 

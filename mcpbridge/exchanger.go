@@ -270,11 +270,23 @@ const (
 	freshRetry = 50 * time.Millisecond
 )
 
+// whileFresh yields, at growing intervals, for as long as a server may not know a session
+// that it has just opened.
+func whileFresh(ctx context.Context) func(yield func() bool) {
+	return func(yield func() bool) {
+		limit := time.Now().Add(freshFor)
+		for wait := freshRetry; time.Now().Add(wait).Before(limit) && sleep(ctx, wait); wait = min(2*wait, freshFor/5) {
+			if !yield() {
+				return
+			}
+		}
+	}
+}
+
 // untilKnown sends a request again that was refused since the server does not know a
 // session which it has just opened. It returns the first other answer, or nil.
 func (x *exchanger) untilKnown(req *http.Request) (*http.Response, error) {
-	limit := time.Now().Add(freshFor)
-	for wait := freshRetry; time.Now().Add(wait).Before(limit) && sleep(req.Context(), wait); wait = min(2*wait, freshFor/5) {
+	for range whileFresh(req.Context()) {
 		again := *req
 		if req.GetBody != nil {
 			again.Body, _ = req.GetBody() // of bytes, which does not fail

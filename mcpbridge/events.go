@@ -1,6 +1,9 @@
 package mcpbridge
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // eventBuffer holds what came of a stream of events, and was not read yet. What is read
 // are whole events: an event that is cut off must not garble the next.
@@ -34,6 +37,7 @@ func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
 		if !ended {
 			continue
 		}
+		b.completeLine()
 		line := b.came[b.line:]
 		h.onLine(line)
 		b.line = len(b.came)
@@ -42,6 +46,17 @@ func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
 		}
 	}
 	return true
+}
+
+// completeLine gives the last line the colon that it lacks. A line without one is a field
+// without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
+// the SDK takes it for the end of the connection.
+func (b *eventBuffer) completeLine() {
+	line := b.came[b.line:]
+	text := bytes.TrimRight(line, "\r\n")
+	if len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
+		b.came = slices.Insert(b.came, b.line+len(text), ':')
+	}
 }
 
 func (b *eventBuffer) endEvent(h eventHandler) {
@@ -53,6 +68,7 @@ func (b *eventBuffer) endEvent(h eventHandler) {
 // rest makes what there is of the last event readable: as a whole one, or as it is.
 func (b *eventBuffer) rest(whole bool, h eventHandler) {
 	if whole && len(b.came) > b.whole {
+		b.completeLine()
 		b.endEvent(h)
 	}
 	b.whole = len(b.came)

@@ -310,16 +310,14 @@ func singleData(event []byte) (data []byte, ok bool) {
 	return data, data != nil
 }
 
-// withData returns an event with other data, nil is none, and without lines that the SDK
-// cannot read.
+// withData returns an event with other data; nil is none.
 func withData(event, data []byte) []byte {
 	var with []byte
 	if data != nil {
 		with = fmt.Appendf(with, "data: %s\n", data)
 	}
 	for line := range bytes.Lines(event) {
-		field, _ := fieldOf(line)
-		if readable := bytes.IndexByte(line, ':') >= 0 || len(bytes.TrimRight(line, "\r\n")) == 0; readable && field != "data" {
+		if field, _ := fieldOf(line); field != "data" {
 			with = append(with, line...)
 		}
 	}

@@ -403,8 +403,11 @@ func (x *exchanger) connectSSE(req *http.Request) (*http.Response, error) {
 	case errors.As(err, &e):
 	case err == nil && resp.StatusCode != http.StatusOK:
 		e, _ = x.judge(req, resp, nil)
+	case err == nil:
+		resp.Body = &legacyEvents{ReadCloser: resp.Body, limit: x.srv.maxResult()}
+		return resp, nil
 	default:
-		return resp, err
+		return nil, err
 	}
 	exchangeOf(req.Context()).refuse(e)
 	return nil, e

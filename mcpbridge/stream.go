@@ -326,6 +326,9 @@ func (s *stream) onLine(line []byte) {
 // onEvent notes that the stream works, and takes out what answers another connection.
 func (s *stream) onEvent(event []byte) []byte {
 	s.lastID = s.id
+	if nameOf(event) != eventMessage {
+		return event // the SDK does not read it
+	}
 	s.x.conn.progress.hearEvent(event)
 	event, _ = s.x.ids.restoreEvent(event, nil)
 	return event

@@ -68,6 +68,9 @@ func (e *events) Close() error {
 func (e *events) onLine([]byte) {}
 
 func (e *events) onEvent(event []byte) []byte {
+	if nameOf(event) != eventMessage {
+		return event // the SDK does not read it
+	}
 	e.x.conn.progress.hearEvent(event)
 	if e.x.ids == nil {
 		return event

@@ -101,8 +101,10 @@ func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, 
 		return e
 	}
 	// By a 4xx, or an error that is the whole answer, the session is refused and not the
-	// call, if the question is refused alike. A 5xx may come after the call has run.
-	unheard := e.status < 500 && e.alike(i.asked) && !ex.hadRounds()
+	// call, if the question is refused alike. A 5xx, a redirect to a result, or a stream
+	// that ends without an answer may come after the call has run.
+	mayFollow := e.status >= 500 || isRedirect(e.status) && !isMoved(e.status) || e.Class == Lost
+	unheard := !mayFollow && e.alike(i.asked) && !ex.hadRounds()
 	settled := *e
 	switch i.verdict {
 	case verdictDead:

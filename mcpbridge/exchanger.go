@@ -27,8 +27,10 @@ const (
 	typeJSON = "application/json"
 	typeSSE  = "text/event-stream"
 
-	// maxRefusal bounds how much of a refusal is read.
-	maxRefusal = 64 << 10
+	// maxRefusal bounds how much of a refusal is read, and refusalLimit for how long: its
+	// status says what counts.
+	maxRefusal   = 64 << 10
+	refusalLimit = 2 * time.Second
 	// maxResumes bounds how often the broken answer of one call is resumed. It
 	// is below the SDK's own bound, which would end the whole session.
 	maxResumes = 3
@@ -192,7 +194,9 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case x.sse || !call.isCall():
 		return resp
 	case kind == typeSSE:
-		resp.Body = newEvents(resp.Body, ex, x)
+		events := newEvents(resp.Body, ex, x)
+		events.session = hadSession(req, x.sse)
+		resp.Body = events
 		return resp
 	}
 	defer resp.Body.Close()
@@ -325,7 +329,9 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *excha
 
 // judge reads a refusal to its end and says what it means.
 func (x *exchanger) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *Error, body []byte) {
+	limit := time.AfterFunc(refusalLimit, func() { resp.Body.Close() })
 	body, err := readBounded(resp.Body, maxRefusal)
+	limit.Stop()
 	resp.Body.Close()
 	if err != nil {
 		body = nil // it may end in the middle of a secret

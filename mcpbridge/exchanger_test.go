@@ -98,7 +98,7 @@ func TestWhatACallComesTo(t *testing.T) {
 		"too large":               {then(nil, says(200, typeJSON, large)), tooLarge, nil},
 		"too large, over SSE":     {stays("data: " + large), tooLarge, nil},
 		"too large, after an id":  {stays(primed + "data: " + large), tooLarge, nil},
-		"SSE, ends":               {says(200, typeSSE, ": so\n\n"), &Error{Session: Broken}, nil},
+		"SSE, ends":               {says(200, typeSSE, ": so\n\n"), &Error{Detail: "without a response"}, nil},
 		"SSE, cut":                {breaks("data: " + done[:20]), &Error{Session: Broken}, nil},
 		"SSE, resumed":            {breaks(primed + "data: {"), nil, says(200, typeSSE, "data: "+done+"\n\n")},
 		"SSE, expired":            {breaks(primed), &Error{Session: Gone, Detail: "the session expired: 404"}, says(404, "", "")},

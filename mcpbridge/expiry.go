@@ -67,7 +67,7 @@ func judge(r refusal, secrets ...string) *Error {
 	// An error that bears the request's own id may be of who has looked at the request.
 	own := msg.Error != nil && hasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
 	missing := r.status == http.StatusNotFound || r.status == http.StatusGone
-	e.doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
+	e.doubt = r.session && r.status >= 300 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
 	e.Server = presenceOf(r.status, msg.Error != nil)
 
 	if r.session && missing && !own {

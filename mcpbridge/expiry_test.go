@@ -51,7 +51,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 		"429":                     {429, "too many sessions", RateLimited, false},
 		"500, session in words":   {500, "session not found in the store", ServerError, true},
 		"503, session in words":   {503, "session is unknown on this API instance", ServerError, true},
-		"302":                     {302, "", Protocol, false},
+		"302":                     {302, "", Protocol, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := judge(refusal{c.status, http.Header{}, []byte(c.body), true, json.RawMessage("7")})

@@ -27,8 +27,11 @@ type events struct {
 	ex *exchange
 	x  *exchanger
 
-	end    error // after what came; nil before
-	closed bool
+	end       error // after what came; nil before
+	heard     bool  // an event has had data
+	resumable bool  // an event has an id
+	session   bool  // the request was one of a session
+	closed    bool
 }
 
 func newEvents(body io.ReadCloser, ex *exchange, x *exchanger) *events {
@@ -50,6 +53,12 @@ func (e *events) Read(p []byte) (int, error) {
 		case err != nil:
 			e.end = err
 			e.rest(errors.Is(err, io.EOF), e) // of which the SDK takes the last event as if it were whole
+			if errors.Is(err, io.EOF) && !e.heard && !e.resumable {
+				e.ex.refuse(&Error{
+					Class: Lost, Sent: true, Detail: "the answer ended without a response",
+					status: http.StatusOK, doubt: e.session,
+				})
+			}
 		}
 	}
 	return e.read(p), nil
@@ -65,12 +74,17 @@ func (e *events) Close() error {
 	return err
 }
 
-func (e *events) onLine([]byte) {}
+func (e *events) onLine(line []byte) {
+	if field, value := fieldOf(line); field == "id" && value != "" {
+		e.resumable = true
+	}
+}
 
 func (e *events) onEvent(event []byte) []byte {
 	if nameOf(event) != eventMessage {
 		return event // the SDK does not read it
 	}
+	e.heard = e.heard || bytes.HasPrefix(event, []byte("data:")) || bytes.Contains(event, []byte("\ndata:"))
 	e.x.conn.progress.hearEvent(event)
 	if e.x.ids == nil {
 		return event

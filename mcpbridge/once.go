@@ -23,7 +23,8 @@ import (
 // By itself net/http sends a request again in all cases of HTTP/2, and also after a
 // PROTOCOL_ERROR, when the request may have run (golang/go#47635). Without a way to
 // read the body again it cannot, so it gets none. Over HTTP/1 it sends a POST again
-// only if not a byte of it was written, which stays allowed.
+// only if not a byte of it was written, which stays allowed; but one with an idempotency
+// key also after the server has closed the connection, so that gets none either.
 type once struct {
 	base http.RoundTripper
 	// plain is true for a transport of our own and a URL without TLS: that is HTTP/1.
@@ -83,19 +84,20 @@ var unprocessed = regexp.MustCompile(`^http2: Transport: cannot retry err \[(?:`
 	`stream error: stream ID \d+; REFUSED_STREAM(?:; received from peer)?)\] after Request\.Body was written`)
 
 // notRewound is the error of net/http when it has not sent a request, and would on another
-// connection if it could read the body again. For a POST without an idempotency key, this
-// is when the connection of HTTP/2 has closed.
+// connection if it could read the body again. For a POST whose body it cannot read again,
+// this is when the connection of HTTP/2 has closed.
 const notRewound = "net/http: cannot rewind body after connection loss"
 
 // withoutBodyAgain returns a request whose body the transport cannot read again, unless
 // that is safe.
 func (o *once) withoutBodyAgain(req *http.Request, ex *exchange) *http.Request {
-	if o.plain || req.GetBody == nil {
+	keyed := hasIdempotencyKey(req.Header)
+	if o.plain && !keyed || req.GetBody == nil {
 		return req
 	}
 	r := *req
 	r.GetBody = nil
-	if o.known && o.http1.Load() {
+	if o.known && o.http1.Load() && !keyed {
 		r.GetBody = func() (io.ReadCloser, error) {
 			if ex.overHTTP2() {
 				return nil, errSentOnce
@@ -104,4 +106,10 @@ func (o *once) withoutBodyAgain(req *http.Request, ex *exchange) *http.Request {
 		}
 	}
 	return &r
+}
+
+// hasIdempotencyKey reports whether a request has a header for which net/http takes a
+// POST for one that may be sent again.
+func hasIdempotencyKey(h http.Header) bool {
+	return h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil
 }

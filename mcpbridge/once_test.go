@@ -269,3 +269,34 @@ func TestRequestThatAClosedHTTP2ConnectionDidNotTakeIsNotSent(t *testing.T) {
 	require.Equal(t, NotSent, ex.explain(ctx, err).Class, "%v", err)
 	require.Equal(t, Alive, ex.explain(ctx, err).Session)
 }
+
+func TestRequestWithAnIdempotencyKeyIsSentOnce(t *testing.T) {
+	var requests atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		io.Copy(io.Discard, req.Body)
+		if requests.Add(1) > 1 { // on a connection that was used before
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer web.Close()
+	for _, plain := range []bool{true, false} {
+		requests.Store(0)
+		transport := &http.Transport{}
+		o := newOnce(transport, plain, new(atomic.Bool))
+		post := func() error {
+			ctx, _ := withExchange(t.Context(), &conn{at: &endpoint{}})
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL, strings.NewReader("{}"))
+			require.NoError(t, err)
+			req.Header.Set("Idempotency-Key", "1")
+			resp, err := o.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err
+		}
+		require.NoError(t, post())
+		require.Error(t, post())
+		require.EqualValues(t, 2, requests.Load())
+		transport.CloseIdleConnections()
+	}
+}

@@ -121,7 +121,7 @@ func (s *h2) inject(fault func(method string) *reset) {
 
 // end closes all connections.
 func (s *h2) end() {
-	s.Close() //nolint:errcheck // it may be closed
+	s.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -244,7 +244,7 @@ func (c *h2Conn) answer(s *h2Stream) {
 	defer resp.Body.Close()
 	if fault != nil {
 		if s.req.Method != http.MethodGet { // whose answer does not end
-			io.Copy(io.Discard, resp.Body) //nolint:errcheck // it is dropped
+			io.Copy(io.Discard, resp.Body)
 		}
 		if fault.midway {
 			c.respond(s, resp)
@@ -295,12 +295,12 @@ func (c *h2Conn) reset(s *h2Stream, r *reset) {
 	defer c.mu.Unlock()
 	switch {
 	case r.goAway && !r.late && s.id <= c.last: // a later request was handed on
-		c.frames.WriteRSTStream(s.id, http2.ErrCodeRefusedStream) //nolint:errcheck // the connection may have ended
+		c.frames.WriteRSTStream(s.id, http2.ErrCodeRefusedStream)
 	case r.goAway && !c.away:
 		c.away = true
-		c.frames.WriteGoAway(c.last, r.code, nil) //nolint:errcheck // as above
+		c.frames.WriteGoAway(c.last, r.code, nil)
 	case !r.goAway && !r.cut:
-		c.frames.WriteRSTStream(s.id, r.code) //nolint:errcheck // as above
+		c.frames.WriteRSTStream(s.id, r.code)
 	}
 	if r.cut {
 		c.Close()
@@ -311,10 +311,10 @@ func (c *h2Conn) reset(s *h2Stream, r *reset) {
 func (c *h2Conn) respond(s *h2Stream, resp *http.Response) {
 	c.write(func(fr *http2.Framer) error {
 		c.block.Reset()
-		c.headers.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(resp.StatusCode)}) //nolint:errcheck // to a buffer
+		c.headers.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(resp.StatusCode)})
 		for name, values := range resp.Header {
 			for _, value := range values {
-				c.headers.WriteField(hpack.HeaderField{Name: strings.ToLower(name), Value: value}) //nolint:errcheck // as above
+				c.headers.WriteField(hpack.HeaderField{Name: strings.ToLower(name), Value: value})
 			}
 		}
 		return fr.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: c.block.Bytes(), EndHeaders: true})

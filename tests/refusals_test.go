@@ -179,7 +179,7 @@ func TestRefusalWhoseBodyDoesNotEndIsReadForAMomentOnly(t *testing.T) {
 		require.Equal(w.t, "1", w.send(call("a", "count")).text())
 		heal := e.Inject("tools/call", func(out http.ResponseWriter, r *faults.Request, _ http.Handler) {
 			out.WriteHeader(http.StatusBadRequest)
-			http.NewResponseController(out).Flush() //nolint:errcheck // it has no socket
+			http.NewResponseController(out).Flush()
 			<-r.Context().Done()
 		})
 		p := w.send(call("a", "count"))

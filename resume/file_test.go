@@ -182,7 +182,7 @@ func TestADamagedFileIsAnErrorAndNoCrash(t *testing.T) {
 			openAt(t, path, Config{}) // it is not locked afterwards
 		})
 	}
-	t.Run("emptied in use", func(t *testing.T) {
+	t.Run("emptied in use, then read", func(t *testing.T) {
 		path, _ := filled(t)
 		f := openAt(t, path, Config{})
 		require.NoError(t, os.Truncate(path, 0))
@@ -191,6 +191,13 @@ func TestADamagedFileIsAnErrorAndNoCrash(t *testing.T) {
 		require.ErrorIs(t, f.Save(ctx, key("a", "1"), sample(2)), ErrDamaged)
 		require.NoError(t, f.Close())
 		openAt(t, path, Config{}) // as a new one
+	})
+	t.Run("emptied in use, then written", func(t *testing.T) { // bbolt's Batch would end the process
+		path, _ := filled(t)
+		f := openAt(t, path, Config{})
+		require.NoError(t, os.Truncate(path, 0))
+		require.ErrorIs(t, f.Save(ctx, key("a", "1"), sample(2)), ErrDamaged)
+		require.NoError(t, f.Close())
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -14,7 +16,6 @@ type list struct {
 	server Server
 
 	tools []*Tool // the last that were listed; read-only
-	fetch *fetch  // the one under way, or nil
 
 	// What makes the tools stale, and how much of it they have seen. Changes are
 	// counted: who lists after one has seen it. A new session is known by its
@@ -34,51 +35,23 @@ func (l *list) stale() bool {
 	return l.seen.changes != l.wanted.changes || l.seen.generation < l.wanted.generation
 }
 
-// fetch is one attempt to list the tools of a server, for all who wait for it.
-type fetch struct {
-	key  messages.Key
-	seen news // what was wanted when it began: it sees no less
-	done chan struct{}
-	err  error // written before done is closed
-}
-
-// wait waits for the end of a fetch, or of ctx. There is nothing to wait for if the
-// fetch is nil.
-func (f *fetch) wait(ctx context.Context) error {
-	if f == nil {
-		return nil
-	}
-	select {
-	case <-f.done:
-		return f.err
-	default:
-	}
-	select {
-	case <-f.done:
-		return f.err
-	case <-ctx.Done():
-		return &messages.Failure{
-			Key: f.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-			Detail: "the list takes longer: it is used when it has come",
-		}
-	}
-}
-
-// join returns the fetch of a list that must be fetched, or nil. It begins one unless
-// one is under way.
-func (t *Toolset) join(l *list) *fetch {
+// join returns a channel that gets the end of the fetch of a list that must be fetched,
+// or nil. It begins a fetch unless one is under way. That one may have begun before the
+// list became stale.
+func (t *Toolset) join(l *list) <-chan singleflight.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.fetch == nil && l.stale() {
-		l.fetch = &fetch{key: l.key, seen: l.wanted, done: make(chan struct{})}
-		go t.run(l, l.fetch)
+	if !l.stale() {
+		return nil
 	}
-	return l.fetch
+	return t.fetches.DoChan(l.server.Name, func() (any, error) { return nil, t.fetch(l) })
 }
 
-// run fetches a list. No caller's context ends it.
-func (t *Toolset) run(l *list, f *fetch) {
-	defer close(f.done)
+// fetch fetches a list. No caller's context ends it.
+func (t *Toolset) fetch(l *list) error {
+	t.mu.Lock()
+	seen := l.wanted // the reply shows all that has happened so far
+	t.mu.Unlock()
 	reply, err := t.client.ListTools(t.ctx, l.key.Server, l.key.Scope)
 	var tools []*Tool
 	if err == nil {
@@ -86,13 +59,34 @@ func (t *Toolset) run(l *list, f *fetch) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l.fetch, f.err = nil, err
 	switch {
 	case err == nil:
-		l.tools, l.seen = tools, f.seen
+		l.tools, l.seen = tools, seen
 		l.seen.generation = max(l.seen.generation, reply.Generation)
 	case errors.Is(err, messages.ErrUnknownServer):
 		l.tools = nil
+	}
+	return err
+}
+
+// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
+func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error {
+	if fetch == nil {
+		return nil
+	}
+	select {
+	case result := <-fetch:
+		return result.Err
+	default:
+	}
+	select {
+	case result := <-fetch:
+		return result.Err
+	case <-ctx.Done():
+		return &messages.Failure{
+			Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
+			Detail: "the list takes longer: it is used when it has come",
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/eventstream"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -22,7 +23,8 @@ type Toolset struct {
 	ctx    context.Context // of all fetches
 	cancel context.CancelFunc
 
-	lists []*list // of the servers that are not disabled; never changes
+	lists   []*list            // of the servers that are not disabled; never changes
+	fetches singleflight.Group // by the server's name
 
 	mu sync.Mutex // guards what is in the lists; never held while waiting
 }
@@ -84,16 +86,16 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
-	fetches := make([]*fetch, len(t.lists))
+	fetches := make([]<-chan singleflight.Result, len(t.lists))
 	for i, l := range t.lists {
 		fetches[i] = t.join(l)
 	}
 	var missing []Missing
 	for i, l := range t.lists {
-		err := fetches[i].wait(limited)
+		err := l.wait(limited, fetches[i])
 		if err == nil {
-			// It may have begun before what we know of: then the next one has not.
-			err = t.join(l).wait(limited)
+			// That fetch may have begun before the list became stale. The next one has not.
+			err = l.wait(limited, t.join(l))
 		}
 		if err != nil {
 			missing = append(missing, Missing{Server: l.server.Name, Err: err})

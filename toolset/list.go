@@ -9,25 +9,25 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// list is what is known of one server's tools. The toolset's mutex guards all fields
-// but the first two, which never change.
+// list is the last known list of one server's tools. The toolset's mutex guards all
+// fields but the first two, which never change.
 type list struct {
 	key    messages.Key
 	server Server
 
 	tools []*Tool // the last that were listed; read-only
 
-	// What makes the tools stale, and how much of it they have seen. Changes are
-	// counted: who lists after one has seen it. A new session is known by its
-	// generation: its event may come after its list, and must not make that stale.
+	// wanted counts the events that make the tools stale, seen those that the tools
+	// reflect. A new session counts by its generation, because its event may come after
+	// the list that was fetched on it.
 	wanted, seen news
 	evicted      uint64 // the newest generation that was evicted
 }
 
-// news is how much has happened to a list.
+// news counts what has happened to a list.
 type news struct {
 	changes    uint64 // how often the tools may have changed
-	generation uint64 // of the session; the oldest that will do, if it is wanted
+	generation uint64 // of the session; in wanted, the oldest that is new enough
 }
 
 // stale reports whether the tools must be listed again.
@@ -90,14 +90,14 @@ func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error
 	}
 }
 
-// onEvent notes what makes a list stale. Sessions are closed when their server is
-// reloaded. One that was evicted says nothing of the server, and to list its tools
-// would only open it again.
+// onEvent records events that make a list stale. A session that was closed does,
+// because its server may have been reloaded. A session that was evicted does not:
+// listing the tools again would only open another session.
 func (t *Toolset) onEvent(event any) {
 	switch e := event.(type) {
 	case *messages.ToolsChanged:
 		t.mark(e.Key, (*list).changed)
-	case *messages.SessionRestarted: // also if attached: what was said meanwhile is lost
+	case *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
 		t.mark(e.Key, (*list).changed)
 	case *messages.SessionOpened:
 		t.mark(e.Key, func(l *list) { l.want(e.Generation) })
@@ -112,13 +112,13 @@ func (t *Toolset) onEvent(event any) {
 	}
 }
 
-// changed makes a list stale, whichever session it is of.
+// changed makes a list stale, whichever session it was fetched on.
 func (l *list) changed() { l.wanted.changes++ }
 
-// want makes a list stale that is of a session before the given generation.
+// want makes a list stale if it was fetched on a session before the given generation.
 func (l *list) want(generation uint64) { l.wanted.generation = max(l.wanted.generation, generation) }
 
-// mark does something to the list of a key, if there is one.
+// mark changes the list of a key, if the toolset has one.
 func (t *Toolset) mark(key messages.Key, do func(*list)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxBatch is how many writes share one transaction at most.
+// maxBatch bounds the writes that share a transaction.
 const maxBatch = 256
 
 // write is one change of one key.
 type write struct {
 	key   []byte
 	value []byte     // nil: delete it
-	done  chan error // has room for one: the caller may have left
+	done  chan error // buffered: the caller may no longer wait
 }
 
-// write hands a change to the writer, and waits for it. The writer takes changes
-// in the order in which they came.
+// write passes a change to the writer, and waits until it is written. The writer takes
+// changes in the order in which they come.
 func (f *File) write(ctx context.Context, key messages.Key, value []byte) error {
 	if err := f.over(ctx); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (f *File) writer() {
 	}
 }
 
-// gather returns a write and those that wait behind it.
+// gather returns a write and the writes that wait after it.
 func (f *File) gather(first *write) []*write {
 	batch := []*write{first}
 	for len(batch) < maxBatch {

@@ -89,7 +89,7 @@ func (s Server) validate() error {
 	}{{"allow", s.Allow}, {"deny", s.Deny}} {
 		for i, pattern := range list.patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return fmt.Errorf("%s[%d]: %q is no pattern: %w", list.field, i, pattern, err)
+				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, pattern, err)
 			}
 			if pattern == "" {
 				return fmt.Errorf("%s[%d]: is empty", list.field, i)

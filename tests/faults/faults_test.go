@@ -182,7 +182,7 @@ func TestProxyHasFaultsInFrontOfAnotherServer(t *testing.T) {
 	require.Equal(t, mcpbridge.Expired, mcpbridge.AsError(err).Class)
 
 	_, err = faults.Proxy("nonsense")
-	require.ErrorContains(t, err, "no origin")
+	require.ErrorContains(t, err, "not the origin")
 }
 
 func TestToolsWaitFailAndGrow(t *testing.T) {
@@ -277,7 +277,7 @@ func TestRestartOfAProxyForgetsItsSessions(t *testing.T) {
 	require.ErrorContains(t, proxy.Start(), "closed")
 	require.ErrorContains(t, proxy.Restart(), "closed")
 	_, err = faults.Proxy("http://127.0.0.1:1/mcp")
-	require.ErrorContains(t, err, "no origin")
+	require.ErrorContains(t, err, "not the origin")
 }
 
 // An answer that is not longer than what is passed on is passed on whole.

@@ -15,7 +15,7 @@ type list struct {
 	key    messages.Key
 	server Server
 
-	tools []*Tool // the last that were listed; read-only
+	tools []*Tool // of the last list; read-only
 
 	// wanted counts the events that make the tools stale, seen those that the tools
 	// reflect. A new session counts by its generation, because its event may come after
@@ -50,7 +50,7 @@ func (t *Toolset) join(l *list) <-chan singleflight.Result {
 // fetch fetches a list. No caller's context ends it.
 func (t *Toolset) fetch(l *list) error {
 	t.mu.Lock()
-	seen := l.wanted // the reply shows all that has happened so far
+	seen := l.wanted // the reply reflects all events so far
 	t.mu.Unlock()
 	reply, err := t.client.ListTools(t.ctx, l.key.Server, l.key.Scope)
 	var tools []*Tool

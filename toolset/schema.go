@@ -17,7 +17,7 @@ const (
 	// maxSchema bounds the input schema that a model gets, in bytes. A larger one would
 	// fill much of the model's context.
 	maxSchema = 256 << 10
-	// maxDepth bounds how deep branches are nested that are read.
+	// maxDepth bounds the depth of nested branches.
 	maxDepth = 32
 )
 

@@ -23,7 +23,7 @@ type Relay[T any] struct {
 	shares  map[any]int   // the number of queued values of each source
 	idle    chan struct{} // closed when the queue becomes empty; nil while the Relay is idle
 	dropped uint64
-	told    uint64 // how many of dropped lost has been told of
+	told    uint64 // the value of dropped at the last call of next
 }
 
 type item[T any] struct {

@@ -61,7 +61,7 @@ func Delay(d time.Duration) Fault {
 func Cut() Fault {
 	return func(_ http.ResponseWriter, r *Request, _ http.Handler) {
 		if tcp, ok := connOf(r).(*net.TCPConn); ok {
-			tcp.SetLinger(0) //nolint:errcheck // then it is closed in peace
+			tcp.SetLinger(0) //nolint:errcheck // otherwise the close sends no reset
 		}
 		hangUp(r)
 		panic(http.ErrAbortHandler)
@@ -144,7 +144,7 @@ func (s *short) Write(p []byte) (int, error) {
 		return s.ResponseWriter.Write(p)
 	}
 	if s.left > 0 {
-		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // it is cut either way
+		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // the connection is cut either way
 		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as above
 	}
 	s.cut = true
@@ -154,7 +154,7 @@ func (s *short) Write(p []byte) (int, error) {
 
 // Flush is for handlers that ask for an [http.Flusher].
 func (s *short) Flush() {
-	http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+	http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 }
 
 // Unwrap is for [http.ResponseController].

@@ -84,7 +84,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 // the body of a response.
 type localAnswer struct {
 	header http.Header
-	begun  chan struct{} // closed with the status, or the end
+	begun  chan struct{} // closed when the status is written, or at the end
 	cancel context.CancelFunc
 
 	mu     sync.Mutex

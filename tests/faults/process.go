@@ -264,7 +264,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolAr
 		fmt.Print(`{"jsonrpc":"2.0","id":`)
 		os.Exit(0)
 	case "stop":
-		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // it is us
+		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // a process may signal itself
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }

@@ -27,7 +27,7 @@ type Server struct {
 	fresh func() http.Handler
 
 	running sync.Mutex // held while it starts and stops
-	closed  bool       // for good
+	closed  bool       // after Close
 
 	local bool // without a socket
 
@@ -456,5 +456,5 @@ func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // Flush is for handlers that ask for an [http.Flusher].
 func (n *noted) Flush() {
-	http.NewResponseController(n.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+	http.NewResponseController(n.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 }

@@ -107,6 +107,6 @@ func (s *shared) Flush() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
 	if !s.holds {
-		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 	}
 }

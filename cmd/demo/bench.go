@@ -10,7 +10,7 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/mcpactor/mcpactor/bench"
+	"github.com/mcpactor/mcpactor/internal/bench"
 )
 
 // benchCmd measures.
@@ -32,7 +32,7 @@ type benchRunCmd struct {
 	Benchfmt   string        `help:"Write the results to a file, in the format of Go's benchmarks, for benchstat." placeholder:"FILE"`
 	CPUProfile string        `name:"cpuprofile" help:"Write a CPU profile of the whole run to a file. Choose one case and one contender." placeholder:"FILE"`
 	MemProfile string        `name:"memprofile" help:"Write a profile of all that was allocated to a file." placeholder:"FILE"`
-	Others     string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"bench/others" placeholder:"DIR"`
+	Others     string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"internal/bench/others" placeholder:"DIR"`
 }
 
 // Run measures, and prints.

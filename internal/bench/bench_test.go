@@ -262,7 +262,7 @@ func TestSectionsOfADocumentAreWrittenAnew(t *testing.T) {
 
 // All that can be shown has its place in the document.
 func TestTheDocumentHasAllScenarios(t *testing.T) {
-	text, err := os.ReadFile("../docs/performance.md")
+	text, err := os.ReadFile("../../docs/performance.md")
 	require.NoError(t, err)
 	p := newTestPlace(t)
 	for _, c := range p.cases() {
@@ -300,10 +300,10 @@ func TestValuesAreWrittenForPeople(t *testing.T) {
 }
 
 func TestFiguresAreThoseThatWereMeasured(t *testing.T) {
-	report, err := Read("../docs/performance.json")
+	report, err := Read("../../docs/performance.json")
 	require.NoError(t, err)
 	require.False(t, report.Quick)
-	for _, name := range []string{"../docs/performance.md", "../README.md"} {
+	for _, name := range []string{"../../docs/performance.md", "../../README.md"} {
 		written, err := os.ReadFile(name)
 		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "copy.md")

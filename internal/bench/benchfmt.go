@@ -11,7 +11,7 @@ import (
 // WriteBenchfmt writes the report in the format of Go's benchmarks, a line for each
 // round: benchstat reads it, and compares two such files.
 func (r *Report) WriteBenchfmt(w io.Writer) error {
-	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/mcpactor/mcpactor/bench\ncpu: %s\n", r.OS, r.Arch, r.CPU)
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/mcpactor/mcpactor/internal/bench\ncpu: %s\n", r.OS, r.Arch, r.CPU)
 	for _, c := range r.Cases {
 		name := strings.ToUpper(c.Name[:1]) + c.Name[1:]
 		for _, one := range c.Contenders {

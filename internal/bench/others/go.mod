@@ -1,4 +1,4 @@
-module github.com/mcpactor/mcpactor/bench/others
+module github.com/mcpactor/mcpactor/internal/bench/others
 
 go 1.26.0
 

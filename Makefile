@@ -41,9 +41,8 @@ fmt: ## format the code
 
 .PHONY: bench
 bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
-	go run ./cmd/demo bench --json docs/performance.json
-	go run ./cmd/demo bench report docs/performance.json
-	go run ./cmd/demo bench plot docs/performance.json docs/performance
+	go run ./cmd/demo bench --benchfmt docs/performance.txt
+	go run ./cmd/demo bench report docs/performance.txt
 
 .PHONY: bench-others
 bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm

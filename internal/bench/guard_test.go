@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -22,31 +21,31 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// The guards fail when a call gets dearer, or cheaper: then the figure here, and the
-// one in docs/performance.md, are to be changed.
+// The guards fail when a call becomes more expensive, or cheaper. Then the figure here
+// and the one in docs/performance.md change.
 
-func newTestPlace(t *testing.T) *place {
+func newTestSetup(t *testing.T) *setup {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p, err := newPlace(t.Context(), Config{Child: []string{self, serveArg}}.withDefaults())
+	p, err := newSetup(t.Context(), Config{Child: []string{self, serveArg}}.withDefaults())
 	require.NoError(t, err)
 	t.Cleanup(p.close)
 	return p
 }
 
-// allocsPerCall counts those of warm calls, one after the other. It takes the least of
-// several rounds: what else the process does only adds to it.
-func allocsPerCall(t *testing.T, start func(context.Context) (*running, error)) float64 {
+// allocsPerCall counts the allocations of warm calls, one after the other. It returns
+// the least of several rounds: other activity of the process only adds to it.
+func allocsPerCall(t *testing.T, r route, open opener) float64 {
 	t.Helper()
-	r, err := start(t.Context())
+	calls, err := repeated(1, r, open)(t.Context())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, r.close()) }()
+	defer func() { require.NoError(t, calls.close()) }()
 	least := math.Inf(1)
 	for range 3 {
-		s, err := r.round(t.Context(), 200)
+		s, err := calls.round(t.Context(), 200)
 		require.NoError(t, err)
-		least = min(least, s[AllocsPerOp])
+		least = min(least, s[allocsPerOp])
 	}
 	return least
 }
@@ -56,18 +55,18 @@ func TestAllocationsAddedToAWarmCall(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	p := newTestPlace(t)
+	p := newTestSetup(t)
 	for _, c := range []struct {
-		over            wire
+		over            route
 		message, client float64
 	}{
 		{p.overMemory(), 8, 10},
 		{p.overJSON(), 41, 43},
 	} {
-		t.Run(c.over.name, func(t *testing.T) {
-			bare := allocsPerCall(t, startBare(c.over, 1))
-			message := allocsPerCall(t, startMessage(c.over, 1)) - bare
-			client := allocsPerCall(t, startClient(c.over, 1)) - bare
+		t.Run(c.over.transport, func(t *testing.T) {
+			bare := allocsPerCall(t, c.over, openBare)
+			message := allocsPerCall(t, c.over, openMessage(supervisor.Config{})) - bare
+			client := allocsPerCall(t, c.over, openClient(supervisor.Config{})) - bare
 			t.Logf("%.1f of the SDK, %.1f more by message, %.1f more by client", bare, message, client)
 			require.InDelta(t, c.message, message, 1, "by message")
 			require.InDelta(t, c.client, client, 1, "by supervisor.Client")
@@ -75,7 +74,7 @@ func TestAllocationsAddedToAWarmCall(t *testing.T) {
 	}
 }
 
-// counter counts what the actors of a supervisor get, by type.
+// counter counts the messages of a supervisor's actors by type.
 type counter struct {
 	mu  sync.Mutex
 	got map[string]int
@@ -91,8 +90,8 @@ func (n *counter) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 	}
 }
 
-// spawn is a middleware that has sessions counted as well. What publishes events has
-// its own time.
+// spawn is a middleware that counts the messages of sessions as well. The publisher of
+// events is not counted.
 func (n *counter) spawn(next actor.SpawnFunc) actor.SpawnFunc {
 	return func(system *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
 		if strings.Contains(id, "/session") {
@@ -102,7 +101,7 @@ func (n *counter) spawn(next actor.SpawnFunc) actor.SpawnFunc {
 	}
 }
 
-// take returns what was counted, and begins anew.
+// take returns what was counted, and starts again from zero.
 func (n *counter) take() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,23 +113,22 @@ func (n *counter) take() map[string]int {
 func TestMessagesOfAWarmCall(t *testing.T) {
 	n := &counter{got: map[string]int{}}
 	stopped := make(chan struct{})
-	system := actor.NewActorSystem(quiet)
+	system := actor.NewActorSystem(noLog)
 	props := actors.NewRegistry(actors.Config{
-		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://imaginary.invalid"}}, Dialer: imaginary{}, Strategy: supervisor.Strategy{},
+		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://instant.invalid"}}, Dialer: instantDialer{}, Strategy: supervisor.Strategy{},
 		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
 		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
 		ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
 		Stopped: func([]messages.Left) { close(stopped) },
 	})
 	pid := system.Root.Spawn(props.Configure(actor.WithReceiverMiddleware(n.receive), actor.WithSpawnMiddleware(n.spawn)))
-	a := &asker{replies: make(chan any, 1)}
-	a.pid, _ = system.ProcessRegistry.Add(a, "asker")
+	a := newAgent(system, 1)
 	ask := func() {
 		system.Root.RequestWithCustomSender(pid, command(oneKey), a.pid)
 		require.IsType(t, (*messages.ToolResult)(nil), <-a.replies)
 	}
-	// settle waits until all is told of the calls: a session tells the registry after
-	// the reply.
+	// settle waits until the registry knows that the calls have ended: a session tells it
+	// after the reply.
 	settle := func() {
 		for {
 			system.Root.RequestWithCustomSender(pid, &messages.Inspect{}, a.pid)

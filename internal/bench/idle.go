@@ -2,98 +2,85 @@ package bench
 
 import (
 	"context"
-	"net/http"
-	"os"
+	"errors"
+	"runtime"
 	"strconv"
+	"time"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// idle is the memory of sessions that nobody uses, on the client's side: what a
-// supervisor, or a map, takes by itself is not in it. Stdio servers are processes on
-// that side as well: they are weighed, where the system says what they weigh.
-func (p *place) idle() (all []*Case) {
-	sessions, processes := 1000, 24
-	if p.cfg.Quick {
-		sessions, processes = 20, 3
-	}
-	over := p.overStdio()
-	for _, of := range []struct {
-		transport, stream string
-		n                 int
-	}{{nameJSON, "with", sessions}, {nameJSON, "without", sessions}, {over.name, "with", processes}} {
-		w, client := over, newHTTPClient(256) // whose connections are all of this case
-		if of.transport == nameJSON {
-			w = p.overHTTP(nameJSON, p.origin+pathJSON, client)
-		}
-		if of.stream == "without" {
-			w.connect, w.server.NoStream = p.withoutStream(client), true
-		}
-		weighed := func(prepare func() (load, error)) func(context.Context) (*running, error) {
+// The units of memory.
+const (
+	bytesPerSession = "B/session"
+	goroutines      = "goroutines/session"
+)
+
+// idle is the memory of sessions that nobody uses, in the client's process. What a
+// supervisor or a map takes by itself does not count.
+func (p *setup) idle() (all []*benchCase) {
+	sessions := p.size(1000, 20)
+	for _, stream := range []string{"with", "without"} {
+		client := newHTTPClient(256) // whose connections are all of this case
+		r := p.overHTTP(nameJSON, p.origin+pathJSON, client)
+		r.server.NoStream = stream == "without"
+		r.open = p.opensHTTP(r.server.URL, client, r.server.NoStream, "")
+		held := func(open opener) starter {
 			return func(context.Context) (*running, error) {
-				if _, err := pssOf(os.Getpid()); err != nil && w.url == "" {
-					return nil, errNotThere
-				}
-				return p.weighed(BytesPerSession, prepare), nil
+				return &running{close: func() error { return nil }, round: func(ctx context.Context, n int) (sample, error) {
+					defer client.CloseIdleConnections()
+					return p.hold(ctx, n, r, open)
+				}}, nil
 			}
 		}
-		all = append(all, &Case{
-			Scenario: "idle", Params: params("transport", w.name, "stream", of.stream), Unit: BytesPerSession, Ops: of.n, Rounds: 5,
-			About: "memory of an idle session in the client's process, heap and stacks", Baseline: nameBare,
+		all = append(all, &benchCase{
+			name: "idle/transport=" + nameJSON + "/stream=" + stream, ops: sessions, rounds: 5,
 			contenders: []contender{
-				{nameBare, weighed(func() (load, error) { return w.holdBare(client), nil })},
-				{nameMutexMap, weighed(func() (load, error) {
-					m := newMutexMap(many, w.open)
-					return load{openAll(m.call), func() error {
-						defer client.CloseIdleConnections()
-						return m.close()
-					}}, nil
-				})},
-				{nameClient, weighed(func() (load, error) {
-					s, err := supervise(w.server, supervisor.Config{MaxSessions: of.n})
-					if err != nil {
-						return load{}, err
-					}
-					s.fill()
-					return load{openAll(s.call), s.close}, nil
-				})},
+				{bareName, held(openBare)},
+				{mutexMapName, held(openMutexMap(unlimited))},
+				{clientName, held(openClient(supervisor.Config{MaxSessions: sessions}))},
 			},
 		})
 	}
 	return all
 }
 
-// openAll returns what opens n sessions by calling on each.
-func openAll(call func(ctx context.Context, key string) error) func(context.Context, int) error {
-	return func(ctx context.Context, n int) error {
-		for i := range n {
-			if err := call(ctx, strconv.Itoa(i)); err != nil {
-				return err
-			}
-		}
-		return nil
+// hold measures what n sessions add to the memory of the process.
+func (p *setup) hold(ctx context.Context, n int, r route, open opener) (s sample, err error) {
+	c, err := open(r)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if s, ok := c.(*supervised); ok && !p.cfg.Quick {
+		s.growTables()
+	}
+	before := p.usage()
+	for i := range n {
+		if err := c.call(ctx, strconv.Itoa(i)); err != nil {
+			return nil, err
+		}
+	}
+	s = p.usage()
+	for unit := range s {
+		s[unit] = (s[unit] - before[unit]) / float64(n)
+	}
+	return s, nil
 }
 
-// holdBare keeps sessions of the SDK.
-func (w wire) holdBare(client *http.Client) load {
-	var kept []session
-	return load{
-		hold: openAll(func(ctx context.Context, _ string) error {
-			s, err := w.open(ctx)
-			if err != nil {
-				return err
-			}
-			kept = append(kept, s)
-			return s.call(ctx)
-		}),
-		release: func() error {
-			for _, s := range kept {
-				s.close() //nolint:errcheck // it is not measured
-			}
-			kept = nil
-			client.CloseIdleConnections()
-			return nil
-		},
+// usage returns what the process holds after its activity has ended: goroutines that
+// wait for more work have exited, and their stacks are free.
+func (p *setup) usage() sample {
+	pause := time.Duration(p.size(150, 10)) * time.Millisecond // longer than a goroutine waits for more work
+	for began, before := time.Now(), -1; before != runtime.NumGoroutine() && time.Since(began) < 3*time.Second; {
+		before = runtime.NumGoroutine()
+		time.Sleep(pause)
+		runtime.GC()
 	}
+	for range 5 { // finalizers free more, and each collection halves stacks that are too large
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return sample{bytesPerSession: float64(m.HeapAlloc + m.StackInuse), goroutines: float64(runtime.NumGoroutine())}
 }

@@ -3,121 +3,176 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// protocolOfHTTP is the protocol of sessions over HTTP: newer ones have none there.
-const protocolOfHTTP = "2025-11-25"
-
-// witness sees what goes over HTTP: when a call was refused, and how many sessions
-// were asked for.
-type witness struct {
-	inner   http.RoundTripper
-	refused atomic.Int64 // when that was, last
-	asked   atomic.Int64 // requests without a session
+// first is the first call of a key, which opens its session. The time to close the
+// session does not count, its allocations do.
+func (p *setup) first() (all []*benchCase) {
+	for _, r := range []route{p.overMemory(), p.overStdio(), p.overJSON(), p.overSSE()} {
+		all = append(all, &benchCase{name: "first/transport=" + r.transport, contenders: []contender{
+			{bareName, firstCalls(r, openBare)},
+			{mutexMapName, firstCalls(r, openMutexMap(unlimited))},
+			{clientName, firstCalls(r, openClient(supervisor.Config{}))},
+		}})
+	}
+	return all
 }
 
-// RoundTrip passes a request on.
-func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodPost && req.Header.Get(headerSession) == "" {
-		w.asked.Add(1)
+// firstCalls starts a contender that calls a new key each time.
+func firstCalls(r route, open opener) starter {
+	return func(context.Context) (*running, error) {
+		c, err := open(r)
+		if err != nil {
+			return nil, err
+		}
+		keys := 0
+		return &running{close: c.close, round: func(ctx context.Context, n int) (sample, error) {
+			return oneByOne(n, func() (time.Duration, error) {
+				keys++
+				key := strconv.Itoa(keys)
+				began := time.Now()
+				if err := c.call(ctx, key); err != nil {
+					return 0, err
+				}
+				took := time.Since(began)
+				return took, c.drop(ctx, key)
+			})
+		}}, nil
 	}
-	resp, err := w.inner.RoundTrip(req)
+}
+
+// protocolWithSessions is the newest protocol that has session ids over HTTP.
+const protocolWithSessions = "2025-11-25"
+
+const headerSession = "Mcp-Session-Id"
+
+// recorder is a round tripper that records when a call was refused last, and how many
+// sessions were requested.
+type recorder struct {
+	inner     http.RoundTripper
+	refused   atomic.Pointer[time.Time]
+	requested atomic.Int64
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost && req.Header.Get(headerSession) == "" {
+		r.requested.Add(1)
+	}
+	resp, err := r.inner.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusNotFound && req.Method == http.MethodPost {
-		w.refused.Store(int64(time.Since(epoch)))
+		now := time.Now()
+		r.refused.Store(&now)
 	}
 	return resp, err
 }
 
-// epoch is what a witness counts from.
-var epoch = time.Now()
-
-// sinceRefused is the time since a call was refused last.
-func (w *witness) sinceRefused() (time.Duration, error) {
-	at := w.refused.Swap(0)
-	if at == 0 {
-		return 0, errors.New("bench: the session should have expired, and no call was refused")
-	}
-	return time.Since(epoch) - time.Duration(at), nil
+// overExpiring is the way to the server whose sessions expire on command. The baselines
+// know that it speaks no newer protocol; the supervisor finds out with its first session.
+func (p *setup) overExpiring() (route, *recorder) {
+	rec := &recorder{inner: p.tuned.Transport}
+	client := &http.Client{Transport: rec}
+	r := p.overHTTP(nameJSON, p.origin+pathExpiring, client)
+	r.server.HTTPClient = client
+	r.open = p.opensHTTP(r.server.URL, client, false, protocolWithSessions)
+	return r, rec
 }
 
-// expiring returns the server whose sessions can be made to expire, as somebody
-// sees it who knows already that it speaks no newer protocol; and the witness.
-func (p *place) expiring() (wire, *witness) {
-	seen := &witness{inner: p.tuned.Transport}
-	client := &http.Client{Transport: seen}
-	w := p.overHTTP(nameJSON, p.origin+pathExpiring, client)
-	w.server.HTTPClient = client
-	w.connect = func(ctx context.Context) (*mcp.ClientSession, error) {
-		transport := &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: client}
-		return p.client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: protocolOfHTTP})
-	}
-	return w, seen
+// manyRestarts has a budget for sessions that expire all the time. The default budget
+// would slow them down, as it should.
+var manyRestarts = supervisor.Config{Budget: 1 << 30}
+
+// recovery is the time from the answer that says that the session expired to the result
+// of the call.
+func (p *setup) recovery() []*benchCase {
+	expiring, _ := p.overExpiring()
+	discovering := p.overHTTP(nameJSON, p.origin+pathExpiring, p.tuned)
+	return []*benchCase{{name: "recovery/transport=" + nameJSON, contenders: []contender{
+		{bareName, firstCalls(expiring, openBare)},
+		{"discover", firstCalls(discovering, openBare)}, // asks for the newest protocol first
+		{mutexMapName, p.expired(1, openMutexMap(unlimited))},
+		{messageName, p.expired(1, openMessage(manyRestarts))},
+		{clientName, p.expired(1, openClient(manyRestarts))},
+	}}}
 }
 
-// recovery is the time from the answer that says that the session expired to the
-// result of the call.
-func (p *place) recovery() []*Case {
-	return []*Case{{
-		Scenario: "recovery", Params: params("transport", nameJSON),
-		About:    "from the answer that the session expired to the result; bare: initialize and a call",
-		Baseline: nameBare,
-		contenders: []contender{
-			{nameBare, func(context.Context) (*running, error) {
-				w, _ := p.expiring()
-				return oneByOne(w.firstBare, noClose), nil
-			}},
-			{"discover", func(context.Context) (*running, error) { // as Connect does it by itself
-				return oneByOne(p.overHTTP(nameJSON, p.origin+pathExpiring, p.tuned).firstBare, noClose), nil
-			}},
-			{nameMutexMap, func(context.Context) (*running, error) {
-				w, seen := p.expiring()
-				m := newMutexMap(many, w.open)
-				return p.recovering(seen, func(ctx context.Context) error { return m.call(ctx, oneKey) }, m.close), nil
-			}},
-			{nameMessage, func(context.Context) (*running, error) {
-				w, seen := p.expiring()
-				s, err := supervise(w.server, patient)
+// rebuilds is the unit of how many sessions are opened for one that expired.
+const rebuilds = "rebuilds/op"
+
+// herd is many callers that meet one expired session, until the last has its result.
+func (p *setup) herd() []*benchCase {
+	callers := p.size(200, 20)
+	return []*benchCase{{name: fmt.Sprintf("herd/transport=%s/callers=%d", nameJSON, callers), contenders: []contender{
+		{bareName, p.openedFor(callers)},
+		{mutexMapName, p.expired(callers, openMutexMap(unlimited))},
+		{clientName, p.expired(callers, openClient(manyRestarts))},
+	}}}
+}
+
+// openedFor starts a contender that opens a session of the SDK for so many calls at once.
+func (p *setup) openedFor(callers int) starter {
+	return func(context.Context) (*running, error) {
+		r, _ := p.overExpiring()
+		return &running{close: func() error { return nil }, round: func(ctx context.Context, n int) (sample, error) {
+			return oneByOne(n, func() (time.Duration, error) {
+				began := time.Now()
+				s, err := r.open(ctx)
 				if err != nil {
-					return nil, err
+					return 0, err
 				}
-				return p.recovering(seen, func(context.Context) error { return s.message(oneKey) }, s.close), nil
-			}},
-			{nameClient, func(context.Context) (*running, error) {
-				w, seen := p.expiring()
-				s, err := supervise(w.server, patient)
-				if err != nil {
-					return nil, err
-				}
-				return p.recovering(seen, func(ctx context.Context) error { return s.call(ctx, oneKey) }, s.close), nil
-			}},
-		},
-	}}
+				defer s.close() //nolint:errcheck // the calls are what is measured
+				err = concurrently(callers, callers, func(int) error { return s.call(ctx) })
+				return time.Since(began), err
+			})
+		}}, nil
+	}
 }
 
-// patient has a budget for sessions that expire all the time: the default one would
-// slow them down, which is what it is for.
-var patient = supervisor.Config{Budget: 1 << 30}
-
-// recovering makes the session expire before each call.
-func (p *place) recovering(seen *witness, call func(context.Context) error, close func() error) *running {
-	return oneByOne(func(ctx context.Context, _ int) (time.Duration, error) {
-		if err := call(ctx); err != nil { // there is a session
-			return 0, err
+// expired starts a contender whose session expires before each operation, which is a
+// call of each of so many callers. The time begins with the refusal of a single caller,
+// else with the start of all.
+func (p *setup) expired(callers int, open opener) starter {
+	return func(context.Context) (*running, error) {
+		r, rec := p.overExpiring()
+		c, err := open(r)
+		if err != nil {
+			return nil, err
 		}
-		if err := p.expire(ctx); err != nil {
-			return 0, err
-		}
-		seen.refused.Store(0)
-		if err := call(ctx); err != nil {
-			return 0, err
-		}
-		return seen.sinceRefused()
-	}, close)
+		return &running{close: c.close, round: func(ctx context.Context, n int) (sample, error) {
+			all := func() error {
+				return concurrently(callers, callers, func(int) error { return c.call(ctx, oneKey) })
+			}
+			var opened int64
+			s, err := oneByOne(n, func() (time.Duration, error) {
+				if err := errors.Join(all(), p.expire(ctx)); err != nil { // the session is open before it expires
+					return 0, err
+				}
+				rec.refused.Store(nil)
+				before, began := rec.requested.Load(), time.Now()
+				if err := all(); err != nil {
+					return 0, err
+				}
+				ended := time.Now()
+				opened += rec.requested.Load() - before
+				refused := rec.refused.Load()
+				if refused == nil {
+					return 0, errors.New("bench: no call was refused, although the session expired")
+				}
+				if callers == 1 {
+					began = *refused
+				}
+				return ended.Sub(began), nil
+			})
+			if err == nil {
+				s[rebuilds] = float64(opened) / float64(n)
+			}
+			return s, err
+		}}, nil
+	}
 }

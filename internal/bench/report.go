@@ -2,80 +2,77 @@ package bench
 
 import (
 	"bufio"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/perf/benchfmt"
 )
 
-// Schema is the version of the form of a [Report].
-const Schema = 1
-
-// Report is what a run has measured.
+// Report is a list of results in the format of Go's benchmarks, one for each round of
+// each contender.
 type Report struct {
-	Schema     int               `json:"schema"`
-	Date       time.Time         `json:"date"`
-	Quick      bool              `json:"quick,omitempty"`
-	Rounds     int               `json:"rounds"`
-	Go         string            `json:"go"`
-	OS         string            `json:"os"`
-	Arch       string            `json:"arch"`
-	CPU        string            `json:"cpu"`
-	CPUs       int               `json:"cpus"`
-	GOMAXPROCS int               `json:"gomaxprocs"`
-	Modules    map[string]string `json:"modules"` // path to version
-	Cases      []CaseResult      `json:"cases"`
+	results []*benchfmt.Result
+	cases   []*caseResult
 }
 
-// CaseResult is what the contenders of a [Case] came to.
-type CaseResult struct {
-	Name       string   `json:"name"`
-	Scenario   string   `json:"scenario"`
-	Params     []Param  `json:"params,omitempty"`
-	About      string   `json:"about"`
-	Baseline   string   `json:"baseline"`
-	Unit       string   `json:"unit"` // of the value that counts
-	Contenders []Result `json:"contenders"`
+// caseResult is what the contenders of a case have measured.
+type caseResult struct {
+	scenario
+	name       string
+	contenders []string
+	// values are in the order of the rounds.
+	values map[series][]float64
+	// dates say when a unit was measured.
+	dates map[string]string
 }
 
-// Result is what one contender came to.
-type Result struct {
-	Name string `json:"name"`
-	// Skipped says why it has no rounds, or not all.
-	Skipped string `json:"skipped,omitempty"`
-	// Rounds are in the order of time. Those of one number ran side by side.
-	Rounds []Sample `json:"rounds,omitempty"`
-	// Median is that of each unit, over the rounds.
-	Median Sample `json:"median,omitempty"`
-	// P10 and P90 are of the value that counts, over the rounds.
-	P10 float64 `json:"p10,omitempty"`
-	P90 float64 `json:"p90,omitempty"`
-	// Ratio is the median over the rounds of the value that counts, divided by
-	// that of the baseline in the same round. 0 is unknown.
-	Ratio float64 `json:"ratio,omitempty"`
-}
+// series names the values of a contender.
+type series struct{ how, unit string }
 
-// newReport says where and with what it is measured.
-func newReport(cfg Config) *Report {
-	r := &Report{
-		Schema: Schema, Date: time.Now().UTC().Truncate(time.Second), Quick: cfg.Quick, Rounds: cfg.Rounds,
-		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		CPU: cpuModel(), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Modules: map[string]string{},
+// The keys of a result's configuration that the documents name.
+const (
+	keyDate   = "date"
+	keyCommit = "commit"
+	keyQuick  = "quick"
+)
+
+// machineConfig says where, when and with what a run measures.
+func machineConfig(cfg Config) (all []benchfmt.Config) {
+	add := func(key, value string) {
+		all = append(all, benchfmt.Config{Key: key, Value: []byte(value), File: true})
 	}
+	add("goos", runtime.GOOS)
+	add("goarch", runtime.GOARCH)
+	add("pkg", "github.com/mcpactor/mcpactor/internal/bench")
+	add("cpu", cpuModel())
+	add("cpus", fmt.Sprint(runtime.NumCPU()))
+	add("go", runtime.Version())
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
-			switch dep.Path {
-			case "github.com/modelcontextprotocol/go-sdk", "github.com/asynkron/protoactor-go", "golang.org/x/sync":
-				r.Modules[dep.Path] = dep.Version
+			if name := path.Base(dep.Path); name == "go-sdk" || name == "protoactor-go" {
+				add(name, dep.Version)
+			}
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				add(keyCommit, s.Value[:min(7, len(s.Value))])
 			}
 		}
 	}
-	return r
+	add(keyDate, time.Now().UTC().Format(time.DateOnly))
+	if cfg.Quick {
+		add(keyQuick, "true")
+	}
+	return all
 }
 
 // cpuModel returns the name of the processor, where the system has a file with it.
@@ -93,81 +90,130 @@ func cpuModel() string {
 	return runtime.GOARCH
 }
 
-// summarize fills in what follows from the rounds.
-func (c *CaseResult) summarize() {
-	for i := range c.Contenders {
-		r := &c.Contenders[i]
-		if len(r.Rounds) == 0 {
-			continue
-		}
-		r.Median = Sample{}
-		for unit := range r.Rounds[0] {
-			r.Median[unit] = median(r.values(unit))
-		}
-		r.Median.density()
-		sorted := r.values(c.Unit)
-		slices.Sort(sorted)
-		r.P10, r.P90 = quantile(sorted, 0.1), quantile(sorted, 0.9)
-		r.Ratio = c.Ratio(r.Name, c.Baseline, c.Unit)
+// add adds the sample of a round of n operations.
+func (r *Report) add(machine []benchfmt.Config, name, how string, n int, s sample) {
+	res := &benchfmt.Result{
+		Config: machine, Iters: n,
+		Name: benchfmt.Name(fmt.Sprintf("%s%s/how=%s-%d", strings.ToUpper(name[:1]), name[1:], how, runtime.GOMAXPROCS(0))),
 	}
+	for _, unit := range slices.Sorted(maps.Keys(s)) {
+		res.Values = append(res.Values, benchfmt.Value{Value: fiveDigits(s[unit]), Unit: unit})
+	}
+	r.index(res) //nolint:errcheck // the name is that of a case
 }
 
-// values returns the values of a unit, in the order of the rounds.
-func (r *Result) values(unit string) (all []float64) {
-	for _, s := range r.Rounds {
-		all = append(all, s[unit])
+// index adds a result.
+func (r *Report) index(res *benchfmt.Result) error {
+	name, how, ok := strings.Cut(string(res.Name), "/how=")
+	if !ok {
+		return fmt.Errorf("bench: result %s has no contender", res.Name)
+	}
+	name = strings.ToLower(name[:1]) + name[1:]
+	how = how[:max(0, strings.LastIndexByte(how, '-'))] // GOMAXPROCS
+	c := r.find(name)
+	if c == nil {
+		s, ok := scenarioOf(name)
+		if !ok {
+			return fmt.Errorf("bench: result %s is of no scenario", res.Name)
+		}
+		c = &caseResult{scenario: s, name: name, values: map[series][]float64{}, dates: map[string]string{}}
+		r.cases = append(r.cases, c)
+	}
+	if !slices.Contains(c.contenders, how) {
+		c.contenders = append(c.contenders, how)
+	}
+	for _, v := range res.Values {
+		if v.OrigUnit != "" {
+			v.Value, v.Unit = v.OrigValue, v.OrigUnit
+		}
+		of := series{how, v.Unit}
+		c.values[of] = append(c.values[of], v.Value)
+		c.dates[v.Unit] = res.GetConfig(keyDate)
+	}
+	r.results = append(r.results, res)
+	return nil
+}
+
+// find returns the case with a name, or nil.
+func (r *Report) find(name string) *caseResult {
+	if i := slices.IndexFunc(r.cases, func(c *caseResult) bool { return c.name == name }); i >= 0 {
+		return r.cases[i]
+	}
+	return nil
+}
+
+// matching returns the cases that match a pattern.
+func (r *Report) matching(pattern string) (all []*caseResult) {
+	for _, c := range r.cases {
+		if matchesAny([]string{pattern}, c.name) {
+			all = append(all, c)
+		}
 	}
 	return all
 }
 
-// Contender returns the result with a name, or nil.
-func (c *CaseResult) Contender(name string) *Result {
-	for i := range c.Contenders {
-		if c.Contenders[i].Name == name {
-			return &c.Contenders[i]
+// Write writes the report in the format of Go's benchmarks.
+func (r *Report) Write(w io.Writer) error {
+	out := benchfmt.NewWriter(w)
+	for _, res := range r.results {
+		if err := out.Write(res); err != nil {
+			return fmt.Errorf("bench: %w", err)
 		}
 	}
 	return nil
 }
 
-// Ratio returns the median over the rounds of one contender's value by another's in
-// the same round, or 0 when it is not known.
-func (c *CaseResult) Ratio(of, by, unit string) float64 {
-	if ratios := c.ratios(of, by, unit); len(ratios) > 0 {
-		return median(ratios)
+// Read reads a report that [Report.Write] has written.
+func Read(file string) (*Report, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
 	}
-	return 0
+	defer f.Close()
+	r := new(Report)
+	in := benchfmt.NewReader(f, file)
+	for in.Scan() {
+		switch record := in.Result().(type) {
+		case *benchfmt.Result:
+			if err := r.index(record.Clone()); err != nil {
+				return nil, err
+			}
+		case *benchfmt.SyntaxError:
+			return nil, fmt.Errorf("bench: %w", record)
+		}
+	}
+	if len(r.cases) == 0 {
+		return nil, errors.Join(fmt.Errorf("bench: %s has no results of benchmarks", file), in.Err())
+	}
+	return r, in.Err()
 }
 
-// ratios returns those of all rounds.
-func (c *CaseResult) ratios(of, by, unit string) (all []float64) {
-	one, two := c.Contender(of), c.Contender(by)
-	if one == nil || two == nil || one.Skipped != "" || two.Skipped != "" {
-		return nil
-	}
-	for i := range min(len(one.Rounds), len(two.Rounds)) {
-		if v := two.Rounds[i][unit]; v > 0 {
-			all = append(all, one.Rounds[i][unit]/v)
+// ratios returns the values of one contender divided by those of another in the same
+// rounds. A round in which the other value is lost in the noise has no ratio.
+func (c *caseResult) ratios(of, by, unit string) (all []float64) {
+	one, two := c.values[series{of, unit}], c.values[series{by, unit}]
+	for i := range min(len(one), len(two)) {
+		if two[i] > 0 {
+			all = append(all, one[i]/two[i])
 		}
 	}
 	return all
 }
 
-// WriteJSON writes the report, without spaces: it is long.
-func (r *Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
+// differences returns what one contender has more than another in the same rounds.
+func (c *caseResult) differences(of, by, unit string) (all []float64) {
+	one, two := c.values[series{of, unit}], c.values[series{by, unit}]
+	for i := range min(len(one), len(two)) {
+		all = append(all, one[i]-two[i])
+	}
+	return all
+}
 
-// Read reads a report that WriteJSON has written.
-func Read(file string) (*Report, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+// timeUnit returns the unit in which times are compared. With one caller that is the
+// median latency, which ignores rare disturbances of the machine.
+func (c *caseResult) timeUnit() string {
+	if strings.HasSuffix(c.name, "/callers=1") || c.scenario.name == "recovery" {
+		return p50
 	}
-	r := new(Report)
-	switch err := json.Unmarshal(data, r); {
-	case err != nil:
-		return nil, fmt.Errorf("bench: %s: %w", file, err)
-	case r.Schema != Schema:
-		return nil, fmt.Errorf("bench: %s: schema %d is not %d: measure again", file, r.Schema, Schema)
-	}
-	return r, nil
+	return c.unit
 }

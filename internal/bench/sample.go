@@ -1,125 +1,126 @@
 package bench
 
 import (
-	"math"
 	"runtime"
 	"slices"
-	"sync"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/aclements/go-moremath/stats"
+	"golang.org/x/perf/benchmath"
+	"golang.org/x/sync/errgroup"
 )
 
-// The units of a [Sample] that most contenders report. They are those of Go's
-// benchmarks, so that benchstat knows them.
+// The units of most samples. Go's benchmarks have the first three as well.
 const (
-	NsPerOp     = "ns/op"
-	BytesPerOp  = "B/op"
-	AllocsPerOp = "allocs/op"
-	CPUPerOp    = "cpu-ns/op" // of our process
-	P50         = "p50-ns"
-	P99         = "p99-ns"
+	nsPerOp     = "ns/op"
+	bytesPerOp  = "B/op"
+	allocsPerOp = "allocs/op"
+	cpuPerOp    = "cpu-ns/op" // of our process
+	p50         = "p50-ns"    // median latency
 )
 
-// Sample is what one round of one contender came to: a value for each unit.
-type Sample map[string]float64
+// sample is the result of one round of one contender: a value for each unit.
+type sample map[string]float64
 
-// meter measures the time and the garbage of a piece of work.
+// meter measures time and allocations.
 type meter struct {
 	began  time.Time
 	cpu    time.Duration
 	before runtime.MemStats
 }
 
-// start begins with an empty heap.
-func (m *meter) start() {
+// startMeter collects garbage and starts to measure.
+func startMeter() *meter {
+	var m meter
 	runtime.GC()
 	runtime.ReadMemStats(&m.before)
 	m.cpu, m.began = cpuTime(), time.Now()
+	return &m
 }
 
-// stop returns the sample of n operations.
-func (m *meter) stop(n int) Sample {
+// stop returns the sample of operations with these latencies, in nanoseconds.
+func (m *meter) stop(latencies []float64) sample {
 	elapsed, cpu := time.Since(m.began), cpuTime()-m.cpu
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
-	per := 1 / float64(max(1, n))
-	return Sample{
-		NsPerOp:     float64(elapsed) * per,
-		CPUPerOp:    float64(cpu) * per,
-		AllocsPerOp: float64(after.Mallocs-m.before.Mallocs) * per,
-		BytesPerOp:  float64(after.TotalAlloc-m.before.TotalAlloc) * per,
+	n := float64(len(latencies))
+	return sample{
+		nsPerOp:     float64(elapsed) / n,
+		cpuPerOp:    float64(cpu) / n,
+		allocsPerOp: float64(after.Mallocs-m.before.Mallocs) / n,
+		bytesPerOp:  float64(after.TotalAlloc-m.before.TotalAlloc) / n,
+		p50:         stats.Sample{Xs: latencies}.Quantile(0.5),
 	}
 }
 
-// callers runs call n times from several goroutines, with the number of the call,
-// and measures it. The first calls of each, which are not measured, warm it up.
-func callers(goroutines, n int, call func(i int) error) (Sample, error) {
-	each := func(n int, latencies []time.Duration) error {
-		var next atomic.Int64
-		var failed atomic.Pointer[error]
-		var wg sync.WaitGroup
-		for range goroutines {
-			wg.Go(func() {
-				for i := next.Add(1) - 1; i < int64(n) && failed.Load() == nil; i = next.Add(1) - 1 {
-					began := time.Now()
-					if err := call(int(i)); err != nil {
-						failed.Store(&err)
-						return
-					}
-					if latencies != nil {
-						latencies[i] = time.Since(began)
-					}
+// concurrently runs call n times from several goroutines, with the number of the run.
+// After an error it starts no more runs.
+func concurrently(goroutines, n int, call func(i int) error) error {
+	var next atomic.Int64
+	var group errgroup.Group
+	for range goroutines {
+		group.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := call(i); err != nil {
+					next.Store(int64(n))
+					return err
 				}
-			})
-		}
-		wg.Wait()
-		if err := failed.Load(); err != nil {
-			return *err
-		}
-		return nil
+			}
+			return nil
+		})
 	}
-	if err := each(goroutines, nil); err != nil {
+	return group.Wait()
+}
+
+// inParallel measures n calls from several goroutines, after a call from each that is
+// not measured.
+func inParallel(goroutines, n int, call func(i int) error) (sample, error) {
+	if err := concurrently(goroutines, goroutines, call); err != nil {
 		return nil, err
 	}
-	latencies := make([]time.Duration, n)
-	var m meter
-	m.start()
-	if err := each(n, latencies); err != nil {
-		return nil, err
+	latencies := make([]float64, n)
+	m := startMeter()
+	err := concurrently(goroutines, n, func(i int) error {
+		began := time.Now()
+		err := call(i)
+		latencies[i] = float64(time.Since(began))
+		return err
+	})
+	return m.stop(latencies), err
+}
+
+// oneByOne measures n operations, one after the other. An operation returns how long
+// the part took that counts as its time.
+func oneByOne(n int, operation func() (time.Duration, error)) (sample, error) {
+	latencies := make([]float64, n)
+	m := startMeter()
+	for i := range latencies {
+		took, err := operation()
+		if err != nil {
+			return nil, err
+		}
+		latencies[i] = float64(took)
 	}
-	s := m.stop(n)
-	s.latencies(latencies)
+	s := m.stop(latencies)
+	s[nsPerOp] = stats.Mean(latencies)
 	return s, nil
 }
 
-// latencies adds the percentiles of single operations.
-func (s Sample) latencies(of []time.Duration) {
-	slices.Sort(of)
-	s[P50], s[P99] = float64(quantile(of, 0.5)), float64(quantile(of, 0.99))
+// fiveDigits rounds a value, for the report.
+func fiveDigits(value float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 5, 64), 64)
+	return rounded
 }
 
-// rounded returns the sample with five digits of each value.
-func (s Sample) rounded() Sample {
-	for unit, value := range s {
-		if value != 0 {
-			scale := math.Pow(10, 4-math.Floor(math.Log10(math.Abs(value))))
-			s[unit] = math.Round(value*scale) / scale
-		}
-	}
-	return s
+// spread is the median of values and their interquartile range.
+type spread struct{ median, low, high float64 }
+
+func spreadOf(values []float64) spread {
+	s := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	sorted := stats.Sample{Xs: s.Values, Sorted: true}
+	return spread{benchmath.AssumeNothing.Summary(s, 0.95).Center, sorted.Quantile(0.25), sorted.Quantile(0.75)}
 }
 
-// quantile returns a quantile of sorted values.
-func quantile[T any](sorted []T, q float64) T {
-	return sorted[int(q*float64(len(sorted)-1)+0.5)]
-}
-
-// median returns the median of values, which it sorts.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	middle := len(values) / 2
-	if len(values)%2 == 0 {
-		return (values[middle-1] + values[middle]) / 2
-	}
-	return values[middle]
-}
+func median(values []float64) float64 { return spreadOf(values).median }

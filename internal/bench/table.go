@@ -3,103 +3,102 @@ package bench
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
+
+	"golang.org/x/perf/benchunit"
 )
 
-// WriteTable writes the report for people.
+// WriteTable writes a table for each scenario and unit.
 func (r *Report) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d CPUs, GOMAXPROCS %d, %s, %s/%s, %d rounds\n", r.CPU, r.CPUs, r.GOMAXPROCS, r.Go, r.OS, r.Arch, r.Rounds)
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		fmt.Fprintf(w, "\n%s: %s\n", c.Name, c.About)
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		columns := c.columns()
-		fmt.Fprintf(t, "\t%s\tp10 to p90\tof %s\t%s\t\n", c.Unit, c.Baseline, strings.Join(columns, "\t"))
-		for i := range c.Contenders {
-			one := &c.Contenders[i]
-			fmt.Fprintf(t, "%s\t%s\t\n", one.Name, strings.Join(one.cells(c.Unit, columns), "\t"))
+	fmt.Fprintln(w, r.machines())
+	for _, scenario := range scenarios {
+		cases := r.matching(scenario.name)
+		var units []string
+		for _, c := range cases {
+			for of := range c.values {
+				if !slices.Contains(units, of.unit) {
+					units = append(units, of.unit)
+				}
+			}
 		}
-		if err := t.Flush(); err != nil {
-			return err
+		slices.Sort(units)
+		for _, unit := range units {
+			if _, err := fmt.Fprintln(w, "\n"+table(cases, []string{unit})); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// columns returns the units other than the one that counts, in a fixed order.
-func (c *CaseResult) columns() []string {
-	all := map[string]bool{}
-	for _, one := range c.Contenders {
-		for unit := range one.Median {
-			all[unit] = unit != c.Unit
+// table returns a Markdown table with a row for each case and a column for each
+// contender and unit. No unit is the one that is compared. Cells are medians, with the
+// ratio to the baseline where the unit is compared.
+func table(cases []*caseResult, units []string) string {
+	first := cases[0]
+	if len(units) == 0 {
+		units = []string{first.unit}
+	}
+	about := fmt.Sprintf("%s; %s, %s", strings.ToUpper(first.about[:1])+first.about[1:], strings.Join(units, " and "), first.dates[units[0]])
+	if slices.Contains(units, first.unit) {
+		about += fmt.Sprintf(" (by `%s`)", first.baseline)
+	}
+	var columns []series
+	for _, unit := range units {
+		for _, c := range cases {
+			for _, how := range c.contenders {
+				if column := (series{how, unit}); len(c.values[column]) > 0 && !slices.Contains(columns, column) {
+					columns = append(columns, column)
+				}
+			}
 		}
 	}
-	maps.DeleteFunc(all, func(_ string, shown bool) bool { return !shown })
-	order := []string{NsPerOp, P50, P99, CPUPerOp, AllocsPerOp, BytesPerOp}
-	place := func(unit string) int {
-		if i := slices.Index(order, unit); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		if d := place(a) - place(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-}
-
-// cells returns the row of a contender.
-func (r *Result) cells(unit string, columns []string) []string {
-	if r.Median == nil {
-		return append([]string{r.Skipped}, make([]string, 2+len(columns))...)
-	}
-	ratio := "-"
-	if r.Ratio > 0 {
-		ratio = fmt.Sprintf("%.2f", r.Ratio)
-	}
-	cells := []string{Format(r.Median[unit], unit), Format(r.P10, unit) + " to " + Format(r.P90, unit), ratio}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:\n\n| |", about)
 	for _, column := range columns {
-		value, ok := r.Median[column]
-		if !ok {
-			cells = append(cells, "-")
-			continue
+		fmt.Fprintf(&b, " `%s`", column.how)
+		if len(units) > 1 {
+			fmt.Fprintf(&b, " %s", column.unit)
 		}
-		cells = append(cells, Format(value, column))
+		b.WriteString(" |")
 	}
-	return cells
+	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---:|", len(columns)))
+	for _, c := range cases {
+		fmt.Fprintf(&b, "| %s |", strings.TrimPrefix(c.name, c.scenario.name+"/"))
+		for _, column := range columns {
+			cell := c.median(column.how, column.unit)
+			if ratios := c.ratios(column.how, c.baseline, column.unit); column.unit == c.unit && len(ratios) > 0 {
+				cell += fmt.Sprintf(" (%s)", format(median(ratios), ""))
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
-// Format returns a value of a unit for people.
-func Format(value float64, unit string) string {
+// median returns the median of a contender for a reader, or "-" if it was not measured.
+func (c *caseResult) median(how, unit string) string {
+	values := c.values[series{how, unit}]
+	if len(values) == 0 {
+		return "-"
+	}
+	return format(median(values), unit)
+}
+
+// format returns a value for a reader. A value without a unit is a ratio.
+func format(value float64, unit string) string {
+	value, unit = benchunit.Tidy(value, unit)
+	class := benchunit.ClassOf(unit)
 	switch {
-	case unit == NsPerOp || unit == CPUPerOp || strings.HasSuffix(unit, "-ns"):
-		return significant(time.Duration(value)).String()
-	case strings.HasPrefix(unit, "B/") || strings.HasSuffix(unit, "-B"):
-		switch size := math.Abs(value); {
-		case size >= 10_000_000:
-			return fmt.Sprintf("%.1f MB", value/1_000_000)
-		case size >= 10_000:
-			return fmt.Sprintf("%.1f KB", value/1000)
-		}
-		return fmt.Sprintf("%.0f B", value)
-	case value == math.Trunc(value) || math.Abs(value) >= 100:
+	case class == benchunit.Binary:
+		return strings.TrimSuffix(benchunit.Scale(value, class), ".000") + "B"
+	case strings.Contains(unit, "sec"):
+		return benchunit.Scale(value, class) + "s"
+	case unit != "" && value == math.Trunc(value) || math.Abs(value) >= 100:
 		return fmt.Sprintf("%.0f", value)
 	}
 	return fmt.Sprintf("%.2f", value)
-}
-
-// significant rounds to three digits.
-func significant(d time.Duration) time.Duration {
-	unit := time.Duration(1)
-	for d.Abs()/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit)
 }

@@ -2,55 +2,45 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// The names of contenders.
-const (
-	nameBare     = "bare"      // one session of the SDK; over HTTP with enough idle connections
-	nameUntuned  = "untuned"   // the same with the SDK's default HTTP client
-	namePerCall  = "per-call"  // a session of the SDK for each call
-	nameMutexMap = "mutex-map" // see mutexMap
-	nameMessage  = "message"   // a message to the supervisor, answered by a message
-	nameClient   = "client"    // supervisor.Client
-)
+// oneKey is the key of cases with a single key.
+const oneKey = "a"
 
-// callerCounts are the numbers of callers of warm calls.
-func (p *place) callerCounts() []int {
+// callerCounts are the numbers of concurrent callers of warm calls.
+func (p *setup) callerCounts() []int {
 	if p.cfg.Quick {
 		return []int{1, 8}
 	}
-	return []int{1, 8, 64, 512}
+	return []int{1, 64, 512}
 }
 
-// warm is a call on a session that is open.
-func (p *place) warm() (all []*Case) {
-	for _, w := range []wire{p.overMemory(), p.overStdio(), p.overJSON(), p.overSSE()} {
+// warm is calls on a session that is open.
+func (p *setup) warm() (all []*benchCase) {
+	for _, r := range []route{p.overMemory(), p.overStdio(), p.overJSON(), p.overSSE()} {
+		url := r.server.URL
 		for _, n := range p.callerCounts() {
-			c := &Case{
-				Scenario: "warm", Params: params("transport", w.name, "callers", n),
-				About: "a call of a trivial tool on an open session", Baseline: nameBare,
-				contenders: []contender{{nameBare, startBare(w, n)}},
-			}
-			add := func(name string, start func(context.Context) (*running, error)) {
-				c.contenders = append(c.contenders, contender{name, start})
-			}
+			c := &benchCase{name: fmt.Sprintf("warm/transport=%s/callers=%d", r.transport, n), callers: n}
 			if n > 64 {
-				c.Rounds = 5 // they are long
+				c.rounds = 5 // they are long
 			}
-			if w.url != "" {
-				add(nameUntuned, startBare(p.overHTTP(w.name, w.url, p.plain), n))
+			add := func(name string, start starter) { c.contenders = append(c.contenders, contender{name, start}) }
+			add(bareName, repeated(n, r, openBare))
+			if url != "" {
+				add(untunedName, repeated(n, p.overHTTP(r.transport, url, p.untuned), openBare))
 			}
-			add(nameMutexMap, startMutexMap(w.open, n))
-			add(nameMessage, startMessage(w, n))
-			add(nameClient, startClient(w, n))
-			if w.name != "stdio" || n == 1 && !p.cfg.Quick { // else it is processes that are measured
-				add(namePerCall, startPerCall(w, n))
+			add(mutexMapName, repeated(n, r, openMutexMap(unlimited)))
+			add(messageName, repeated(n, r, openMessage(supervisor.Config{})))
+			add(clientName, repeated(n, r, openClient(supervisor.Config{})))
+			if r.transport != "stdio" || n == 1 && !p.cfg.Quick { // otherwise the start of processes is measured
+				add(perCallName, repeated(n, r, openPerCall))
 			}
-			if w.url != "" {
-				c.contenders = append(c.contenders, p.others(w.url, n)...)
-				c.countConns(p.accepted)
+			if url != "" {
+				c.contenders = append(c.contenders, p.others(url, n)...)
 			}
 			all = append(all, c)
 		}
@@ -58,34 +48,36 @@ func (p *place) warm() (all []*Case) {
 	return all
 }
 
-const oneKey = "a"
-
-// many is a limit that is not reached.
-const many = 1 << 20
-
-func startMutexMap(open func(context.Context) (session, error), callers int) func(context.Context) (*running, error) {
-	return func(context.Context) (*running, error) {
-		m := newMutexMap(many, open)
-		return warm(callers, func(ctx context.Context) error { return m.call(ctx, oneKey) }, m.close), nil
-	}
-}
-
-func startMessage(w wire, callers int) func(context.Context) (*running, error) {
-	return func(context.Context) (*running, error) {
-		s, err := supervise(w.server, supervisor.Config{})
+// repeated starts a contender that makes one call again and again, from several
+// goroutines.
+func repeated(goroutines int, r route, open opener) starter {
+	return func(ctx context.Context) (*running, error) {
+		c, err := open(r)
 		if err != nil {
 			return nil, err
 		}
-		return warm(callers, func(context.Context) error { return s.message(oneKey) }, s.close), nil
+		return repeating(ctx, goroutines, c)
 	}
 }
 
-func startClient(w wire, callers int) func(context.Context) (*running, error) {
-	return func(context.Context) (*running, error) {
-		s, err := supervise(w.server, supervisor.Config{})
-		if err != nil {
-			return nil, err
-		}
-		return warm(callers, func(ctx context.Context) error { return s.call(ctx, oneKey) }, s.close), nil
+// repeating makes the first call of a client, which opens its session.
+func repeating(ctx context.Context, goroutines int, c client) (*running, error) {
+	if err := c.call(ctx, oneKey); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
+	return &running{close: c.close, round: func(ctx context.Context, n int) (sample, error) {
+		return inParallel(goroutines, n, func(int) error { return c.call(ctx, oneKey) })
+	}}, nil
+}
+
+// path is calls on sessions that answer at once: what supervision adds.
+func (p *setup) path() (all []*benchCase) {
+	for _, n := range p.callerCounts() {
+		all = append(all, &benchCase{name: fmt.Sprintf("path/callers=%d", n), callers: n, contenders: []contender{
+			{mutexMapName, repeated(n, instantly(), openMutexMap(unlimited))},
+			{messageName, repeated(n, instantly(), openMessage(supervisor.Config{}))},
+			{clientName, repeated(n, instantly(), openClient(supervisor.Config{}))},
+		}})
+	}
+	return all
 }

@@ -37,6 +37,7 @@ func rotated(goroutines, opened, keys int, stride int64, r route, open opener) s
 		if err != nil {
 			return nil, errors.Join(err, c.close())
 		}
+		m.last.Store(int64(opened - 1)) // the next key is not open, unless all are
 		return repeating(ctx, goroutines, m)
 	}
 }

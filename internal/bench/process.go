@@ -22,19 +22,13 @@ type process struct {
 	out *bufio.Reader
 }
 
-// startProcess starts a command. It is killed if ctx ends while the process is asked.
+// startProcess starts a command. Its stderr is ours.
 func startProcess(command ...string) (*process, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
+	in, noIn := cmd.StdinPipe()
+	out, noOut := cmd.StdoutPipe()
+	if err := errors.Join(noIn, noOut, cmd.Start()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	return &process{cmd, in, bufio.NewReader(out)}, nil

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,17 +77,10 @@ func machineConfig(cfg Config) (all []benchfmt.Config) {
 
 // cpuModel returns the name of the processor, where the system has a file with it.
 func cpuModel() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if name, ok := strings.CutPrefix(lines.Text(), "model name"); ok {
-			return strings.TrimLeft(name, "\t :")
-		}
-	}
-	return runtime.GOARCH
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	_, after, _ := strings.Cut(string(text), "model name\t: ")
+	name, _, _ := strings.Cut(after, "\n")
+	return cmp.Or(name, runtime.GOARCH)
 }
 
 // add adds the sample of a round of n operations.

@@ -10,14 +10,13 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/mcpactor/mcpactor/bench"
+	"github.com/mcpactor/mcpactor/internal/bench"
 )
 
 // benchCmd measures.
 type benchCmd struct {
 	Run    benchRunCmd    `cmd:"" default:"withargs" help:"Measure, and print a table. The default."`
-	Report benchReportCmd `cmd:"" help:"Write the tables and plots of a document from results."`
-	Plot   benchPlotCmd   `cmd:"" help:"Write plots of results."`
+	Report benchReportCmd `cmd:"" help:"Write the tables of documents from results."`
 	Serve  benchServeCmd  `cmd:"" hidden:"" help:"Be the server that is measured."`
 }
 
@@ -28,11 +27,10 @@ type benchRunCmd struct {
 	Rounds     int           `help:"How often each contender has its turn: 15, or 2 with --quick."`
 	RoundTime  time.Duration `help:"About how long a turn takes: 200ms, or 5ms with --quick."`
 	Quick      bool          `help:"Make everything small: a few seconds that show that it works, and no figures worth quoting."`
-	JSON       string        `help:"Write the results to a file, as JSON." placeholder:"FILE"`
 	Benchfmt   string        `help:"Write the results to a file, in the format of Go's benchmarks, for benchstat." placeholder:"FILE"`
 	CPUProfile string        `name:"cpuprofile" help:"Write a CPU profile of the whole run to a file. Choose one case and one contender." placeholder:"FILE"`
 	MemProfile string        `name:"memprofile" help:"Write a profile of all that was allocated to a file." placeholder:"FILE"`
-	Others     string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"bench/others" placeholder:"DIR"`
+	Others     string        `help:"Where the clients of other libraries are: make bench-others installs them." default:"internal/bench/others" placeholder:"DIR"`
 }
 
 // Run measures, and prints.
@@ -66,10 +64,7 @@ func (b *benchRunCmd) Run(io streams) error {
 	if err := report.WriteTable(io.out); err != nil {
 		return err
 	}
-	if err := writeFile(b.JSON, report.WriteJSON); err != nil {
-		return err
-	}
-	if err := writeFile(b.Benchfmt, report.WriteBenchfmt); err != nil {
+	if err := writeFile(b.Benchfmt, report.Write); err != nil {
 		return err
 	}
 	return failed
@@ -116,24 +111,9 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// benchPlotCmd draws.
-type benchPlotCmd struct {
-	File string `arg:"" help:"What bench --json has written."`
-	Dir  string `arg:"" help:"Where to write the plots, as SVG."`
-}
-
-// Run writes the plots.
-func (b *benchPlotCmd) Run(streams) error {
-	report, err := bench.Read(b.File)
-	if err != nil {
-		return err
-	}
-	return report.Plot(b.Dir)
-}
-
 // benchReportCmd writes documents.
 type benchReportCmd struct {
-	File      string   `arg:"" help:"What bench --json has written."`
+	File      string   `arg:"" help:"What bench --benchfmt has written."`
 	Documents []string `arg:"" optional:"" help:"The Markdown files whose tables are written anew; docs/performance.md and README.md if none is named."`
 }
 

@@ -49,7 +49,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, missing := range set.Missing {
-		log.Print("goes on without ", missing.Server, ": ", missing.Err)
+		log.Print("continuing without ", missing.Server, ": ", missing.Err)
 	}
 	for _, tool := range set.Tools {
 		fmt.Println(tool.Name, "-", tool.Metadata["display_name"])

@@ -37,10 +37,10 @@ func pages(t *testing.T) []string {
 // flat makes text comparable whatever its indentation.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func TestReadmeIsShortAndBeginsWithTheQuickStart(t *testing.T) {
+func TestReadmeIsShortAndItsFirstScreenHasTheQuickStart(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(read(t, "../README.md"), "\n"), "\n")
 	require.LessOrEqual(t, len(lines), maxReadme)
-	first := strings.Join(lines[:24], "\n")
+	first := strings.Join(lines[:30], "\n")
 	for _, part := range []string{"go get github.com/mcpactor/mcpactor", "](docs/demo.svg)", "## Quick start"} {
 		require.Contains(t, first, part)
 	}

@@ -123,7 +123,8 @@ func fromAPool(ctx context.Context, url string, params *mcp.CallToolParams) {
 }
 
 func supervised(ctx context.Context, url string, params *mcp.CallToolParams) {
-	sup, err := supervisor.Start(newSystem(), supervisor.Config{
+	system := newSystem()
+	sup, err := supervisor.Start(system, supervisor.Config{
 		Servers: []mcpbridge.Server{{Name: "greeter", URL: url}},
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func TestPagesWithCodeHaveIt(t *testing.T) {
 
 // anchor returns what GitHub makes of a heading.
 func anchor(heading string) string {
-	heading = regexp.MustCompile("[^\\p{L}\\p{N} _-]").ReplaceAllString(strings.ToLower(heading), "")
+	heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(heading, " ", "-")
 }
 

@@ -1,5 +1,4 @@
-// Package docs checks the README and the pages of this directory.
-package docs
+package docs_test
 
 import (
 	"os"
@@ -16,13 +15,6 @@ import (
 
 // maxReadme is how many lines of README people read.
 const maxReadme = 220
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return string(text)
-}
 
 // pages returns all pages that users and contributors read.
 func pages(t *testing.T) []string {
@@ -66,37 +58,6 @@ func TestPagesWithCodeHaveIt(t *testing.T) {
 		"security.md", "servers.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
-	}
-}
-
-// anchor returns what GitHub makes of a heading.
-func anchor(heading string) string {
-	heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
-	return strings.ReplaceAll(heading, " ", "-")
-}
-
-func TestNoLinkIsDead(t *testing.T) {
-	for _, page := range pages(t) {
-		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(link[1], "://") {
-				continue
-			}
-			path, section, _ := strings.Cut(link[1], "#")
-			file := filepath.Join(filepath.Dir(page), path)
-			if path == "" {
-				file = page
-			}
-			_, err := os.Stat(file)
-			require.NoError(t, err, "%s: %s", page, link[1])
-			if section == "" {
-				continue
-			}
-			var anchors []string
-			for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(read(t, file), -1) {
-				anchors = append(anchors, anchor(heading[1]))
-			}
-			require.Contains(t, anchors, section, "%s: %s", page, link[1])
-		}
 	}
 }
 
@@ -168,7 +129,6 @@ func TestEveryStateIsInTheDocs(t *testing.T) {
 	}
 	for _, state := range states {
 		require.Contains(t, told, state[1])
-		require.Regexp(t, `(?m)^    .*\b`+state[1]+`\b.*-->|--> `+state[1], page, "the diagram")
 	}
 	require.Len(t, told, len(states))
 }

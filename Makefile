@@ -74,3 +74,7 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 .PHONY: demo
 demo: ## run the show
 	go run ./cmd/demo
+
+.PHONY: picture
+picture: ## run the show, and make the picture of the README (docs/demo.svg) from it
+	go run ./docs/picture

@@ -30,7 +30,7 @@ func Example() {
 	}
 	file, err := loader.Load("testdata/.vscode/mcp.json")
 	if err != nil {
-		log.Fatal(err) // each error on a line of its own, with its place
+		log.Fatal(err) // each error is on a line of its own, with its place in the file
 	}
 	for _, warning := range file.Warnings {
 		fmt.Println(warning)

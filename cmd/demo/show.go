@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -28,6 +29,7 @@ type showCmd struct {
 	MaxSessions int           `default:"28" placeholder:"N" help:"How many sessions may be open at once. Fewer than agents, so that some are evicted. Default: 28."`
 	Seed        uint64        `placeholder:"N" help:"Seed of the order of the faults and of the agents' choices. 0 picks one. Default: 0."`
 	Plain       bool          `help:"Print plain lines even on a terminal."`
+	Record      string        `hidden:"" placeholder:"FILE" help:"Record the screen as an asciicast."`
 }
 
 const (
@@ -60,12 +62,22 @@ func (cmd *showCmd) Run(std streams) error {
 	}
 	out, terminal := std.out.(*os.File)
 	var shown view = newLines(std.out)
-	if terminal && term.IsTerminal(int(out.Fd())) && !cmd.Plain {
+	report := std.out
+	switch {
+	case cmd.Record != "":
+		file, err := os.Create(cmd.Record)
+		if err != nil {
+			return &usageError{fmt.Errorf("--record: %w", err)}
+		}
+		defer file.Close()
+		recorded := newCast(s, file)
+		shown, report = recorded, io.MultiWriter(std.out, recorded)
+	case terminal && term.IsTerminal(int(out.Fd())) && !cmd.Plain:
 		shown = newScreen(s, out)
 	}
 	claims := s.play(ctx, shown)
 	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
-	if !s.report(std.out, claims) {
+	if !s.report(report, claims) {
 		return errFailed
 	}
 	return nil

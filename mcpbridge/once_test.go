@@ -264,7 +264,7 @@ func TestRequestThatAClosedHTTP2ConnectionDidNotTakeIsNotSent(t *testing.T) {
 	ctx, ex := withExchange(t.Context(), &conn{at: &endpoint{}})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL, strings.NewReader("{}"))
 	require.NoError(t, err)
-	_, err = newOnce(transport, false, new(atomic.Bool)).RoundTrip(req) //nolint:bodyclose // there is none
+	_, err = newOnce(transport, false, new(atomic.Bool)).RoundTrip(req)
 	require.Error(t, err)
 	require.Equal(t, NotSent, ex.explain(ctx, err).Class, "%v", err)
 	require.Equal(t, Alive, ex.explain(ctx, err).Session)

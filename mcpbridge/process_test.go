@@ -304,6 +304,7 @@ func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
 		p.kill()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.Error(t, <-written)
+		<-p.exited()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.True(t, p.neverRead(int64(len(line)+1)))
 	}

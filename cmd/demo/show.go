@@ -33,6 +33,7 @@ type showCmd struct {
 	MaxSessions int           `default:"28" placeholder:"N" help:"Maximum number of open sessions. If it is less than the number of agents, sessions are evicted. Default: 28."`
 	Seed        uint64        `placeholder:"N" help:"Seed for the order of the faults and the choices of the agents. 0 picks a seed. Default: 0."`
 	Plain       bool          `help:"Print plain lines, even on a terminal."`
+	Record      string        `hidden:"" placeholder:"FILE" help:"Record the screen as an asciicast."`
 }
 
 const (
@@ -63,13 +64,24 @@ func (cmd *showCmd) Run(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
+	out, isFile := p.Out.(*os.File)
 	var v view = newPlain(p.Out)
-	if out, ok := p.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) && !cmd.Plain {
+	report := p.Out
+	switch {
+	case cmd.Record != "":
+		file, err := os.Create(cmd.Record)
+		if err != nil {
+			return cli.Usagef("--record: %w", err)
+		}
+		defer file.Close()
+		recorded := newCast(s, file)
+		v, report = recorded, io.MultiWriter(p.Out, recorded)
+	case isFile && term.IsTerminal(int(out.Fd())) && !cmd.Plain:
 		v = newScreen(s, out)
 	}
 	claims := s.run(ctx, v)
 	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
-	if !s.report(p.Out, claims) {
+	if !s.report(report, claims) {
 		return cli.ErrFailed
 	}
 	return nil

@@ -114,7 +114,7 @@ func TestErrorsOfRequestsNameTheField(t *testing.T) {
 
 // Finding E11: encoding/json replaces invalid Unicode by U+FFFD, so that different scopes
 // would share a session.
-func TestRequestsThatAreNotUnicodeAreRejected(t *testing.T) {
+func TestRequestsThatAreNotUnicodeAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"{\"id\":1,\"server\":\"s\",\"scope\":\"a\xff\",\"tool\":\"t\"}":                    "is not valid UTF-8",
 		`{"id":1,"server":"s","scope":"a\ud800","tool":"t"}`:                                "half of a character",

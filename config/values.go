@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// is reports whether a value is of a kind, and what is wrong if it is not.
+// is reports whether a value is of a kind. If it is not, is adds an error.
 func (r *reader) is(n *node, want kind) bool {
 	if n.kind != want {
 		r.fail(n, "is %s, want %s", n.kind, want)
@@ -15,37 +15,37 @@ func (r *reader) is(n *node, want kind) bool {
 	return n.kind == want
 }
 
-// fields reads the fields of an object into targets, pointers by name; other is told of
-// those that have none. A field that is null is as if it were not there; one that is
-// there twice is an error, since parsers differ in which they take.
-func (r *reader) fields(n *node, targets map[string]any, other func(*node)) {
+// fields reads the fields of an object into targets, which are pointers by the names of the
+// fields. It calls unknown for each field without a target. It skips a field that is null. A
+// duplicate field is an error, because parsers differ in which one they take.
+func (r *reader) fields(n *node, targets map[string]any, unknown func(*node)) {
 	if !r.is(n, isObject) {
 		return
 	}
 	seen := map[string]bool{}
 	for _, field := range n.items {
 		if seen[field.name] {
-			r.fail(field, "is there twice")
+			r.fail(field, "is a duplicate")
 			continue
 		}
 		seen[field.name] = true
 		target, known := targets[field.name]
 		switch {
 		case !known:
-			other(field)
+			unknown(field)
 		case field.kind != isNull:
 			r.into(field, target)
 		}
 	}
 }
 
-// arguments are those of a command. After an option such as -c or -lc comes a script, in
-// which $NAME is the shell's.
+// arguments are the arguments of a command. The argument after an option such as -c or -lc
+// is a script, in which the shell replaces $NAME.
 type arguments []string
 
-var script = regexp.MustCompile(`^-[a-z]*c$`)
+var scriptOption = regexp.MustCompile(`^-[a-z]*c$`)
 
-// into reads a value into a pointer. Variables in strings are replaced.
+// into reads a value into a pointer, and replaces the variables in strings.
 func (r *reader) into(n *node, target any) {
 	switch target := target.(type) {
 	case **node:
@@ -86,7 +86,7 @@ func (r *reader) into(n *node, target any) {
 		}
 		for i, item := range n.items {
 			dollars := r.dollars
-			if i > 0 && script.MatchString(n.items[i-1].text) {
+			if i > 0 && scriptOption.MatchString(n.items[i-1].text) {
 				dollars = keepDollars
 			}
 			if r.is(item, isText) {
@@ -103,9 +103,9 @@ func (r *reader) into(n *node, target any) {
 	}
 }
 
-// value returns a value as encoding/json would, with its variables replaced. A number
-// that a float64 would change is an int64.
-func (r *reader) value(n *node, dollars dollars) any {
+// value returns a value as encoding/json decodes it, with its variables replaced. An integer
+// that a float64 cannot represent is an int64.
+func (r *reader) value(n *node, dollars dollarMode) any {
 	switch n.kind {
 	case isObject:
 		object := make(map[string]any, len(n.items))
@@ -130,7 +130,7 @@ func (r *reader) value(n *node, dollars dollars) any {
 		}
 		number, err := strconv.ParseFloat(n.text, 64)
 		if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
-			r.fail(n, "is no number that JSON has")
+			r.fail(n, "is not a finite number, as JSON requires")
 		}
 		return number
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// strict reads an object that is ours alone: a field that is unknown is an error.
+// strict reads an object that only this package has. An unknown field is an error.
 func (r *reader) strict(n *node, targets map[string]any) {
 	r.fields(n, targets, func(field *node) {
 		known := slices.Sorted(maps.Keys(targets))
@@ -15,52 +15,53 @@ func (r *reader) strict(n *node, targets map[string]any) {
 			r.fail(field, "is not a field: did you mean %q?", name)
 			return
 		}
-		r.fail(field, "is not a field; there are %s", strings.Join(known, ", "))
+		r.fail(field, "is not a field; the fields are %s", strings.Join(known, ", "))
 	})
 }
 
-// ownFile is the remedy for what stands around the servers in a file of another client.
+// ownFile is the remedy for an unsupported field beside the servers, in a file of another client.
 const ownFile = "put the servers into a file of their own, with allow, deny and disabled"
 
-// otherOfServer judges a field of a server that is not known. Of a field of another client
-// that restricts nothing it warns.
-func (r *reader) otherOfServer(n *node) {
+// unknownInServer reports an unknown field of a server: as an error if it may be misspelt or
+// restrict the server, else as a warning.
+func (r *reader) unknownInServer(n *node) {
 	if name := nearest(n.name, slices.Sorted(maps.Keys((&entry{}).fields()))); name != "" {
 		r.fail(n, "is not a field: did you mean %q?", name)
 		return
 	}
 	if restricts(n, stems) {
-		r.fail(n, "may restrict the server, and has no effect here: use allow, deny or disabled, or remove it")
+		r.fail(n, "may restrict the server, but is not supported: use allow, deny or disabled, or remove it")
 		return
 	}
-	r.other(n)
+	r.unknown(n)
 }
 
-// otherOfFile judges a field beside the servers.
-func (r *reader) otherOfFile(n *node, known []string) {
+// unknownInFile reports an unknown field beside the servers, in the same way.
+func (r *reader) unknownInFile(n *node, known []string) {
 	switch name := nearest(n.name, known); {
 	case n.name == "$schema" || n.kind == isNull:
 		return
-	case name != "" && n.name != "server": // that is a field of opencode's
+	case name != "" && n.name != "server": // opencode has a field server
 		r.fail(n, "is not a field: did you mean %q?", name)
 		return
 	case slices.Contains(switches, plain(n.name)) && restricts(n, switches):
-		r.fail(n, "may restrict the servers, and has no effect here: %s", ownFile)
+		r.fail(n, "may restrict the servers, but is not supported: %s", ownFile)
 		return
 	}
-	r.other(n)
+	r.unknown(n)
 }
 
-// other warns of a field of another client, unless something in it restricts tools.
-func (r *reader) other(n *node) {
+// unknown reports a field of another client: as an error if anything in it restricts tools or
+// servers, else as a warning.
+func (r *reader) unknown(n *node) {
 	if found := r.restriction(n); found != nil {
-		r.fail(found, "may restrict tools or servers, and has no effect here: %s", ownFile)
+		r.fail(found, "may restrict tools or servers, but is not supported: %s", ownFile)
 		return
 	}
-	r.warn(n, "is not used here")
+	r.warn(n, "has no effect")
 }
 
-// restriction finds what restricts tools or servers, wherever it stands.
+// restriction returns the first field in n that restricts tools or servers, at any depth, or nil.
 func (r *reader) restriction(n *node) *node {
 	name := plain(n.name)
 	switch {
@@ -82,8 +83,8 @@ func (r *reader) restriction(n *node) *node {
 }
 
 var (
-	// words are the fields with which clients restrict tools or servers, wherever they
-	// stand in a file, without case and punctuation.
+	// words are the names of the fields with which clients restrict tools or servers,
+	// anywhere in a file. They are in lower case, without punctuation.
 	words = []string{
 		"deny", "denied", "denylist", "denytools", "deniedtools", "blockedtools", "disabledtools", "disallowedtools",
 		"excludetools", "excludedtools", "alwaysdeny", "toolfilter", "toolfilters", "allowlist",
@@ -91,23 +92,23 @@ var (
 		"allowmcpservers", "allowedmcpservers", "excludemcpservers", "deniedmcpservers", "disabledmcpservers",
 		"disabledmcpjsonservers", "enabledmcpjsonservers", "contextservers", "enableallcontextservers",
 	}
-	// ofTools are fields that do so in an object tools.
+	// ofTools are names of fields that restrict tools if they are in an object tools.
 	ofTools = []string{"exclude", "excluded", "core"}
-	// switches are those that restrict the servers when they stand beside them.
+	// switches are names of fields that restrict the servers if they are beside them.
 	switches = append([]string{"disabled", "disable", "enabled", "enable", "allow", "allowed", "isactive", "sandbox", "sandboxenabled", "readonly"}, words...)
-	// stems are what names of fields of a server have in them that restrict it, or its
-	// tools. Those that allow are last.
+	// stems are parts of the names of fields that restrict a server or its tools. The
+	// stems from "enab" on are those of fields that allow something.
 	stems = []string{
 		"deny", "denied", "disab", "disallow", "exclu", "block", "forbid", "restrict", "filter", "permission", "sandbox", "readonly", "blacklist",
 		"enab", "isactive", "inclu", "allow", "whitelist", "tools",
 	}
 )
 
-// restricts reports whether a field has one of these words in its name, and a value that
-// is not neutral: false for a word that forbids, true for one that allows, or nothing.
+// restricts reports whether the name of a field contains one of words, and its value has an
+// effect. These have none: a neutral value, false if the name forbids, true if it allows.
 func restricts(n *node, words []string) bool {
 	name := plain(n.name)
-	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // without asking, as we always do
+	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // permits a tool without asking the user, as this module always does
 		return false
 	}
 	has := func(word string) bool { return strings.Contains(name, word) }
@@ -118,7 +119,7 @@ func restricts(n *node, words []string) bool {
 	return n.kind != isBoolean || forbids == (n.text == "true")
 }
 
-// neutral reports whether a value says nothing.
+// neutral reports whether a value is null or empty, or has only such values.
 func neutral(n *node) bool {
 	switch n.kind {
 	case isNull:
@@ -131,7 +132,7 @@ func neutral(n *node) bool {
 	return false
 }
 
-// plain returns a name in lower case, without punctuation: as somebody may remember it.
+// plain returns a name in lower case, without punctuation.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
@@ -141,8 +142,9 @@ func plain(name string) string {
 	}, name)
 }
 
-// nearest returns the known name that one was meant to be, or nothing: the same but for
-// case and punctuation, or with a typing error in four letters, two in six.
+// nearest returns the known name that is most similar to name, or "" if none is similar. It
+// ignores case and punctuation, and tolerates one typing error from four letters on, and two
+// from six.
 func nearest(name string, known []string) string {
 	best, least := "", 3
 	one := plain(name)
@@ -165,8 +167,8 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distance counts the letters to add, to remove, to replace, or to swap with the next,
-// until one text is the other.
+// distance returns how many letters must be inserted, deleted, replaced or swapped with the
+// next one to change one text into the other.
 func distance(one, other string) int {
 	before, last := []int(nil), make([]int, len(other)+1)
 	for j := range last {

@@ -18,18 +18,18 @@ import (
 const (
 	// maxSize bounds a file, in bytes.
 	maxSize = 16 << 20
-	// maxNested bounds the lists and objects of a file: its parser calls itself for each
-	// that is inside another.
-	maxNested = 100_000
-	// maxDepth bounds the lists and objects that are inside one another.
+	// maxBrackets bounds the opening brackets and braces of a file. The parsers are
+	// recursive: without a bound, a file could exhaust the stack.
+	maxBrackets = 100_000
+	// maxDepth bounds how deeply lists and objects are nested.
 	maxDepth = 200
 )
 
-// errDeep is the error of a file with more than that.
-var errDeep = errors.New("has too many lists and objects inside one another: put the servers into a file of their own")
+// errDeep is the error of a file that exceeds maxDepth.
+var errDeep = errors.New("nests lists and objects too deeply: put the servers into a file of their own")
 
-// parse parses a file: YAML if it does not begin as JSON does, else JSON, with comments
-// and trailing commas as most clients allow them.
+// parse parses a file. A file that begins like JSON or like a comment of JSON is JSON, with
+// comments and trailing commas as most clients allow them. Any other file is YAML.
 func parse(data []byte) (*node, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -43,7 +43,7 @@ func parse(data []byte) (*node, error) {
 		}
 		return nil, &Error{Line: 1 + bytes.Count(data[:valid], []byte("\n")), Err: errors.New("is not valid UTF-8")}
 	}
-	if len(data) > maxSize || bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) > maxNested {
+	if len(data) > maxSize || bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) > maxBrackets {
 		return nil, &Error{Err: errors.New("is too large: put the servers into a file of their own")}
 	}
 	start := bytes.TrimLeft(data, " \t\r\n")
@@ -59,7 +59,7 @@ func parse(data []byte) (*node, error) {
 func parseJSON(data []byte) (*node, error) {
 	value, err := hujson.Parse(data)
 	if err != nil {
-		return nil, &Error{Err: fmt.Errorf("is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))}
+		return nil, &Error{Err: fmt.Errorf("is not valid JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))}
 	}
 	b := &jsonBuilder{data: data, line: 1}
 	root := &node{line: 1}
@@ -67,11 +67,11 @@ func parseJSON(data []byte) (*node, error) {
 	return root, b.err
 }
 
-// jsonBuilder makes nodes of values, in the order of the file.
+// jsonBuilder converts values to nodes, in the order of the file.
 type jsonBuilder struct {
 	data   []byte
-	offset int // where line was counted
-	line   int
+	offset int // the position up to which lines are counted
+	line   int // the line of offset
 	err    error
 }
 
@@ -111,7 +111,7 @@ func (b *jsonBuilder) build(n *node, value *hujson.Value) {
 	}
 }
 
-// textOf returns the text of a literal, and remembers the first that is not Unicode.
+// textOf returns the text of a literal. It records an error if a string is not valid Unicode.
 func (b *jsonBuilder) textOf(n *node, value hujson.ValueTrimmed) string {
 	literal, _ := value.(hujson.Literal)
 	if err := wellformed.JSON(literal); err != nil && b.err == nil {
@@ -130,7 +130,7 @@ func parseYAML(data []byte) (*node, error) {
 		return nil, &Error{Err: fmt.Errorf("is neither JSON nor YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))}
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, &Error{Line: second.Line, Err: errors.New("has a second document: only one is read")}
+		return nil, &Error{Line: second.Line, Err: errors.New("has a second document: put the servers into one document")}
 	}
 	root := &node{}
 	return root, buildYAML(root, document.Content[0])
@@ -146,7 +146,7 @@ func buildYAML(n *node, value *yaml.Node) error {
 	}
 	switch value.Kind {
 	case yaml.AliasNode:
-		return wrong("is an alias of YAML, which is not read: write the value out")
+		return wrong("is a YAML alias, which is not supported: write the value itself")
 	case yaml.SequenceNode:
 		n.kind = isList
 		for _, item := range value.Content {
@@ -160,7 +160,7 @@ func buildYAML(n *node, value *yaml.Node) error {
 		for i := 0; i < len(value.Content); i += 2 {
 			name := value.Content[i]
 			if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!merge" {
-				return wrong("has a key that is no plain text, which is not read: write the fields out")
+				return wrong("has a key that is not a plain string, which is not supported: write the fields themselves")
 			}
 			field := n.add(name.Value, name.Line)
 			if err := buildYAML(field, value.Content[i+1]); err != nil {
@@ -181,7 +181,7 @@ func buildYAML(n *node, value *yaml.Node) error {
 	case "!!str", "!!timestamp":
 		n.kind = isText
 	default:
-		return wrong("has the tag %s, which is not read", strconv.Quote(tag))
+		return wrong("has the YAML tag %s, which is not supported: remove the tag", strconv.Quote(tag))
 	}
 	return nil
 }

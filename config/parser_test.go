@@ -14,13 +14,13 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// environment is what ${VAR} finds in tests.
+// environment has the environment variables of the tests.
 func environment(name string) (string, bool) {
 	value, ok := map[string]string{"TOKEN": "t0ken ${HOME}", "EMPTY": ""}[name]
 	return value, ok
 }
 
-// parse parses a configuration in the environment of tests.
+// parse parses a configuration, with the environment of the tests.
 func parse(text string) (*config.File, error) {
 	return config.Loader{LookupEnv: environment}.Parse([]byte(text))
 }
@@ -64,25 +64,25 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 	require.Equal(t, supervisor.Never, cfg.IdleTimeout)
 	require.Equal(t, 90*time.Second, cfg.CallTimeout)
 	require.Equal(t, []config.Warning{
-		{Field: "mcpServers.files.autoApprove", Line: 3, Text: "is not used here"},
-		{Field: "theme", Line: 11, Text: "is not used here"},
+		{Field: "mcpServers.files.autoApprove", Line: 3, Text: "has no effect"},
+		{Field: "theme", Line: 11, Text: "has no effect"},
 	}, file.Warnings)
-	require.Equal(t, "line 11: theme: is not used here", file.Warnings[1].String())
+	require.Equal(t, "line 11: theme: has no effect", file.Warnings[1].String())
 }
 
-func TestWrongConfigurationsNameTheField(t *testing.T) {
+func TestErrorsOfConfigurationsNameTheField(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                "is empty",
 		"# y":             "is empty",
-		`{`:               "is no JSON: line 1, column 2",
-		"{\n \"a\": 1,\n": "is no JSON: line 3, column 1",
-		`{"a": ` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}": "line 1: has too many lists and objects inside one another",
-		"a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000):          "line 1: has too many lists and objects inside one another",
+		`{`:               "is not valid JSON: line 1, column 2",
+		"{\n \"a\": 1,\n": "is not valid JSON: line 3, column 1",
+		`{"a": ` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}": "line 1: nests lists and objects too deeply",
+		"a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000):          "line 1: nests lists and objects too deeply",
 		"a: [":                                  "is neither JSON nor YAML: line 1",
 		"a: 1\n---\nb: 2":                       "line 2: has a second document",
-		"a: &x {}\nmcpServers: *x":              "line 2: mcpServers: is an alias of YAML",
-		"a: {<<: {}}":                           "line 1: a: has a key that is no plain text",
-		"a: !b c":                               `line 1: a: has the tag "!b"`,
+		"a: &x {}\nmcpServers: *x":              "line 2: mcpServers: is a YAML alias",
+		"a: {<<: {}}":                           "line 1: a: has a key that is not a plain string",
+		"a: !b c":                               `line 1: a: has the YAML tag "!b"`,
 		"a: \"\xff\"":                           "line 1: is not valid UTF-8",
 		"{\n\"mcpServers\": {\"\xff\": {}}}":    "line 2: is not valid UTF-8",
 		"{\n\"mcpServers\": {\"\\ud800\": {}}}": `line 2: mcpServers.""`,
@@ -91,26 +91,26 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		`[]`:                        "is a list, want an object",
 		`null`:                      "is null, want an object",
 		`{}`:                        "mcpServers: is missing",
-		`{"mcpServers": {}}`:        "mcpServers: has no server",
+		`{"mcpServers": {}}`:        "mcpServers: has no enabled server",
 		`{"mcpServers": []}`:        "mcpServers: is a list, want an object",
 		`{"mcpServers": {"a": 7}}`:  "mcpServers.a: is a number, want an object",
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a: command: is empty",
-		`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`:                                      "mcpServers.a: is there twice",
+		`{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`:                                      "mcpServers.a: is a duplicate",
 		`{"mcpServers": {"a": {"command": 7}}}`:                                                               "mcpServers.a.command: is a number, want a string",
 		`{"mcpServers": {"a": {"command": "x", "args": "y"}}}`:                                                "mcpServers.a.args: is a string, want a list",
 		`{"mcpServers": {"a": {"command": "x", "env": {"B": 7}}}}`:                                            "mcpServers.a.env.B: is a number, want a string",
 		`{"mcpServers": {"a": {"command": "x", "env": {"B": "${NOT_SET}"}}}}`:                                 "mcpServers.a.env.B: the environment variable NOT_SET is not set",
 		`{"mcpServers": {"a": {"command": "x", "args": ["", "${NOT_SET}"]}}}`:                                 "mcpServers.a.args[1]: the environment variable NOT_SET is not set",
-		`{"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}`:                                        `mcpServers.a.type: "pigeon" is none of`,
+		`{"mcpServers": {"a": {"type": "pigeon", "url": "http://x"}}}`:                                        `mcpServers.a.type: "pigeon" is not a known transport`,
 		`{"mcpServers": {"a": {"type": "sse", "command": "x"}}}`:                                              "mcpServers.a.url: is empty",
 		`{"mcpServers": {"a": {"type": "stdio", "url": "http://x"}}}`:                                         "mcpServers.a.command: is empty",
 		`{"mcpServers": {"a": {"url": "ftp://x"}}}`:                                                           "mcpServers.a: url: scheme",
 		`{"mcpServers": {"a": {"url": "http://x", "keepAlive": 5}}}`:                                          `mcpServers.a.keepAlive: want a duration such as "30s"`,
-		`{"mcpServers": {"a": {"command": "x", "setup": [{"name": "t"}]}}}`:                                   "mcpServers.a.setup[0].name: is not a field; there are arguments, tool",
+		`{"mcpServers": {"a": {"command": "x", "setup": [{"name": "t"}]}}}`:                                   "mcpServers.a.setup[0].name: is not a field; the fields are arguments, tool",
 		`{"mcpServers": {"a": {"command": "x", "setup": [{"arguments": {}}]}}}`:                               "mcpServers.a.setup[0].tool: is missing",
 		`{"mcpServers": {"a": {"command": "x", "setup": [{"tool": "t", "arguments": {"k": "${NOT_SET}"}}]}}}`: "mcpServers.a.setup[0].arguments.k: the environment variable",
 		`{"mcpServers": {"a": {"command": "x", "allow": "y"}}}`:                                               "mcpServers.a.allow: is a string, want a list",
-		`{"mcpServers": {"a": {"command": "x", "allow": ["y", "["]}}}`:                                        `mcpServers.a.allow[1]: "[" is no pattern`,
+		`{"mcpServers": {"a": {"command": "x", "allow": ["y", "["]}}}`:                                        `mcpServers.a.allow[1]: "[" is not a valid pattern`,
 		`{"mcpServers": {"a": {"command": "x", "deny": [""]}}}`:                                               "mcpServers.a.deny[0]: is empty",
 		`{"mcpServers": {"a": {"command": "x", "deny": ["${NOT_SET}"]}}}`:                                     "mcpServers.a.deny[0]: the environment variable",
 		`{"mcpServers": {"a": {"command": "x", "displayName": 7}}}`:                                           "mcpServers.a.displayName: is a number, want a string",

@@ -41,7 +41,7 @@ func (r *reader) unknownInFile(n *node, known []string) {
 	switch name := nearest(n.name, known); {
 	case n.name == "$schema" || n.kind == isNull:
 		return
-	case name != "" && n.name != "server": // opencode has a field server
+	case name != "" && n.name != "server": // server is a field of opencode
 		r.fail(n, "is not a field: did you mean %q?", name)
 		return
 	case slices.Contains(switches, plain(n.name)) && restricts(n, switches):
@@ -104,8 +104,9 @@ var (
 	}
 )
 
-// restricts reports whether the name of a field contains one of words, and its value has an
-// effect. These have none: a neutral value, false if the name forbids, true if it allows.
+// restricts reports whether the name of a field contains one of words, and its value restricts
+// something. A neutral value restricts nothing. Neither does false in a field that forbids, nor
+// true in a field that allows.
 func restricts(n *node, words []string) bool {
 	name := plain(n.name)
 	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // permits a tool without asking the user, as this module always does

@@ -55,7 +55,7 @@ func parseRequest(line []byte) (*request, error) {
 	}
 	r.id = given["id"]
 	if err := wellformed.JSON(line); err != nil {
-		return &r, err // encoding/json would map several scopes to one
+		return &r, err // encoding/json replaces invalid text, so that several scopes would become one
 	}
 	err := decodeFields(line, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "name": &r.name, "arguments": &r.arguments,

@@ -16,9 +16,6 @@ const (
 	// maxJobs bounds the requests that have been read and have no response yet. The
 	// runner reads no more until there are fewer.
 	maxJobs = 10_000
-	// maxUnwritten bounds the lines of output that the reader of stdout has not taken.
-	// Jobs that have a response wait until there are fewer.
-	maxUnwritten = 100
 	// writeTimeout is how long the runner waits for the reader of stdout after a signal.
 	writeTimeout = time.Second
 )
@@ -28,11 +25,11 @@ type client interface {
 	Do(ctx context.Context, cmd messages.Command) (messages.Reply, error)
 }
 
-// runner runs the requests of one input. Only the goroutine of run uses the fields after
-// close.
+// runner runs the requests of one input. Only the goroutine of run uses the fields from
+// schedule on, except for the channel done.
 type runner struct {
 	client   client
-	out      io.Writer
+	stdout   io.Writer
 	toolsets *toolsets
 	events   *eventQueue
 	close    func() // called after the last response; events are printed until it returns
@@ -42,9 +39,7 @@ type runner struct {
 	done     chan *job       // the jobs that have a response
 	failed   bool            // some request failed
 
-	unwritten [][]byte // lines of output, in order
-	writing   bool     // a line is being written
-	broken    bool     // writing failed
+	output *output
 }
 
 // job is a request that has no response yet.
@@ -58,9 +53,9 @@ type job struct {
 // scheduled reports whether the job waits for other jobs.
 func (j *job) scheduled() bool { return j.spans != nil || j.key.Server != "" }
 
-func newRunner(client client, out io.Writer, parallel int) *runner {
+func newRunner(client client, stdout io.Writer, parallel int) *runner {
 	return &runner{
-		client: client, out: out, toolsets: newToolsets(nil, nil), events: newEventQueue(), close: func() {},
+		client: client, stdout: stdout, toolsets: newToolsets(nil, nil), events: newEventQueue(), close: func() {},
 		schedule: newSchedule(parallel), jobs: map[string]*job{}, done: make(chan *job),
 	}
 }
@@ -74,9 +69,8 @@ func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	go readLines(reading, in, lines)
-	toWrite, written := make(chan []byte), make(chan error, 1)
-	defer close(toWrite)
-	go writeLines(r.out, toWrite, written)
+	r.output = newOutput(r.stdout)
+	defer r.output.close()
 
 	stop, stopped := ctx.Done(), false
 	var timeout <-chan time.Time
@@ -87,21 +81,17 @@ func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
 			go func() { r.close(); closing <- struct{}{} }()
 		}
 		// A nil channel takes no part in the select below.
-		input, done, events, output, next := lines, r.done, r.events.ready, toWrite, []byte(nil)
+		input, done, events := lines, r.done, r.events.ready
 		if len(r.jobs) >= maxJobs {
 			input = nil
 		}
-		if len(r.unwritten) >= maxUnwritten {
+		if r.output.full() {
 			events = nil
 			if !stopped {
 				input, done = nil, nil
 			}
 		}
-		if r.writing || len(r.unwritten) == 0 {
-			output = nil
-		} else {
-			next = r.unwritten[0]
-		}
+		toWrite, next := r.output.next()
 		if stopped && closed && timeout == nil {
 			timeout = time.After(writeTimeout)
 		}
@@ -119,13 +109,11 @@ func (r *runner) run(ctx context.Context, in io.Reader) (failed bool) {
 			r.printEvents()
 		case <-closing:
 			closed = true
-		case output <- next:
-			r.unwritten, r.writing = r.unwritten[1:], true
-		case err := <-written:
-			r.writing = false
-			if err != nil && !r.broken {
-				r.failed, r.broken, r.unwritten = true, true, nil
-				lines = nil
+		case toWrite <- next:
+			r.output.onSent()
+		case err := <-r.output.written:
+			if r.output.onWritten(err) {
+				r.failed, lines = true, nil
 				stopReading()
 				r.cancelAll()
 			}
@@ -229,7 +217,7 @@ func (r *runner) perform(ctx context.Context, j *job) *response {
 // finish writes the response of a job that has run, and starts the jobs that waited for it.
 func (r *runner) finish(j *job) {
 	delete(r.jobs, string(j.id))
-	if len(r.unwritten) < maxUnwritten+maxEvents { // there may be more after a signal
+	if len(r.output.unwritten) < maxUnwritten+maxEvents { // there may be more after a signal
 		r.printEvents() // the progress of a request comes before its response
 	}
 	r.respond(j.response)
@@ -271,7 +259,7 @@ func (r *runner) respond(resp *response) {
 		data, _ = json.Marshal(failedResponse(resp.ID, messages.CodeInvalid, err.Error()))
 		r.failed = true
 	}
-	r.print(data)
+	r.output.print(data)
 }
 
 // printEvents prints the events of the queue.
@@ -282,26 +270,11 @@ func (r *runner) printEvents() {
 			e.Data = nil
 			data, _ = json.Marshal(e)
 		}
-		r.print(data)
+		r.output.print(data)
 	}
 }
 
-// print appends a line to those that are written one after the other.
-func (r *runner) print(data []byte) {
-	if !r.broken {
-		r.unwritten = append(r.unwritten, append(data, '\n'))
-	}
-}
-
-// flushed reports whether all output is written, or writing has failed.
+// flushed reports whether all responses and events are written, or writing has failed.
 func (r *runner) flushed() bool {
-	return len(r.unwritten) == 0 && !r.writing && (r.broken || r.events.empty())
-}
-
-// writeLines writes each line with one call of Write, and sends the error of that call.
-func writeLines(out io.Writer, lines <-chan []byte, written chan<- error) {
-	for l := range lines {
-		_, err := out.Write(l)
-		written <- err
-	}
+	return r.output.idle() && (r.output.broken || r.events.empty())
 }

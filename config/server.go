@@ -52,11 +52,11 @@ func (e *entry) fields() map[string]any {
 
 // server reads one server. It ignores the other fields of a disabled server.
 func (r *reader) server(n *node) {
-	says := func(field, value string) bool {
+	has := func(field, value string) bool {
 		f := n.field(field)
 		return f != nil && f.kind == isBoolean && f.text == value
 	}
-	if says("disabled", "true") || says("enabled", "false") || r.isExcluded(n) {
+	if has("disabled", "true") || has("enabled", "false") || r.isExcluded(n) {
 		return
 	}
 	e := &entry{}
@@ -127,7 +127,7 @@ var kinds = map[string]string{
 
 // remote reads the URL and the transport of a server.
 func (r *reader) remote(n *node, e *entry) {
-	kind, says := "", ""
+	kind, source := "", ""
 	for _, given := range []struct{ field, kind string }{{"type", e.kind}, {"transport", e.transport}, {"transportType", e.transportType}} {
 		known := kinds[plain(given.kind)]
 		switch {
@@ -135,9 +135,9 @@ func (r *reader) remote(n *node, e *entry) {
 		case known == "":
 			r.fail(n.field(given.field), "%q is not a known transport: use stdio, http or sse", n.field(given.field).text)
 		case kind == "":
-			kind, says = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
+			kind, source = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
 		case kind != known:
-			r.fail(n.field(given.field), "is %q, but %s", n.field(given.field).text, says)
+			r.fail(n.field(given.field), "is %q, but %s", n.field(given.field).text, source)
 		}
 	}
 	for _, given := range []struct{ field, url string }{{"url", e.url}, {"httpUrl", e.httpURL}, {"serverUrl", e.serverURL}} {
@@ -151,11 +151,11 @@ func (r *reader) remote(n *node, e *entry) {
 	}
 	switch {
 	case e.source == "extension":
-		r.fail(n.field("source"), "is extension, which only Zed can start: give the command or the URL of the server")
+		r.fail(n.field("source"), "is \"extension\", which only Zed can start: give the command or the URL of the server")
 	case kind == "stdio" && n.field("command") == nil:
-		r.failField(n, "command", "is empty, but %s", says)
+		r.failField(n, "command", "is empty, but %s", source)
 	case kind != "" && kind != "stdio" && e.server.URL == "":
-		r.failField(n, "url", "is empty, but %s", says)
+		r.failField(n, "url", "is empty, but %s", source)
 	}
 	switch {
 	case kind == mcpbridge.TransportHTTP || kind == mcpbridge.TransportSSE:

@@ -53,7 +53,7 @@ func TestTransportsHaveTheNamesOfEachClient(t *testing.T) {
 
 		`"type": "stdio"`:                       `a.command: is empty, but type is "stdio"`,
 		`"type": "sse"`:                         `a.url: is empty, but type is "sse"`,
-		`"source": "extension", "settings": {}`: "a.source: is extension, which only Zed can start",
+		`"source": "extension", "settings": {}`: `a.source: is "extension", which only Zed can start`,
 
 		`"command": "x", "env": {"A": "b"}, "environment": {}`:     "a.environment: conflicts with env",
 		`"command": {"path": "x", "deny": ["y"]}`:                  `a.command.deny: is not a field: did you mean "deny"?`,

@@ -66,7 +66,7 @@ func TestMovedCommandsWorkAndNameTheNewProgram(t *testing.T) {
 	}{
 		"exec":  {[]string{"--config", config}, cli.ExitOK, `{"id":1,"ok":true,"generation":1,"replayed":false,"result":{"content":[{"type":"text","text":"1"}]}}`},
 		"tools": {[]string{"--config", config, "--json"}, cli.ExitOK, `"name":"s__add"`},
-		"bench": {[]string{"plot", "/no/such/file", "x"}, cli.ExitFailed, ""},
+		"bench": {[]string{"report", "/no/such/file"}, cli.ExitFailed, ""},
 	} {
 		var out, log bytes.Buffer
 		program := newProgram()

@@ -53,11 +53,11 @@ func describe(event messages.Event) string {
 		return fmt.Sprintf("%s restarts in %v, attempt %d", key, short(e.Delay), e.Attempt)
 	case *messages.SessionRestarted:
 		if e.Attached {
-			return fmt.Sprintf("%s attached again after %v, its state kept", key, short(e.Elapsed))
+			return fmt.Sprintf("%s resumed after %v, its state kept", key, short(e.Elapsed))
 		}
 		return fmt.Sprintf("%s rebuilt after %v, generation %d", key, short(e.Elapsed), e.Generation)
 	case *messages.SessionGaveUp:
-		return fmt.Sprintf("%s given up", key)
+		return fmt.Sprintf("%s gave up", key)
 	case *messages.SessionEvicted:
 		return fmt.Sprintf("%s evicted (%s)", key, e.Reason)
 	case *messages.SessionClosed:

@@ -120,7 +120,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 			}{
 				{[]string{"mcpactor", ""}, []string{"bench", "completion", "exec", "tools", "version"}, false},
 				{[]string{"mcpactor", "ex"}, []string{"exec"}, false},
-				{[]string{"mcpactor", "bench", ""}, []string{"plot", "report", "run"}, false},
+				{[]string{"mcpactor", "bench", "r"}, []string{"report", "run"}, false},
 				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", "d"}, []string{"debug"}, false},

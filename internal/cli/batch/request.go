@@ -21,7 +21,7 @@ type request struct {
 	id       json.RawMessage  // a string or a number, as the line has it
 	timeout  time.Duration    // 0 stands for the configured timeout
 	cmd      messages.Command // nil for cancel, tools, and calls by safe name
-	key      messages.Key     // the session; its server is empty for a call by safe name
+	key      messages.Key     // its server is empty for tools and calls by safe name
 	progress bool             // print progress
 
 	listsTools bool   // the op tools

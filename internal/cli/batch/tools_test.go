@@ -54,11 +54,11 @@ func TestServerThatCannotBeListedFailsTheCommandButHidesNoOtherServer(t *testing
 
 func TestToolsPrintsTheSameJSONAsExec(t *testing.T) {
 	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, newTools("a", "b"))))
-	var out, answer, log strings.Builder
+	var out, response, log strings.Builder
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config, "--json"}, nil, &out, &log), log.String())
-	require.Equal(t, cli.ExitOK, run([]string{"exec", "--config", config}, strings.NewReader(`{"id":"1","op":"tools"}`), &answer, &log), log.String())
+	require.Equal(t, cli.ExitOK, run([]string{"exec", "--config", config}, strings.NewReader(`{"id":"1","op":"tools"}`), &response, &log), log.String())
 	var a struct{ Result json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(answer.String()), &a))
+	require.NoError(t, json.Unmarshal([]byte(response.String()), &a))
 	require.Equal(t, string(a.Result)+"\n", out.String())
 }
 

@@ -23,12 +23,12 @@ func TestToolsAreListedAndCalledBySafeName(t *testing.T) {
 		})
 		defer tools.closeAll()
 		hashed := toolset.SafeName("one", "c.d")
-		answers := responsesTo(t, i, tools, 1, `{"id":"1","op":"tools","scope":"x"}`+"\n"+
+		responses := responsesTo(t, i, tools, 1, `{"id":"1","op":"tools","scope":"x"}`+"\n"+
 			fmt.Sprintf(`{"id":"2","name":%q,"scope":"x","arguments":{"n":1}}`+"\n", hashed)+
 			`{"id":"3","name":"one__b","scope":"x"}`+"\n"+`{"id":"4","name":"two__a","scope":"y"}`+"\n"+
 			`{"id":"5","op":"tools","scope":"x\n"}`)
 		byID := map[string]map[string]any{}
-		for _, a := range answers {
+		for _, a := range responses {
 			byID[a["id"].(string)] = a
 		}
 		list := byID["1"]["result"].(map[string]any)

@@ -26,7 +26,7 @@ const (
 )
 
 // errDeep is the error of a file that exceeds maxDepth.
-var errDeep = errors.New("nests lists and objects too deeply: put the servers into a file of their own")
+var errDeep = errors.New("is nested too deeply: put the servers into a file of their own")
 
 // parse parses a file. A file that begins like JSON or like a comment of JSON is JSON, with
 // comments and trailing commas as most clients allow them. Any other file is YAML.

@@ -133,7 +133,7 @@ func (r *reader) remote(n *node, e *entry) {
 		switch {
 		case given.kind == "":
 		case known == "":
-			r.fail(n.field(given.field), "%q is not a known transport: use stdio, http or sse", n.field(given.field).text)
+			r.fail(n.field(given.field), "%q is not supported: use stdio, http or sse", n.field(given.field).text)
 		case kind == "":
 			kind, source = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
 		case kind != known:

@@ -46,8 +46,8 @@ func TestTransportsHaveTheNamesOfEachClient(t *testing.T) {
 		require.Equal(t, want, file.Supervisor.Servers[0].Transport, entry)
 	}
 	for entry, want := range map[string]string{
-		`"type": "ws", "url": "ws://x"`:                         `a.type: "ws" is not a known transport: use stdio, http or sse`,
-		`"transport": "websocket", "url": "ws://x"`:             `a.transport: "websocket" is not a known transport`,
+		`"type": "ws", "url": "ws://x"`:                         `a.type: "ws" is not supported: use stdio, http or sse`,
+		`"transport": "websocket", "url": "ws://x"`:             `a.transport: "websocket" is not supported`,
 		`"type": "http", "transport": "sse", "url": "http://x"`: `a.transport: is "sse", but type is "http"`,
 		`"url": "http://x", "serverUrl": "http://y"`:            "a.serverUrl: is a different URL for the same server",
 

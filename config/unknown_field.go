@@ -168,8 +168,8 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distance returns how many letters must be inserted, deleted, replaced or swapped with the
-// next one to change one text into the other.
+// distance returns the optimal string alignment distance of two texts: how many letters must be
+// inserted, deleted, replaced or swapped with the next one to change one into the other.
 func distance(one, other string) int {
 	before, last := []int(nil), make([]int, len(other)+1)
 	for j := range last {

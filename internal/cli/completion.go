@@ -56,7 +56,11 @@ _NAME() {
 		_describe NAME candidates
 	fi
 }
-compdef _NAME NAME
+if [[ "$funcstack[1]" = _NAME ]]; then # loaded from a folder of fpath
+	_NAME
+else
+	compdef _NAME NAME
+fi
 `,
 	"fish": `function __NAME
 	set -l candidates (NAME COMPLETE (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)

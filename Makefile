@@ -28,8 +28,8 @@ vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	GOOS=darwin go vet ./internal/bench ./messages ./mcpbridge ./actors ./supervisor ./toolset ./config ./resume ./cmd/demo ./tests/faults
-	GOOS=windows go vet ./internal/bench ./messages ./mcpbridge ./actors ./supervisor ./toolset ./config ./resume ./cmd/demo ./tests/faults
+	GOOS=darwin go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
@@ -41,8 +41,8 @@ fmt: ## format the code
 
 .PHONY: bench
 bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
-	go run ./cmd/demo bench --benchfmt docs/performance.txt
-	go run ./cmd/demo bench report docs/performance.txt
+	go run ./cmd/mcpactor bench --benchfmt docs/performance.txt
+	go run ./cmd/mcpactor bench report docs/performance.txt
 
 .PHONY: bench-others
 bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm

@@ -16,9 +16,8 @@ const (
 	castEvery  = 200 * time.Millisecond
 )
 
-// cast is a view that records the screen as an asciicast, version 2: a header and
-// one event for each frame. The file can be played by asciinema. docs/picture
-// makes the picture in the README from it.
+// cast is a view that records the screen as an asciicast of version 2: a header, and an event
+// for each frame. asciinema plays it, and docs/picture makes the picture of the README from it.
 type cast struct {
 	*screen
 
@@ -46,7 +45,7 @@ func (v *cast) run(ctx context.Context, _ func()) {
 	}
 }
 
-// Write records what is printed below the last frame.
+// Write records the text that the show prints below the last frame.
 func (v *cast) Write(text []byte) (int, error) {
 	v.event(string(text))
 	return len(text), v.err

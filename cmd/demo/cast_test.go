@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/cli"
 )
 
 func TestShowIsRecordedAsAnAsciicastWithItsReport(t *testing.T) {
-	var out bytes.Buffer
 	file := filepath.Join(t.TempDir(), "demo.cast")
-	require.Equal(t, exitOK, run([]string{"--duration", "1s", "--agents", "3", "--record", file}, streams{nil, &out, &out}), out.String())
+	status, stdout, stderr := run("--duration", "1s", "--agents", "3", "--record", file)
+	require.Equal(t, cli.ExitOK, status, stdout+stderr)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	recorded := bytes.Split(bytes.TrimSpace(text), []byte("\n"))

@@ -58,7 +58,7 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 			require.Equal(w.t, 2, e.Count("initialize"), "one rebuild for all")
 			require.Equal(w.t, 1, e.Sessions())
 			if form.Transport == "http" {
-				require.Equal(w.t, 1, count[*messages.SessionExpired](w))
+				happened[*messages.SessionExpired](w, 1)
 				if form.Verdict == faults.Expired {
 					require.Equal(w.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
 				}

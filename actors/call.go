@@ -96,7 +96,7 @@ func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 		return true, false
 	case e.Class != mcpbridge.Lost:
 		return false, false
-	case replay == messages.ReplayAlways || mcpbridge.ReadOnly(k.op):
+	case replay == messages.ReplayAlways || k.op.Idempotent():
 		return true, false
 	}
 	safe, known := k.conn.Hint(k.tool())

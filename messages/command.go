@@ -28,6 +28,11 @@ type Operation interface {
 	Method() string
 	// Validate reports a parameter that is missing.
 	Validate() error
+	// Idempotent reports whether running the operation twice does no harm: it only
+	// reads, or it sets something to a given value. One that is lost is replayed without
+	// the caller's permission; see [Replay]. An operation that does not say so itself is
+	// not idempotent.
+	Idempotent() bool
 }
 
 // With returns a copy of an operation that carries another header.
@@ -46,8 +51,8 @@ func With(op Operation, h Header) Operation {
 type Replay uint8
 
 const (
-	// ReplaySafe replays reads, and tools that the server annotated with
-	// readOnlyHint or idempotentHint. It is the default.
+	// ReplaySafe replays operations that are idempotent, and calls of tools that the
+	// server annotated with readOnlyHint or idempotentHint. It is the default.
 	ReplaySafe Replay = iota
 	// ReplayNever replays nothing: not even a call that provably did not run.
 	ReplayNever
@@ -89,6 +94,9 @@ func (h *Header) RequestID() string { return h.ID }
 
 // Validate accepts operations without parameters of their own.
 func (h *Header) Validate() error { return nil }
+
+// Idempotent returns false, for operations that do not say anything else.
+func (h *Header) Idempotent() bool { return false }
 
 // String returns the key and the id, and nothing that could be a secret.
 func (h *Header) String() string { return h.Key.String() + "#" + h.ID }

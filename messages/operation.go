@@ -42,6 +42,9 @@ type ListTools struct {
 // Method returns "tools/list".
 func (*ListTools) Method() string { return "tools/list" }
 
+// Idempotent returns true: it only reads.
+func (*ListTools) Idempotent() bool { return true }
+
 // ListResources lists the resources of the server: all pages in one reply.
 //
 // Send to: the supervisor.
@@ -52,6 +55,9 @@ type ListResources struct {
 
 // Method returns "resources/list".
 func (*ListResources) Method() string { return "resources/list" }
+
+// Idempotent returns true: it only reads.
+func (*ListResources) Idempotent() bool { return true }
 
 // ListResourceTemplates lists the templates of resources: all pages in one reply.
 //
@@ -64,6 +70,9 @@ type ListResourceTemplates struct {
 // Method returns "resources/templates/list".
 func (*ListResourceTemplates) Method() string { return "resources/templates/list" }
 
+// Idempotent returns true: it only reads.
+func (*ListResourceTemplates) Idempotent() bool { return true }
+
 // ReadResource reads a resource.
 //
 // Send to: the supervisor.
@@ -75,6 +84,9 @@ type ReadResource struct {
 
 // Method returns "resources/read".
 func (*ReadResource) Method() string { return "resources/read" }
+
+// Idempotent returns true: it only reads.
+func (*ReadResource) Idempotent() bool { return true }
 
 // Validate wants a URI.
 func (m *ReadResource) Validate() error {
@@ -95,6 +107,9 @@ type ListPrompts struct {
 // Method returns "prompts/list".
 func (*ListPrompts) Method() string { return "prompts/list" }
 
+// Idempotent returns true: it only reads.
+func (*ListPrompts) Idempotent() bool { return true }
+
 // GetPrompt fills in a prompt.
 //
 // Send to: the supervisor.
@@ -106,6 +121,9 @@ type GetPrompt struct {
 
 // Method returns "prompts/get".
 func (*GetPrompt) Method() string { return "prompts/get" }
+
+// Idempotent returns true: it only reads.
+func (*GetPrompt) Idempotent() bool { return true }
 
 // Validate wants the name of a prompt.
 func (m *GetPrompt) Validate() error {
@@ -126,6 +144,9 @@ type Complete struct {
 
 // Method returns "completion/complete".
 func (*Complete) Method() string { return "completion/complete" }
+
+// Idempotent returns true: it only reads.
+func (*Complete) Idempotent() bool { return true }
 
 // Validate wants a reference.
 func (m *Complete) Validate() error {
@@ -150,6 +171,9 @@ type Subscribe struct {
 // Method returns "resources/subscribe".
 func (*Subscribe) Method() string { return "resources/subscribe" }
 
+// Idempotent returns true: the second subscription is the first one.
+func (*Subscribe) Idempotent() bool { return true }
+
 // Validate wants a URI.
 func (m *Subscribe) Validate() error {
 	if m.URI == "" {
@@ -170,6 +194,9 @@ type Unsubscribe struct {
 
 // Method returns "resources/unsubscribe".
 func (*Unsubscribe) Method() string { return "resources/unsubscribe" }
+
+// Idempotent returns true: what is not subscribed to stays so.
+func (*Unsubscribe) Idempotent() bool { return true }
 
 // Validate wants a URI.
 func (m *Unsubscribe) Validate() error {
@@ -192,6 +219,9 @@ type SetLogLevel struct {
 
 // Method returns "logging/setLevel".
 func (*SetLogLevel) Method() string { return "logging/setLevel" }
+
+// Idempotent returns true: the level is the same.
+func (*SetLogLevel) Idempotent() bool { return true }
 
 // Validate wants a level.
 func (m *SetLogLevel) Validate() error {
@@ -217,6 +247,9 @@ type SetRoots struct {
 // Method returns "notifications/roots/list_changed".
 func (*SetRoots) Method() string { return "notifications/roots/list_changed" }
 
+// Idempotent returns true: the roots are the same.
+func (*SetRoots) Idempotent() bool { return true }
+
 // Validate wants a URI in each root.
 func (m *SetRoots) Validate() error {
 	for i, root := range m.Roots {
@@ -239,6 +272,9 @@ type Ping struct {
 // Method returns "ping".
 func (*Ping) Method() string { return "ping" }
 
+// Idempotent returns true: a ping changes nothing.
+func (*Ping) Idempotent() bool { return true }
+
 // Open opens the key's session ahead of the first call. It does nothing to
 // one that is open already.
 //
@@ -250,3 +286,6 @@ type Open struct {
 
 // Method returns "initialize".
 func (*Open) Method() string { return "initialize" }
+
+// Idempotent returns true: a session that is open stays as it is.
+func (*Open) Idempotent() bool { return true }

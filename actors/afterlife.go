@@ -56,7 +56,7 @@ func bury(c *actor.RootContext, msg any, sender *actor.PID) {
 		if msg.caller != nil {
 			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
 		}
-	case *passed:
+	case *passedOn:
 		bury(c, msg.call, nil)
 	case *handback:
 		for _, k := range msg.calls {

@@ -18,65 +18,60 @@ const (
 	cancelBurst = 64
 )
 
-// pace is where cancellations wait that came in a burst.
-type pace struct {
-	queue []pacedCancel
-	used  int         // of the burst
-	timer *time.Timer // sends paced; nil when nothing was cancelled lately
+// cancellations delivers cancellations, and queues those that come in a burst.
+type cancellations struct {
+	deliver func(actor.Context, queuedCancel)
+	queue   []queuedCancel
+	used    int         // of the burst
+	timer   *time.Timer // sends cancelDue; nil when nothing was cancelled lately
 }
 
-// pacedCancel cancels the operations that had come in before it.
-type pacedCancel struct {
+// queuedCancel cancels the operations that came before it.
+type queuedCancel struct {
 	*messages.Cancel
 	upTo uint64
 }
 
-// paced says that the next cancellations may be passed on.
-type paced struct{}
+// cancelDue says that the next cancellations may be delivered.
+type cancelDue struct{}
 
 // onCancel passes a cancellation on to whoever may have the call, in its turn.
 func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 	if msg.ID == "" {
 		return
 	}
-	p, m := &r.cancelling, pacedCancel{msg, r.counters.Calls}
+	p, m := &r.cancellations, queuedCancel{msg, r.counters.Calls}
 	if p.timer == nil {
-		p.timer = after(c, cancelPace, &paced{})
+		p.timer = after(c, cancelPace, &cancelDue{})
 	}
 	if p.used >= cancelBurst {
 		p.queue = append(p.queue, m)
 		return
 	}
 	p.used++
-	r.cancel(c, m)
+	p.deliver(c, m)
 }
 
-// onPaced passes the next cancellations on.
-func (r *registry) onPaced(c actor.Context) {
-	p := &r.cancelling
+// onCancelDue passes the next cancellations on.
+func (r *registry) onCancelDue(c actor.Context) {
+	p := &r.cancellations
 	p.timer = nil
 	p.used = min(len(p.queue), cancelBurst)
 	if p.used == 0 {
 		p.queue = nil
 		return
 	}
-	p.timer = after(c, cancelPace, &paced{})
+	p.timer = after(c, cancelPace, &cancelDue{})
 	burst := p.queue[:p.used]
 	p.queue = p.queue[p.used:]
 	for _, m := range burst {
-		r.cancel(c, m)
+		p.deliver(c, m)
 	}
 }
 
 // cancel passes a cancellation on to whoever may have the call.
-func (r *registry) cancel(c actor.Context, m pacedCancel) {
-	key := m.Key.Normal()
-	for i := range r.intercepted.named(key, m.ID) {
-		if i.serial <= m.upTo {
-			r.onGivenUp(c, i)
-		}
-	}
-	r.tell(c, key, &cancelled{id: m.ID, upTo: m.upTo})
+func (r *registry) cancel(c actor.Context, m queuedCancel) {
+	r.tell(c, m.Key.Normal(), &cancelled{id: m.ID, upTo: m.upTo})
 }
 
 // tell passes a cancellation on to all sessions of a key.

@@ -70,7 +70,6 @@ func everything(messages.Key) bool { return true }
 func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
-		r.hurry(c)
 		r.sweep(c, r.tally(c, &messages.CloseAll{}, everything, drain{leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty(c)
 	}
@@ -322,7 +321,7 @@ func (r *registry) onOverdue(c actor.Context, t *tally) {
 
 // stopIfEmpty stops a registry that was told to, when all sessions are gone.
 func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.ending && len(r.children)+len(r.intercepted.all)+len(r.tallies)+r.listings == 0 {
+	if r.stopping && !r.ending && len(r.children)+len(r.tallies)+r.pending == 0 {
 		r.ending = true
 		c.Stop(c.Self())
 	}
@@ -335,11 +334,8 @@ func (r *registry) onStopped(c actor.Context) {
 	if r.idleTimer != nil {
 		r.idleTimer.Stop()
 	}
-	if r.hurryTimer != nil {
-		r.hurryTimer.Stop()
-	}
-	if r.cancelling.timer != nil {
-		r.cancelling.timer.Stop()
+	if r.cancellations.timer != nil {
+		r.cancellations.timer.Stop()
 	}
 	for _, ch := range r.children {
 		r.dequeue(ch)
@@ -348,9 +344,6 @@ func (r *registry) onStopped(c actor.Context) {
 	}
 	for t := range r.tallies {
 		r.onOverdue(c, t)
-	}
-	for i := range r.intercepted.all {
-		r.giveUp(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
 	r.after.begin(c)
 	r.cfg.Stopped(r.left.list())

@@ -14,7 +14,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	counts, matching := r.roster.matching(cmd)
 	snap := &messages.Snapshot{
 		ID: cmd.ID, Time: now, Counters: r.counters, States: counts,
-		Open: r.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed,
+		Open: r.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting,
 	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {

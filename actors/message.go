@@ -153,8 +153,6 @@ type (
 	overdue struct{ of *tally }
 	// swept says that a close command may go on.
 	swept struct{ of *tally }
-	// hurried says that the interceptors have had all the time that a stop takes.
-	hurried struct{}
 )
 
 // Stop tells the registry to close everything, and then to stop.

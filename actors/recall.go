@@ -66,7 +66,7 @@ type remembered struct {
 // list asks the store which of the keys that a close command is about it knows.
 func (r *registry) list(c actor.Context, t *tally) {
 	cfg, match := r.cfg, t.match
-	r.listings++
+	r.pending++
 	cfg.work(c, func() any {
 		var keys []messages.Key
 		recall{cfg: cfg}.try("list", func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func (r *registry) list(c actor.Context, t *tally) {
 
 // onRemembered goes on with the close command.
 func (r *registry) onRemembered(c actor.Context, msg *remembered) {
-	r.listings--
+	r.pending--
 	if !msg.of.over {
 		msg.of.listing, msg.of.remembered = false, msg.keys
 		r.close(c, msg.of)

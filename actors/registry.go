@@ -2,8 +2,6 @@ package actors
 
 import (
 	"container/list"
-	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -43,26 +41,22 @@ type registry struct {
 	lru      lru[*child]
 	past     generations
 
-	open        int       // slots in use
-	freeing     int       // of those, how many are draining
-	turns       list.List // servers that somebody waits for, in the order of their turns to dial
-	starting    int       // processes that are being started
-	starts      int       // how many may be
-	idleTimer   *time.Timer
-	hurryTimer  *time.Timer         // sends hurried
-	tallies     map[*tally]struct{} // close commands that wait
-	intercepted interceptions       // operations that are with the interceptors
-	chain       Runner              // the interceptors, around what sends operations on; nil without any
-	left        leftovers
-	listings    int // questions to the store that are not answered
-	cancelling  pace
-	waiting     int // calls that wait in sessions
-	unpassed    int // operations that are with the interceptors, which have not passed them on
-	counters    messages.Counters
-	stopping    bool            // it takes no calls
-	ending      bool            // all is closed, and we stop
-	strangers   map[string]bool // types of foreign messages that were logged
-	after       *afterlife
+	open          int       // slots in use
+	freeing       int       // of those, how many are draining
+	turns         list.List // servers that somebody waits for, in the order of their turns to dial
+	starting      int       // processes that are being started
+	starts        int       // how many may be
+	idleTimer     *time.Timer
+	tallies       map[*tally]struct{} // close commands that wait
+	left          leftovers
+	pending       int // what else has to end before it stops: requests to the store, and what its front has
+	cancellations cancellations
+	waiting       int // calls that wait in sessions
+	counters      messages.Counters
+	stopping      bool            // it takes no calls
+	ending        bool            // all is closed, and we stop
+	strangers     map[string]bool // types of foreign messages that were logged
+	after         *afterlife
 }
 
 // server is what the sessions of one server share.
@@ -95,26 +89,33 @@ func NewRegistry(cfg Config) *actor.Props {
 	after := &afterlife{bury: bury}
 	cfg.run = new(dispatch.Dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
-		r := &registry{
-			cfg: &cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
-			children: map[string]*child{}, past: generations{limit: rememberedKeys},
-			roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
-			tallies: map[*tally]struct{}{}, intercepted: newInterceptions(), left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
-			strangers: map[string]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
-		}
-		for _, srv := range cfg.Servers {
-			r.servers[srv.Name] = r.at(srv, r.servers)
+		r := newRegistry(&cfg, after)
+		if len(cfg.Interceptors) > 0 {
+			return newFront(r)
 		}
 		return r
 	}, after.props(), actor.WithDispatcher(cfg.run))
+}
+
+func newRegistry(cfg *Config, after *afterlife) *registry {
+	r := &registry{
+		cfg: cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
+		children: map[string]*child{}, past: generations{limit: rememberedKeys},
+		roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
+		tallies: map[*tally]struct{}{}, left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
+		strangers: map[string]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
+	}
+	for _, srv := range cfg.Servers {
+		r.servers[srv.Name] = r.at(srv, r.servers)
+	}
+	r.cancellations.deliver = r.cancel
+	return r
 }
 
 // Receive handles the actor's own life, the commands, and what sessions say.
 func (r *registry) Receive(c actor.Context) {
 	defer r.guard(c)
 	switch msg := c.Message().(type) {
-	case *actor.Started:
-		r.onStarted(c)
 	case *actor.Stopping:
 		r.stopping = true
 	case *actor.Stopped:
@@ -154,14 +155,6 @@ func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *settled:
 		r.onSettled(c, msg.of)
-	case *passed:
-		r.onPassed(c, msg)
-	case *withdrawn:
-		r.onWithdrawn(c, msg)
-	case *intercepted:
-		r.onIntercepted(c, msg)
-	case *lapsed:
-		r.onLapsed(c, msg.of)
 	case *said:
 		r.onSaid(c, msg)
 	case *wantDial:
@@ -194,10 +187,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onOverdue(c, msg.of)
 	case *swept:
 		r.sweep(c, msg.of)
-	case *paced:
-		r.onPaced(c)
-	case *hurried:
-		r.onHurried(c)
+	case *cancelDue:
+		r.onCancelDue(c)
 	case *remembered:
 		r.onRemembered(c, msg)
 	default:
@@ -205,42 +196,25 @@ func (r *registry) onReport(c actor.Context) {
 	}
 }
 
-// onStarted makes what the registry needs its context for.
-func (r *registry) onStarted(c actor.Context) {
-	if len(r.cfg.Interceptors) > 0 {
-		r.chain = func(context.Context, messages.Operation) (messages.Result, error) { // if one of them panics
-			return nil, errors.New("the interceptors could not be made")
-		}
-		r.chain = intercepting(c.ActorSystem(), c.Self(), r.cfg.Interceptors)
-	}
+// onOperation gives an operation to the session of its key.
+func (r *registry) onOperation(c actor.Context, op messages.Operation) {
+	r.accept(c, r.newCall(c, op))
 }
 
-// onOperation forwards a call to the session of its key.
-func (r *registry) onOperation(c actor.Context, op messages.Operation) {
+// newCall counts an operation, and returns it as a call of the sender.
+func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 	r.counters.Calls++
-	now := time.Now()
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
 	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
+	now := time.Now()
 	if limit := now.Add(farthest); k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	} else if k.deadline.After(limit) {
 		k.deadline = limit
 	}
-	f := malformed(k)
-	switch {
-	case f != nil:
-		r.respond(c, f)
-	case r.chain == nil || r.stopping || !now.Before(k.deadline):
-		r.accept(c, k)
-	case r.waiting+r.unpassed >= r.cfg.MaxWaitingTotal:
-		r.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting+r.unpassed)))
-	case r.intercepted.of[k.key] >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
-		r.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
-	default:
-		r.intercept(c, k)
-	}
+	return k
 }
 
 // accept gives a call to its session, or says why not.

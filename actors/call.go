@@ -188,9 +188,9 @@ type life struct {
 	fresh  bool    // what is remembered of a session is not to be resumed: it is being ended, or was left
 	ending *ending // what it was spawned to end, or nil
 
-	draining *drain   // the last one, nil before
-	settled  *settled // one message for all calls: it is immutable
-	after    afterlife
+	drainOrder *drain   // the last one, nil before
+	settled    *settled // one message for all calls: it is immutable
+	after      afterlife
 }
 
 // recall returns what is remembered of the session elsewhere.

@@ -123,8 +123,10 @@ type (
 		note messages.Notification
 		of   messages.Operation // that it is the progress of, or nil
 	}
-	// released is the end of closing a connection, or of letting it go.
-	released struct {
+	// detached is the end of releasing a connection.
+	detached struct{ conn mcpbridge.Conn }
+	// closed is the end of closing a connection.
+	closed struct {
 		conn mcpbridge.Conn
 		err  error
 	}

@@ -14,26 +14,24 @@ import (
 
 // session is one incarnation of the actor that owns the connection of a key.
 //
-//	waiting ──grant──▶ connecting ──dialed──▶ ready ──drain──▶ draining ──▶ gone
-//	   ▲                   │                    │
-//	   └──── restart ◀─────┴────── fault ◀──────┘
+//	┌─ waiting ──────────────────────────────────────────┐
+//	│ start ───────────────────────────▶ idle            │
+//	│                                    │  ▲            │
+//	│ deciding ──directive──▶ releasing ─┴▶ queued       │──grant──▶ connecting ──dialed──▶ ready
+//	└────▲───────────────────────────────────────────────┘                │                   │
+//	     └──────────────────────────── fault ◀────────────────────────────┴───────────────────┘
 //
-// A drain may come in any state. Calls are accepted in all but draining, and
-// their deadlines and cancellations are served in all.
+//	any of them ──drain──▶ draining ──▶ closed
 type session struct {
 	*life
 	state func(actor.Context) // the behavior
 
 	// While waiting:
-	judged bool // the verdict on the last fault is known
-	eager  bool // it dials even if nobody waits
-	freed  bool // old is being let go
-	asked  bool // a grant is on its way
+	eager bool // a connection is wanted even if no call waits
 
 	// While connecting:
-	early     *mcpbridge.Error // the connection ended before dialed came
-	unheard   []*heard         // what the server said before dialed came
-	overtaken bool             // the dial was given up, for another key's
+	early   *mcpbridge.Error // the connection ended before dialed came
+	unheard []*heard         // notifications that came before dialed
 
 	// While ready:
 	pingAt  time.Time // when a keepalive ping is due, or zero
@@ -41,11 +39,9 @@ type session struct {
 	listing bool      // the tools are being listed, for lost calls
 	listed  bool      // that was done, or tried
 
-	// While draining:
-	shutting bool // a connection is being closed
-	last     gone // what to say at the end
-
-	grace time.Time // when calls on old, or while draining, are cut
+	closing mcpbridge.Conn // that is being detached or closed; nil when none is
+	last    gone           // the last message, while draining
+	grace   time.Time      // when calls on old, or while draining, are cut
 }
 
 func newSession(l *life) *session {
@@ -71,24 +67,90 @@ func (s *session) Receive(c actor.Context) {
 	}
 }
 
-// waiting: there is no connection. The one before is let go, the verdict and
-// then the grant are awaited.
-func (s *session) waiting(c actor.Context) {
+// deciding: the incarnation before has failed. The registry decides what to do, and the
+// connection is released meanwhile.
+func (s *session) deciding(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *verdict:
+		s.onVerdict(c, msg)
+		s.proceed(c)
+	case *answered:
+		s.onAnswered(c, msg)
+		s.release(c)
+	case *detached:
+		s.onDetached(msg)
+	case *dialed:
+		s.onStray(c, msg)
+	case *woke:
+		s.onWoke(c)
+		s.release(c)
+	case *unreachable:
+		s.failParked(c, msg.cause, msg.retryAt)
+	case *grant:
+		// the fault has revoked it
+	default:
+		s.always(c)
+	}
+}
+
+// releasing: an old connection is being released, and nothing else is waited for.
+func (s *session) releasing(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *answered:
+		s.onAnswered(c, msg)
+		s.release(c)
+	case *detached:
+		s.onDetached(msg)
+		s.proceed(c)
+	case *dialed:
+		s.onStray(c, msg)
+		s.proceed(c)
+	case *woke:
+		s.onWoke(c)
+		s.release(c)
+	case *unreachable:
+		s.failParked(c, msg.cause, msg.retryAt)
+	default:
+		s.always(c)
+	}
+}
+
+// idle: no connection is wanted.
+func (s *session) idle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
 		s.park(c, msg)
 		s.proceed(c)
-	case *verdict:
-		s.onVerdict(c, msg)
-	case *released:
-		s.onReleased(c, msg)
-	case *unreachable:
-		s.failParked(c, msg.cause, msg.retryAt)
-		s.withdraw(c)
+	case *answered:
+		s.onAnswered(c, msg)
+		s.proceedIf(c, s.wanted())
+	case *grant: // it was sent before the registry knew
+		s.onGrant(c)
+	default:
+		s.always(c)
+	}
+}
+
+// queued: the registry has been asked for a grant.
+func (s *session) queued(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
 	case *grant:
 		s.onGrant(c)
-	case *dialed:
-		s.onStray(c, msg)
+	case *unreachable:
+		s.failParked(c, msg.cause, msg.retryAt)
+		s.proceedIf(c, !s.wanted())
+	case *cancelled:
+		s.onCancelled(c, msg)
+		s.proceedIf(c, !s.wanted())
+	case *woke:
+		s.onWoke(c)
+		s.proceedIf(c, !s.wanted())
 	default:
 		s.always(c)
 	}
@@ -102,16 +164,26 @@ func (s *session) connecting(c actor.Context) {
 	case *dialed:
 		s.onDialed(c, msg)
 	case *overtaken:
-		s.overtaken = true
+		s.state = s.abandoning
 		s.abort()
 	case *down:
-		if msg.from == s {
-			s.early = msg.err
-		}
+		s.onEarlyDown(msg)
 	case *heard:
-		if len(s.unheard) < maxUnpublished {
-			s.unheard = append(s.unheard, msg)
-		}
+		s.onEarlyHeard(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// abandoning: the dial was aborted in favor of another key's, and is about to end.
+func (s *session) abandoning(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *dialed:
+		s.onAbandoned(c, msg)
+	case *heard:
+		// of a connection that is not used
 	default:
 		s.always(c)
 	}
@@ -123,28 +195,46 @@ func (s *session) ready(c actor.Context) {
 	case *call:
 		s.park(c, msg)
 		s.startParked(c)
-	case *down:
-		s.onDown(msg)
+	case *answered:
+		s.onAnswered(c, msg)
+		s.startParked(c)
+	case *listed:
+		s.onListed(c, msg)
+		s.startParked(c)
+	case *woke:
+		s.onWoke(c)
+		s.ping(c)
 	case *pulsed:
 		s.onPulsed(msg)
+	case *down:
+		s.onDown(msg)
 	default:
 		s.always(c)
 	}
 }
 
-// drained: calls in flight may finish, nothing new starts, connections close.
-func (s *session) drained(c actor.Context) {
+// draining: calls in flight may finish, no call starts, connections are closed.
+func (s *session) draining(c actor.Context) {
 	switch msg := c.Message().(type) {
-	case *dialed:
-		s.abort, s.conn = nil, msg.conn
-		s.generation = max(s.generation, msg.generation) // which is remembered
-		s.finish(c)
-	case *released:
-		s.onClosed(c, msg)
 	case *call:
 		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	case *answered:
+		s.onAnswered(c, msg)
+		s.finish(c)
+	case *listed:
+		s.listings--
+		s.finish(c)
 	case *pulsed:
 		s.pinging = false
+		s.finish(c)
+	case *dialed:
+		s.onDialedLate(c, msg)
+	case *detached:
+		s.onDetachedLate(c, msg)
+	case *closed:
+		s.onClosed(c, msg)
+	case *woke:
+		s.onWoke(c)
 		s.finish(c)
 	case *grant, *verdict:
 		// too late to matter
@@ -153,18 +243,16 @@ func (s *session) drained(c actor.Context) {
 	}
 }
 
-// over: the last message is sent, and the registry is about to stop us.
-func (s *session) over(actor.Context) {}
+// closed: the last message is sent, and the registry is about to stop the actor.
+func (s *session) closed(actor.Context) {}
 
 // always is what every state does alike.
 func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *answered:
 		s.onAnswered(c, msg)
-		s.goOn(c)
 	case *listed:
-		s.onListed(c, msg)
-		s.goOn(c)
+		s.listings--
 	case *cancelled:
 		s.onCancelled(c, msg)
 	case *heard:
@@ -172,80 +260,80 @@ func (s *session) always(c actor.Context) {
 	case *drain:
 		s.onDrain(c, msg)
 	case *woke:
-		s.timer = nil
 		s.onWoke(c)
-	case *down, *pulsed, *overtaken, *unreachable:
-		// of a connection, or a wish, that was given up
+	case *down, *pulsed, *detached, *overtaken, *unreachable, *verdict:
+		// of a connection, a dial or an incarnation before
 	default:
 		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session got a message it does not handle")
 	}
 }
 
-// onStarted begins an incarnation: the connection before is let go first.
+// onStarted begins an incarnation. The connection of the one before is released first.
 func (s *session) onStarted(c actor.Context) {
 	if s.ending != nil {
 		s.end(c)
 		return
 	}
-	s.state = s.waiting
-	s.judged = s.cause == nil
 	if s.conn != nil {
 		s.old, s.conn = s.conn, nil
 	}
 	s.grace = s.failedAt.Add(s.cfg.DrainTimeout)
-	if s.draining != nil { // there was a bug
-		s.state = s.drained
+	switch {
+	case s.drainOrder != nil: // there was a bug
+		s.state = s.draining
 		s.finish(c)
 		return
-	}
-	if s.cause != nil {
+	case s.cause != nil:
+		s.state = s.deciding
 		c.Send(s.registry, &failed{s.of, s.cause})
+		s.release(c)
+	default:
+		s.proceed(c)
 	}
-	s.release(c)
-	s.proceed(c)
-	s.onWoke(c)
+	s.serveDeadlines(c)
 }
 
 // release lets the old connection go, once no call runs on it any more or their
 // grace is over. Its session is left open on the server, to be resumed.
 func (s *session) release(c actor.Context) {
-	if s.old == nil || s.freed {
+	if s.old == nil || s.closing != nil {
 		return
 	}
 	if s.running.count > 0 && time.Now().Before(s.grace) {
 		s.wakeBy(c, s.grace)
 		return
 	}
-	s.freed = true
 	s.cut()
 	conn, timeout := s.old, s.cfg.CloseTimeout
-	s.cfg.work(c, func() any { return &released{conn, closing(timeout, conn.Detach)} })
+	s.closing = conn
+	s.cfg.work(c, func() any {
+		closing(timeout, conn.Detach) //nolint:errcheck // its session is resumed, or is closed later
+		return &detached{conn}
+	})
 }
 
-// onReleased goes on when the old connection is gone.
-func (s *session) onReleased(c actor.Context, msg *released) {
+// onDetached notes that the old connection is released. Its session may be resumed.
+func (s *session) onDetached(msg *detached) {
 	if msg.conn != s.old {
 		return
 	}
-	s.old, s.freed = nil, false
+	s.old, s.closing = nil, nil
 	if (s.cause == nil || s.cause.Class != mcpbridge.Expired) && msg.conn.Resume() != nil {
 		s.detached = msg.conn
 	}
-	s.proceed(c)
 }
 
-// onStray takes the connection that an incarnation before had dialed.
+// onStray releases the connection that the incarnation before had dialed.
 func (s *session) onStray(c actor.Context, msg *dialed) {
-	s.abort, s.old, s.freed = nil, msg.conn, false
+	s.abort, s.old, s.closing = nil, msg.conn, nil
 	s.generation = max(s.generation, msg.generation)
 	s.release(c)
-	s.proceed(c)
 }
 
 // onVerdict answers those who are not to wait any longer. A session that was open is
 // opened again when somebody waits for it, or something is held for it.
 func (s *session) onVerdict(c actor.Context, msg *verdict) {
-	s.judged, s.refused = true, nil
+	s.refused = nil
 	s.eager = s.served && !msg.gaveUp && !s.reopened && s.holds()
 	if msg.gaveUp && msg.cause.Class == mcpbridge.Unauthorized {
 		s.refused, s.refusedUntil = msg.cause.Cause, msg.retryAt
@@ -253,7 +341,6 @@ func (s *session) onVerdict(c actor.Context, msg *verdict) {
 	if msg.fail {
 		s.failParked(c, msg.cause.Cause, msg.retryAt)
 	}
-	s.proceed(c)
 }
 
 // holds reports whether the session is for more than calls: for what the server says
@@ -269,23 +356,34 @@ func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt ti
 	}
 }
 
-// proceed asks for a grant, or says that none is wanted.
+// wanted reports whether a connection is wanted.
+func (s *session) wanted() bool { return s.eager || s.parked.count > 0 }
+
+// proceed enters the next state of waiting: once no old connection is left, it asks for a
+// grant, or says that none is wanted.
 func (s *session) proceed(c actor.Context) {
-	want := s.eager || s.parked.count > 0
 	switch {
-	case s.old != nil || s.abort != nil || !s.judged || want && s.asked:
-	case want:
-		s.asked = true
+	case s.old != nil || s.abort != nil:
+		s.state = s.releasing
+	case s.wanted():
+		s.state = s.queued
 		c.Send(s.registry, &wantDial{s.of})
 	default:
-		s.asked = false
+		s.state = s.idle
 		c.Send(s.registry, &vacant{s.of})
+	}
+}
+
+// proceedIf proceeds if a condition holds.
+func (s *session) proceedIf(c actor.Context, condition bool) {
+	if condition {
+		s.proceed(c)
 	}
 }
 
 // onGrant dials. A connection that nobody is left to take is closed.
 func (s *session) onGrant(c actor.Context) {
-	s.state, s.overtaken = s.connecting, false
+	s.state = s.connecting
 	wanted, abort := context.WithCancel(context.Background())
 	s.abort = abort
 
@@ -328,16 +426,27 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	return req
 }
 
+// onEarlyDown keeps the end of a connection whose dial has not come back yet.
+func (s *session) onEarlyDown(msg *down) {
+	if msg.from == s {
+		s.early = msg.err
+	}
+}
+
+// onEarlyHeard keeps a notification of a connection whose dial has not come back yet.
+func (s *session) onEarlyHeard(msg *heard) {
+	if len(s.unheard) < maxUnpublished {
+		s.unheard = append(s.unheard, msg)
+	}
+}
+
 // onDialed begins to serve, or fails.
 func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abort = nil
 	switch {
-	case s.refused != nil && errors.Is(msg.err, s.refused): // there are no others yet
+	case s.refusedAgain(msg):
 		s.failParked(c, s.refused, s.refusedUntil)
 		s.yield(c, nil)
-		return
-	case s.overtaken:
-		s.yield(c, msg.conn)
 		return
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
@@ -365,12 +474,28 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.startParked(c)
 }
 
-// yield goes back to waiting after a dial that has told nothing.
+// onAbandoned ends an aborted dial.
+func (s *session) onAbandoned(c actor.Context, msg *dialed) {
+	s.abort = nil
+	if s.refusedAgain(msg) {
+		s.failParked(c, s.refused, s.refusedUntil)
+	}
+	s.yield(c, msg.conn)
+}
+
+// refusedAgain reports whether a dial was given up because the credentials are still those
+// that were refused.
+func (s *session) refusedAgain(msg *dialed) bool {
+	return s.refused != nil && errors.Is(msg.err, s.refused)
+}
+
+// yield waits again, after a dial that says nothing about the server. A connection that
+// was opened nevertheless is released.
 func (s *session) yield(c actor.Context, conn mcpbridge.Conn) {
-	s.state, s.asked, s.early, s.unheard = s.waiting, false, nil, nil
+	s.early, s.unheard = nil, nil
 	c.Send(s.registry, &yielded{s.of})
-	if conn != nil { // it came just then
-		s.old, s.freed = conn, false
+	if conn != nil {
+		s.old, s.closing = conn, nil
 		s.release(c)
 	}
 	s.proceed(c)

@@ -92,7 +92,7 @@ func (s *session) judge(c actor.Context, k *call) (mayRun bool) {
 // onListed decides about the calls that have waited for the annotations.
 func (s *session) onListed(c actor.Context, msg *listed) {
 	s.listings--
-	if msg.conn != s.conn || s.draining != nil {
+	if msg.conn != s.conn {
 		return
 	}
 	s.listed = true
@@ -150,7 +150,7 @@ func (s *session) onAnswered(c actor.Context, msg *answered) {
 		s.onFailed(c, k, e)
 	}
 	// What is said of an older connection changes nothing.
-	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.draining == nil {
+	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.drainOrder == nil {
 		s.broke(e)
 	}
 }
@@ -168,13 +168,13 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	switch {
 	case !again:
 		s.reply(c, k, k.explain(e))
-	case s.draining == nil:
+	case s.drainOrder == nil:
 		k.conn, k.ask = nil, ask
 		s.parked.unshift(k)
 		s.wakeBy(c, k.deadline)
-	case s.draining.evict && !ask:
+	case s.drainOrder.evict && !ask:
 		c.Send(s.registry, &handback{s.of, []*call{k}})
-	case s.draining.evict: // nobody can be asked any more whether it may run again
+	case s.drainOrder.evict: // nobody can be asked any more whether it may run again
 		s.reply(c, k, k.explain(e))
 	default:
 		f := k.explain(e)
@@ -206,18 +206,6 @@ func (s *session) onHeard(c actor.Context, msg *heard) {
 	c.Send(s.registry, &said{s.of, msg.note})
 }
 
-// goOn does what the end of a call makes possible.
-func (s *session) goOn(c actor.Context) {
-	switch {
-	case s.draining != nil:
-		s.finish(c)
-	case s.old != nil:
-		s.release(c)
-	case s.conn != nil:
-		s.startParked(c)
-	}
-}
-
 // onCancelled answers the calls with an id, and tells the server of those that
 // run.
 func (s *session) onCancelled(c actor.Context, msg *cancelled) {
@@ -232,7 +220,6 @@ func (s *session) onCancelled(c actor.Context, msg *cancelled) {
 			s.abandon(c, k, messages.CodeCancelled)
 		}
 	}
-	s.withdraw(c)
 }
 
 // abandon answers a call that is running, and cancels it. It should return
@@ -246,15 +233,15 @@ func (s *session) abandon(c actor.Context, k *call, code messages.Code) {
 	s.wakeBy(c, k.deadline)
 }
 
-// withdraw takes the wish for a connection back if nobody waits any more.
-func (s *session) withdraw(c actor.Context) {
-	if s.asked && s.abort == nil && s.conn == nil && s.draining == nil && s.parked.count == 0 {
-		s.proceed(c)
-	}
+// onWoke serves deadlines.
+func (s *session) onWoke(c actor.Context) {
+	s.timer = nil
+	s.serveDeadlines(c)
 }
 
-// onWoke does what is due, and sets the timer for what comes next.
-func (s *session) onWoke(c actor.Context) {
+// serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
+// next one.
+func (s *session) serveDeadlines(c actor.Context) {
 	now := time.Now()
 	s.expireParked(c, now)
 	for k := range s.running.all() {
@@ -263,16 +250,9 @@ func (s *session) onWoke(c actor.Context) {
 			s.wakeBy(c, k.deadline)
 		case !k.answered:
 			s.abandon(c, k, messages.CodeDeadline)
-		case k.conn == s.conn && s.draining == nil:
+		case k.conn == s.conn && s.drainOrder == nil:
 			s.broke(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}
-	}
-	if !s.pingAt.IsZero() && s.draining == nil {
-		s.onPing(c, now)
-	}
-	s.withdraw(c)
-	if s.draining != nil || s.old != nil {
-		s.goOn(c)
 	}
 }
 
@@ -302,9 +282,12 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 	}
 }
 
-// onPing sends a keepalive ping, unless the one before is not answered yet.
-func (s *session) onPing(c actor.Context, now time.Time) {
-	if now.Before(s.pingAt) {
+// ping sends a keepalive ping when one is due. The one before must have been answered.
+func (s *session) ping(c actor.Context) {
+	switch {
+	case s.pingAt.IsZero():
+		return
+	case time.Now().Before(s.pingAt):
 		s.wakeBy(c, s.pingAt)
 		return
 	}

@@ -17,8 +17,7 @@ const cancelPause = 50 * time.Millisecond
 // onDrain takes nothing new from here on. It may come twice, the second time
 // less patient.
 func (s *session) onDrain(c actor.Context, msg *drain) {
-	s.shutting = s.shutting || s.freed
-	s.state, s.draining = s.drained, msg
+	s.state, s.drainOrder = s.draining, msg
 	parked := s.parked.take()
 	switch {
 	case !msg.evict:
@@ -46,8 +45,8 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 func (s *session) finish(c actor.Context) {
 	now := time.Now()
 	switch {
-	case s.abort != nil || s.shutting:
-		return // dialed or released will come
+	case s.abort != nil || s.closing != nil:
+		return // dialed, detached or closed will come
 	case s.waitsForCalls() && now.Before(s.grace):
 		s.wakeBy(c, s.grace)
 		return
@@ -75,7 +74,7 @@ func (s *session) finish(c actor.Context) {
 // bid sends the last message.
 func (s *session) bid(c actor.Context) {
 	s.unwatch(c)
-	s.state = s.over
+	s.state = s.closed
 	s.last.of = s.of
 	c.Send(s.registry, &s.last)
 }
@@ -92,34 +91,46 @@ func (s *session) waitsForCalls() bool {
 
 // shut closes a connection for good.
 func (s *session) shut(c actor.Context, conn mcpbridge.Conn) {
-	s.shutting = true
+	s.closing = conn
 	generation := s.generation
 	pause, timeout, recall := s.running.count > 0, s.cfg.CloseTimeout, s.recall()
-	leave := s.draining.leave && conn.Resume() != nil
+	leave := s.drainOrder.leave && conn.Resume() != nil
 	s.cfg.work(c, func() any {
 		if pause {
 			<-time.After(cancelPause)
 		}
 		if leave {
-			return &released{conn, closing(timeout, conn.Detach)}
+			return &closed{conn, closing(timeout, conn.Detach)}
 		}
 		err := closing(timeout, conn.Close)
 		if err == nil {
 			recall.forget(generation)
 		}
-		return &released{conn, err}
+		return &closed{conn, err}
 	})
 }
 
-// onClosed goes on with the next connection.
-func (s *session) onClosed(c actor.Context, msg *released) {
-	s.shutting = false
-	s.grace = time.Now()
-	switch {
-	case msg.conn == s.old && s.freed: // it was only let go, not closed
-		s.freed = false
+// onDialedLate closes a connection whose dial was running when the drain came.
+func (s *session) onDialedLate(c actor.Context, msg *dialed) {
+	s.abort, s.conn = nil, msg.conn
+	s.generation = max(s.generation, msg.generation) // which is remembered
+	s.finish(c)
+}
+
+// onDetachedLate closes the session of a connection that was being released when the
+// drain came.
+func (s *session) onDetachedLate(c actor.Context, msg *detached) {
+	if msg.conn == s.old {
 		s.old, s.detached = nil, s.old
-		msg.err = nil
+	}
+	s.closing, s.grace = nil, time.Now()
+	s.finish(c)
+}
+
+// onClosed closes the next connection.
+func (s *session) onClosed(c actor.Context, msg *closed) {
+	s.closing, s.grace = nil, time.Now()
+	switch {
 	case msg.conn == s.conn:
 		s.conn = nil
 	case msg.conn == s.old:
@@ -211,7 +222,7 @@ func (s *session) salvage(c actor.Context) {
 		s.abort, s.old = nil, msg.conn
 		s.generation = max(s.generation, msg.generation)
 	case *drain:
-		s.draining = msg
+		s.drainOrder = msg
 	case *woke:
 		s.timer = nil
 	}

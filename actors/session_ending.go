@@ -17,8 +17,6 @@ type ending struct {
 	left       []unended
 	configured bool // there is such a server
 	record     *mcpbridge.Record
-	begun      bool // it has its grant
-	done       bool // the last message is ready
 }
 
 // From the goroutine of an ending session to itself.
@@ -34,42 +32,60 @@ type (
 
 // end begins to end sessions. A restart, after a bug, ends that.
 func (s *session) end(c actor.Context) {
-	s.state = s.concluding
 	if s.cause != nil {
 		s.conclude(c, &ended{left: s.unendedBy(s.cause.Cause.Error())})
 		return
 	}
 	s.grace = time.Now().Add(s.cfg.DrainTimeout + s.cfg.CloseTimeout + patience)
-	s.wakeBy(c, s.grace)
 	if s.cfg.Store == nil {
 		s.onLooked(c, nil)
 		return
 	}
+	s.state = s.looking
 	recall := s.recall()
-	s.listings++
 	s.cfg.work(c, func() any { return &looked{recall.load()} })
 }
 
-// concluding: sessions of the key are being ended, when it is their turn.
-func (s *session) concluding(c actor.Context) {
+// looking: the store is asked for the record of the key.
+func (s *session) looking(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *looked:
-		s.listings--
 		s.onLooked(c, msg.record)
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// endQueued: the registry has been asked for a grant.
+func (s *session) endQueued(c actor.Context) {
+	switch msg := c.Message().(type) {
 	case *grant:
 		s.onEnd(c)
+	case *woke:
+		s.timer = nil
+		s.conclude(c, &ended{left: s.unendedBy("it had to wait too long to be ended")})
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// endRunning: the sessions are being ended.
+func (s *session) endRunning(c actor.Context) {
+	switch msg := c.Message().(type) {
 	case *ended:
 		s.conclude(c, msg)
 	case *woke:
 		s.timer = nil
-		switch {
-		case s.ending.done:
-			s.bid(c)
-		case !s.ending.begun && s.listings == 0:
-			s.conclude(c, &ended{left: s.unendedBy("it had to wait too long to be ended")})
-		}
 	case *call:
 		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// endDone: the last message waits for the timer, which has fired.
+func (s *session) endDone(c actor.Context) {
+	if _, ok := c.Message().(*woke); ok {
+		s.timer = nil
+		s.bid(c)
 	}
 }
 
@@ -86,19 +102,21 @@ func (s *session) onLooked(c actor.Context, record *mcpbridge.Record) {
 		s.conclude(c, &ended{})
 		return
 	}
+	s.state = s.endQueued
+	s.wakeBy(c, s.grace)
 	c.Send(s.registry, &wantDial{s.of})
 }
 
 // onEnd ends them, one after the other.
 func (s *session) onEnd(c actor.Context) {
-	s.ending.begun = true
+	s.state = s.endRunning
 	e, cfg, recall, generation := *s.ending, s.cfg, s.recall(), s.generation
 	s.cfg.work(c, func() any { return e.run(cfg, recall, generation) })
 }
 
 // conclude says what is left, when no woke is on its way.
 func (s *session) conclude(c actor.Context, msg *ended) {
-	s.ending.done = true
+	s.state = s.endDone
 	s.last.left, s.last.ended = msg.left, msg.count
 	if s.stopTimer() {
 		s.bid(c)

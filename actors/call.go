@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -24,13 +23,13 @@ type call struct {
 	generation uint64           // of the connection it was last given to
 	lost       *mcpbridge.Error // what became of the first run, if it may have run
 	lostIn     uint64           // the generation of that
-	ask        bool             // it may run again only if its tool turns out to be safe
-	answered   bool             // it got its reply, though it may run still
+	needsHint  bool             // it may run again only if its tool turns out to be safe
+	replied    bool             // it got its reply, though it may run still
 
 	in         *queue // that it stands in, or nil
 	prev, next *call  // its neighbors there
 
-	until until // what it runs under, once it has run
+	deadlineCtx deadlineContext // what it runs under, once it has run
 
 	// While it runs:
 	conn   mcpbridge.Conn
@@ -40,13 +39,13 @@ type call struct {
 // until is a context that tells a deadline, and does not end by itself: at the
 // deadline the session cancels what is derived from it, so that there is no timer for
 // each call.
-type until struct {
+type deadlineContext struct {
 	context.Context
 	deadline time.Time
 }
 
 // Deadline returns the deadline.
-func (u *until) Deadline() (time.Time, bool) { return u.deadline, true }
+func (u *deadlineContext) Deadline() (time.Time, bool) { return u.deadline, true }
 
 // failure returns the reply for a call that did not go well.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
@@ -56,7 +55,7 @@ func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 }
 
 // explain returns the reply for what the bridge said.
-func (k *call) explain(e *mcpbridge.Error) *messages.Failure {
+func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.ForCaller())
 	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
 	f.RetryAfter, f.Cause = e.RetryAfter, e
@@ -64,11 +63,11 @@ func (k *call) explain(e *mcpbridge.Error) *messages.Failure {
 }
 
 // giveUp returns the reply for a call that gets no connection, because of e.
-func (k *call) giveUp(e *mcpbridge.Error) *messages.Failure {
+func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	if k.lost != nil {
-		return k.explain(k.lost)
+		return k.failureOf(k.lost)
 	}
-	f := k.explain(e)
+	f := k.failureOf(e)
 	f.MayHaveRun = false
 	switch e.Class {
 	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // that was another call, and what was said of it
@@ -78,7 +77,7 @@ func (k *call) giveUp(e *mcpbridge.Error) *messages.Failure {
 }
 
 // sign fills in what every result carries.
-func (k *call) sign(result messages.Result) messages.Result {
+func (k *call) addReceipt(result messages.Result) messages.Result {
 	r := result.GetReceipt()
 	r.Key, r.ID, r.Generation, r.Replayed = k.key, k.op.RequestID(), k.generation, k.runs > 1
 	return result
@@ -87,7 +86,7 @@ func (k *call) sign(result messages.Result) messages.Result {
 // mayRepeat says whether a call that did not succeed may be given to the next
 // connection: at most once, and only when that is safe. ask is true when it
 // depends on the tool's annotations, which are not known.
-func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
+func (k *call) mayReplay(e *mcpbridge.Error) (yes, ask bool) {
 	replay := k.op.Head().Replay
 	switch {
 	case k.runs > 1 || replay == messages.ReplayNever:
@@ -104,7 +103,7 @@ func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 }
 
 // means reports whether a call is to be given up.
-func (m *cancelled) means(k *call) bool {
+func (m *cancelCalls) matches(k *call) bool {
 	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
 }
 
@@ -140,91 +139,4 @@ func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result message
 		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
 	}
 	return conn.Do(ctx, k.op)
-}
-
-// life is what outlives a restart of a session: the calls it owes a reply, its
-// generation, its connections, and why it failed last.
-type life struct {
-	cfg      *Config
-	key      messages.Key
-	server   *mcpbridge.Server // read-only
-	registry *actor.PID
-	of       *child // the registry's
-
-	generation uint64
-	held       held            // what the next session is told again
-	served     bool            // there has been a connection
-	stateless  bool            // the last one kept nothing on the server
-	parked     queue           // accepted and not running
-	running    queue           // on conn or on old
-	turns      map[string]bool // URIs whose subscription is being changed by a call that is running
-	listings   int             // tools/list requests of our own that are running
-
-	// conn is the connection calls run on. nil while there is none.
-	conn mcpbridge.Conn
-	// old was conn before a fault. It is let go before there is another.
-	old mcpbridge.Conn
-	// detached was old. The server may know its session still: it is what the
-	// next dial resumes, and what has to be closed if there is none.
-	detached mcpbridge.Conn
-
-	// abort ends the dial that is running; its end comes as dialed. nil when
-	// there is none.
-	abort context.CancelFunc
-
-	openedAt time.Time // when there was a connection first, of the last session
-	reopened bool      // that was for nobody, and nobody has called since
-
-	refused      *mcpbridge.Error // why the credentials were refused, or nil
-	refusedUntil time.Time        // until then they have to be others
-
-	cause    *Fault    // of the last restart, nil if there was none
-	failedAt time.Time // when that was
-	lostAt   time.Time // when there was a connection last
-
-	timer  *time.Timer // sends woke; nil when none is on its way
-	wakeAt time.Time   // when timer fires
-
-	fresh  bool    // what is remembered of a session is not to be resumed: it is being ended, or was left
-	ending *ending // what it was spawned to end, or nil
-
-	drainOrder *drain   // the last one, nil before
-	settled    *settled // one message for all calls: it is immutable
-	after      afterlife
-}
-
-// recall returns what is remembered of the session elsewhere.
-func (l *life) recall() recall { return recall{l.cfg, l.key} }
-
-// begin notes that a call is running.
-func (l *life) begin(k *call) {
-	l.running.push(k)
-	if uri, is := k.subscription(); is {
-		if l.turns == nil {
-			l.turns = map[string]bool{}
-		}
-		l.turns[uri] = true
-	}
-}
-
-// forget drops a call that does not run any more.
-func (l *life) forget(k *call) {
-	if k.in != &l.running {
-		return
-	}
-	l.running.remove(k)
-	if uri, is := k.subscription(); is {
-		delete(l.turns, uri)
-	}
-}
-
-// owed returns the calls whose callers wait for a reply.
-func (l *life) owed() []*call {
-	owed := slices.Collect(l.parked.all())
-	for k := range l.running.all() {
-		if !k.answered {
-			owed = append(owed, k)
-		}
-	}
-	return owed
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// whose closing failed.
 	Stopped func([]messages.Left)
 
-	run *dispatch.Dispatcher // of all actors, and of what leaves them
+	dispatcher *dispatch.Dispatcher // of all actors, and of what leaves them
 
 	// probe is called with every message of a session before it is handled.
 	// Tests use it to plant bugs.

@@ -54,11 +54,11 @@ type Strategy interface {
 // Decider decides what becomes of one session, fault by fault. It must not
 // block.
 type Decider interface {
-	Decide(f *Fault, now time.Time) Verdict
+	Decide(f *Fault, now time.Time) Decision
 }
 
 // Verdict is what a [Decider] decided.
-type Verdict struct {
+type Decision struct {
 	// GiveUp answers every call that waits with the cause, and those that come
 	// within Delay at once. After that one trial may dial again; before, if the key
 	// was refused for its credentials, once it has others.
@@ -76,7 +76,7 @@ func fail(reason any) {
 }
 
 // bug returns the fault for a panic that was none.
-func bug(key messages.Key, reason any) *Fault {
+func bugFault(key messages.Key, reason any) *Fault {
 	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
 	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}
 }

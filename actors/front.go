@@ -73,9 +73,9 @@ func newFront(r *registry) *front {
 
 // Receive handles operations, and what interceptors say. The rest is the registry's.
 func (f *front) Receive(c actor.Context) {
-	defer f.guard(c)
+	defer f.recoverBug(c)
 	msg := c.Message()
-	if cmd, ok := pointed[messages.Command](msg); ok && !foreign(cmd) {
+	if cmd, ok := asPointer[messages.Command](msg); ok && !isForeign(cmd) {
 		msg = cmd
 	}
 	switch msg := msg.(type) {
@@ -92,7 +92,7 @@ func (f *front) Receive(c actor.Context) {
 	case *passedOn:
 		f.onPassedOn(c, msg)
 	case *withdrawn:
-		f.tell(c, msg.call.key, &cancelled{call: msg.call})
+		f.tell(c, msg.call.key, &cancelCalls{call: msg.call})
 	case *intercepted:
 		f.onIntercepted(c, msg)
 	case *interceptionDue:
@@ -141,7 +141,7 @@ func (f *front) intercept(c actor.Context, k *call) {
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
 	op, run := messages.With(k.op, h), f.run
-	f.cfg.work(c, func() any { return i.run(ctx, run, op) })
+	f.cfg.async(c, func() any { return i.run(ctx, run, op) })
 }
 
 // onPassedOn gives the registry a call that interceptors have passed on. When the caller
@@ -251,7 +251,7 @@ func (f *front) onStop(c actor.Context) {
 func (f *front) onStopDue(c actor.Context) {
 	n := 0
 	for i := range f.interceptions.all {
-		if n++; n > sweepStep {
+		if n++; n > drainStep {
 			c.Send(c.Self(), &stopDue{})
 			return
 		}
@@ -261,7 +261,7 @@ func (f *front) onStopDue(c actor.Context) {
 
 // onStopped answers the operations that are left: anybody may stop any actor.
 func (f *front) onStopped(c actor.Context) {
-	f.ending = true
+	f.finished = true
 	if f.stopTimer != nil {
 		f.stopTimer.Stop()
 	}

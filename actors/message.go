@@ -10,7 +10,7 @@ import (
 // From the registry to a session, beside [call].
 type (
 	// cancelled gives up the calls with an id that came before it, or one call.
-	cancelled struct {
+	cancelCalls struct {
 		id   string
 		upTo uint64
 		call *call
@@ -18,16 +18,16 @@ type (
 	// grant allows one dial.
 	grant struct{}
 	// overtaken gives up a dial: another one is to try.
-	overtaken struct{}
+	abandonDial struct{}
 	// verdict is what was decided about the last fault.
-	verdict struct {
-		cause   *Fault
-		fail    bool // the calls that wait are not to wait any longer
-		gaveUp  bool // those that come before retryAt are failed at once
-		retryAt time.Time
+	directive struct {
+		cause      *Fault
+		failParked bool // the calls that wait are not to wait any longer
+		gaveUp     bool // those that come before retryAt are failed at once
+		retryAt    time.Time
 	}
 	// unreachable fails the calls that wait: the server is down.
-	unreachable struct {
+	serverDown struct {
 		cause   *mcpbridge.Error
 		retryAt time.Time
 	}
@@ -46,17 +46,17 @@ type (
 // From a session to the registry. of is the registry's, and opaque to sessions.
 type (
 	// wantDial asks for a grant. There is no connection at this moment.
-	wantDial struct{ of *child }
+	dialRequested struct{ of *registration }
 	// failed tells, after a restart, why.
-	failed struct {
-		of    *child
+	faulted struct {
+		of    *registration
 		fault *Fault
 	}
 	// vacant gives back slot and wish: there is no connection, and none wanted.
-	vacant struct{ of *child }
+	becameIdle struct{ of *registration }
 	// opened tells that there is a connection.
 	opened struct {
-		of         *child
+		of         *registration
 		generation uint64
 		info       mcpbridge.Info
 		restarted  bool
@@ -64,30 +64,30 @@ type (
 		elapsed    time.Duration
 	}
 	// said passes on what the server has said by itself.
-	said struct {
-		of   *child
+	notified struct {
+		of   *registration
 		note messages.Notification
 	}
 	// yielded tells that a dial has ended without an outcome. There is no connection.
-	yielded struct{ of *child }
+	dialAbandoned struct{ of *registration }
 	// late returns calls whose deadline passed while there was no connection, for
 	// the registry to answer: it knows what they have waited for.
-	late struct {
-		of    *child
+	callsTimedOut struct {
+		of    *registration
 		calls []*call
 	}
 	// settled tells that one call was answered.
-	settled struct{ of *child }
+	callReplied struct{ of *registration }
 	// handback returns calls that a successor shall serve.
 	handback struct {
-		of    *child
+		of    *registration
 		calls []*call
 	}
 	// gone is a session's last message.
-	gone struct {
-		of    *child
-		left  []unended // what it could not end
-		ended int       // how many it has ended that were not its own
+	sessionClosed struct {
+		of        *registration
+		leftovers []leftover // what it could not end
+		cleanedUp int        // how many it has ended that were not its own
 	}
 )
 
@@ -102,59 +102,59 @@ type (
 		elapsed    time.Duration
 	}
 	// answered is the end of one run of a call.
-	answered struct {
+	callReturned struct {
 		call   *call
 		conn   mcpbridge.Conn
 		result messages.Result
 		err    error
 	}
 	// listed is the end of listing the tools, for the annotations of lost calls.
-	listed struct {
+	toolsListed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
 	// down tells that a connection ended by itself.
-	down struct {
+	disconnected struct {
 		from *session // the incarnation that dialed it
 		err  *mcpbridge.Error
 	}
 	// heard is what the server has said by itself.
-	heard struct {
+	notificationReceived struct {
 		note messages.Notification
 		of   messages.Operation // that it is the progress of, or nil
 	}
 	// detached is the end of releasing a connection.
-	detached struct{ conn mcpbridge.Conn }
+	connDetached struct{ conn mcpbridge.Conn }
 	// closed is the end of closing a connection.
-	closed struct {
+	connClosed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
 	// pulsed is the answer to a keepalive ping.
-	pulsed struct {
+	pingReturned struct {
 		conn mcpbridge.Conn
 		err  error
 	}
 	// woke says that something of the session may be due.
-	woke struct{}
+	timerFired struct{}
 )
 
 // IgnoreDeadLetterLogging: it may come when the session has ended already.
-func (*down) IgnoreDeadLetterLogging() {}
+func (*disconnected) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging: as above.
-func (*heard) IgnoreDeadLetterLogging() {}
+func (*notificationReceived) IgnoreDeadLetterLogging() {}
 
 // From the registry's goroutines and timers to itself.
 type (
 	// due says that a backoff is over.
-	due struct{ of *child }
+	backoffDue struct{ of *registration }
 	// idle says that the idle timeout may have passed for someone.
-	idle struct{}
+	idleDue struct{}
 	// overdue says that a close command was not done in time.
-	overdue struct{ of *tally }
+	closeDue struct{ of *closeCommand }
 	// swept says that a close command may go on.
-	swept struct{ of *tally }
+	closeStepDue struct{ of *closeCommand }
 )
 
 // Stop tells the registry to close everything, and then to stop.

@@ -22,7 +22,7 @@ const minStarts = 2
 
 // farthest is how far away a deadline counts. Further away it would overflow a
 // [time.Duration] with what is added to it.
-const farthest = 10 * 365 * 24 * time.Hour
+const maxDeadline = 10 * 365 * 24 * time.Hour
 
 // registry is the parent of all sessions, and the PID that commands go to. It
 // creates each session once, knows who was used last, and who may be open.
@@ -35,45 +35,45 @@ type registry struct {
 	cfg     *Config
 	servers map[string]*server
 
-	entries  map[messages.Key]*entry
-	children map[string]*child // by PID id
-	roster   roster            // the same, by server, scope and state
-	lru      lru[*child]
-	past     generations
+	entries       map[messages.Key]*entry
+	registrations map[string]*registration // by PID id
+	index         registrationIndex        // the same, by server, scope and state
+	lru           lru[*registration]
+	generations   generations
 
-	open          int       // slots in use
-	freeing       int       // of those, how many are draining
-	turns         list.List // servers that somebody waits for, in the order of their turns to dial
-	starting      int       // processes that are being started
-	starts        int       // how many may be
-	idleTimer     *time.Timer
-	tallies       map[*tally]struct{} // close commands that wait
-	left          leftovers
-	pending       int // what else has to end before it stops: requests to the store, and what its front has
-	cancellations cancellations
-	waiting       int // calls that wait in sessions
-	counters      messages.Counters
-	stopping      bool            // it takes no calls
-	ending        bool            // all is closed, and we stop
-	strangers     map[string]bool // types of foreign messages that were logged
-	after         *afterlife
+	open             int       // slots in use
+	drainingSlots    int       // of those, how many are draining
+	waitingServers   list.List // servers that somebody waits for, in the order of their turns to dial
+	processStarts    int       // processes that are being started
+	maxProcessStarts int       // how many may be
+	idleTimer        *time.Timer
+	closeCommands    map[*closeCommand]struct{} // close commands that wait
+	leftovers        leftovers
+	pending          int // what else has to end before it stops: requests to the store, and what its front has
+	cancellations    cancellations
+	waiting          int // calls that wait in sessions
+	counters         messages.Counters
+	stopping         bool            // it takes no calls
+	finished         bool            // all is closed, and we stop
+	unknownTypes     map[string]bool // types of foreign messages that were logged
+	mailbox          *unreadMailbox
 }
 
 // server is what the sessions of one server share.
 type server struct {
 	mcpbridge.Server
-	place    string    // where it is reached
-	endpoint *endpoint // what is known of that
-	dialing  int
-	queue    list.List     // children that wait to dial
-	turn     *list.Element // its place among those that take turns; nil while nobody waits
+	address         string    // where it is reached
+	endpoint        *endpoint // what is known of that
+	dialing         int
+	queue           list.List     // children that wait to dial
+	waitingPosition *list.Element // its place among those that take turns; nil while nobody waits
 }
 
 // Start spawns a registry. The PID takes all commands, and [Stop]. Commands that come
 // when the registry has stopped, by whatever means, are answered with
 // [messages.CodeClosed].
 func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
-	late := func(message any, sender *actor.PID) { bury(system.Root, message, sender) }
+	late := func(message any, sender *actor.PID) { answerUnread(system.Root, message, sender) }
 	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {
@@ -86,27 +86,27 @@ func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
 
 // NewRegistry returns the Props of a registry, which [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
-	after := &afterlife{bury: bury}
-	cfg.run = new(dispatch.Dispatcher)
+	after := &unreadMailbox{answer: answerUnread}
+	cfg.dispatcher = new(dispatch.Dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, after)
 		if len(cfg.Interceptors) > 0 {
 			return newFront(r)
 		}
 		return r
-	}, after.props(), actor.WithDispatcher(cfg.run))
+	}, after.props(), actor.WithDispatcher(cfg.dispatcher))
 }
 
-func newRegistry(cfg *Config, after *afterlife) *registry {
+func newRegistry(cfg *Config, after *unreadMailbox) *registry {
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
-		children: map[string]*child{}, past: generations{limit: rememberedKeys},
-		roster:  roster{groups: map[string]*group{}, scopes: map[string]map[*child]struct{}{}},
-		tallies: map[*tally]struct{}{}, left: leftovers{limit: max(cfg.MaxSessions, minUnended)},
-		strangers: map[string]bool{}, after: after, starts: max(minStarts, runtime.GOMAXPROCS(0)),
+		registrations: map[string]*registration{}, generations: generations{limit: rememberedKeys},
+		index:         registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}},
+		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
+		unknownTypes: map[string]bool{}, mailbox: after, maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 	}
 	for _, srv := range cfg.Servers {
-		r.servers[srv.Name] = r.at(srv, r.servers)
+		r.servers[srv.Name] = r.newServer(srv, r.servers)
 	}
 	r.cancellations.deliver = r.cancel
 	return r
@@ -114,7 +114,7 @@ func newRegistry(cfg *Config, after *afterlife) *registry {
 
 // Receive handles the actor's own life, the commands, and what sessions say.
 func (r *registry) Receive(c actor.Context) {
-	defer r.guard(c)
+	defer r.recoverBug(c)
 	switch msg := c.Message().(type) {
 	case *actor.Stopping:
 		r.stopping = true
@@ -136,8 +136,8 @@ func (r *registry) Receive(c actor.Context) {
 
 // onCommand handles what callers send.
 func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
-	if foreign(cmd) {
-		r.onStranger(c, cmd)
+	if isForeign(cmd) {
+		r.onUnknown(c, cmd)
 		return
 	}
 	switch cmd := cmd.(type) {
@@ -153,46 +153,46 @@ func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 // onReport handles what sessions, goroutines and timers say.
 func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
-	case *settled:
-		r.onSettled(c, msg.of)
-	case *said:
-		r.onSaid(c, msg)
-	case *wantDial:
-		r.onWantDial(c, msg.of)
-	case *vacant:
-		r.onVacant(c, msg.of)
-	case *failed:
-		r.onFailed(c, msg)
+	case *callReplied:
+		r.onCallReplied(c, msg.of)
+	case *notified:
+		r.onNotified(c, msg)
+	case *dialRequested:
+		r.onDialRequested(c, msg.of)
+	case *becameIdle:
+		r.onBecameIdle(c, msg.of)
+	case *faulted:
+		r.onFaulted(c, msg)
 	case *opened:
 		r.onOpened(c, msg)
 	case *handback:
 		r.onHandback(c, msg)
-	case *gone:
-		r.onGone(c, msg)
-	case *late:
-		r.onLate(c, msg)
-	case *due:
+	case *sessionClosed:
+		r.onSessionClosed(c, msg)
+	case *callsTimedOut:
+		r.onCallsTimedOut(c, msg)
+	case *backoffDue:
 		r.advance(c, msg.of)
-	case *yielded:
-		r.onYielded(c, msg.of)
-	case *shaken:
-		r.onShaken(c, msg.of)
-	case *startOver:
-		r.onStartOver(c, msg)
+	case *dialAbandoned:
+		r.onDialAbandoned(c, msg.of)
+	case *handshakeAnswered:
+		r.onHandshakeAnswered(c, msg.of)
+	case *startPermitDue:
+		r.onStartPermitDue(c, msg)
 	case *probeDue:
 		r.onProbeDue(c, msg.of)
-	case *idle:
-		r.onIdle(c)
-	case *overdue:
-		r.onOverdue(c, msg.of)
-	case *swept:
-		r.sweep(c, msg.of)
+	case *idleDue:
+		r.onIdleDue(c)
+	case *closeDue:
+		r.onCloseDue(c, msg.of)
+	case *closeStepDue:
+		r.drainNext(c, msg.of)
 	case *cancelDue:
 		r.onCancelDue(c)
-	case *remembered:
-		r.onRemembered(c, msg)
+	case *storeListed:
+		r.onStoreListed(c, msg)
 	default:
-		r.onStranger(c, msg)
+		r.onUnknown(c, msg)
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
 	now := time.Now()
-	if limit := now.Add(farthest); k.deadline.IsZero() {
+	if limit := now.Add(maxDeadline); k.deadline.IsZero() {
 		k.deadline = now.Add(r.cfg.CallTimeout)
 	} else if k.deadline.After(limit) {
 		k.deadline = limit
@@ -221,7 +221,7 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 func (r *registry) accept(c actor.Context, k *call) {
 	f := malformed(k)
 	if f == nil {
-		f = r.reject(k, time.Now())
+		f = r.rejection(k, time.Now())
 	}
 	switch {
 	case f == nil:
@@ -248,32 +248,32 @@ func malformed(k *call) *messages.Failure {
 }
 
 // reject returns why a call is not accepted, or nil.
-func (r *registry) reject(k *call, now time.Time) *messages.Failure {
+func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	switch {
 	case r.stopping:
 		return k.failure(messages.CodeDraining, "the supervisor is stopping")
 	case r.servers[k.key.Server] == nil:
-		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", bounded(k.key.Server)))
+		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(k.key.Server)))
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
 	}
-	var ch *child
+	var reg *registration
 	if e := r.entries[k.key]; e != nil {
-		ch = e.current
+		reg = e.current
 	}
-	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allows(now) && (ch == nil || ch.idles()) {
-		f := k.giveUp(ep.cause)
+	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allowsProbe(now) && (reg == nil || reg.unconnected()) {
+		f := k.unavailable(ep.cause)
 		f.RetryAfter = max(0, ep.next.Sub(now))
 		return f
 	}
 	switch {
-	case ch != nil && ch.broken(now) && !ch.asks():
-		f := k.giveUp(ch.cause.Cause)
-		f.RetryAfter = ch.openUntil.Sub(now)
+	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
+		f := k.unavailable(reg.cause.Cause)
+		f.RetryAfter = reg.breakerUntil.Sub(now)
 		return f
-	case ch != nil && ch.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
-		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", ch.outstanding))
-	case r.waiting >= r.cfg.MaxWaitingTotal && !ch.hasRoom(r.cfg.MaxInFlight):
+	case reg != nil && reg.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding))
+	case r.waiting >= r.cfg.MaxWaitingTotal && !reg.hasRoom(r.cfg.MaxInFlight):
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
 	}
 	return nil
@@ -281,55 +281,46 @@ func (r *registry) reject(k *call, now time.Time) *messages.Failure {
 
 // forward gives a call to the session of its key, which is spawned if need be.
 func (r *registry) forward(c actor.Context, k *call) {
-	if len(r.tallies) > 0 {
-		r.precede(c, k.key)
+	if len(r.closeCommands) > 0 {
+		r.applyPendingCloses(c, k.key)
 	}
 	e := r.entry(k.key)
 	if e.current == nil {
 		e.current = r.spawn(c, k.key, e)
 	}
-	ch := e.current
-	ch.outstanding++
-	ch.calls++
-	r.recount(ch)
-	r.touch(c, ch)
-	c.Send(ch.pid, k)
+	reg := e.current
+	reg.outstanding++
+	reg.calls++
+	r.recount(reg)
+	r.touch(c, reg)
+	c.Send(reg.pid, k)
 }
 
 // recount counts the calls of a child that wait, after they, or its state, have changed.
-func (r *registry) recount(ch *child) {
-	waiting := ch.outstanding
+func (r *registry) recount(reg *registration) {
+	waiting := reg.outstanding
 	switch {
-	case ch.leaving: // what it has is running, or is handed back
+	case reg.draining: // what it has is running, or is handed back
 		waiting = 0
-	case ch.state() == messages.StateReady:
+	case reg.state() == messages.StateReady:
 		waiting = max(0, waiting-r.cfg.MaxInFlight)
 	}
-	r.waiting += waiting - ch.waiting
-	ch.waiting = waiting
+	r.waiting += waiting - reg.waiting
+	reg.waiting = waiting
 }
 
 // hasRoom reports whether a call would run at once.
-func (ch *child) hasRoom(inFlight int) bool {
-	return ch != nil && ch.state() == messages.StateReady && ch.outstanding < inFlight
-}
-
-// touch makes a child the most recently used of its rank.
-func (r *registry) touch(c actor.Context, ch *child) {
-	ch.used = time.Now()
-	r.place(ch)
-	if r.idleTimer == nil && r.cfg.IdleTimeout > 0 {
-		r.idleTimer = after(c, r.cfg.IdleTimeout, &idle{})
-	}
+func (reg *registration) hasRoom(inFlight int) bool {
+	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight
 }
 
 // onSettled counts an answer.
-func (r *registry) onSettled(c actor.Context, ch *child) {
-	ch.outstanding--
-	r.recount(ch)
-	r.touch(c, ch)
-	if ch.outstanding == 0 && r.turns.Len() > 0 {
-		r.pump(c)
+func (r *registry) onCallReplied(c actor.Context, reg *registration) {
+	reg.outstanding--
+	r.recount(reg)
+	r.touch(c, reg)
+	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
+		r.grantDials(c)
 	}
 }
 
@@ -341,7 +332,7 @@ func (r *registry) respond(c actor.Context, reply messages.Reply) {
 }
 
 // bounded shortens what a caller has made up.
-func bounded(name string) string {
+func truncated(name string) string {
 	if len(name) > 128 {
 		return name[:128] + "…"
 	}

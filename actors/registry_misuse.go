@@ -12,7 +12,7 @@ import (
 
 // pointed returns a message as a T, also when it was sent as a value instead of a
 // pointer.
-func pointed[T any](msg any) (T, bool) {
+func asPointer[T any](msg any) (T, bool) {
 	if t, ok := msg.(T); ok {
 		return t, true
 	}
@@ -28,25 +28,25 @@ func pointed[T any](msg any) (T, bool) {
 }
 
 // ours is the package that all commands are of.
-var ours = reflect.TypeFor[messages.CallTool]().PkgPath()
+var commandPackage = reflect.TypeFor[messages.CallTool]().PkgPath()
 
 // foreign reports whether a command is of a type around one of ours. Nobody knows how
 // to copy it, or how to run it.
-func foreign(cmd messages.Command) bool {
+func isForeign(cmd messages.Command) bool {
 	t := reflect.TypeOf(cmd)
-	return t.Kind() != reflect.Pointer || t.Elem().PkgPath() != ours
+	return t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
 }
 
 // onStranger handles a message of a type that is none of ours. It may be a command that
 // was sent as a value. Any other is refused, and logged once for each type.
-func (r *registry) onStranger(c actor.Context, msg any) {
-	if cmd, ok := pointed[messages.Command](msg); ok && !foreign(cmd) {
+func (r *registry) onUnknown(c actor.Context, msg any) {
+	if cmd, ok := asPointer[messages.Command](msg); ok && !isForeign(cmd) {
 		r.onCommand(c, cmd)
 		return
 	}
 	kind := fmt.Sprintf("%T", msg)
-	if !r.strangers[kind] {
-		r.strangers[kind] = true
+	if !r.unknownTypes[kind] {
+		r.unknownTypes[kind] = true
 		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor got a message it does not know")
 	}
 	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is no command: send one of package messages"))
@@ -54,12 +54,12 @@ func (r *registry) onStranger(c actor.Context, msg any) {
 
 // guard survives a bug: the command at hand is answered, the rest goes on. A nil
 // pointer is the caller's mistake.
-func (r *registry) guard(c actor.Context) {
+func (r *registry) recoverBug(c actor.Context) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	cmd, ok := pointed[messages.Command](c.Message())
+	cmd, ok := asPointer[messages.Command](c.Message())
 	if v := reflect.ValueOf(cmd); ok && v.Kind() == reflect.Pointer && v.IsNil() {
 		r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
 		return

@@ -151,10 +151,10 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 	got := n.take()
 	delete(got, "*messages.Inspect")
 	require.Equal(t, map[string]int{
-		"*messages.CallTool": calls, // to the registry
-		"*actors.call":       calls, // to the session
-		"*actors.answered":   calls, // from its goroutine
-		"*actors.settled":    calls, // to the registry, after the reply
+		"*messages.CallTool":   calls, // to the registry
+		"*actors.call":         calls, // to the session
+		"*actors.callReturned": calls, // from its goroutine
+		"*actors.callReplied":  calls, // to the registry, after the reply
 	}, got)
 
 	system.Root.Send(pid, &actors.Stop{})

@@ -193,7 +193,7 @@ func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Fail
 	case ctx == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
 	case ctx.Err() != nil:
-		return gaveUp(ctx, cmd)
+		return contextFailure(ctx, cmd)
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		return nil, f
 	}
 	tell, notes := progressOf(ctx, cmd)
-	box := c.s.inbox(notes)
+	box := c.s.future(notes)
 	defer func() { c.s.release(box, reply != nil && notes == nil) }()
 	op, isOperation := cmd.(messages.Operation)
 	if isOperation {
@@ -228,12 +228,12 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 			for len(notes) > 0 {
 				tell(<-notes)
 			}
-			return settle(ctx, cmd, msg)
+			return outcome(ctx, cmd, msg)
 		case <-c.s.done:
 			waiting = false
 		case <-ctx.Done():
 			if !isOperation {
-				return nil, gaveUp(ctx, cmd)
+				return nil, contextFailure(ctx, cmd)
 			}
 			c.Cancel(op.Head().Key, op.RequestID())
 			waiting = false
@@ -244,17 +244,17 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	defer timer.Stop()
 	select {
 	case msg := <-box.Reply:
-		return settle(ctx, cmd, msg)
+		return outcome(ctx, cmd, msg)
 	case <-timer.C:
 		if ctx.Err() == nil {
 			return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped")
 		}
-		return nil, gaveUp(ctx, cmd)
+		return nil, contextFailure(ctx, cmd)
 	}
 }
 
 // settle makes of a reply what the caller gets.
-func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
+func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
 	switch reply := msg.(type) {
 	case *messages.Failure:
 		if reply.Code == messages.CodeCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -270,7 +270,7 @@ func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply,
 }
 
 // gaveUp is the failure of a command whose context has ended.
-func gaveUp(ctx context.Context, cmd messages.Command) *messages.Failure {
+func contextFailure(ctx context.Context, cmd messages.Command) *messages.Failure {
 	code := messages.CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = messages.CodeDeadline

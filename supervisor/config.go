@@ -129,22 +129,22 @@ type Config struct {
 
 // withDefaults returns a copy with all fields set.
 func (c Config) withDefaults() Config {
-	preset(&c.MaxSessions, 256)
-	preset(&c.MaxInFlight, 64)
-	preset(&c.MaxWaiting, 1024)
-	preset(&c.MaxWaitingTotal, 1<<17)
-	preset(&c.MaxDials, 16)
-	preset(&c.IdleTimeout, 30*time.Minute)
-	preset(&c.ConnectTimeout, 30*time.Second)
-	preset(&c.CallTimeout, time.Minute)
-	preset(&c.DrainTimeout, 10*time.Second)
-	preset(&c.CloseTimeout, 5*time.Second)
-	preset(&c.BackoffBase, 250*time.Millisecond)
-	preset(&c.BackoffMax, 3*time.Second)
-	preset(&c.Budget, 3)
-	preset(&c.BudgetHalfLife, time.Minute)
-	preset(&c.CoolDown, 30*time.Second)
-	preset(&c.HandlerTimeout, time.Minute)
+	setDefault(&c.MaxSessions, 256)
+	setDefault(&c.MaxInFlight, 64)
+	setDefault(&c.MaxWaiting, 1024)
+	setDefault(&c.MaxWaitingTotal, 1<<17)
+	setDefault(&c.MaxDials, 16)
+	setDefault(&c.IdleTimeout, 30*time.Minute)
+	setDefault(&c.ConnectTimeout, 30*time.Second)
+	setDefault(&c.CallTimeout, time.Minute)
+	setDefault(&c.DrainTimeout, 10*time.Second)
+	setDefault(&c.CloseTimeout, 5*time.Second)
+	setDefault(&c.BackoffBase, 250*time.Millisecond)
+	setDefault(&c.BackoffMax, 3*time.Second)
+	setDefault(&c.Budget, 3)
+	setDefault(&c.BudgetHalfLife, time.Minute)
+	setDefault(&c.CoolDown, 30*time.Second)
+	setDefault(&c.HandlerTimeout, time.Minute)
 	if c.Capabilities == nil && c.Handler != nil {
 		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
 			Form: &mcp.FormElicitationCapabilities{},
@@ -159,7 +159,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func preset[T int | time.Duration](field *T, value T) {
+func setDefault[T int | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
@@ -168,9 +168,9 @@ func preset[T int | time.Duration](field *T, value T) {
 const (
 	// most is the largest number that is taken: more is a mistake, and sums of such
 	// numbers would overflow.
-	most = 1 << 24
+	maxCount = 1 << 24
 	// longest is the longest duration that is taken, for the same reasons.
-	longest = 10 * 365 * 24 * time.Hour
+	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
 // validate reports the fields that are wrong, after withDefaults.
@@ -183,11 +183,11 @@ func (c Config) validate() error {
 		least int
 		most  int
 	}{
-		{"maxSessions", c.MaxSessions, 1, most},
-		{"maxInFlight", c.MaxInFlight, 1, most},
-		{"maxWaiting", c.MaxWaiting, -1, most},
+		{"maxSessions", c.MaxSessions, 1, maxCount},
+		{"maxInFlight", c.MaxInFlight, 1, maxCount},
+		{"maxWaiting", c.MaxWaiting, -1, maxCount},
 		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
-		{"maxDials", c.MaxDials, 1, most},
+		{"maxDials", c.MaxDials, 1, maxCount},
 		{"budget", c.Budget, -1, math.MaxInt},
 	} {
 		switch {
@@ -215,8 +215,8 @@ func (c Config) validate() error {
 		switch {
 		case f.value < 0:
 			wrong("%s: %v is negative", f.name, f.value)
-		case f.value > longest:
-			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, longest)
+		case f.value > maxDuration:
+			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, maxDuration)
 		}
 	}
 	for i, f := range c.Interceptors {

@@ -38,7 +38,7 @@ type Strategy struct {
 
 const (
 	// short is the life of a session that has expired at once.
-	short = 5 * time.Second
+	shortLife = 5 * time.Second
 	// maxRetryAfter bounds what a server can ask for.
 	maxRetryAfter = 5 * time.Minute
 )
@@ -56,36 +56,36 @@ type decider struct {
 }
 
 // Decide decides by the class of the fault.
-func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Verdict {
+func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Decision {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
-		return d.expired(f, now)
+		return d.decideExpired(f, now)
 	}
 	attempt := d.failures.add(now, d.HalfLife)
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
-		return actors.Verdict{GiveUp: true, Delay: d.ceiling(attempt), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Verdict{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
-	return actors.Verdict{Delay: max(jitter(d.ceiling(attempt)), asked), Attempt: attempt}
+	return actors.Decision{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
 }
 
 // expired decides about a session that the server does not know any more.
-func (d *decider) expired(f *actors.Fault, now time.Time) actors.Verdict {
-	if f.Lived > short {
+func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Decision {
+	if f.Lived > shortLife {
 		d.expiries = decaying{}
-		return actors.Verdict{Attempt: 1}
+		return actors.Decision{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.HalfLife)
 	if over := attempt - d.Budget; over > 0 {
-		return actors.Verdict{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
 	}
-	return actors.Verdict{Attempt: attempt}
+	return actors.Decision{Attempt: attempt}
 }
 
 // ceiling returns the longest delay after so many failures.
-func (d *decider) ceiling(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
+func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
 
 // doubled returns base for the first attempt, and double that for each later one.
 func doubled(base time.Duration, attempt int) time.Duration {

@@ -27,12 +27,12 @@ type Supervisor struct {
 	bridge       *mcpbridge.Bridge
 	logger       *relay.Logger
 	events       *relay.Relay[any] // what goes to the EventStream
-	intercepting running           // operations that are with the interceptors
+	intercepted operationCount           // operations that are with the interceptors
 	stop         sync.Once
 	done         chan struct{}   // closed when the registry has stopped
 	left         []messages.Left // written before done is closed
 
-	inboxes chan *actors.Inbox // to be used again
+	futures chan *actors.Future // to be used again
 }
 
 // Start starts a supervisor in a system, which stays the caller's: it is never
@@ -62,7 +62,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
 	}
 	s := &Supervisor{
-		system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes),
+		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
 		logger: relay.NewLogger(cfg.Logger),
 	}
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
@@ -76,14 +76,14 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: s.intercepting.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			release()
 			s.left = left
 			close(s.done)
-			s.closeInboxes()
+			s.closeFutures()
 		},
 	})
 	return s, nil
@@ -181,7 +181,7 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	servers = slices.Clone(servers)
-	box := actors.NewInbox(s.system, nil)
+	box := actors.NewFuture(s.system, nil)
 	defer box.Close()
 	reload := &actors.Reload{Servers: servers, Apply: func() { s.bridge.Set(servers) }}
 	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
@@ -246,15 +246,15 @@ const (
 	// maxEvents bounds the events that wait for slow handlers.
 	maxEvents = 1 << 14
 	// lastWords is how long handlers and writers have for what was said last.
-	lastWords = 2 * time.Second
+	flushTimeout = 2 * time.Second
 )
 
 // stuck waits for the last events and log lines, and says what code of the caller's
 // does not return.
 func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	if n := s.intercepting.wait(ctx); n > 0 {
+	if n := s.intercepted.wait(ctx); n > 0 {
 		stuck = append(stuck, fmt.Sprintf("the interceptors of %d operations do not return", n))
 	}
 	if !s.events.Flush(ctx) {

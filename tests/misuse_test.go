@@ -27,7 +27,7 @@ import (
 // ask sends anything to the supervisor, and returns the reply, or nil when there is
 // none in an hour.
 func (w *world) ask(msg any) any {
-	box := actors.NewInbox(w.system, nil)
+	box := actors.NewFuture(w.system, nil)
 	defer box.Close()
 	w.system.Root.RequestWithCustomSender(w.pid, msg, box.PID)
 	select {

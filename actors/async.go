@@ -1,0 +1,115 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// work is the one way out of an actor: f runs in a goroutine of its own, and
+// what it returns comes back as a message.
+func (cfg *Config) async(c actor.Context, f func() any) {
+	root, self := c.ActorSystem().Root, c.Self()
+	cfg.dispatcher.Schedule(func() { root.Send(self, f()) })
+}
+
+// after sends msg to the actor itself after d.
+func after(c actor.Context, d time.Duration, msg any) *time.Timer {
+	root, self := c.ActorSystem().Root, c.Self()
+	return time.AfterFunc(d, func() { root.Send(self, msg) })
+}
+
+// patience is what is added to a timeout before something that does not heed
+// its context is given up.
+const unresponsiveAfter = 2500 * time.Millisecond
+
+// dial opens a connection, and gives up one that takes too long. The bridge
+// heeds its context; a dialer that wraps it might not.
+func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	type outcome struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	done := make(chan outcome)
+	over := make(chan struct{})
+	go func() {
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil {
+				o = outcome{err: panicked(r)}
+			}
+			select {
+			case done <- o:
+			case <-over:
+				if o.conn != nil {
+					closeWithin(unresponsiveAfter, o.conn.Close) //nolint:errcheck // nobody is left who could be told
+				}
+			}
+		}()
+		o.conn, o.err = d.Dial(ctx, req)
+		if o.conn == nil && o.err == nil {
+			o.err = &mcpbridge.Error{Class: mcpbridge.Internal, Detail: "the dialer returned no connection and no error"}
+		}
+	}()
+	defer close(over)
+	if o, ok := receiveWithin(ctx, done); ok {
+		return o.conn, o.err
+	}
+	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "dialing does not end", Err: context.Cause(ctx)}
+}
+
+// closing closes a connection with f, and gives up waiting when that takes too
+// long.
+func closeWithin(timeout time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return runWithin(ctx, "closing", f)
+}
+
+// attempt runs f, and gives up waiting when it does not heed its context.
+func runWithin(ctx context.Context, what string, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- panicked(r)
+			}
+		}()
+		done <- f(ctx)
+	}()
+	if err, ok := receiveWithin(ctx, done); ok {
+		return err
+	}
+	return errors.New(what + " does not end")
+}
+
+// await waits for a value, and a little longer than ctx lasts.
+func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool) {
+	select {
+	case value = <-from:
+		return value, true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(unresponsiveAfter)
+	defer timer.Stop()
+	select {
+	case value = <-from:
+		return value, true
+	case <-timer.C:
+		return value, false
+	}
+}
+
+// panicked returns the error for a panic of a hook.
+func panicked(r any) error {
+	return &mcpbridge.Error{
+		Class: mcpbridge.Internal, Sent: true, Detail: fmt.Sprintf("panic: %T", r),
+		Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack()),
+	}
+}

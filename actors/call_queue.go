@@ -1,0 +1,76 @@
+package actors
+
+import "iter"
+
+// queue is a list of calls, in order. A call stands in one queue at most. Taking
+// calls in and out takes constant time. The zero value is empty.
+type queue struct {
+	first, last *call
+	count       int
+}
+
+// push puts a call at the end.
+func (q *queue) push(k *call) {
+	k.in, k.prev, k.next = q, q.last, nil
+	if q.last == nil {
+		q.first = k
+	} else {
+		q.last.next = k
+	}
+	q.last = k
+	q.count++
+}
+
+// unshift puts a call at the front.
+func (q *queue) pushFront(k *call) {
+	k.in, k.prev, k.next = q, nil, q.first
+	if q.first == nil {
+		q.last = k
+	} else {
+		q.first.prev = k
+	}
+	q.first = k
+	q.count++
+}
+
+// remove takes a call out, if it stands in this queue.
+func (q *queue) remove(k *call) {
+	if k.in != q {
+		return
+	}
+	if k.prev == nil {
+		q.first = k.next
+	} else {
+		k.prev.next = k.next
+	}
+	if k.next == nil {
+		q.last = k.prev
+	} else {
+		k.next.prev = k.prev
+	}
+	k.in, k.prev, k.next = nil, nil, nil
+	q.count--
+}
+
+// take empties the queue, and returns what was in it.
+func (q *queue) take() []*call {
+	all := make([]*call, 0, q.count)
+	for k := range q.all() {
+		q.remove(k)
+		all = append(all, k)
+	}
+	return all
+}
+
+// all yields the calls in order. The one that was yielded may be removed meanwhile.
+func (q *queue) all() iter.Seq[*call] {
+	return func(yield func(*call) bool) {
+		for k := q.first; k != nil; {
+			next := k.next
+			if !yield(k) {
+				return
+			}
+			k = next
+		}
+	}
+}

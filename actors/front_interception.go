@@ -1,0 +1,205 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// interception is an operation that runs through the interceptors. The front owes its
+// caller the reply. What the interceptors pass on are calls of their own, whose replies
+// go to the interceptors.
+type interception struct {
+	*call
+	cancel    context.CancelFunc // ends the context of the interceptors
+	timer     *time.Timer        // sends interceptionDue
+	passedOn  bool               // at least one call was passed on
+	cancelled bool               // by the caller, after a call was passed on
+
+	prev, next *interception // with the same key and id
+}
+
+// run runs the interceptors, and returns the reply for the caller. It may block.
+func (i *interception) run(ctx context.Context, run Runner, op messages.Operation) (msg *intercepted) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			reply := i.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))
+			msg = &intercepted{of: i, reply: reply, own: true}
+		}
+	}()
+	result, err := run(context.WithValue(ctx, interceptionKey{}, i), op)
+	reply, own := i.replyFor(result, err)
+	return &intercepted{i, reply, own}
+}
+
+// replyFor returns the reply for what the interceptors returned. own is true for a
+// failure that is not that of a call that was passed on.
+func (i *interception) replyFor(result messages.Result, err error) (reply messages.Reply, own bool) {
+	var f *messages.Failure
+	switch {
+	case err == nil && result == nil:
+		return i.failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"), true
+	case err == nil:
+		return readdressed(result, i.call), false
+	case errors.As(err, &f) && f != nil:
+		copied, mine := *f, i.failure(f.Code, f.Detail)
+		copied.Key, copied.ID, copied.Op, copied.Target = mine.Key, mine.ID, mine.Op, mine.Target
+		return &copied, false
+	}
+	f = i.failure(messages.CodeRefused, err.Error())
+	f.Cause = err
+	return f, true
+}
+
+// readdressed returns a result that names the call as its operation: an interceptor may
+// have made the result, or may have kept it from another operation.
+func readdressed(result messages.Result, k *call) messages.Result {
+	receipt := result.GetReceipt()
+	if receipt.Key == k.key && receipt.ID == k.op.RequestID() {
+		return result
+	}
+	from := reflect.ValueOf(result).Elem()
+	to := reflect.New(from.Type())
+	to.Elem().Set(from)
+	copied := to.Interface().(messages.Result)
+	copied.GetReceipt().Key, copied.GetReceipt().ID = k.key, k.op.RequestID()
+	return copied
+}
+
+// interceptionKey is the key of the *interception in the context of the interceptors.
+type interceptionKey struct{}
+
+// passOn returns the Runner behind the last interceptor: it sends operations to the front.
+func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
+	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+		i, ok := ctx.Value(interceptionKey{}).(*interception)
+		if !ok {
+			return nil, errors.New("an interceptor did not hand on its context")
+		}
+		return i.passOn(ctx, system, front, op)
+	}
+}
+
+// passOn sends an operation to the front, and waits for the reply.
+func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *actor.PID, op messages.Operation) (messages.Result, error) {
+	box := NewFuture(system, nil)
+	defer box.Close()
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline, serial: i.serial}
+	if k.deadline.IsZero() {
+		k.deadline = i.deadline
+	}
+	if at, ok := ctx.Deadline(); ok && at.Before(k.deadline) {
+		k.deadline = at
+	}
+	system.Root.Send(front, &passedOn{i, k})
+	select {
+	case msg := <-box.Reply:
+		return k.outcome(msg)
+	case <-ctx.Done():
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
+			system.Root.Send(front, &withdrawn{k})
+		}
+	}
+	timer := time.NewTimer(overtime / 2)
+	defer timer.Stop()
+	select {
+	case msg := <-box.Reply:
+		return k.outcome(msg)
+	case <-timer.C:
+		f := k.failure(messages.CodeCancelled, "")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Code = messages.CodeDeadline
+		}
+		f.MayHaveRun = true
+		return nil, f
+	}
+}
+
+// outcome returns a reply as a Runner does.
+func (k *call) outcome(msg any) (messages.Result, error) {
+	switch reply := msg.(type) {
+	case *messages.Failure:
+		return nil, reply
+	case messages.Result:
+		return reply, nil
+	}
+	return nil, k.failure(messages.CodeClosed, "the supervisor has stopped") // a dead letter
+}
+
+// interceptions are the operations that run through the interceptors. Adding and
+// removing one takes constant time, and so does finding each one of an id.
+type interceptions struct {
+	all   map[*interception]struct{}
+	count map[messages.Key]int            // of each key
+	first map[operationName]*interception // of each key and id
+}
+
+// operationName is how a [messages.Cancel] names an operation.
+type operationName struct {
+	key messages.Key
+	id  string
+}
+
+func (i *interception) name() operationName { return operationName{i.key, i.op.RequestID()} }
+
+func newInterceptions() interceptions {
+	return interceptions{map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*interception{}}
+}
+
+func (s *interceptions) has(i *interception) bool {
+	_, ok := s.all[i]
+	return ok
+}
+
+func (s *interceptions) add(i *interception) {
+	s.all[i] = struct{}{}
+	s.count[i.key]++
+	name := i.name()
+	if name.id == "" {
+		return // it cannot be cancelled
+	}
+	if i.next = s.first[name]; i.next != nil {
+		i.next.prev = i
+	}
+	s.first[name] = i
+}
+
+func (s *interceptions) remove(i *interception) {
+	delete(s.all, i)
+	if s.count[i.key]--; s.count[i.key] == 0 {
+		delete(s.count, i.key)
+	}
+	if i.next != nil {
+		i.next.prev = i.prev
+	}
+	switch name := i.name(); {
+	case i.prev != nil:
+		i.prev.next = i.next
+	case i.next != nil:
+		s.first[name] = i.next
+	default:
+		delete(s.first, name)
+	}
+	i.prev, i.next = nil, nil
+}
+
+// named yields the operations of a key and an id. The one that was yielded may be
+// removed meanwhile.
+func (s *interceptions) named(key messages.Key, id string) iter.Seq[*interception] {
+	return func(yield func(*interception) bool) {
+		for i := s.first[operationName{key, id}]; i != nil; {
+			next := i.next
+			if !yield(i) {
+				return
+			}
+			i = next
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Reload replaces the list of servers. The sessions of a server that is gone, or
+// that has changed, are closed as by [messages.CloseServer]; the others are left
+// alone. The reply is [messages.Closed].
+type Reload struct {
+	// Servers are all that there shall be, and have been validated.
+	Servers []mcpbridge.Server
+	// Apply hands them to the dialer. It does not block.
+	Apply func()
+}
+
+// IgnoreDeadLetterLogging keeps one for a registry that has stopped out of the log.
+func (*Reload) IgnoreDeadLetterLogging() {}
+
+// onReload replaces the servers. Calls to one that has changed go to its new self
+// from here on, in sessions that open when those before are gone.
+func (r *registry) onReload(c actor.Context, msg *Reload) {
+	if r.stopping {
+		r.respond(c, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})
+		return
+	}
+	msg.Apply()
+	servers := make(map[string]*server, len(msg.Servers))
+	for _, srv := range msg.Servers {
+		before := r.servers[srv.Name]
+		switch {
+		case before == nil:
+			servers[srv.Name] = r.newServer(srv, r.servers, servers)
+			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
+		case before.Same(&srv):
+			servers[srv.Name] = before
+		default:
+			servers[srv.Name] = r.newServer(srv, r.servers, servers)
+			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
+		}
+	}
+	for name := range r.servers {
+		if servers[name] == nil {
+			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
+		}
+	}
+	before := r.servers
+	r.servers = servers
+	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
+	r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, changed, drain{}))
+}

@@ -1,0 +1,73 @@
+package actors
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// guard turns a bug into the end of the incarnation that loses nothing: the
+// callers get their replies, and what the message brought is kept. A fault
+// passes.
+func (s *session) recoverBug(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if _, ok := reason.(*Fault); ok {
+		fail(reason)
+	}
+	s.log(s.cfg.Logger.Error()).Type("message", c.Message()).Interface("reason", reason).
+		Bytes("stack", debug.Stack()).Msg("session panicked")
+	s.answerAfterBug(c)
+	switch c.Message().(type) {
+	case *actor.Stopped:
+		s.onStopped(c)
+	case *actor.Restarting, *actor.Stopping:
+		// a panic here would lose the restart, or the stop
+	default:
+		s.cause, s.failedAt = bugFault(s.key, reason), time.Now()
+		s.lostAt = s.failedAt
+		fail(reason)
+	}
+}
+
+// salvage keeps what a message brought that was not handled to its end, and
+// answers all callers.
+func (s *session) answerAfterBug(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		if msg.in == nil && !msg.replied {
+			s.parked.push(msg)
+		}
+	case *callReturned:
+		s.removeRunning(msg.call)
+		if msg.call.in == nil && !msg.call.replied {
+			s.parked.push(msg.call)
+		}
+	case *toolsListed:
+		s.listings--
+	case *dialed:
+		s.abortDial, s.oldConn = nil, msg.conn
+		s.generation = max(s.generation, msg.generation)
+	case *drain:
+		s.drainOrder = msg
+	case *timerFired:
+		s.wakeTimer = nil
+	}
+	if s.abortDial != nil {
+		s.abortDial()
+	}
+	for _, k := range s.owed() {
+		s.parked.remove(k)
+		if k.in == &s.running {
+			k.cancel()
+		}
+		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
+		f.MayHaveRun = f.MayHaveRun || k.conn != nil
+		s.reply(c, k, f)
+	}
+}

@@ -1,0 +1,127 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onWoke serves deadlines.
+func (s *session) onTimerFired(c actor.Context) {
+	s.wakeTimer = nil
+	s.serveDeadlines(c)
+}
+
+// serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
+// next one.
+func (s *session) serveDeadlines(c actor.Context) {
+	now := time.Now()
+	s.expireParked(c, now)
+	for k := range s.running.all() {
+		switch {
+		case now.Before(k.deadline):
+			s.wakeBy(c, k.deadline)
+		case !k.replied:
+			s.cutOff(c, k, messages.CodeDeadline)
+		case k.conn == s.conn && s.drainOrder == nil:
+			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
+		}
+	}
+}
+
+// expireParked answers the calls that have waited until their deadline. What became
+// of one that was lost is known. What the others have waited for before there was a
+// connection is the registry's to say.
+func (s *session) expireParked(c actor.Context, now time.Time) {
+	var calls []*call
+	for k := range s.parked.all() {
+		if now.Before(k.deadline) {
+			s.wakeBy(c, k.deadline)
+			continue
+		}
+		s.parked.remove(k)
+		switch {
+		case k.needsHint:
+			s.reply(c, k, k.failureOf(k.lost))
+		case s.conn != nil:
+			s.reply(c, k, k.failure(messages.CodeDeadline, "while waiting for other calls of the session (MaxInFlight)"))
+		default:
+			k.replied = true
+			calls = append(calls, k)
+		}
+	}
+	if len(calls) > 0 {
+		c.Send(s.registry, &callsTimedOut{s.registration, calls})
+	}
+}
+
+// ping sends a keepalive ping when one is due. The one before must have been answered.
+func (s *session) ping(c actor.Context) {
+	switch {
+	case s.pingAt.IsZero():
+		return
+	case time.Now().Before(s.pingAt):
+		s.wakeBy(c, s.pingAt)
+		return
+	}
+	if s.pinging {
+		s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "the server did not answer a ping"})
+	}
+	s.pinging = true
+	conn, timeout := s.conn, s.server.KeepAlive
+	s.cfg.async(c, func() any {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		ping := &call{op: &messages.Ping{}}
+		_, err := ping.perform(ctx, conn)
+		return &pingReturned{conn, err}
+	})
+	s.schedulePing(c)
+}
+
+// onPulsed takes any answer for a sign of life.
+func (s *session) onPingReturned(msg *pingReturned) {
+	if msg.conn != s.conn {
+		return
+	}
+	e := mcpbridge.AsError(msg.err)
+	switch {
+	case e == nil || e.Session == mcpbridge.Alive && e.Class != mcpbridge.Deadline:
+		s.pinging = false
+	case e.Session != mcpbridge.Alive:
+		s.connectionEnded(e)
+	}
+}
+
+// wakeBy sees to it that woke comes at a time, or before.
+func (s *session) wakeBy(c actor.Context, at time.Time) {
+	if s.wakeTimer != nil && !at.Before(s.wakeAt) {
+		return
+	}
+	if s.wakeTimer != nil && !s.wakeTimer.Stop() {
+		return // it fired: woke is in the mailbox
+	}
+	s.wakeAt = at
+	s.wakeTimer = after(c, max(0, time.Until(at)), &timerFired{})
+}
+
+// stopTimer reports whether no woke is on its way.
+func (s *session) stopTimer() bool {
+	if s.wakeTimer == nil || s.wakeTimer.Stop() {
+		s.wakeTimer = nil
+		return true
+	}
+	return false
+}
+
+// keepAlive sets when the connection is pinged next.
+func (s *session) schedulePing(c actor.Context) {
+	if s.server.KeepAlive > 0 {
+		s.pingAt = time.Now().Add(s.server.KeepAlive)
+		s.wakeBy(c, s.pingAt)
+	}
+}

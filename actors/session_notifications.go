@@ -1,0 +1,45 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onHeard passes on what the server has said: progress to who asked for it, before
+// the reply and not after it; the rest to all.
+func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
+	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
+	if msg.of != nil {
+		for k := range s.running.all() {
+			if k.op == msg.of && !k.replied {
+				stamp.Generation = k.generation
+				msg.note.SetStamp(stamp)
+				c.Send(k.op.Head().Subscriber, msg.note)
+			}
+		}
+		return
+	}
+	msg.note.SetStamp(stamp)
+	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
+		for _, subscriber := range s.settings.subscribers(updated.URI) {
+			c.Send(subscriber, updated)
+		}
+	}
+	c.Send(s.registry, &notified{s.registration, msg.note})
+}
+
+// onEarlyHeard keeps a notification of a connection whose dial has not come back yet.
+func (s *session) onEarlyNotification(msg *notificationReceived) {
+	if len(s.earlyNotifications) < maxQueuedNotifications {
+		s.earlyNotifications = append(s.earlyNotifications, msg)
+	}
+}
+
+// holds reports whether the session is for more than calls: for what the server says
+// by itself to somebody who asked for it.
+func (s *session) expectsNotifications() bool {
+	return len(s.settings.subscriptions) > 0 || s.cfg.Subscriber != nil
+}

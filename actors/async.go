@@ -12,7 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// work is the one way out of an actor: f runs in a goroutine of its own, and
+// async is the one way out of an actor: f runs in a goroutine of its own, and
 // what it returns comes back as a message.
 func (cfg *Config) async(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
@@ -25,7 +25,7 @@ func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 	return time.AfterFunc(d, func() { root.Send(self, msg) })
 }
 
-// patience is what is added to a timeout before something that does not heed
+// unresponsiveAfter is what is added to a timeout before something that does not heed
 // its context is given up.
 const unresponsiveAfter = 2500 * time.Millisecond
 
@@ -64,7 +64,7 @@ func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "dialing does not end", Err: context.Cause(ctx)}
 }
 
-// closing closes a connection with f, and gives up waiting when that takes too
+// closeWithin closes a connection with f, and gives up waiting when that takes too
 // long.
 func closeWithin(timeout time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -72,7 +72,7 @@ func closeWithin(timeout time.Duration, f func(context.Context) error) error {
 	return runWithin(ctx, "closing", f)
 }
 
-// attempt runs f, and gives up waiting when it does not heed its context.
+// runWithin runs f, and gives up waiting when it does not heed its context.
 func runWithin(ctx context.Context, what string, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -89,7 +89,7 @@ func runWithin(ctx context.Context, what string, f func(context.Context) error) 
 	return errors.New(what + " does not end")
 }
 
-// await waits for a value, and a little longer than ctx lasts.
+// receiveWithin waits for a value, and a little longer than ctx lasts.
 func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool) {
 	select {
 	case value = <-from:

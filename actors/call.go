@@ -36,7 +36,7 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// until is a context that tells a deadline, and does not end by itself: at the
+// deadlineContext is a context that tells a deadline, and does not end by itself: at the
 // deadline the session cancels what is derived from it, so that there is no timer for
 // each call.
 type deadlineContext struct {
@@ -54,7 +54,7 @@ func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 	return f
 }
 
-// explain returns the reply for what the bridge said.
+// failureOf returns the reply for what the bridge said.
 func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.ForCaller())
 	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
@@ -62,7 +62,7 @@ func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	return f
 }
 
-// giveUp returns the reply for a call that gets no connection, because of e.
+// unavailable returns the reply for a call that gets no connection, because of e.
 func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	if k.lost != nil {
 		return k.failureOf(k.lost)
@@ -76,14 +76,14 @@ func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	return f
 }
 
-// sign fills in what every result carries.
+// addReceipt fills in what every result carries.
 func (k *call) addReceipt(result messages.Result) messages.Result {
 	r := result.GetReceipt()
 	r.Key, r.ID, r.Generation, r.Replayed = k.key, k.op.RequestID(), k.generation, k.runs > 1
 	return result
 }
 
-// mayRepeat says whether a call that did not succeed may be given to the next
+// mayReplay says whether a call that did not succeed may be given to the next
 // connection: at most once, and only when that is safe. ask is true when it
 // depends on the tool's annotations, which are not known.
 func (k *call) mayReplay(e *mcpbridge.Error) (yes, ask bool) {
@@ -102,7 +102,7 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, ask bool) {
 	return safe || !known, !known
 }
 
-// means reports whether a call is to be given up.
+// matches reports whether a call is to be given up.
 func (m *cancelCalls) matches(k *call) bool {
 	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
 }

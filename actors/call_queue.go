@@ -21,7 +21,7 @@ func (q *queue) push(k *call) {
 	q.count++
 }
 
-// unshift puts a call at the front.
+// pushFront puts a call at the front.
 func (q *queue) pushFront(k *call) {
 	k.in, k.prev, k.next = q, nil, q.first
 	if q.first == nil {

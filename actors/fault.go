@@ -57,7 +57,7 @@ type Decider interface {
 	Decide(f *Fault, now time.Time) Decision
 }
 
-// Verdict is what a [Decider] decided.
+// Decision is what a [Decider] decided.
 type Decision struct {
 	// GiveUp answers every call that waits with the cause, and those that come
 	// within Delay at once. After that one trial may dial again; before, if the key
@@ -75,7 +75,7 @@ func fail(reason any) {
 	panic(reason)
 }
 
-// bug returns the fault for a panic that was none.
+// bugFault returns the fault for a panic that was none.
 func bugFault(key messages.Key, reason any) *Fault {
 	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
 	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}

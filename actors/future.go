@@ -6,7 +6,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Inbox is a process that takes one reply, for code that is no actor.
+// Future is a process that takes one reply, for code that is no actor.
 // Proto.Actor's Future knows no context, and races the reply against its timeout.
 type Future struct {
 	// PID is what the reply is sent to.
@@ -17,7 +17,7 @@ type Future struct {
 	system *actor.ActorSystem
 }
 
-// NewInbox opens an inbox. Notifications go to notes; one that finds it full, or nil,
+// NewFuture opens an inbox. Notifications go to notes; one that finds it full, or nil,
 // is dropped. Close it.
 func NewFuture(system *actor.ActorSystem, notes chan<- messages.Notification) *Future {
 	slot := &futureProcess{make(chan any, 1), notes}
@@ -28,7 +28,7 @@ func NewFuture(system *actor.ActorSystem, notes chan<- messages.Notification) *F
 // Close forgets the inbox: what is sent to it from now on is a dead letter.
 func (b *Future) Close() { b.system.ProcessRegistry.Remove(b.PID) }
 
-// slot is the process of an inbox.
+// futureProcess is the process of an inbox.
 type futureProcess struct {
 	reply chan any
 	notes chan<- messages.Notification

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// ask sends what a server asks to the handler, and waits for its answer. A handler
+// askHandler sends what a server asks to the handler, and waits for its answer. A handler
 // that has stopped is noticed by the dead letter.
 func askHandler(ctx context.Context, system *actor.ActorSystem, handler *actor.PID, req messages.Request) messages.Answer {
 	box := NewFuture(system, nil)

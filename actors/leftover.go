@@ -7,15 +7,36 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// end ends one session on its server, and returns why it could not. was is false when
-// the server did not know it any more.
-func (u leftover) close(cfg *Config, key messages.Key) (was bool, reason string) {
-	conn := u.conn
+// leftover is an MCP session that the server may still have, and that no session actor
+// uses: closing it failed, or the store has it from before our restart. The next close
+// command for its key closes it.
+type leftover struct {
+	conn   mcpbridge.Conn    // nil for an MCP session from the store
+	resume *mcpbridge.Resume // from the store, if conn is nil
+	reason string            // why it could not be closed
+}
+
+// sessionID returns the id of the MCP session, or "".
+func (l leftover) sessionID() string {
+	resume := l.resume
+	if l.conn != nil {
+		resume = l.conn.Resume()
+	}
+	if resume == nil {
+		return ""
+	}
+	return resume.SessionID
+}
+
+// close closes the MCP session. reason says why it could not, or is empty. existed is
+// false when the server did not know the MCP session. It may block.
+func (l leftover) close(cfg *Config, key messages.Key) (existed bool, reason string) {
+	conn := l.conn
 	if conn == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), cfg.CloseTimeout)
 		defer cancel()
 		var err error
-		conn, err = dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: u.resume, Only: true, Down: func(*mcpbridge.Error) {}})
+		conn, err = dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: l.resume, Only: true, Down: func(*mcpbridge.Error) {}})
 		if e := mcpbridge.AsError(err); e != nil {
 			if e.Session == mcpbridge.Gone {
 				return false, ""
@@ -23,29 +44,9 @@ func (u leftover) close(cfg *Config, key messages.Key) (was bool, reason string)
 			return false, e.Error()
 		}
 	}
-	attached := u.conn != nil || conn.Info().Attached
+	attached := l.conn != nil || conn.Info().Attached
 	if err := closeWithin(cfg.CloseTimeout, conn.Close); err != nil {
 		return false, err.Error()
 	}
 	return attached, ""
-}
-
-// unended is a session that could not be ended: it has no transport any more, but the
-// server may know it still. Closing its key again tries again.
-type leftover struct {
-	conn   mcpbridge.Conn    // what it had; nil for one of before our restart
-	resume *mcpbridge.Resume // what is known of it, where there is no conn
-	reason string
-}
-
-// id returns the session's id, or "".
-func (u leftover) sessionID() string {
-	resume := u.resume
-	if u.conn != nil {
-		resume = u.conn.Resume()
-	}
-	if resume == nil {
-		return ""
-	}
-	return resume.SessionID
 }

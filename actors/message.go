@@ -9,7 +9,7 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelled gives up the calls with an id that came before it, or one call.
+	// cancelCalls gives up the calls with an id that came before it, or one call.
 	cancelCalls struct {
 		id   string
 		upTo uint64
@@ -17,16 +17,16 @@ type (
 	}
 	// grant allows one dial.
 	grant struct{}
-	// overtaken gives up a dial: another one is to try.
+	// abandonDial gives up a dial: another one is to try.
 	abandonDial struct{}
-	// verdict is what was decided about the last fault.
+	// directive is what was decided about the last fault.
 	directive struct {
 		cause      *Fault
 		failParked bool // the calls that wait are not to wait any longer
 		gaveUp     bool // those that come before retryAt are failed at once
 		retryAt    time.Time
 	}
-	// unreachable fails the calls that wait: the server is down.
+	// serverDown fails the calls that wait: the server is down.
 	serverDown struct {
 		cause   *mcpbridge.Error
 		retryAt time.Time
@@ -45,14 +45,14 @@ type (
 
 // From a session to the registry. of is the registry's, and opaque to sessions.
 type (
-	// wantDial asks for a grant. There is no connection at this moment.
+	// dialRequested asks for a grant. There is no connection at this moment.
 	dialRequested struct{ of *registration }
-	// failed tells, after a restart, why.
+	// faulted tells, after a restart, why.
 	faulted struct {
 		of    *registration
 		fault *Fault
 	}
-	// vacant gives back slot and wish: there is no connection, and none wanted.
+	// becameIdle gives back slot and wish: there is no connection, and none wanted.
 	becameIdle struct{ of *registration }
 	// opened tells that there is a connection.
 	opened struct {
@@ -63,27 +63,27 @@ type (
 		expired    uint64 // the generation that was remembered, and that the server does not know; or 0
 		elapsed    time.Duration
 	}
-	// said passes on what the server has said by itself.
+	// notified passes on what the server has said by itself.
 	notified struct {
 		of   *registration
 		note messages.Notification
 	}
-	// yielded tells that a dial has ended without an outcome. There is no connection.
+	// dialAbandoned tells that a dial has ended without an outcome. There is no connection.
 	dialAbandoned struct{ of *registration }
-	// late returns calls whose deadline passed while there was no connection, for
+	// callsTimedOut returns calls whose deadline passed while there was no connection, for
 	// the registry to answer: it knows what they have waited for.
 	callsTimedOut struct {
 		of    *registration
 		calls []*call
 	}
-	// settled tells that one call was answered.
+	// callReplied tells that one call was answered.
 	callReplied struct{ of *registration }
 	// handback returns calls that a successor shall serve.
 	handback struct {
 		of    *registration
 		calls []*call
 	}
-	// gone is a session's last message.
+	// sessionClosed is a session's last message.
 	sessionClosed struct {
 		of        *registration
 		leftovers []leftover // what it could not end
@@ -101,41 +101,41 @@ type (
 		expired    uint64 // the generation of a remembered session that is gone, or 0
 		elapsed    time.Duration
 	}
-	// answered is the end of one run of a call.
+	// callReturned is the end of one run of a call.
 	callReturned struct {
 		call   *call
 		conn   mcpbridge.Conn
 		result messages.Result
 		err    error
 	}
-	// listed is the end of listing the tools, for the annotations of lost calls.
+	// toolsListed is the end of listing the tools, for the annotations of lost calls.
 	toolsListed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// down tells that a connection ended by itself.
+	// disconnected tells that a connection ended by itself.
 	disconnected struct {
 		from *session // the incarnation that dialed it
 		err  *mcpbridge.Error
 	}
-	// heard is what the server has said by itself.
+	// notificationReceived is what the server has said by itself.
 	notificationReceived struct {
 		note messages.Notification
 		of   messages.Operation // that it is the progress of, or nil
 	}
-	// detached is the end of releasing a connection.
+	// connDetached is the end of releasing a connection.
 	connDetached struct{ conn mcpbridge.Conn }
-	// closed is the end of closing a connection.
+	// connClosed is the end of closing a connection.
 	connClosed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// pulsed is the answer to a keepalive ping.
+	// pingReturned is the answer to a keepalive ping.
 	pingReturned struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// woke says that something of the session may be due.
+	// timerFired says that something of the session may be due.
 	timerFired struct{}
 )
 
@@ -147,13 +147,13 @@ func (*notificationReceived) IgnoreDeadLetterLogging() {}
 
 // From the registry's goroutines and timers to itself.
 type (
-	// due says that a backoff is over.
+	// backoffDue says that a backoff is over.
 	backoffDue struct{ of *registration }
-	// idle says that the idle timeout may have passed for someone.
+	// idleDue says that the idle timeout may have passed for someone.
 	idleDue struct{}
-	// overdue says that a close command was not done in time.
+	// closeDue says that a close command was not done in time.
 	closeDue struct{ of *closeCommand }
-	// swept says that a close command may go on.
+	// closeStepDue says that a close command may go on.
 	closeStepDue struct{ of *closeCommand }
 )
 

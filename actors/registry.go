@@ -10,27 +10,27 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
 	"github.com/mcpactor/mcpactor/actors/internal/door"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// rememberedKeys bounds the keys without a session whose generation is kept.
+// rememberedKeys is how many keys without a session have their generation remembered.
 const rememberedKeys = 1 << 16
 
-// minStarts is how many processes are started at once on any machine.
+// minStarts is how many processes may start at once on a machine with one processor.
 const minStarts = 2
 
-// farthest is how far away a deadline counts. Further away it would overflow a
-// [time.Duration] with what is added to it.
+// maxDeadline is how far in the future a deadline can be. Adding to a later one would
+// overflow a [time.Duration].
 const maxDeadline = 10 * 365 * 24 * time.Hour
 
-// registry is the parent of all sessions, and the PID that commands go to. It
-// creates each session once, knows who was used last, and who may be open.
+// registry is the actor that takes the commands, and the parent of all sessions. It
+// spawns one session for each key, and decides which sessions may dial, which are evicted
+// and what happens to those that failed.
 //
-//	running ──Stop──▶ stopping ──all gone──▶ stopped
+//	running ──Stop──▶ stopping ──last session closed──▶ stopped
 //
-// Its state is all in one goroutine, and it never waits. A bug in it is logged
-// and survived: restarting it would forget every session.
+// The registry never blocks. It recovers from its own panics and logs them, because a
+// restart would lose all sessions.
 type registry struct {
 	cfg     *Config
 	servers map[string]*server
@@ -39,39 +39,29 @@ type registry struct {
 	registrations map[string]*registration // by PID id
 	index         registrationIndex        // the same, by server, scope and state
 	lru           lru[*registration]
-	generations   generations
+	generations   *generations
 
-	open             int       // slots in use
-	drainingSlots    int       // of those, how many are draining
-	waitingServers   list.List // servers that somebody waits for, in the order of their turns to dial
-	processStarts    int       // processes that are being started
-	maxProcessStarts int       // how many may be
+	open             int       // slots in use, of cfg.MaxSessions
+	drainingSlots    int       // slots in use by sessions that drain
+	waitingServers   list.List // servers with queued sessions, in the order in which they get grants
+	processStarts    int       // processes that are starting
+	maxProcessStarts int       // how many may start at once
 	idleTimer        *time.Timer
-	closeCommands    map[*closeCommand]struct{} // close commands that wait
+	closeCommands    map[*closeCommand]struct{} // without a reply so far
 	leftovers        leftovers
-	pending          int // what else has to end before it stops: requests to the store, and what its front has
+	pending          int // requests to the store, and operations of the front: the registry stops after them
 	cancellations    cancellations
-	waiting          int // calls that wait in sessions
+	waiting          int // calls that are parked in sessions
 	counters         messages.Counters
-	stopping         bool            // it takes no calls
-	finished         bool            // all is closed, and we stop
-	unknownTypes     map[string]bool // types of foreign messages that were logged
+	stopping         bool            // calls are rejected
+	finished         bool            // all sessions are closed, and the actor stops
+	unknownTypes     map[string]bool // types of unknown messages that were logged
 	mailbox          *unreadMailbox
 }
 
-// server is what the sessions of one server share.
-type server struct {
-	mcpbridge.Server
-	address         string    // where it is reached
-	endpoint        *endpoint // what is known of that
-	dialing         int
-	queue           list.List     // children that wait to dial
-	waitingPosition *list.Element // its place among those that take turns; nil while nobody waits
-}
-
-// Start spawns a registry. The PID takes all commands, and [Stop]. Commands that come
-// when the registry has stopped, by whatever means, are answered with
-// [messages.CodeClosed].
+// Start spawns a registry and returns the PID that takes all commands, [Reload] and
+// [Stop]. The PID stays valid: after the registry has stopped, for whatever reason,
+// commands are answered with [messages.CodeClosed].
 func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
 	late := func(message any, sender *actor.PID) { answerUnread(system.Root, message, sender) }
 	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
@@ -84,26 +74,27 @@ func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
 	})
 }
 
-// NewRegistry returns the Props of a registry, which [Start] spawns.
+// NewRegistry returns the Props of the registry that [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
-	after := &unreadMailbox{answer: answerUnread}
+	mailbox := &unreadMailbox{answer: answerUnread}
 	cfg.dispatcher = new(dispatch.Dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
-		r := newRegistry(&cfg, after)
+		r := newRegistry(&cfg, mailbox)
 		if len(cfg.Interceptors) > 0 {
 			return newFront(r)
 		}
 		return r
-	}, after.props(), actor.WithDispatcher(cfg.dispatcher))
+	}, mailbox.props(), actor.WithDispatcher(cfg.dispatcher))
 }
 
-func newRegistry(cfg *Config, after *unreadMailbox) *registry {
+// newRegistry returns a registry that has no sessions.
+func newRegistry(cfg *Config, mailbox *unreadMailbox) *registry {
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
-		registrations: map[string]*registration{}, generations: generations{limit: rememberedKeys},
+		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:         registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}},
 		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		unknownTypes: map[string]bool{}, mailbox: after, maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		unknownTypes: map[string]bool{}, mailbox: mailbox, maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 	}
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, r.servers)
@@ -112,7 +103,7 @@ func newRegistry(cfg *Config, after *unreadMailbox) *registry {
 	return r
 }
 
-// Receive handles the actor's own life, the commands, and what sessions say.
+// Receive handles lifecycle messages and commands, and gives the rest to onReport.
 func (r *registry) Receive(c actor.Context) {
 	defer r.recoverBug(c)
 	switch msg := c.Message().(type) {
@@ -134,7 +125,7 @@ func (r *registry) Receive(c actor.Context) {
 	}
 }
 
-// onCommand handles what callers send.
+// onCommand handles the commands of callers.
 func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 	if isForeign(cmd) {
 		r.onUnknown(c, cmd)
@@ -150,7 +141,7 @@ func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 	}
 }
 
-// onReport handles what sessions, goroutines and timers say.
+// onReport handles the messages of sessions, goroutines and timers.
 func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReplied:
@@ -196,16 +187,16 @@ func (r *registry) onReport(c actor.Context) {
 	}
 }
 
-// onOperation gives an operation to the session of its key.
+// onOperation sends an operation to the session of its key.
 func (r *registry) onOperation(c actor.Context, op messages.Operation) {
 	r.accept(c, r.newCall(c, op))
 }
 
-// newCall counts an operation, and returns it as a call of the sender.
+// newCall counts an operation and returns it as a call of the sender, with a deadline.
 func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 	r.counters.Calls++
 	if h := op.Head(); h.Subscriber != nil {
-		op = messages.With(op, *h) // its progress is told by it, and it may be sent twice
+		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
 	}
 	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
 	now := time.Now()
@@ -217,7 +208,7 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 	return k
 }
 
-// accept gives a call to its session, or says why not.
+// accept sends a call to its session, or rejects it.
 func (r *registry) accept(c actor.Context, k *call) {
 	f := malformed(k)
 	if f == nil {
@@ -231,11 +222,11 @@ func (r *registry) accept(c actor.Context, k *call) {
 	}
 }
 
-// malformed returns what is wrong with a call itself, or nil.
+// malformed returns the rejection of a call whose operation is invalid, or nil.
 func malformed(k *call) *messages.Failure {
 	if err := k.key.Validate(); err != nil {
 		f := k.failure(messages.CodeInvalid, err.Error())
-		f.Key.Scope = "" // it is what is wrong
+		f.Key.Scope = "" // which may be too long, or not printable
 		return f
 	}
 	if err := k.op.Validate(); err != nil {
@@ -247,7 +238,7 @@ func malformed(k *call) *messages.Failure {
 	return nil
 }
 
-// reject returns why a call is not accepted, or nil.
+// rejection returns the failure for a call that is not accepted, or nil.
 func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	switch {
 	case r.stopping:
@@ -279,7 +270,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	return nil
 }
 
-// forward gives a call to the session of its key, which is spawned if need be.
+// forward sends a call to the session of its key, and spawns the session if there is none.
 func (r *registry) forward(c actor.Context, k *call) {
 	if len(r.closeCommands) > 0 {
 		r.applyPendingCloses(c, k.key)
@@ -296,11 +287,12 @@ func (r *registry) forward(c actor.Context, k *call) {
 	c.Send(reg.pid, k)
 }
 
-// recount counts the calls of a child that wait, after they, or its state, have changed.
+// recount updates the number of waiting calls after the calls or the state of a session
+// have changed.
 func (r *registry) recount(reg *registration) {
 	waiting := reg.outstanding
 	switch {
-	case reg.draining: // what it has is running, or is handed back
+	case reg.draining: // its calls are running or were handed back
 		waiting = 0
 	case reg.state() == messages.StateReady:
 		waiting = max(0, waiting-r.cfg.MaxInFlight)
@@ -309,12 +301,12 @@ func (r *registry) recount(reg *registration) {
 	reg.waiting = waiting
 }
 
-// hasRoom reports whether a call would run at once.
+// hasRoom reports whether a session would run another call at once.
 func (reg *registration) hasRoom(inFlight int) bool {
 	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight
 }
 
-// onSettled counts an answer.
+// onCallReplied notes that a session has replied to a call.
 func (r *registry) onCallReplied(c actor.Context, reg *registration) {
 	reg.outstanding--
 	r.recount(reg)
@@ -324,14 +316,14 @@ func (r *registry) onCallReplied(c actor.Context, reg *registration) {
 	}
 }
 
-// respond answers the command at hand, if anybody waits for it.
+// respond replies to the sender of the current message, if there is one.
 func (r *registry) respond(c actor.Context, reply messages.Reply) {
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)
 	}
 }
 
-// bounded shortens what a caller has made up.
+// truncated returns the first 128 bytes of a name that a caller chose.
 func truncated(name string) string {
 	if len(name) > 128 {
 		return name[:128] + "…"

@@ -9,72 +9,72 @@ import (
 )
 
 const (
-	// cancelPace is how long a burst of cancellations is taken in before others have
-	// their turn again.
+	// cancelPace is the interval in which at most cancelBurst cancellations are delivered.
 	cancelPace = time.Millisecond
-	// cancelBurst is how many are passed on in that time. Each one wakes a session and a
-	// caller: more of them at once would use all the processors, and a call of
-	// another key would have to wait for its turn.
+	// cancelBurst bounds the cancellations of one interval. Each one wakes a session and a
+	// caller: a larger burst would keep all processors busy, and delay the calls of
+	// other keys.
 	cancelBurst = 64
 )
 
-// cancellations delivers cancellations, and queues those that come in a burst.
+// cancellations delivers cancellations, at most cancelBurst in each interval of
+// cancelPace, and queues the rest.
 type cancellations struct {
 	deliver func(actor.Context, queuedCancel)
 	queue   []queuedCancel
-	used    int         // of the burst
-	timer   *time.Timer // sends cancelDue; nil when nothing was cancelled lately
+	used    int         // of cancelBurst, in this interval
+	timer   *time.Timer // sends cancelDue; nil after an interval without cancellations
 }
 
-// queuedCancel cancels the operations that came before it.
+// queuedCancel is a cancellation of the operations that came before it.
 type queuedCancel struct {
 	*messages.Cancel
-	upTo uint64
+	upTo uint64 // the serial of the last operation before it
 }
 
-// cancelDue says that the next cancellations may be delivered.
+// cancelDue says that an interval of cancelPace is over.
 type cancelDue struct{}
 
-// onCancel passes a cancellation on to whoever may have the call, in its turn.
+// onCancel delivers a cancellation, or queues it.
 func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 	if msg.ID == "" {
 		return
 	}
-	p, m := &r.cancellations, queuedCancel{msg, r.counters.Calls}
-	if p.timer == nil {
-		p.timer = after(c, cancelPace, &cancelDue{})
+	q, m := &r.cancellations, queuedCancel{msg, r.counters.Calls}
+	if q.timer == nil {
+		q.timer = after(c, cancelPace, &cancelDue{})
 	}
-	if p.used >= cancelBurst {
-		p.queue = append(p.queue, m)
+	if q.used >= cancelBurst {
+		q.queue = append(q.queue, m)
 		return
 	}
-	p.used++
-	p.deliver(c, m)
+	q.used++
+	q.deliver(c, m)
 }
 
-// onCancelDue passes the next cancellations on.
+// onCancelDue delivers the next queued cancellations.
 func (r *registry) onCancelDue(c actor.Context) {
-	p := &r.cancellations
-	p.timer = nil
-	p.used = min(len(p.queue), cancelBurst)
-	if p.used == 0 {
-		p.queue = nil
+	q := &r.cancellations
+	q.timer = nil
+	q.used = min(len(q.queue), cancelBurst)
+	if q.used == 0 {
+		q.queue = nil
 		return
 	}
-	p.timer = after(c, cancelPace, &cancelDue{})
-	burst := p.queue[:p.used]
-	p.queue = p.queue[p.used:]
+	q.timer = after(c, cancelPace, &cancelDue{})
+	burst := q.queue[:q.used]
+	q.queue = q.queue[q.used:]
 	for _, m := range burst {
-		p.deliver(c, m)
+		q.deliver(c, m)
 	}
 }
 
-// cancel passes a cancellation on to whoever may have the call.
+// cancel sends a cancellation to the sessions of its key.
 func (r *registry) cancel(c actor.Context, m queuedCancel) {
 	r.tell(c, m.Key.Normal(), &cancelCalls{id: m.ID, upTo: m.upTo})
 }
 
-// tell passes a cancellation on to all sessions of a key.
+// tell sends a cancellation to all sessions of a key, those that drain included.
 func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 	e := r.entries[key]
 	if e == nil {
@@ -91,16 +91,17 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 	}
 }
 
-// onHandback gives calls that an evicted session has not run to its successor.
+// onHandback accepts the calls that an evicted session has not run once more, for its
+// successor.
 func (r *registry) onHandback(c actor.Context, msg *handback) {
 	msg.of.outstanding -= len(msg.calls)
 	r.recount(msg.of)
-	var gaveUp cancelledCalls
+	var cancelled cancelledCalls
 	if e := r.entries[msg.of.key]; e != nil {
-		gaveUp = e.cancelled
+		cancelled = e.cancelled
 	}
 	for _, k := range msg.calls {
-		if gaveUp.includes(k) {
+		if cancelled.includes(k) {
 			if k.caller != nil {
 				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
 			}

@@ -10,33 +10,34 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// tally is a close command that waits for sessions to be gone.
+// closeCommand is a close command, or a part of a reload or stop, that waits for sessions
+// to be closed.
 type closeCommand struct {
 	reply   *messages.Closed
 	caller  *actor.PID
-	match   func(messages.Key) bool // whose sessions are closed; safe in any goroutine
+	match   func(messages.Key) bool // the keys to close; may be called from any goroutine
 	order   drain
 	timer   *time.Timer
-	replied bool // it was answered
+	replied bool // the reply was sent
 
-	upTo    uint64          // the last child that there was when the command came
-	cursors []*registration // where the sweep goes on, one for each server
+	upTo    uint64          // the serial of the last session to close
+	cursors []*registration // for each server, the next session to drain
 
-	waiting      map[*registration]struct{}  // told to drain, and not gone
-	leftovers    map[messages.Key][]leftover // that are to be ended, and were not begun
-	listingStore bool                        // the keys that the store has are being asked for
-	stored       []messages.Key              // of these keys the store has a record
-	begun        map[messages.Key]bool       // of these, whose records were seen to
-	cleanups     int                         // how many of waiting end what was left
+	waiting      map[*registration]struct{}  // told to drain, and not closed yet
+	leftovers    map[messages.Key][]leftover // to be closed, and not begun with
+	listingStore bool                        // the store is asked for its keys
+	stored       []messages.Key              // keys with a record in the store, and not begun with
+	begun        map[messages.Key]bool       // keys whose leftovers were begun with
+	cleanups     int                         // how many of waiting close leftovers
 }
 
-// sweepStep is how many sessions are told to drain before others have their turn.
+// drainStep is how many sessions are told to drain in one step of the registry.
 const drainStep = 64
 
-// maxEnding bounds how many keys, of one close command, sessions of before are ended of at once.
+// maxCleanups is how many keys of one close command have their leftovers closed at once.
 const maxCleanups = 16
 
-// onControl handles the commands that are not about one key.
+// onControl handles the commands that do not name a key.
 func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	switch cmd := cmd.(type) {
 	case *messages.CloseScope:
@@ -64,21 +65,13 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	}
 }
 
+// anyKey matches all keys.
 func anyKey(messages.Key) bool { return true }
 
-// onStop closes everything. When all is gone, the registry stops.
-func (r *registry) onStop(c actor.Context) {
-	if !r.stopping {
-		r.stopping = true
-		r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, anyKey, drain{leave: r.cfg.LeaveOpen}))
-		r.stopIfEmpty(c)
-	}
-}
-
-// tally begins a close command.
-func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how drain) *closeCommand {
+// newCloseCommand starts a close command.
+func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, order drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, order: how, upTo: r.index.serial,
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, order: order, upTo: r.index.serial,
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(func(server string) bool {
@@ -88,14 +81,14 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 	closing.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*unresponsiveAfter, &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closeCommands[closing] = struct{}{}
-	if r.cfg.Store != nil && !how.leave {
+	if r.cfg.Store != nil && !order.leave {
 		closing.listingStore = true
 		r.listStore(c, closing)
 	}
 	return closing
 }
 
-// sweep drains the sessions that there were when the command came, some at a time.
+// drainNext drains the next sessions of a close command, at most drainStep of them.
 func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 	for n := 0; n < drainStep && len(closing.cursors) > 0 && !closing.replied; n++ {
 		last := len(closing.cursors) - 1
@@ -116,7 +109,7 @@ func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 	r.continueClose(c, closing)
 }
 
-// drainFor drains a session for a close command that waits for it.
+// drainFor drains a session for a close command.
 func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
 	if _, ok := closing.waiting[reg]; !ok {
 		closing.waiting[reg] = struct{}{}
@@ -125,15 +118,15 @@ func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registr
 	}
 }
 
-// close ends what no session of ours has, when those are drained, and answers the
-// command when there is nothing to wait for.
+// continueClose closes the leftovers of a close command, once all of its sessions were
+// told to drain, and replies if nothing is left to wait for.
 func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
 	for n := 0; len(closing.cursors) == 0 && closing.cleanups < maxCleanups && !closing.replied; n++ {
 		key, more := closing.nextLeftover()
 		if !more {
 			break
 		}
-		if n == drainStep { // most were ended before
+		if n == drainStep { // most keys have no leftovers
 			c.Send(c.Self(), &closeStepDue{closing})
 			return
 		}
@@ -147,7 +140,7 @@ func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
 	r.replyIfDone(c, closing)
 }
 
-// next returns the next key of which something may have to be ended.
+// nextLeftover returns the next key that may have leftovers.
 func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	for key := range closing.leftovers {
 		return key, true
@@ -158,9 +151,9 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	return key, false
 }
 
-// precede sees to it that a close command that came before a call has its way: the
-// session that the call would have got is drained, and what is left of older ones is
-// ended before its session opens.
+// applyPendingCloses applies the close commands that came before a call to the key of the
+// call: a session that they have not reached is drained, and leftovers are closed before
+// the session of the call opens.
 func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
 	for closing := range r.closeCommands {
 		if closing.replied || !closing.match(key) {
@@ -177,8 +170,8 @@ func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
 	}
 }
 
-// endFor spawns a session actor that ends what sessions of a key are left, unless that
-// was done for the command.
+// cleanUp spawns a session actor that closes the leftovers of a key, unless the command
+// has already done so.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
 	left := closing.leftovers[key]
 	delete(closing.leftovers, key)
@@ -199,90 +192,7 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	closing.cleanups++
 }
 
-// drain takes a session out of use, and tells it to end.
-func (r *registry) drain(c actor.Context, reg *registration, how drain) {
-	if reg.draining && (how.evict || !reg.evicted) {
-		return
-	}
-	if !reg.draining {
-		r.takeOutOfUse(reg)
-	}
-	reg.evicted = how.evict
-	c.Send(reg.pid, &how)
-}
-
-// detach takes a session out of use: its key gets a new one from here on.
-func (r *registry) takeOutOfUse(reg *registration) {
-	reg.draining, reg.wantsDial = true, false
-	r.setState(reg, messages.StateDraining)
-	r.dequeue(reg)
-	reg.stopBackoffTimer()
-	r.lru.remove(&reg.lruNode)
-	if reg.slot {
-		r.drainingSlots++
-	}
-	e := r.entries[reg.key]
-	e.current = nil
-	e.draining = append(e.draining, reg)
-}
-
-// onGone forgets a session that has ended as it was told.
-func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
-	if r.registrations[msg.of.pid.Id] == msg.of {
-		c.Stop(msg.of.pid)
-		if msg.cleanedUp > 0 {
-			r.serverUp(c, msg.of)
-		}
-		r.forget(c, msg.of, msg.leftovers, msg.cleanedUp)
-	}
-}
-
-// onTerminated forgets a session that somebody else has stopped.
-func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
-	if reg := r.registrations[msg.Who.Id]; reg != nil {
-		if !reg.draining {
-			r.takeOutOfUse(reg)
-		}
-		r.forget(c, reg, reg.leftovers, 0)
-	}
-}
-
-// bid forgets a session that is gone, and tells those who waited for that. left is
-// what it could not end, and ended how many it has ended of sessions that were not its own.
-func (r *registry) forget(c actor.Context, reg *registration, left []leftover, ended int) {
-	had := reg.wasOpen
-	event := &messages.SessionClosed{Stamp: reg.stamp()}
-	if len(left) > 0 {
-		event.Cause = left[0].reason
-		r.leftovers.add(reg.key, left)
-	}
-	if had {
-		r.counters.Closed++
-		r.publish(c, event)
-		if len(left) == 0 {
-			ended++
-		}
-	}
-	r.remove(c, reg)
-	for _, closing := range reg.closeCommands {
-		if closing.replied {
-			continue
-		}
-		delete(closing.waiting, reg)
-		if reg.cleanup {
-			closing.cleanups--
-		}
-		closing.reply.Sessions += ended
-		for _, one := range left {
-			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.reason})
-		}
-		r.continueClose(c, closing)
-	}
-	reg.closeCommands = nil
-	r.stopIfEmpty(c)
-}
-
-// settle answers a close command when there is nothing more to wait for.
+// replyIfDone replies to a close command if nothing is left to wait for.
 func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	if closing.replied || closing.listingStore || len(closing.cursors)+len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
 		return
@@ -297,8 +207,8 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	r.stopIfEmpty(c)
 }
 
-// onOverdue answers a close command that could not be done in time. What it has not
-// begun is left to another one.
+// onCloseDue replies to a close command that takes too long. Leftovers that it has not
+// begun with are kept for the next command.
 func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 	if closing.replied {
 		return
@@ -317,34 +227,4 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 	}
 	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.listingStore = nil, nil, nil, nil, false
 	r.replyIfDone(c, closing)
-}
-
-// stopIfEmpty stops a registry that was told to, when all sessions are gone.
-func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.finished && len(r.registrations)+len(r.closeCommands)+r.pending == 0 {
-		r.finished = true
-		c.Stop(c.Self())
-	}
-}
-
-// onStopped is the last that is done. Anybody may stop any actor, so there may
-// be something left.
-func (r *registry) onStopped(c actor.Context) {
-	r.finished = true
-	if r.idleTimer != nil {
-		r.idleTimer.Stop()
-	}
-	if r.cancellations.timer != nil {
-		r.cancellations.timer.Stop()
-	}
-	for _, reg := range r.registrations {
-		r.dequeue(reg)
-		r.returnStartPermit(reg)
-		reg.stopBackoffTimer()
-	}
-	for closing := range r.closeCommands {
-		r.onCloseDue(c, closing)
-	}
-	r.mailbox.answerUnread(c)
-	r.cfg.Stopped(r.leftovers.list())
 }

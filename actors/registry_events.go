@@ -7,11 +7,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxUnpublished bounds the notifications of one session that wait for slow handlers
+// maxQueuedNotifications bounds the notifications of one session that wait for slow handlers
 // of the EventStream.
 const maxQueuedNotifications = 1000
 
-// onSaid publishes what a server has said, and sends it to the subscriber.
+// onNotified publishes what a server has said, and sends it to the subscriber.
 func (r *registry) onNotified(c actor.Context, msg *notified) {
 	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("server said something")
 	if r.cfg.Subscriber != nil {
@@ -20,7 +20,7 @@ func (r *registry) onNotified(c actor.Context, msg *notified) {
 	r.cfg.Events.PutOf(msg.of, maxQueuedNotifications, msg.note)
 }
 
-// emit logs an event and publishes it.
+// publish logs an event and publishes it.
 func (r *registry) publish(_ actor.Context, event messages.Event) {
 	stamp := event.GetStamp()
 	line := func(e *zerolog.Event, cause string) *zerolog.Event {

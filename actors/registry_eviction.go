@@ -8,10 +8,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// place puts a child where it belongs in the LRU order, as just used.
+// updateRank moves a session to its place in the LRU order, as the most recently used one
+// of its rank.
 func (r *registry) updateRank(reg *registration) { r.lru.put(&reg.lruNode, reg.rank(), reg) }
 
-// freeSlot gives the slot of a child to those who wait for one.
+// freeSlot takes back the slot of a session, and grants it to others.
 func (r *registry) freeSlot(c actor.Context, reg *registration) {
 	if !reg.slot {
 		return
@@ -25,9 +26,9 @@ func (r *registry) freeSlot(c actor.Context, reg *registration) {
 	r.grantDials(c)
 }
 
-// makeRoom evicts as many sessions as there are that could dial but for a slot:
-// idle ones first, then busy ones, each the least recently used first. One that is
-// not open yet, and has callers, is left alone.
+// makeRoom evicts one session for each session that could dial but for a slot: idle
+// sessions first, then busy ones, each the least recently used first. Sessions that have
+// calls and are not open yet are not evicted.
 func (r *registry) makeRoom(c actor.Context) {
 	now := time.Now()
 	free := r.cfg.MaxSessions - r.open + r.drainingSlots
@@ -41,7 +42,7 @@ func (r *registry) makeRoom(c actor.Context) {
 	}
 }
 
-// evictOldest evicts the session that goes first. It reports whether there is one.
+// evictOldest evicts the next session for the cap. It reports whether there was one.
 func (r *registry) evictOldest(c actor.Context) bool {
 	for _, of := range []rank{unusedSlot, usedSlot} {
 		for reg := range r.lru.oldest(of) {
@@ -52,7 +53,7 @@ func (r *registry) evictOldest(c actor.Context) bool {
 	return false
 }
 
-// evict drains a session that nobody asked to be closed.
+// evict drains a session to free its slot, or because it is idle.
 func (r *registry) evict(c actor.Context, reg *registration, reason messages.EvictReason) {
 	if reg.wasOpen {
 		r.counters.Evicted++
@@ -61,7 +62,7 @@ func (r *registry) evict(c actor.Context, reg *registration, reason messages.Evi
 	r.drain(c, reg, drain{evict: true})
 }
 
-// onIdle evicts whom nobody has used for the idle timeout.
+// onIdleDue evicts the sessions that have not been used for the idle timeout.
 func (r *registry) onIdleDue(c actor.Context) {
 	r.idleTimer = nil
 	now := time.Now()
@@ -82,7 +83,7 @@ func (r *registry) onIdleDue(c actor.Context) {
 	}
 }
 
-// onVacant takes the slot of a child that has no connection and wants none.
+// onBecameIdle takes back the slot of a session that has no connection and wants none.
 func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	if reg.dialing || reg.draining {
 		return
@@ -92,8 +93,7 @@ func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	reg.stopBackoffTimer()
 	r.freeSlot(c, reg)
 	r.updateRank(reg)
-	// Keys that cannot be opened are remembered for their backoff, but not
-	// without bound.
+	// A session without a slot is kept for its backoff. Their number is bounded.
 	for old := range r.lru.oldest(noSlot) {
 		if r.lru.len(noSlot) <= max(r.cfg.MaxSessions, minKeysWithoutSlot) {
 			break
@@ -102,10 +102,10 @@ func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	}
 }
 
-// minResting is how many keys without a session are remembered in any case.
+// minKeysWithoutSlot is how many sessions without a slot are kept in any case.
 const minKeysWithoutSlot = 1024
 
-// touch makes a child the most recently used of its rank.
+// touch makes a session the most recently used one of its rank.
 func (r *registry) touch(c actor.Context, reg *registration) {
 	reg.usedAt = time.Now()
 	r.updateRank(reg)

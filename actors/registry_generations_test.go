@@ -9,7 +9,7 @@ import (
 )
 
 func TestGenerationsNeverShrinkThoughKeysAreForgotten(t *testing.T) {
-	g := generations{limit: 2}
+	g := newGenerations(2)
 	key := func(scope string) messages.Key { return messages.Key{Server: "s", Scope: scope} }
 	require.Zero(t, g.of(key("a")))
 	g.set(key("a"), 7)
@@ -21,5 +21,5 @@ func TestGenerationsNeverShrinkThoughKeysAreForgotten(t *testing.T) {
 	g.set(key("b"), 2) // forgets a
 	require.EqualValues(t, 8, g.of(key("a")))
 	require.EqualValues(t, 8, g.of(key("new")), "who knows")
-	require.Equal(t, 2, g.order.Len())
+	require.Equal(t, 2, g.last.Len())
 }

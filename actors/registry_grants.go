@@ -8,21 +8,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// startLimit is how long the start of a process keeps its permit: one that takes
-// longer waits for something else than a processor.
+// startPermitLimit is how long a process that starts keeps its permit. A process that
+// needs longer is unlikely to be short of processor time.
 const startPermitLimit = 5 * time.Second
 
-// startOver says that the start of a process has had its time.
+// startPermitDue says that a process has kept its start permit for startPermitLimit.
 type startPermitDue struct {
 	of     *registration
-	dialed time.Time // which start
+	dialed time.Time // identifies the dial
 }
 
 // IgnoreDeadLetterLogging: it may come when the registry has stopped.
 func (*startPermitDue) IgnoreDeadLetterLogging() {}
 
-// onWantDial begins the way to a grant. There is no connection: the slot is for
-// whoever dials first.
+// onDialRequested queues a session for a grant. The session has no connection, so that
+// its slot is free for others until it has its grant.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 	if reg.draining && !reg.cleanup || reg.dialing {
 		return
@@ -40,14 +40,14 @@ func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 	r.advance(c, reg)
 }
 
-// ripe reports whether a child has to wait for nobody but others that dial: its
-// backoff is over, its predecessor is gone.
+// mayQueue reports whether a session may be queued: its backoff is over, and its
+// predecessor is closed.
 func (r *registry) mayQueue(reg *registration, now time.Time) bool {
 	return (!now.Before(reg.notBefore) || reg.mayHaveNewCredentials()) && r.entries[reg.key].predecessor(reg) == nil
 }
 
-// advance takes a child that wants a grant as far as it gets now: past its
-// backoff, past its predecessor, into the queue of its server.
+// advance queues a session that wants to dial, if it may be queued now, or starts the
+// timer for the end of its backoff.
 func (r *registry) advance(c actor.Context, reg *registration) {
 	if !reg.wantsDial || reg.queuePosition != nil {
 		return
@@ -64,12 +64,13 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 		reg.stopBackoffTimer()
 		reg.backoffTimer = after(c, wait, &backoffDue{reg})
 	default:
-		// when the predecessor is gone, we are called again
+		// advance is called again when the predecessor is closed
 	}
 }
 
-// enqueue lets a child wait for its turn to dial. While the server is down, who has
-// not probed yet goes first, and whoever comes when nobody waits probes at once.
+// enqueue puts a session into the queue of its server. While the server is down, a
+// session that has not probed yet goes first, and one that finds the queue empty may
+// probe at once.
 func (r *registry) enqueue(reg *registration, now time.Time) {
 	srv, ep := reg.server, reg.server.endpoint
 	if fresh := !reg.probing && !reg.cleanup; ep.down && fresh {
@@ -86,7 +87,7 @@ func (r *registry) enqueue(reg *registration, now time.Time) {
 	}
 }
 
-// dequeue takes a child out of the queue, if it stands there.
+// dequeue removes a session from the queue of its server, if it is queued.
 func (r *registry) dequeue(reg *registration) {
 	if reg.queuePosition == nil {
 		return
@@ -103,9 +104,9 @@ func (r *registry) dequeue(reg *registration) {
 	}
 }
 
-// room returns how many sessions of a server may begin to dial now, were there
-// slots for all: by its dial permits, by the permits to start processes, and by what
-// is known of the server.
+// freeDialPermits returns how many sessions of a server may start to dial, apart from the
+// cap: MaxDials, the permits to start processes and the probes of a server that is down
+// limit them.
 func (r *registry) freeDialPermits(srv *server, now time.Time) int {
 	n := r.cfg.MaxDials - srv.dialing
 	if srv.Command != "" {
@@ -120,8 +121,9 @@ func (r *registry) freeDialPermits(srv *server, now time.Time) int {
 	return max(0, n)
 }
 
-// pump lets those who wait dial, as many as may: the servers take turns. It takes
-// as long as there are servers and grants, however many wait.
+// grantDials gives grants to queued sessions until permits or slots are used up. The
+// servers take turns. The time it takes grows with the servers and the grants, and not
+// with the length of the queues.
 func (r *registry) grantDials(c actor.Context) {
 	now := time.Now()
 	for left := r.waitingServers.Len(); left > 0; left-- {
@@ -142,7 +144,7 @@ func (r *registry) grantDials(c actor.Context) {
 	}
 }
 
-// grant lets a child dial, with all that it takes.
+// grant gives a session a slot and its permits, and lets it dial.
 func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	srv := reg.server
 	r.dequeue(reg)
@@ -163,7 +165,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	switch {
 	case reg.probing:
 		srv.endpoint.beginProbe(reg, now)
-	case reg.cleanup: // it takes its time, and is no probe: others soon have their turn
+	case reg.cleanup: // it is no probe, and may take long: the next probe does not wait for it
 		srv.endpoint.next = later(srv.endpoint.next, now.Add(minProbeInterval))
 	}
 	if srv.Command != "" {
@@ -175,7 +177,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	c.Send(reg.pid, &grant{})
 }
 
-// endDial gives back the permits of a dial. Call pump after it.
+// returnPermits takes back the permits of a dial. Call grantDials after it.
 func (r *registry) returnPermits(reg *registration) {
 	if !reg.dialing {
 		return
@@ -186,7 +188,7 @@ func (r *registry) returnPermits(reg *registration) {
 	r.returnStartPermit(reg)
 }
 
-// endStart gives back the permit to start a process. Call pump after it.
+// returnStartPermit takes back the permit to start a process. Call grantDials after it.
 func (r *registry) returnStartPermit(reg *registration) {
 	if reg.holdsStartPermit {
 		reg.holdsStartPermit = false
@@ -195,7 +197,7 @@ func (r *registry) returnStartPermit(reg *registration) {
 	}
 }
 
-// onStartOver gives back the permit of a process that takes its time.
+// onStartPermitDue takes back the permit of a process that starts slowly.
 func (r *registry) onStartPermitDue(c actor.Context, msg *startPermitDue) {
 	if msg.of.dialedAt.Equal(msg.dialed) {
 		r.returnStartPermit(msg.of)

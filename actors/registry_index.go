@@ -8,28 +8,28 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// roster lists the children of the registry by server, scope and state, and counts
-// them. What it is told, and what it is asked, takes time that grows with the number
-// of servers and of the children that are asked for, and not with that of the others.
+// registrationIndex lists and counts the sessions by server, scope and state. Each
+// operation takes time that grows with the servers and with the sessions that it returns,
+// and not with the other sessions.
 type registrationIndex struct {
 	groups map[string]*group // by server
 	scopes map[string]map[*registration]struct{}
-	serial uint64 // of the last child
+	serial uint64 // of the last session
 }
 
-// group is the children of one server. It stays when the last one is removed.
+// group is the sessions of one server. It stays when it is empty.
 type group struct {
 	first, last *registration      // in the order in which they were added
-	states      lru[*registration] // by state, those first that have been in it for longest
+	states      lru[*registration] // by state, those that have been in it for longest first
 }
 
-// states are the states of a child by their rank in a group. In this order they are
-// reported when not all are asked for.
+// states are the states of a session by their rank in a group: the order in which
+// [messages.Inspect] lists sessions when it does not list all.
 var states = [maxRanks]messages.State{
 	1: messages.StateDraining, 2: messages.StateBroken, 3: messages.StateConnecting, 4: messages.StateWaiting, 5: messages.StateReady,
 }
 
-// add takes in a child.
+// add adds a session.
 func (r *registrationIndex) add(reg *registration) {
 	g := r.groups[reg.key.Server]
 	if g == nil {
@@ -50,17 +50,18 @@ func (r *registrationIndex) add(reg *registration) {
 	r.scopes[reg.key.Scope][reg] = struct{}{}
 }
 
-// enter notes the state that a child is in from now on.
+// setState notes the state of a session.
 func (r *registrationIndex) setState(reg *registration, state messages.State) {
 	if reg.state() != state {
 		reg.group.states.put(&reg.stateNode, rank(slices.Index(states[:], state)), reg)
 	}
 }
 
-// state returns the state of the child, or "" when it was removed.
+// state returns the state of the session, or "" if it was removed.
 func (reg *registration) state() messages.State { return states[reg.stateNode.rank] }
 
-// remove takes out a child. It keeps the one after it: a sweep may stand here.
+// remove removes a session. Its field newer stays valid: a close command may point to the
+// session.
 func (r *registrationIndex) remove(reg *registration) {
 	g := reg.group
 	if reg.older == nil {
@@ -81,14 +82,14 @@ func (r *registrationIndex) remove(reg *registration) {
 	}
 }
 
-// matching yields the children that a filter lets through, and counts them by state
-// first. Those of one server come together, by name, within each state.
+// matching returns the sessions that a filter selects, and their number by state. They are
+// ordered by state, and within a state by the name of the server.
 func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.State]int, all iter.Seq[*registration]) {
 	counts = map[messages.State]int{}
 	wanted := func(reg *registration) bool {
 		return (f.Server == "" || reg.key.Server == f.Server) && (f.State == "" || reg.state() == f.State)
 	}
-	if f.Scope != "" { // there are as many as servers
+	if f.Scope != "" { // at most one session for each server
 		var found []*registration
 		for reg := range r.scopes[(messages.Key{Scope: f.Scope}).Normal().Scope] {
 			if wanted(reg) {
@@ -127,7 +128,7 @@ func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.S
 	}
 }
 
-// firsts returns the first child of each server that is wanted.
+// firstOfServers returns the oldest session of each server that is wanted.
 func (r *registrationIndex) firstOfServers(wanted func(server string) bool) (firsts []*registration) {
 	for _, name := range slices.Collect(maps.Keys(r.groups)) {
 		if first := r.groups[name].first; first != nil && wanted(name) {

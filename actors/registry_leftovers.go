@@ -7,20 +7,20 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// minUnended is how many sessions that could not be ended are kept in any case.
+// minLeftovers is how many leftovers are kept in any case.
 const minLeftovers = 1024
 
-// leftovers are the sessions that could not be ended, all of them, by key. Beyond the
-// limit, which takes servers that refuse to end any session, they are only counted.
+// leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit,
+// which only a server that refuses every DELETE exceeds, are counted and dropped.
 type leftovers struct {
 	limit   int
 	count   int
 	keys    map[messages.Key][]leftover
 	dropped int
-	last    messages.Key // of those that were dropped
+	last    messages.Key // the key of the last one that was dropped
 }
 
-// keep remembers sessions of a key.
+// add adds leftovers of a key.
 func (l *leftovers) add(key messages.Key, left []leftover) {
 	if l.keys == nil {
 		l.keys = map[messages.Key][]leftover{}
@@ -35,10 +35,11 @@ func (l *leftovers) add(key messages.Key, left []leftover) {
 	}
 }
 
-// has reports whether there are any of a key.
+// has reports whether a key has leftovers.
 func (l *leftovers) has(key messages.Key) bool { return len(l.keys[key]) > 0 }
 
-// take removes and returns those of some keys. It looks at no more than the limit.
+// take removes and returns the leftovers of the keys that match. The time it takes is
+// bounded by the limit.
 func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]leftover {
 	taken := map[messages.Key][]leftover{}
 	for key, left := range l.keys {
@@ -51,7 +52,7 @@ func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]lefto
 	return taken
 }
 
-// list returns what is left.
+// list returns all leftovers, sorted by key.
 func (l *leftovers) list() []messages.Left {
 	all := make([]messages.Left, 0, l.count)
 	for key, left := range l.keys {

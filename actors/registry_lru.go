@@ -1,27 +1,26 @@
 package actors
 
-// rank is what the registry looks for when it looks for the least recently used.
+// rank is the class of a session in the LRU order.
 type rank uint8
 
 const (
 	unranked   rank = iota
-	noSlot          // no session, nothing outstanding
-	unusedSlot      // holds a slot, nothing outstanding
-	usedSlot        // open, calls outstanding
+	noSlot          // no slot, no calls outstanding
+	unusedSlot      // a slot, no calls outstanding
+	usedSlot        // a connection, calls outstanding
 
-	// maxRanks is enough for these, and for the states of a session: see [roster].
+	// maxRanks is enough for these ranks, and for those of [states].
 	maxRanks = 6
 )
 
-// lru keeps, for each rank, its members in the order in which they were last
-// used. All operations take constant time, and allocate nothing: each call moves
-// its session twice.
+// lru keeps, for each rank, its members in the order of their last use. All operations
+// take constant time and allocate nothing: each call moves its session twice.
 type lru[T any] struct {
-	rings [maxRanks]lruNode[T] // each a ring: first and last are the neighbors of this one
+	rings [maxRanks]lruNode[T] // sentinels of rings
 	count [maxRanks]int
 }
 
-// place is where a member stands. Its zero value is nowhere.
+// lruNode is the position of a member. The zero value has no position.
 type lruNode[T any] struct {
 	rank       rank
 	prev, next *lruNode[T]
@@ -40,7 +39,7 @@ func (l *lru[T]) put(p *lruNode[T], to rank, member T) {
 	l.count[to]++
 }
 
-// remove takes a member out.
+// remove removes a member.
 func (l *lru[T]) remove(p *lruNode[T]) {
 	if p.rank == unranked {
 		return
@@ -50,12 +49,12 @@ func (l *lru[T]) remove(p *lruNode[T]) {
 	*p = lruNode[T]{}
 }
 
-// oldest yields the members of a rank, the least recently used first. The one
-// that was yielded may be removed meanwhile.
+// oldest yields the members of a rank, the least recently used one first. The one that was
+// yielded may be removed meanwhile.
 func (l *lru[T]) oldest(of rank) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
 		ring := l.ring(of)
-		for p := ring.next; p.rank == of; { // the ring itself has none
+		for p := ring.next; p.rank == of; { // the sentinel has none
 			next := p.next
 			if !yield(p.member) {
 				return
@@ -68,7 +67,7 @@ func (l *lru[T]) oldest(of rank) func(yield func(T) bool) {
 // len returns the number of members of a rank.
 func (l *lru[T]) len(of rank) int { return l.count[of] }
 
-// ring returns the ring of a rank.
+// ring returns the sentinel of the ring of a rank.
 func (l *lru[T]) ring(of rank) *lruNode[T] {
 	ring := &l.rings[of]
 	if ring.next == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// pointed returns a message as a T, also when it was sent as a value instead of a
-// pointer.
+// asPointer returns a message as a T. The message may be a T, or the value that a T points
+// to.
 func asPointer[T any](msg any) (T, bool) {
 	if t, ok := msg.(T); ok {
 		return t, true
@@ -27,18 +27,19 @@ func asPointer[T any](msg any) (T, bool) {
 	return t, ok
 }
 
-// ours is the package that all commands are of.
+// commandPackage is the path of the package of all commands.
 var commandPackage = reflect.TypeFor[messages.CallTool]().PkgPath()
 
-// foreign reports whether a command is of a type around one of ours. Nobody knows how
-// to copy it, or how to run it.
+// isForeign reports whether a command is of a type that embeds one of package messages. It
+// could not be copied.
 func isForeign(cmd messages.Command) bool {
 	t := reflect.TypeOf(cmd)
 	return t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
 }
 
-// onStranger handles a message of a type that is none of ours. It may be a command that
-// was sent as a value. Any other is refused, and logged once for each type.
+// onUnknown handles a message of an unknown type. If it is a command that was sent as a
+// value, the command is handled. Any other message is rejected, and logged once for each
+// type.
 func (r *registry) onUnknown(c actor.Context, msg any) {
 	if cmd, ok := asPointer[messages.Command](msg); ok && !isForeign(cmd) {
 		r.onCommand(c, cmd)
@@ -52,8 +53,8 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is no command: send one of package messages"))
 }
 
-// guard survives a bug: the command at hand is answered, the rest goes on. A nil
-// pointer is the caller's mistake.
+// recoverBug recovers from a panic, and replies to the current command. A nil pointer is
+// the mistake of the caller, and is not logged.
 func (r *registry) recoverBug(c actor.Context) {
 	reason := recover()
 	if reason == nil {

@@ -11,53 +11,53 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// child is what the registry knows of one session actor. Only the registry
-// touches it.
+// registration is what the registry knows of one session actor. Sessions carry a pointer
+// to their registration in their messages, and do not read it.
 type registration struct {
 	key     messages.Key
 	pid     *actor.PID
-	server  *server // as it was configured when the child was spawned
-	decider Decider // nil before its first fault
+	server  *server // as it was configured when the session was spawned
+	decider Decider // nil before the first fault
 
-	serial        uint64 // in the order of their making
+	serial        uint64 // in the order of spawning
 	group         *group
-	older, newer  *registration          // of the same server
-	stateNode     lruNode[*registration] // in its group, by state
-	closeCommands []*closeCommand        // close commands that wait for it
+	older, newer  *registration          // in group
+	stateNode     lruNode[*registration] // in group, by state
+	closeCommands []*closeCommand        // that wait for the session to be closed
 
-	waiting     int // of outstanding, how many wait: see [registry.recount]
-	outstanding int // calls forwarded and not settled
-	calls       uint64
-	usedAt      time.Time              // when that last changed
-	lruNode     lruNode[*registration] // in the LRU order
+	waiting     int                    // outstanding calls that wait, see [registry.recount]
+	outstanding int                    // calls without a reply
+	calls       uint64                 // that were forwarded
+	usedAt      time.Time              // when outstanding last changed
+	lruNode     lruNode[*registration] // in registry.lru
 
 	generation uint64
-	info       mcpbridge.Info // of the last session
-	wasOpen    bool           // it has been open
+	info       mcpbridge.Info // of the last connection
+	wasOpen    bool           // there has been a connection
 
-	slot             bool          // counts under the cap: it dials, or has a connection
-	wantsDial        bool          // waits for a grant
-	queuePosition    *list.Element // its place in the queue of its server; nil while it is not there
-	dialing          bool          // has a grant and a dial permit
-	dialedAt         time.Time     // when it got the last grant
-	probing          bool          // that was while the server was down
-	holdsStartPermit bool          // has a permit to start a process
-	draining         bool          // told to drain
-	evicted          bool          // the drain was an eviction
-	cleanup          bool          // it ends sessions that nobody uses: see [unended]
-	leftovers        []leftover    // which of them could not be ended before
+	slot             bool          // under the cap: it dials or has a connection
+	wantsDial        bool          // it waits for a grant
+	queuePosition    *list.Element // in server.queue; nil while not queued
+	dialing          bool          // it has a dial permit
+	dialedAt         time.Time     // the time of the last grant
+	probing          bool          // the server was down at that time
+	holdsStartPermit bool          // it has a permit to start a process
+	draining         bool          // it was told to drain
+	evicted          bool          // by an eviction
+	cleanup          bool          // it was spawned to close leftovers, and takes no calls
+	leftovers        []leftover    // that it was spawned to close
 
-	startTimer *time.Timer // sends startOver
+	startTimer *time.Timer // sends startPermitDue
 
-	bugs         int         // since it was opened last
-	failedDials  int         // dials that failed while others got through
-	cause        *Fault      // the last one; nil while it is open
-	notBefore    time.Time   // when it may dial again
-	breakerUntil time.Time   // its circuit breaker is open until then
-	backoffTimer *time.Timer // sends due
+	bugs         int         // panics since the last connection was opened
+	failedDials  int         // dials that failed while those of other keys succeeded
+	cause        *Fault      // the last fault; nil while there is a connection
+	notBefore    time.Time   // no dial before
+	breakerUntil time.Time   // calls are rejected until then
+	backoffTimer *time.Timer // sends backoffDue
 }
 
-// rank returns where the child stands in the LRU order.
+// rank returns the rank of the session in the LRU order.
 func (reg *registration) rank() rank {
 	switch {
 	case reg.draining:
@@ -72,8 +72,8 @@ func (reg *registration) rank() rank {
 	return unranked
 }
 
-// asks reports whether the child may dial although it was given up: its credentials
-// were refused, and may be others by now.
+// mayHaveNewCredentials reports whether the session may dial before its cool-down is over:
+// the server refused its credentials, and the next ones may be different.
 func (reg *registration) mayHaveNewCredentials() bool {
 	return reg.cause != nil && reg.cause.Class == mcpbridge.Unauthorized && reg.server.Auth != nil
 }
@@ -86,12 +86,12 @@ func (reg *registration) protocol() string {
 	return reg.info.Server.ProtocolVersion
 }
 
-// broken reports whether the circuit breaker is open.
+// breakerOpen reports whether the strategy has given up the session.
 func (reg *registration) breakerOpen(now time.Time) bool {
 	return reg.cause != nil && now.Before(reg.breakerUntil)
 }
 
-// idles reports whether the child neither has a connection nor dials.
+// unconnected reports whether the session neither has a connection nor dials.
 func (reg *registration) unconnected() bool {
 	return reg.state() == messages.StateWaiting || reg.state() == messages.StateBroken
 }
@@ -104,7 +104,7 @@ func (r *registry) spawn(c actor.Context, key messages.Key, e *entry) *registrat
 	return reg
 }
 
-// start spawns the actor of a child.
+// start spawns the actor of a session.
 func (r *registry) start(c actor.Context, reg *registration, d *durable) {
 	d.cfg, d.key, d.server, d.registry, d.registration, d.callReplied = r.cfg, reg.key, &reg.server.Server, c.Self(), reg, &callReplied{reg}
 	d.mailbox.answer = answerUnread
@@ -114,13 +114,13 @@ func (r *registry) start(c actor.Context, reg *registration, d *durable) {
 	r.index.add(reg)
 }
 
-// enter notes the state that a child is in from now on.
+// setState notes the state of a session.
 func (r *registry) setState(reg *registration, state messages.State) {
 	r.index.setState(reg, state)
 	r.recount(reg)
 }
 
-// onOpened notes that a session is ready.
+// onOpened notes that a session has a connection.
 func (r *registry) onOpened(c actor.Context, msg *opened) {
 	reg := msg.of
 	r.returnPermits(reg)
@@ -148,7 +148,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.publish(c, &messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
 }
 
-// remember notes the generation of a key: in its entry, as long as there is one.
+// rememberGeneration notes the generation of a key, in the entry if there is one.
 func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 	if e := r.entries[key]; e != nil {
 		e.generation = generation
@@ -157,7 +157,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 	r.generations.set(key, generation)
 }
 
-// remove forgets a child that has no connection any more.
+// remove removes a session that is closed, and lets others take its place.
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
@@ -167,7 +167,7 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	r.dequeue(reg)
 	reg.stopBackoffTimer()
 	e := r.entries[reg.key]
-	e.draining = slices.DeleteFunc(e.draining, func(l *registration) bool { return l == reg })
+	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
 	r.returnPermits(reg)
 	r.freeSlot(c, reg)
 	r.lru.remove(&reg.lruNode)
@@ -175,8 +175,8 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	if len(e.draining) == 0 {
 		e.cancelled = cancelledCalls{}
 	}
-	for _, l := range e.draining {
-		r.advance(c, l) // one that is ending waits for the one before it
+	for _, other := range e.draining {
+		r.advance(c, other) // one that closes leftovers waits for its predecessor
 	}
 	switch {
 	case e.current != nil:
@@ -189,11 +189,12 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	}
 }
 
-// stamp returns what all events of a child carry.
+// stamp returns the stamp of an event of the session.
 func (reg *registration) stamp() messages.Stamp {
 	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now()}
 }
 
+// stopBackoffTimer stops the timer of the backoff, if it runs.
 func (reg *registration) stopBackoffTimer() {
 	if reg.backoffTimer != nil {
 		reg.backoffTimer.Stop()

@@ -7,21 +7,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Reload replaces the list of servers. The sessions of a server that is gone, or
-// that has changed, are closed as by [messages.CloseServer]; the others are left
-// alone. The reply is [messages.Closed].
+// Reload replaces the list of servers. The sessions of a server that was removed or
+// changed are closed as by [messages.CloseServer]; the others are not touched. The reply
+// is [messages.Closed].
 type Reload struct {
-	// Servers are all that there shall be, and have been validated.
+	// Servers are all servers from then on. They are valid.
 	Servers []mcpbridge.Server
-	// Apply hands them to the dialer. It does not block.
+	// Apply gives them to the dialer. It must not block.
 	Apply func()
 }
 
-// IgnoreDeadLetterLogging keeps one for a registry that has stopped out of the log.
+// IgnoreDeadLetterLogging: it may come when the registry has stopped.
 func (*Reload) IgnoreDeadLetterLogging() {}
 
-// onReload replaces the servers. Calls to one that has changed go to its new self
-// from here on, in sessions that open when those before are gone.
+// onReload replaces the servers. From then on, calls to a server that has changed go to
+// new sessions, which open when the old ones are closed.
 func (r *registry) onReload(c actor.Context, msg *Reload) {
 	if r.stopping {
 		r.respond(c, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})

@@ -9,13 +9,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// remembered are the keys that the store has records of.
+// storeListed brings the keys that the store has records of.
 type storeListed struct {
 	of   *closeCommand
 	keys []messages.Key
 }
 
-// list asks the store which of the keys that a close command is about it knows.
+// listStore asks the store for its keys that match a close command.
 func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 	cfg, match := r.cfg, closing.match
 	r.pending++
@@ -32,7 +32,7 @@ func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 	})
 }
 
-// onRemembered goes on with the close command.
+// onStoreListed continues the close command.
 func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
 	r.pending--
 	if !msg.of.replied {

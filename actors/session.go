@@ -291,7 +291,7 @@ func (s *session) onStarted(c actor.Context) {
 	s.serveDeadlines(c)
 }
 
-// onVerdict answers those who are not to wait any longer. A session that was open is
+// onDirective answers those who are not to wait any longer. A session that was open is
 // opened again when somebody waits for it, or something is held for it.
 func (s *session) onDirective(c actor.Context, msg *directive) {
 	s.refused = nil

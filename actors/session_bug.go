@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// guard turns a bug into the end of the incarnation that loses nothing: the
+// recoverBug turns a bug into the end of the incarnation that loses nothing: the
 // callers get their replies, and what the message brought is kept. A fault
 // passes.
 func (s *session) recoverBug(c actor.Context) {
@@ -35,7 +35,7 @@ func (s *session) recoverBug(c actor.Context) {
 	}
 }
 
-// salvage keeps what a message brought that was not handled to its end, and
+// answerAfterBug keeps what a message brought that was not handled to its end, and
 // answers all callers.
 func (s *session) answerAfterBug(c actor.Context) {
 	switch msg := c.Message().(type) {

@@ -61,7 +61,7 @@ func (s *session) start(c actor.Context, k *call) {
 // listTimeout bounds how long lost calls wait for the annotations of their tools.
 const listTimeout = 5 * time.Second
 
-// judge decides about a parked call that was lost, and may run again only if its
+// decideReplay decides about a parked call that was lost, and may run again only if its
 // tool is safe. While that is not known it stays parked, and the tools are listed:
 // once for each connection, whoever waits for it.
 func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
@@ -89,7 +89,7 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 	return false
 }
 
-// onListed decides about the calls that have waited for the annotations.
+// onToolsListed decides about the calls that have waited for the annotations.
 func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	s.listings--
 	if msg.conn != s.conn {
@@ -106,7 +106,7 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	}
 }
 
-// onAnswered passes the result on, or decides what becomes of a call that had
+// onCallReturned passes the result on, or decides what becomes of a call that had
 // none, and of the session.
 func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	k := msg.call
@@ -128,7 +128,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	}
 }
 
-// onFailed answers a call with its failure, or keeps it for the next connection.
+// onCallFailed answers a call with its failure, or keeps it for the next connection.
 func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	if e.Class == mcpbridge.Cancelled {
 		// Nobody but us has cancelled it: when the grace was over.
@@ -172,7 +172,7 @@ func (s *session) onCancelled(c actor.Context, msg *cancelCalls) {
 	}
 }
 
-// abandon answers a call that is running, and cancels it. It should return
+// cutOff answers a call that is running, and cancels it. It should return
 // soon after.
 func (s *session) cutOff(c actor.Context, k *call, code messages.Code) {
 	f := k.failure(code, "")

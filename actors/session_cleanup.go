@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// ending is what a session actor does that was spawned to end sessions of its key that
+// cleanup is what a session actor does that was spawned to end sessions of its key that
 // no session of ours has: those that could not be ended before, and the one that was
 // remembered from before our restart. It takes no calls.
 type cleanup struct {
@@ -20,16 +20,16 @@ type cleanup struct {
 
 // From the goroutine of an ending session to itself.
 type (
-	// looked is what the store knows.
+	// recordLoaded is what the store knows.
 	recordLoaded struct{ record *mcpbridge.Record }
-	// ended is the end of ending: what is left, and how many there are no more.
+	// leftoversClosed is the end of ending: what is left, and how many there are no more.
 	leftoversClosed struct {
 		leftovers []leftover
 		count     int
 	}
 )
 
-// end begins to end sessions. A restart, after a bug, ends that.
+// startCleanup begins to end sessions. A restart, after a bug, ends that.
 func (s *session) startCleanup(c actor.Context) {
 	if s.cause != nil {
 		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
@@ -45,7 +45,7 @@ func (s *session) startCleanup(c actor.Context) {
 	s.cfg.async(c, func() any { return &recordLoaded{recall.load()} })
 }
 
-// looking: the store is asked for the record of the key.
+// loadingRecord: the store is asked for the record of the key.
 func (s *session) loadingRecord(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *recordLoaded:
@@ -55,7 +55,7 @@ func (s *session) loadingRecord(c actor.Context) {
 	}
 }
 
-// endQueued: the registry has been asked for a grant.
+// cleanupQueued: the registry has been asked for a grant.
 func (s *session) cleanupQueued(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *grant:
@@ -68,7 +68,7 @@ func (s *session) cleanupQueued(c actor.Context) {
 	}
 }
 
-// endRunning: the sessions are being ended.
+// cleaningUp: the sessions are being ended.
 func (s *session) cleaningUp(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *leftoversClosed:
@@ -80,7 +80,7 @@ func (s *session) cleaningUp(c actor.Context) {
 	}
 }
 
-// endDone: the last message waits for the timer, which has fired.
+// cleanupDone: the last message waits for the timer, which has fired.
 func (s *session) cleanupDone(c actor.Context) {
 	if _, ok := c.Message().(*timerFired); ok {
 		s.wakeTimer = nil
@@ -88,7 +88,7 @@ func (s *session) cleanupDone(c actor.Context) {
 	}
 }
 
-// onLooked asks for a grant, as a session does that wants to dial. A key of which
+// onRecordLoaded asks for a grant, as a session does that wants to dial. A key of which
 // nothing is left needs none.
 func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	if record != nil {
@@ -106,14 +106,14 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	c.Send(s.registry, &dialRequested{s.registration})
 }
 
-// onEnd ends them, one after the other.
+// onCleanupGrant ends them, one after the other.
 func (s *session) onCleanupGrant(c actor.Context) {
 	s.state = s.cleaningUp
 	e, cfg, recall, generation := *s.cleanup, s.cfg, s.store(), s.generation
 	s.cfg.async(c, func() any { return e.run(cfg, recall, generation) })
 }
 
-// conclude says what is left, when no woke is on its way.
+// finishCleanup says what is left, when no woke is on its way.
 func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
 	s.state = s.cleanupDone
 	s.lastMessage.leftovers, s.lastMessage.cleanedUp = msg.leftovers, msg.count
@@ -122,7 +122,7 @@ func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
 	}
 }
 
-// unendedBy returns all that was to be ended.
+// leftoversWithReason returns all that was to be ended.
 func (s *session) leftoversWithReason(reason string) (all []leftover) {
 	for _, one := range s.cleanup.leftovers {
 		one.reason = reason

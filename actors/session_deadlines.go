@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onWoke serves deadlines.
+// onTimerFired serves deadlines.
 func (s *session) onTimerFired(c actor.Context) {
 	s.wakeTimer = nil
 	s.serveDeadlines(c)
@@ -83,7 +83,7 @@ func (s *session) ping(c actor.Context) {
 	s.schedulePing(c)
 }
 
-// onPulsed takes any answer for a sign of life.
+// onPingReturned takes any answer for a sign of life.
 func (s *session) onPingReturned(msg *pingReturned) {
 	if msg.conn != s.conn {
 		return
@@ -118,7 +118,7 @@ func (s *session) stopTimer() bool {
 	return false
 }
 
-// keepAlive sets when the connection is pinged next.
+// schedulePing sets when the connection is pinged next.
 func (s *session) schedulePing(c actor.Context) {
 	if s.server.KeepAlive > 0 {
 		s.pingAt = time.Now().Add(s.server.KeepAlive)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// dialing is one attempt to open a session, away from its actor.
+// dialAttempt is one attempt to open a session, away from its actor.
 type dialAttempt struct {
 	cfg      *Config
 	store    keyStore
@@ -29,7 +29,7 @@ type dialAttempt struct {
 	stateless  bool   // which kept nothing on the server
 }
 
-// left logs what the session before had, and this one has not.
+// logRefusedSetting logs what the session before had, and this one has not.
 func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
 	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
 		Str("err", e.Error()).Msg("session goes on without what the server refused to put back")
@@ -140,7 +140,7 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	return req
 }
 
-// onEarlyDown keeps the end of a connection whose dial has not come back yet.
+// onEarlyEnd keeps the end of a connection whose dial has not come back yet.
 func (s *session) onEarlyEnd(msg *disconnected) {
 	if msg.from == s {
 		s.earlyEnd = msg.err
@@ -196,7 +196,7 @@ func (s *session) refusedAgain(msg *dialed) bool {
 	return s.refused != nil && errors.Is(msg.err, s.refused)
 }
 
-// yield waits again, after a dial that says nothing about the server. A connection that
+// endDial waits again, after a dial that says nothing about the server. A connection that
 // was opened nevertheless is released.
 func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.earlyEnd, s.earlyNotifications = nil, nil
@@ -208,7 +208,7 @@ func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.proceed(c)
 }
 
-// prepare makes a new session ready for calls: the server's set-up calls run, then
+// setUp makes a new session ready for calls: the server's set-up calls run, then
 // what was held is put back. It may block. Held state that the server refuses now
 // is left: it may be about something that is gone. A session that was attached to
 // has all of it.

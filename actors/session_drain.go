@@ -40,7 +40,7 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.continueDraining(c)
 }
 
-// finish takes the next step towards the end.
+// continueDraining takes the next step towards the end.
 func (s *session) continueDraining(c actor.Context) {
 	now := time.Now()
 	switch {
@@ -70,7 +70,7 @@ func (s *session) continueDraining(c actor.Context) {
 	}
 }
 
-// bid sends the last message.
+// sendClosed sends the last message.
 func (s *session) sendClosed(c actor.Context) {
 	s.unwatchSubscribers(c)
 	s.state = s.closed
@@ -88,7 +88,7 @@ func (s *session) waitsForCalls() bool {
 	return false
 }
 
-// shut closes a connection for good.
+// closeConn closes a connection for good.
 func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
@@ -109,14 +109,14 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	})
 }
 
-// onDialedLate closes a connection whose dial was running when the drain came.
+// onDialedDraining closes a connection whose dial was running when the drain came.
 func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
 	s.abortDial, s.conn = nil, msg.conn
 	s.generation = max(s.generation, msg.generation) // which is remembered
 	s.continueDraining(c)
 }
 
-// onDetachedLate closes the session of a connection that was being released when the
+// onConnDetachedDraining closes the session of a connection that was being released when the
 // drain came.
 func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
 	if msg.conn == s.oldConn {
@@ -126,7 +126,7 @@ func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
 	s.continueDraining(c)
 }
 
-// onClosed closes the next connection.
+// onConnClosed closes the next connection.
 func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	s.closingConn, s.graceEnds = nil, time.Now()
 	switch {
@@ -143,7 +143,7 @@ func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	s.continueDraining(c)
 }
 
-// cut cancels what runs on the old connection: its grace is over.
+// cancelRunning cancels what runs on the old connection: its grace is over.
 func (s *session) cancelRunning() {
 	for k := range s.running.all() {
 		k.cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// life is what outlives a restart of a session: the calls it owes a reply, its
+// durable is what outlives a restart of a session: the calls it owes a reply, its
 // generation, its connections, and why it failed last.
 type durable struct {
 	cfg          *Config
@@ -31,13 +31,13 @@ type durable struct {
 
 	// conn is the connection calls run on. nil while there is none.
 	conn mcpbridge.Conn
-	// old was conn before a fault. It is let go before there is another.
+	// oldConn was conn before a fault. It is let go before there is another.
 	oldConn mcpbridge.Conn
-	// detached was old. The server may know its session still: it is what the
+	// resumable was old. The server may know its session still: it is what the
 	// next dial resumes, and what has to be closed if there is none.
 	resumable mcpbridge.Conn
 
-	// abort ends the dial that is running; its end comes as dialed. nil when
+	// abortDial ends the dial that is running; its end comes as dialed. nil when
 	// there is none.
 	abortDial context.CancelFunc
 
@@ -62,10 +62,10 @@ type durable struct {
 	mailbox     unreadMailbox
 }
 
-// recall returns what is remembered of the session elsewhere.
+// store returns what is remembered of the session elsewhere.
 func (d *durable) store() keyStore { return keyStore{d.cfg, d.key} }
 
-// begin notes that a call is running.
+// addRunning notes that a call is running.
 func (d *durable) addRunning(k *call) {
 	d.running.push(k)
 	if uri, is := k.subscription(); is {
@@ -76,7 +76,7 @@ func (d *durable) addRunning(k *call) {
 	}
 }
 
-// forget drops a call that does not run any more.
+// removeRunning drops a call that does not run any more.
 func (d *durable) removeRunning(k *call) {
 	if k.in != &d.running {
 		return

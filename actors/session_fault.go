@@ -6,14 +6,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// onDown ends an incarnation whose connection ended by itself.
+// onDisconnected ends an incarnation whose connection ended by itself.
 func (s *session) onDisconnected(msg *disconnected) {
 	if msg.from == s {
 		s.connectionEnded(msg.err)
 	}
 }
 
-// broke hands the session to its supervisor.
+// connectionEnded hands the session to its supervisor.
 func (s *session) connectionEnded(e *mcpbridge.Error) {
 	class := mcpbridge.Lost
 	if e.Session == mcpbridge.Gone {
@@ -22,7 +22,7 @@ func (s *session) connectionEnded(e *mcpbridge.Error) {
 	s.fail(&Fault{Class: class, Cause: e})
 }
 
-// settledIn is how long a session has to be open before one that nobody calls is
+// stableAfter is how long a session has to be open before one that nobody calls is
 // opened again more than once.
 const stableAfter = time.Minute
 

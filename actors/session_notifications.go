@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onHeard passes on what the server has said: progress to who asked for it, before
+// onNotification passes on what the server has said: progress to who asked for it, before
 // the reply and not after it; the rest to all.
 func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
@@ -31,14 +31,14 @@ func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	c.Send(s.registry, &notified{s.registration, msg.note})
 }
 
-// onEarlyHeard keeps a notification of a connection whose dial has not come back yet.
+// onEarlyNotification keeps a notification of a connection whose dial has not come back yet.
 func (s *session) onEarlyNotification(msg *notificationReceived) {
 	if len(s.earlyNotifications) < maxQueuedNotifications {
 		s.earlyNotifications = append(s.earlyNotifications, msg)
 	}
 }
 
-// holds reports whether the session is for more than calls: for what the server says
+// expectsNotifications reports whether the session is for more than calls: for what the server says
 // by itself to somebody who asked for it.
 func (s *session) expectsNotifications() bool {
 	return len(s.settings.subscriptions) > 0 || s.cfg.Subscriber != nil

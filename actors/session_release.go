@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// release lets the old connection go, once no call runs on it any more or their
+// releaseOld lets the old connection go, once no call runs on it any more or their
 // grace is over. Its session is left open on the server, to be resumed.
 func (s *session) releaseOld(c actor.Context) {
 	if s.oldConn == nil || s.closingConn != nil {
@@ -27,7 +27,7 @@ func (s *session) releaseOld(c actor.Context) {
 	})
 }
 
-// onDetached notes that the old connection is released. Its session may be resumed.
+// onConnDetached notes that the old connection is released. Its session may be resumed.
 func (s *session) onConnDetached(msg *connDetached) {
 	if msg.conn != s.oldConn {
 		return
@@ -38,7 +38,7 @@ func (s *session) onConnDetached(msg *connDetached) {
 	}
 }
 
-// onStray releases the connection that the incarnation before had dialed.
+// onLateDial releases the connection that the incarnation before had dialed.
 func (s *session) onLateDial(c actor.Context, msg *dialed) {
 	s.abortDial, s.oldConn, s.closingConn = nil, msg.conn, nil
 	s.generation = max(s.generation, msg.generation)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// held is what a server keeps for a session because it was told to, and what the
+// settings is what a server keeps for a session because it was told to, and what the
 // next session is told again.
 type settings struct {
 	roots         *messages.SetRoots // told while dialing
@@ -17,7 +17,7 @@ type settings struct {
 	subscriptions []*messages.Subscribe
 }
 
-// note takes in an operation that went well. What it has returned before stays as
+// record takes in an operation that went well. What it has returned before stays as
 // it is.
 func (s *settings) record(op messages.Operation) {
 	switch op := op.(type) {
@@ -33,19 +33,19 @@ func (s *settings) record(op messages.Operation) {
 	}
 }
 
-// drop forgets the subscription of one subscriber.
+// remove forgets the subscription of one subscriber.
 func (s *settings) remove(uri string, subscriber *actor.PID) {
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(s *messages.Subscribe) bool {
 		return s.URI == uri && samePID(s.Subscriber, subscriber)
 	})
 }
 
-// has reports whether a subscriber has a subscription.
+// hasSubscriber reports whether a subscriber has a subscription.
 func (s *settings) hasSubscriber(subscriber *actor.PID) bool {
 	return slices.ContainsFunc(s.subscriptions, func(s *messages.Subscribe) bool { return samePID(s.Subscriber, subscriber) })
 }
 
-// leave forgets all subscriptions of a subscriber, which has stopped.
+// removeSubscriber forgets all subscriptions of a subscriber, which has stopped.
 func (s *settings) removeSubscriber(subscriber *actor.PID) {
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(s *messages.Subscribe) bool { return samePID(s.Subscriber, subscriber) })
 }
@@ -54,7 +54,7 @@ func samePID(one, other *actor.PID) bool {
 	return one == other || one != nil && other != nil && one.Equal(other)
 }
 
-// shared reports whether the server must not be told, because somebody else has
+// subscribedByOthers reports whether the server must not be told, because somebody else has
 // subscribed to the same.
 func (s *settings) subscribedByOthers(op messages.Operation) bool {
 	u, ok := op.(*messages.Unsubscribe)
@@ -74,7 +74,7 @@ func (s *settings) subscribers(uri string) (all []*actor.PID) {
 	return all
 }
 
-// ops returns the operations that put the rest of it back.
+// operations returns the operations that put the rest of it back.
 func (s *settings) operations() (ops []messages.Operation) {
 	if s.level != nil {
 		ops = append(ops, s.level)
@@ -89,7 +89,7 @@ func (s *settings) operations() (ops []messages.Operation) {
 	return ops
 }
 
-// note takes in an operation that went well. Who subscribes is watched: a subscriber
+// recordSettings takes in an operation that went well. Who subscribes is watched: a subscriber
 // that has stopped is told nothing any more, nor is its subscription put back.
 func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	s.settings.record(op)
@@ -107,7 +107,7 @@ func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	}
 }
 
-// unwatch forgets the subscribers: they keep a note of each session that watches them.
+// unwatchSubscribers forgets the subscribers: they keep a note of each session that watches them.
 func (s *session) unwatchSubscribers(c actor.Context) {
 	for _, subscription := range s.settings.subscriptions {
 		if subscription.Subscriber != nil {

@@ -8,48 +8,49 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// recall is what a session remembers across restarts of our own process, in the
-// store that the user gave; without one, nothing. Its methods may block. What goes
-// wrong with the store is logged, and no reason not to serve.
+// keyStore reads and writes the records of one key in the store of the configuration, if
+// there is one. Errors of the store are logged, and otherwise ignored. Its methods may
+// block.
 type keyStore struct {
 	cfg *Config
 	key messages.Key
 }
 
-// load returns the record of the key, or nil. It may have a generation only.
-func (r keyStore) load() (known *mcpbridge.Record) {
-	r.try("load", func(ctx context.Context) (err error) {
-		known, err = r.cfg.Store.Load(ctx, r.key)
+// load returns the record of the key, or nil. The record may have a generation only.
+func (s keyStore) load() (known *mcpbridge.Record) {
+	s.try("load", func(ctx context.Context) (err error) {
+		known, err = s.cfg.Store.Load(ctx, s.key)
 		return err
 	})
 	return known
 }
 
-// save remembers a session, as far as it can be resumed, and its generation.
-func (r keyStore) saveSession(conn mcpbridge.Conn, generation uint64) {
+// saveSession saves what is needed to resume an MCP session, and its generation.
+func (s keyStore) saveSession(conn mcpbridge.Conn, generation uint64) {
 	record := &mcpbridge.Record{Generation: generation}
 	if resume := conn.Resume(); resume != nil {
 		record.Resume = *resume
 	}
-	r.try("save", func(ctx context.Context) error { return r.cfg.Store.Save(ctx, r.key, record) })
+	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
 }
 
-// forget forgets a session that has ended, and not its generation: it must not be used
-// for another session as long as the store is kept.
-func (r keyStore) saveGeneration(generation uint64) {
+// saveGeneration saves the generation of an MCP session that was closed: no other may get
+// the same one.
+func (s keyStore) saveGeneration(generation uint64) {
 	record := &mcpbridge.Record{Generation: generation}
-	r.try("save", func(ctx context.Context) error { return r.cfg.Store.Save(ctx, r.key, record) })
+	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
 }
 
-func (r keyStore) try(what string, f func(context.Context) error) {
-	if r.cfg.Store == nil {
+// try runs a request to the store, and logs its error.
+func (s keyStore) try(what string, f func(context.Context) error) {
+	if s.cfg.Store == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.CloseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CloseTimeout)
 	defer cancel()
 	began := time.Now()
 	if err := runWithin(ctx, "the store", f); err != nil {
-		r.cfg.Logger.Warn().Str("server", r.key.Server).Str("scope", r.key.Scope).
+		s.cfg.Logger.Warn().Str("server", s.key.Server).Str("scope", s.key.Scope).
 			Stringer("elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// afterlife sees to the messages that an actor leaves unread when it stops,
+// unreadMailbox sees to the messages that an actor leaves unread when it stops,
 // which Proto.Actor discards without a word. It is a mailbox middleware: that is
 // still called for them.
 type unreadMailbox struct {
 	mailbox actor.Mailbox
 	root    *actor.RootContext // set in Stopped, on the mailbox's goroutine
-	// bury handles one message.
+	// answer handles one message.
 	answer func(c *actor.RootContext, message any, sender *actor.PID)
 }
 
@@ -24,7 +24,7 @@ func (a *unreadMailbox) props() actor.PropsOption {
 	})
 }
 
-// begin is called in Stopped. A suspended mailbox would not be read any more.
+// answerUnread is called in Stopped. A suspended mailbox would not be read any more.
 func (a *unreadMailbox) answerUnread(c actor.Context) {
 	a.root = c.ActorSystem().Root
 	a.mailbox.PostSystemMessage(&actor.ResumeMailbox{})
@@ -46,10 +46,10 @@ func (a *unreadMailbox) MessagePosted(any) {}
 // MailboxEmpty does nothing.
 func (a *unreadMailbox) MailboxEmpty() {}
 
-// stopped is what callers are told whose command comes too late.
+// stoppedDetail is what callers are told whose command comes too late.
 const stoppedDetail = "the supervisor has stopped"
 
-// bury answers what was left unread in a mailbox.
+// answerUnread answers what was left unread in a mailbox.
 func answerUnread(c *actor.RootContext, msg any, sender *actor.PID) {
 	switch msg := msg.(type) {
 	case *call:

@@ -12,25 +12,25 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// async is the one way out of an actor: f runs in a goroutine of its own, and
-// what it returns comes back as a message.
+// async runs f, which may block, in a goroutine, and sends its result to the actor. It is
+// the only way by which blocking work leaves an actor.
 func (cfg *Config) async(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
 	cfg.dispatcher.Schedule(func() { root.Send(self, f()) })
 }
 
-// after sends msg to the actor itself after d.
+// after sends a message to the actor itself after d.
 func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 	root, self := c.ActorSystem().Root, c.Self()
 	return time.AfterFunc(d, func() { root.Send(self, msg) })
 }
 
-// unresponsiveAfter is what is added to a timeout before something that does not heed
-// its context is given up.
+// unresponsiveAfter is how long a call may ignore the end of its context before it is
+// given up.
 const unresponsiveAfter = 2500 * time.Millisecond
 
-// dial opens a connection, and gives up one that takes too long. The bridge
-// heeds its context; a dialer that wraps it might not.
+// dial opens a connection. It gives up a dialer that ignores the end of its context: a
+// wrapper of the bridge may.
 func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	type outcome struct {
 		conn mcpbridge.Conn
@@ -64,15 +64,14 @@ func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "dialing does not end", Err: context.Cause(ctx)}
 }
 
-// closeWithin closes a connection with f, and gives up waiting when that takes too
-// long.
+// closeWithin runs f, which closes or detaches a connection, with a timeout.
 func closeWithin(timeout time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return runWithin(ctx, "closing", f)
 }
 
-// runWithin runs f, and gives up waiting when it does not heed its context.
+// runWithin runs f, and gives it up if it ignores the end of its context.
 func runWithin(ctx context.Context, what string, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -89,7 +88,7 @@ func runWithin(ctx context.Context, what string, f func(context.Context) error) 
 	return errors.New(what + " does not end")
 }
 
-// receiveWithin waits for a value, and a little longer than ctx lasts.
+// receiveWithin receives a value until unresponsiveAfter the end of a context.
 func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool) {
 	select {
 	case value = <-from:
@@ -106,7 +105,7 @@ func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool)
 	}
 }
 
-// panicked returns the error for a panic of a hook.
+// panicked returns the error for a panic in code of the caller.
 func panicked(r any) error {
 	return &mcpbridge.Error{
 		Class: mcpbridge.Internal, Sent: true, Detail: fmt.Sprintf("panic: %T", r),

@@ -10,51 +10,50 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// call is an operation that was accepted, and owes its caller one reply. It
-// belongs to the registry until it is forwarded, then to the session.
+// call is an operation that was accepted, and owes its caller one reply. It belongs to the
+// registry until it is forwarded, and then to the session.
 type call struct {
 	op       messages.Operation
 	key      messages.Key
-	caller   *actor.PID // nil: nobody wants the reply
+	caller   *actor.PID // nil: the reply is dropped
 	deadline time.Time
-	serial   uint64 // in the order in which operations came
+	serial   uint64 // counts the operations
 
-	runs       int              // how often it was given to a connection
-	generation uint64           // of the connection it was last given to
-	lost       *mcpbridge.Error // what became of the first run, if it may have run
-	lostIn     uint64           // the generation of that
-	needsHint  bool             // it may run again only if its tool turns out to be safe
-	replied    bool             // it got its reply, though it may run still
+	runs       int              // how often it was run
+	generation uint64           // of the MCP session that it was last run on
+	lost       *mcpbridge.Error // the error of the first run, if that may have executed
+	needsHint  bool             // it may be replayed only if its tool is annotated as safe
+	replied    bool             // it has its reply; it may still run
 
-	in         *queue // that it stands in, or nil
-	prev, next *call  // its neighbors there
+	in         *queue // that it is in, or nil
+	prev, next *call  // in the queue
 
-	deadlineCtx deadlineContext // what it runs under, once it has run
+	deadlineCtx deadlineContext // set by the first run
 
 	// While it runs:
 	conn   mcpbridge.Conn
 	cancel context.CancelFunc
 }
 
-// deadlineContext is a context that tells a deadline, and does not end by itself: at the
-// deadline the session cancels what is derived from it, so that there is no timer for
-// each call.
+// deadlineContext is a context that has a deadline and does not end by itself. At the
+// deadline the session cancels the contexts that are derived from it, so that no call
+// needs a timer of its own.
 type deadlineContext struct {
 	context.Context
 	deadline time.Time
 }
 
 // Deadline returns the deadline.
-func (u *deadlineContext) Deadline() (time.Time, bool) { return u.deadline, true }
+func (d *deadlineContext) Deadline() (time.Time, bool) { return d.deadline, true }
 
-// failure returns the reply for a call that did not go well.
+// failure returns the reply for a call that has failed.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 	f := messages.NewFailure(k.op, code, detail)
 	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.key, k.generation, k.runs > 1, k.lost != nil
 	return f
 }
 
-// failureOf returns the reply for what the bridge said.
+// failureOf returns the reply for an error of the bridge.
 func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.ForCaller())
 	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
@@ -62,7 +61,7 @@ func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	return f
 }
 
-// unavailable returns the reply for a call that gets no connection, because of e.
+// unavailable returns the reply for a call that gets no connection because of an error.
 func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	if k.lost != nil {
 		return k.failureOf(k.lost)
@@ -70,23 +69,23 @@ func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	f := k.failureOf(e)
 	f.MayHaveRun = false
 	switch e.Class {
-	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // that was another call, and what was said of it
+	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // the code is about another call
 		f.Code, f.Detail = messages.CodeUnavailable, e.Detail
 	}
 	return f
 }
 
-// addReceipt fills in what every result carries.
+// addReceipt fills in the receipt of a result.
 func (k *call) addReceipt(result messages.Result) messages.Result {
 	r := result.GetReceipt()
 	r.Key, r.ID, r.Generation, r.Replayed = k.key, k.op.RequestID(), k.generation, k.runs > 1
 	return result
 }
 
-// mayReplay says whether a call that did not succeed may be given to the next
-// connection: at most once, and only when that is safe. ask is true when it
-// depends on the tool's annotations, which are not known.
-func (k *call) mayReplay(e *mcpbridge.Error) (yes, ask bool) {
+// mayReplay reports whether a call that has failed may be run again on the next
+// connection: at most once, and only if that is safe. needsHint is true if that depends on
+// the annotations of the tool, which are not known.
+func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 	replay := k.op.Head().Replay
 	switch {
 	case k.runs > 1 || replay == messages.ReplayNever:
@@ -97,12 +96,14 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, ask bool) {
 		return false, false
 	case replay == messages.ReplayAlways || k.op.Idempotent():
 		return true, false
+	case k.tool() == "":
+		return false, false
 	}
 	safe, known := k.conn.Hint(k.tool())
 	return safe || !known, !known
 }
 
-// matches reports whether a call is to be given up.
+// matches reports whether a call is cancelled.
 func (m *cancelCalls) matches(k *call) bool {
 	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
 }
@@ -115,8 +116,8 @@ func (k *call) tool() string {
 	return ""
 }
 
-// subscription returns the URI that the call subscribes to, or no more. Such calls
-// for one URI run one after the other: the last one decides.
+// subscription returns the URI that the call subscribes to or unsubscribes from. Such
+// calls for one URI run one after the other, so that the last one decides.
 func (k *call) subscription() (uri string, is bool) {
 	switch op := k.op.(type) {
 	case *messages.Subscribe:

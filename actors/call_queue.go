@@ -2,14 +2,14 @@ package actors
 
 import "iter"
 
-// queue is a list of calls, in order. A call stands in one queue at most. Taking
-// calls in and out takes constant time. The zero value is empty.
+// queue is an ordered list of calls. A call is in one queue at most. Adding and removing a
+// call takes constant time. The zero value is empty.
 type queue struct {
 	first, last *call
 	count       int
 }
 
-// push puts a call at the end.
+// push adds a call at the end.
 func (q *queue) push(k *call) {
 	k.in, k.prev, k.next = q, q.last, nil
 	if q.last == nil {
@@ -21,7 +21,7 @@ func (q *queue) push(k *call) {
 	q.count++
 }
 
-// pushFront puts a call at the front.
+// pushFront adds a call at the front.
 func (q *queue) pushFront(k *call) {
 	k.in, k.prev, k.next = q, nil, q.first
 	if q.first == nil {
@@ -33,7 +33,7 @@ func (q *queue) pushFront(k *call) {
 	q.count++
 }
 
-// remove takes a call out, if it stands in this queue.
+// remove removes a call, if it is in this queue.
 func (q *queue) remove(k *call) {
 	if k.in != q {
 		return
@@ -52,7 +52,7 @@ func (q *queue) remove(k *call) {
 	q.count--
 }
 
-// take empties the queue, and returns what was in it.
+// take empties the queue, and returns its calls.
 func (q *queue) take() []*call {
 	all := make([]*call, 0, q.count)
 	for k := range q.all() {

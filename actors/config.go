@@ -11,49 +11,48 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Config is what the registry and its sessions need to know. There are no
-// defaults here: package supervisor fills in every field.
+// Config is the configuration of a registry and its sessions. There are no defaults:
+// package supervisor sets every field.
 type Config struct {
 	Servers  []mcpbridge.Server
 	Dialer   mcpbridge.Dialer
 	Strategy Strategy
-	Logger   *relay.Logger     // of actors and of what leaves them: it never blocks
-	Events   *relay.Relay[any] // what goes to the EventStream
+	Logger   *relay.Logger     // which never blocks
+	Events   *relay.Relay[any] // to the EventStream
 
-	MaxSessions     int // open sessions, those still draining included
-	MaxInFlight     int // calls running on one session
-	MaxWaiting      int // calls waiting for one session
-	MaxWaitingTotal int // calls waiting for all sessions
-	MaxDials        int // dials at once to one server
+	MaxSessions     int // open sessions, including those that drain
+	MaxInFlight     int // running calls of one session
+	MaxWaiting      int // waiting calls of one session
+	MaxWaitingTotal int // waiting calls of all sessions
+	MaxDials        int // concurrent dials to one server
 
-	FailFast bool // calls do not wait for a server that is down
+	FailFast bool // calls fail while their server is down
 
-	IdleTimeout    time.Duration // 0 is never
+	IdleTimeout    time.Duration // 0 means never
 	ConnectTimeout time.Duration
 	CallTimeout    time.Duration // for operations without a deadline
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
 
-	Interceptors []Interceptor // around every operation, the first outermost
+	Interceptors []Interceptor // the first one is the outermost
 
-	Handler        *actor.PID    // gets the requests of servers, or nil
-	HandlerTimeout time.Duration // for its answer
-	Subscriber     *actor.PID    // gets the notifications of servers, or nil
+	Handler        *actor.PID    // for requests of servers, or nil
+	HandlerTimeout time.Duration // for the answer of Handler
+	Subscriber     *actor.PID    // for notifications of servers, or nil
 
-	Store     mcpbridge.Store // remembers sessions, or nil
-	LeaveOpen bool            // Stop ends no session that can be resumed
+	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil
+	LeaveOpen bool            // Stop does not close MCP sessions that can be resumed
 
-	// Strays returns how many answers of servers belong to other connections. It does not
-	// block.
+	// Strays returns how many responses of servers were dropped because they belong to
+	// other connections. It must not block.
 	Strays func() uint64
 
-	// Stopped is called once, when the registry has stopped, with the keys
-	// whose closing failed.
+	// Stopped is called once, when the registry has stopped, with the keys that could not
+	// be closed.
 	Stopped func([]messages.Left)
 
-	dispatcher *dispatch.Dispatcher // of all actors, and of what leaves them
+	dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
 
-	// probe is called with every message of a session before it is handled.
-	// Tests use it to plant bugs.
+	// probe is called before a session handles a message. Tests panic in it.
 	probe func(actor.Context)
 }

@@ -15,7 +15,7 @@
 // # The conversation
 //
 //	registry → session   call, cancel, queued, grant, verdict, drain
-//	session → registry   wantDial, vacant, opened, failed, settled, handback, gone
+//	session → registry   wantDial, vacant, opened, failed, settled, callsHandedBack, gone
 //
 // A session without a connection that wants one sends wantDial, and gets grant
 // when its backoff is over and there is a slot under the cap and a dial permit

@@ -8,31 +8,31 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Fault is why a session cannot go on. It is the reason in Proto.Actor's
-// supervision events. Its text has no secrets.
+// Fault is why an incarnation of a session has ended. It is the reason in Proto.Actor's
+// supervision events. Its text contains no secrets.
 type Fault struct {
 	Key messages.Key
-	// Class is what went wrong: Expired, Lost, Internal for a bug, or anything
-	// that dialing can come to.
+	// Class is Expired, Lost, Internal for a bug, or with Dialing any class.
 	Class mcpbridge.Class
-	// Dialing is true when there was no session yet, or no more.
+	// Dialing is true if a dial has failed, and not an open session.
 	Dialing bool
-	// Generation is that of the session that failed, or of the last before it.
+	// Generation is that of the MCP session that has failed; with Dialing that of the one
+	// before, or 0.
 	Generation uint64
-	// Lived is how long the session that failed was open; 0 with Dialing.
+	// Lived is how long the connection was open; 0 with Dialing.
 	Lived time.Duration
-	// Cause is what the bridge made of it.
+	// Cause is the error of the bridge.
 	Cause *mcpbridge.Error
 }
 
-// Error returns the class and the cause.
+// Error returns the key and the cause.
 func (f *Fault) Error() string { return f.Key.String() + ": " + f.Cause.Error() }
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// forCaller returns the cause for those who wait for the session. What was said when
-// a call broke it is for the caller of that.
+// forCaller returns the cause, for the callers who wait for the session. If a call broke
+// the connection, what the server said to it is left out.
 func (f *Fault) forCaller() string {
 	if f.Dialing {
 		return f.Cause.Class.String() + ": " + f.Cause.ForCaller()
@@ -40,42 +40,42 @@ func (f *Fault) forCaller() string {
 	return f.Cause.Error()
 }
 
-// Strategy decides what becomes of sessions that failed for a reason of their own:
-// they expired, their connection broke, their dial was refused by a server that is
-// there. That a server is down is not theirs to decide about. Implement it to replace
-// the default of package supervisor.
+// Strategy decides about sessions that have failed for a reason of their own: they
+// expired, their connection broke, or the dial was refused by a server that is up. It does
+// not decide about a server that is down. Implement it to replace the default of package
+// supervisor.
 type Strategy interface {
-	// Decider returns the decider for a session. It is called at the first fault of
-	// the session, and may return one decider for many sessions: all calls come from
-	// the registry's goroutine, one after the other.
+	// Decider returns the decider of a session. It is called at the first fault of the
+	// session, and may return the same decider for many sessions: the calls of all
+	// deciders come one after the other.
 	Decider(key messages.Key) Decider
 }
 
-// Decider decides what becomes of one session, fault by fault. It must not
-// block.
+// Decider decides about the faults of one session. It must not block.
 type Decider interface {
 	Decide(f *Fault, now time.Time) Decision
 }
 
-// Decision is what a [Decider] decided.
+// Decision is what a [Decider] has decided about a fault.
 type Decision struct {
-	// GiveUp answers every call that waits with the cause, and those that come
-	// within Delay at once. After that one trial may dial again; before, if the key
-	// was refused for its credentials, once it has others.
+	// GiveUp fails the calls that wait, and those that come within Delay. After Delay, a
+	// call may dial again. If the server has refused the credentials, a call may dial
+	// earlier, when the credentials have changed.
 	GiveUp bool
-	// Delay is how long to wait before dialing again.
+	// Delay is the time until the next dial.
 	Delay time.Duration
-	// Attempt counts the failures that are still remembered, this one included.
+	// Attempt counts the failures that the strategy still remembers, this one included. It
+	// is reported in [messages.SessionRestarting].
 	Attempt int
 }
 
-// fail is the one place that panics: it hands the session to its supervisor.
-// The reason is a [Fault], or what a bug has panicked with.
+// fail is the only place that panics. The supervision then restarts the session. The
+// reason is a [*Fault], or the reason of a panic that was recovered.
 func fail(reason any) {
 	panic(reason)
 }
 
-// bugFault returns the fault for a panic that was none.
+// bugFault returns the fault for a panic that is a bug.
 func bugFault(key messages.Key, reason any) *Fault {
 	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
 	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}

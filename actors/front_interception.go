@@ -89,9 +89,9 @@ func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 
 // passOn sends an operation to the front, and waits for the reply.
 func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *actor.PID, op messages.Operation) (messages.Result, error) {
-	box := NewFuture(system, nil)
-	defer box.Close()
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: box.PID, deadline: op.Head().Deadline, serial: i.serial}
+	future := NewFuture(system, nil)
+	defer future.Close()
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: future.PID, deadline: op.Head().Deadline, serial: i.serial}
 	if k.deadline.IsZero() {
 		k.deadline = i.deadline
 	}
@@ -100,7 +100,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	}
 	system.Root.Send(front, &passedOn{i, k})
 	select {
-	case msg := <-box.Reply:
+	case msg := <-future.Reply:
 		return k.outcome(msg)
 	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
@@ -110,7 +110,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	timer := time.NewTimer(overtime / 2)
 	defer timer.Stop()
 	select {
-	case msg := <-box.Reply:
+	case msg := <-future.Reply:
 		return k.outcome(msg)
 	case <-timer.C:
 		f := k.failure(messages.CodeCancelled, "")

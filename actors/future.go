@@ -6,46 +6,46 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Future is a process that takes one reply, for code that is no actor.
-// Proto.Actor's Future knows no context, and races the reply against its timeout.
+// Future is a process that takes one reply, for code that is no actor. It differs from
+// Proto.Actor's Future in that the caller waits for a channel, and so for a context.
 type Future struct {
-	// PID is what the reply is sent to.
+	// PID is the sender of the command, to which the reply goes.
 	PID *actor.PID
-	// Reply has the first message that is no notification. The rest are dropped.
+	// Reply receives the first message that is no notification. Later ones are dropped.
 	Reply <-chan any
 
 	system *actor.ActorSystem
 }
 
-// NewFuture opens an inbox. Notifications go to notes; one that finds it full, or nil,
-// is dropped. Close it.
+// NewFuture returns a future, which must be closed. Notifications are sent to notes. They
+// are dropped when notes is full or nil.
 func NewFuture(system *actor.ActorSystem, notes chan<- messages.Notification) *Future {
-	slot := &futureProcess{make(chan any, 1), notes}
-	pid, _ := system.ProcessRegistry.Add(slot, system.ProcessRegistry.NextId())
-	return &Future{PID: pid, Reply: slot.reply, system: system}
+	process := &futureProcess{make(chan any, 1), notes}
+	pid, _ := system.ProcessRegistry.Add(process, system.ProcessRegistry.NextId())
+	return &Future{PID: pid, Reply: process.reply, system: system}
 }
 
-// Close forgets the inbox: what is sent to it from now on is a dead letter.
-func (b *Future) Close() { b.system.ProcessRegistry.Remove(b.PID) }
+// Close removes the process: a later message is a dead letter.
+func (f *Future) Close() { f.system.ProcessRegistry.Remove(f.PID) }
 
-// futureProcess is the process of an inbox.
+// futureProcess is the process of a [Future].
 type futureProcess struct {
 	reply chan any
 	notes chan<- messages.Notification
 }
 
-// SendUserMessage takes a message.
-func (s *futureProcess) SendUserMessage(_ *actor.PID, message any) {
+// SendUserMessage takes the reply, or a notification.
+func (p *futureProcess) SendUserMessage(_ *actor.PID, message any) {
 	message = actor.UnwrapEnvelopeMessage(message)
 	if note, ok := message.(messages.Notification); ok {
 		select {
-		case s.notes <- note:
+		case p.notes <- note:
 		default:
 		}
 		return
 	}
 	select {
-	case s.reply <- message:
+	case p.reply <- message:
 	default:
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// askHandler sends what a server asks to the handler, and waits for its answer. A handler
-// that has stopped is noticed by the dead letter.
+// askHandler sends a request of a server to the handler and waits for the answer. A
+// handler that has stopped is recognized by the dead letter. It blocks.
 func askHandler(ctx context.Context, system *actor.ActorSystem, handler *actor.PID, req messages.Request) messages.Answer {
-	box := NewFuture(system, nil)
-	defer box.Close()
+	future := NewFuture(system, nil)
+	defer future.Close()
 	ctx, cancel := context.WithDeadline(ctx, req.GetOrigin().Deadline)
 	defer cancel()
-	system.Root.RequestWithCustomSender(handler, req, box.PID)
+	system.Root.RequestWithCustomSender(handler, req, future.PID)
 	select {
-	case msg := <-box.Reply:
+	case msg := <-future.Reply:
 		if answer, ok := asPointer[messages.Answer](msg); ok {
 			return answer
 		}

@@ -9,7 +9,7 @@ import (
 
 // From the registry to a session, beside [call].
 type (
-	// cancelCalls gives up the calls with an id that came before it, or one call.
+	// cancelCalls cancels one call, or the calls with an id whose serial is at most upTo.
 	cancelCalls struct {
 		id   string
 		upTo uint64
@@ -17,129 +17,129 @@ type (
 	}
 	// grant allows one dial.
 	grant struct{}
-	// abandonDial gives up a dial: another one is to try.
+	// abandonDial aborts the dial, so that another session can dial.
 	abandonDial struct{}
-	// directive is what was decided about the last fault.
+	// directive is what the registry has decided about the last fault.
 	directive struct {
 		cause      *Fault
-		failParked bool // the calls that wait are not to wait any longer
-		gaveUp     bool // those that come before retryAt are failed at once
+		failParked bool // the parked calls fail now
+		gaveUp     bool // no dial before retryAt
 		retryAt    time.Time
 	}
-	// serverDown fails the calls that wait: the server is down.
+	// serverDown fails the parked calls, because the server is down.
 	serverDown struct {
 		cause   *mcpbridge.Error
 		retryAt time.Time
 	}
-	// drain is the end of a session. It is the last message to it, but for
-	// another drain that is less patient.
+	// drain closes the session. No other message but a second drain, with less patience,
+	// follows.
 	drain struct {
-		// evict hands calls that wait back to the registry, for the successor,
-		// and lets those in flight finish. Otherwise those that wait are
-		// refused, and those in flight have the drain timeout.
+		// evict hands parked calls back to the registry, for the next session, and lets
+		// running calls finish. Otherwise parked calls fail, and running calls have the
+		// drain timeout.
 		evict bool
-		// leave leaves a session open on the server that can be resumed.
+		// leave leaves an MCP session that can be resumed open on the server.
 		leave bool
 	}
 )
 
-// From a session to the registry. of is the registry's, and opaque to sessions.
+// From a session to the registry. Sessions do not read of.
 type (
-	// dialRequested asks for a grant. There is no connection at this moment.
+	// dialRequested asks for a grant. There is no connection.
 	dialRequested struct{ of *registration }
-	// faulted tells, after a restart, why.
+	// faulted brings the fault that the session was restarted for.
 	faulted struct {
 		of    *registration
 		fault *Fault
 	}
-	// becameIdle gives back slot and wish: there is no connection, and none wanted.
+	// becameIdle returns the slot: there is no connection, and none is wanted.
 	becameIdle struct{ of *registration }
-	// opened tells that there is a connection.
+	// opened says that there is a connection.
 	opened struct {
 		of         *registration
 		generation uint64
 		info       mcpbridge.Info
 		restarted  bool
-		expired    uint64 // the generation that was remembered, and that the server does not know; or 0
+		expired    uint64 // the generation of the record in the store, if the server does not know that MCP session; or 0
 		elapsed    time.Duration
 	}
-	// notified passes on what the server has said by itself.
+	// notified brings a notification of the server.
 	notified struct {
 		of   *registration
 		note messages.Notification
 	}
-	// dialAbandoned tells that a dial has ended without an outcome. There is no connection.
+	// dialAbandoned says that a dial has ended without an outcome. There is no connection.
 	dialAbandoned struct{ of *registration }
-	// callsTimedOut returns calls whose deadline passed while there was no connection, for
-	// the registry to answer: it knows what they have waited for.
+	// callsTimedOut brings calls whose deadline has passed while there was no connection.
+	// The registry answers them: it knows what the session is waiting for.
 	callsTimedOut struct {
 		of    *registration
 		calls []*call
 	}
-	// callReplied tells that one call was answered.
+	// callReplied says that one call was answered.
 	callReplied struct{ of *registration }
-	// handback returns calls that a successor shall serve.
-	handback struct {
+	// callsHandedBack brings calls for the next session of the key.
+	callsHandedBack struct {
 		of    *registration
 		calls []*call
 	}
-	// sessionClosed is a session's last message.
+	// sessionClosed is the last message of a session.
 	sessionClosed struct {
 		of        *registration
-		leftovers []leftover // what it could not end
-		cleanedUp int        // how many it has ended that were not its own
+		leftovers []leftover // MCP sessions that it could not close
+		cleanedUp int        // how many leftovers it has closed
 	}
 )
 
 // From a session's goroutines and timers to itself.
 type (
-	// dialed is the end of a dial.
+	// dialed brings the outcome of a dial.
 	dialed struct {
 		conn       mcpbridge.Conn
 		err        error
 		generation uint64
-		expired    uint64 // the generation of a remembered session that is gone, or 0
+		expired    uint64 // as in opened
 		elapsed    time.Duration
 	}
-	// callReturned is the end of one run of a call.
+	// callReturned brings the outcome of one run of a call.
 	callReturned struct {
 		call   *call
 		conn   mcpbridge.Conn
 		result messages.Result
 		err    error
 	}
-	// toolsListed is the end of listing the tools, for the annotations of lost calls.
+	// toolsListed says that tools/list, for the annotations of lost calls, has returned.
 	toolsListed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// disconnected tells that a connection ended by itself.
+	// disconnected says that a connection has ended by itself.
 	disconnected struct {
 		from *session // the incarnation that dialed it
 		err  *mcpbridge.Error
 	}
-	// notificationReceived is what the server has said by itself.
+	// notificationReceived brings a notification of the server.
 	notificationReceived struct {
 		note messages.Notification
-		of   messages.Operation // that it is the progress of, or nil
+		of   messages.Operation // whose progress it is, or nil
 	}
-	// connDetached is the end of releasing a connection.
+	// connDetached says that a connection is detached.
 	connDetached struct{ conn mcpbridge.Conn }
-	// connClosed is the end of closing a connection.
+	// connClosed says that a connection is closed.
 	connClosed struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// pingReturned is the answer to a keepalive ping.
+	// pingReturned brings the outcome of a keepalive ping.
 	pingReturned struct {
 		conn mcpbridge.Conn
 		err  error
 	}
-	// timerFired says that something of the session may be due.
+	// timerFired says that a deadline or a ping may be due.
 	timerFired struct{}
 )
 
-// IgnoreDeadLetterLogging: it may come when the session has ended already.
+// IgnoreDeadLetterLogging: it may come when the session has stopped.
 func (*disconnected) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging: as above.
@@ -149,13 +149,13 @@ func (*notificationReceived) IgnoreDeadLetterLogging() {}
 type (
 	// backoffDue says that a backoff is over.
 	backoffDue struct{ of *registration }
-	// idleDue says that the idle timeout may have passed for someone.
+	// idleDue says that the idle timeout of a session may be over.
 	idleDue struct{}
-	// closeDue says that a close command was not done in time.
+	// closeDue says that the time of a close command is over.
 	closeDue struct{ of *closeCommand }
-	// closeStepDue says that a close command may go on.
+	// closeStepDue says that the next step of a close command is due.
 	closeStepDue struct{ of *closeCommand }
 )
 
-// Stop tells the registry to close everything, and then to stop.
+// Stop makes the registry close all sessions, and then stop.
 type Stop struct{}

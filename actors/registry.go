@@ -156,8 +156,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onFaulted(c, msg)
 	case *opened:
 		r.onOpened(c, msg)
-	case *handback:
-		r.onHandback(c, msg)
+	case *callsHandedBack:
+		r.onCallsHandedBack(c, msg)
 	case *sessionClosed:
 		r.onSessionClosed(c, msg)
 	case *callsTimedOut:

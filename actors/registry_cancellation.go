@@ -91,9 +91,9 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 	}
 }
 
-// onHandback accepts the calls that an evicted session has not run once more, for its
+// onCallsHandedBack accepts the calls that an evicted session has not run once more, for its
 // successor.
-func (r *registry) onHandback(c actor.Context, msg *handback) {
+func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 	msg.of.outstanding -= len(msg.calls)
 	r.recount(msg.of)
 	var cancelled cancelledCalls

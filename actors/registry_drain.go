@@ -67,7 +67,7 @@ func (r *registry) forget(c actor.Context, reg *registration, left []leftover, c
 	}
 	if reg.wasOpen {
 		r.counters.Closed++
-		r.publish(c, event)
+		r.publish(event)
 		if len(left) == 0 {
 			closed++
 		}

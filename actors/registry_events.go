@@ -7,11 +7,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxQueuedNotifications bounds the notifications of one session that wait for slow handlers
-// of the EventStream.
+// maxQueuedNotifications bounds the notifications of one session that are queued, for the
+// EventStream or while the session is connecting.
 const maxQueuedNotifications = 1000
 
-// onNotified publishes what a server has said, and sends it to the subscriber.
+// onNotified publishes a notification, and sends it to the subscriber.
 func (r *registry) onNotified(c actor.Context, msg *notified) {
 	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("server said something")
 	if r.cfg.Subscriber != nil {
@@ -20,8 +20,8 @@ func (r *registry) onNotified(c actor.Context, msg *notified) {
 	r.cfg.Events.PutOf(msg.of, maxQueuedNotifications, msg.note)
 }
 
-// publish logs an event and publishes it.
-func (r *registry) publish(_ actor.Context, event messages.Event) {
+// publish logs and publishes an event.
+func (r *registry) publish(event messages.Event) {
 	stamp := event.GetStamp()
 	line := func(e *zerolog.Event, cause string) *zerolog.Event {
 		e = e.Str("server", stamp.Key.Server).Str("scope", stamp.Key.Scope).Uint64("generation", stamp.Generation)

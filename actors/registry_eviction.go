@@ -57,7 +57,7 @@ func (r *registry) evictOldest(c actor.Context) bool {
 func (r *registry) evict(c actor.Context, reg *registration, reason messages.EvictReason) {
 	if reg.wasOpen {
 		r.counters.Evicted++
-		r.publish(c, &messages.SessionEvicted{Stamp: reg.stamp(), Reason: reason})
+		r.publish(&messages.SessionEvicted{Stamp: reg.stamp(), Reason: reason})
 	}
 	r.drain(c, reg, drain{evict: true})
 }

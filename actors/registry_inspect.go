@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// snapshot describes the registry at this moment.
+// snapshot returns the snapshot that a command asks for.
 func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	now := time.Now()
 	counts, matching := r.index.matching(cmd)
@@ -39,7 +39,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	return snap
 }
 
-// snapshot describes one session.
+// snapshot returns the snapshot of one session.
 func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	one := messages.SessionSnapshot{
 		Key: reg.key, State: reg.state(), Generation: reg.generation,
@@ -58,6 +58,7 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	return one
 }
 
+// compareKeys orders keys by server, then by scope.
 func compareKeys(a, b messages.Key) int {
 	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
 }

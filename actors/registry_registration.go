@@ -138,14 +138,14 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		r.counters.Expired++
 		stamp := reg.stamp()
 		stamp.Generation = msg.expired
-		r.publish(c, &messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session of before our restart"})
+		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session of before our restart"})
 	}
 	if !msg.restarted {
 		r.counters.Opened++
-		r.publish(c, &messages.SessionOpened{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+		r.publish(&messages.SessionOpened{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
 		return
 	}
-	r.publish(c, &messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+	r.publish(&messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
 }
 
 // rememberGeneration notes the generation of a key, in the entry if there is one.

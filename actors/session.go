@@ -10,43 +10,50 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// session is one incarnation of the actor that owns the connection of a key.
+// session is one incarnation of the session actor, which owns the connection of a key.
 //
-//	┌─ waiting ──────────────────────────────────────────┐
-//	│ start ───────────────────────────▶ idle            │
-//	│                                    │  ▲            │
-//	│ deciding ──directive──▶ releasing ─┴▶ queued       │──grant──▶ connecting ──dialed──▶ ready
-//	└────▲───────────────────────────────────────────────┘                │                   │
-//	     └──────────────────────────── fault ◀────────────────────────────┴───────────────────┘
+//	start ──▶ idle ◀──▶ queued ──grant──▶ connecting ──dialed──▶ ready
+//	            ▲          ▲               │   │                   │
+//	            └────┬─────┘   abandonDial │   └──────fault────────┤
+//	                 │                     ▼                       ▼
+//	             releasing ◀─────────── abandoning             deciding
+//	                 ▲                                             │
+//	                 └──────────────────directive──────────────────┘
 //
-//	any of them ──drain──▶ draining ──▶ closed
+//	any state ──drain──▶ draining ──▶ closed
+//
+// To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
+// [messages.StateBroken] after the strategy has given up the session; connecting and
+// abandoning are [messages.StateConnecting]. Calls are accepted in all states before
+// draining. Deadlines and cancellations are served in all states before closed.
 type session struct {
 	*durable
-	state func(actor.Context) // the behavior
+	state func(actor.Context) // the behavior: a method below, from deciding to closed
 
-	// While waiting:
-	reopen bool // a connection is wanted even if no call waits
+	// After deciding:
+	reopen bool // a connection is wanted even if no call is parked
 
 	// While connecting:
-	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came
-	earlyNotifications []*notificationReceived // notifications that came before dialed
+	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came, or nil
+	earlyNotifications []*notificationReceived // that came before dialed
 
 	// While ready:
-	pingAt       time.Time // when a keepalive ping is due, or zero
-	pinging      bool      // one was sent, and not answered yet
-	listingTools bool      // the tools are being listed, for lost calls
-	listedTools  bool      // that was done, or tried
+	pingAt       time.Time // when the next keepalive ping is due, or zero
+	pinging      bool      // a ping was sent, and has not returned
+	listingTools bool      // tools/list runs, for calls that were lost
+	listedTools  bool      // tools/list has returned
 
-	closingConn mcpbridge.Conn // that is being detached or closed; nil when none is
-	lastMessage sessionClosed  // the last message, while draining
-	graceEnds   time.Time      // when calls on old, or while draining, are cut
+	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
+	lastMessage sessionClosed  // what the session has to say when it is closed
+	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
 }
 
+// newSession returns the next incarnation of a session.
 func newSession(d *durable) *session {
 	return &session{durable: d}
 }
 
-// Receive handles the actor's own life, and leaves the rest to the state.
+// Receive handles lifecycle messages, and gives the rest to the state.
 func (s *session) Receive(c actor.Context) {
 	defer s.recoverBug(c)
 	if s.cfg.probe != nil {
@@ -65,8 +72,8 @@ func (s *session) Receive(c actor.Context) {
 	}
 }
 
-// deciding: the incarnation before has failed. The registry decides what to do, and the
-// connection is released meanwhile.
+// deciding: the incarnation before has failed, and the directive of the registry is
+// awaited. Meanwhile the old connection is released.
 func (s *session) deciding(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -87,13 +94,13 @@ func (s *session) deciding(c actor.Context) {
 	case *serverDown:
 		s.failParked(c, msg.cause, msg.retryAt)
 	case *grant:
-		// the fault has revoked it
+		// faulted, which the session has sent, revokes it
 	default:
 		s.always(c)
 	}
 }
 
-// releasing: an old connection is being released, and nothing else is waited for.
+// releasing: the directive is known, and the old connection is being released.
 func (s *session) releasing(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -117,7 +124,7 @@ func (s *session) releasing(c actor.Context) {
 	}
 }
 
-// idle: no connection is wanted.
+// idle: there is no connection, and none is wanted.
 func (s *session) idle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -125,15 +132,15 @@ func (s *session) idle(c actor.Context) {
 		s.proceed(c)
 	case *callReturned:
 		s.onCallReturned(c, msg)
-		s.proceedIf(c, s.wanted())
-	case *grant: // it was sent before the registry knew
+		s.queueIfWanted(c)
+	case *grant: // it crossed becameIdle
 		s.onGrant(c)
 	default:
 		s.always(c)
 	}
 }
 
-// queued: the registry has been asked for a grant.
+// queued: a connection is wanted, and the grant is awaited.
 func (s *session) queued(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -142,19 +149,19 @@ func (s *session) queued(c actor.Context) {
 		s.onGrant(c)
 	case *serverDown:
 		s.failParked(c, msg.cause, msg.retryAt)
-		s.proceedIf(c, !s.wanted())
+		s.idleIfUnwanted(c)
 	case *cancelCalls:
 		s.onCancelled(c, msg)
-		s.proceedIf(c, !s.wanted())
+		s.idleIfUnwanted(c)
 	case *timerFired:
 		s.onTimerFired(c)
-		s.proceedIf(c, !s.wanted())
+		s.idleIfUnwanted(c)
 	default:
 		s.always(c)
 	}
 }
 
-// connecting: a dial is running. Calls wait for it.
+// connecting: the dial runs.
 func (s *session) connecting(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -173,7 +180,8 @@ func (s *session) connecting(c actor.Context) {
 	}
 }
 
-// abandoning: the dial was aborted in favor of another key's, and is about to end.
+// abandoning: the dial was aborted, so that another session can dial, and its end is
+// awaited.
 func (s *session) abandoning(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -181,7 +189,7 @@ func (s *session) abandoning(c actor.Context) {
 	case *dialed:
 		s.onAbandoned(c, msg)
 	case *notificationReceived:
-		// of a connection that is not used
+		// of a connection that is about to be released
 	default:
 		s.always(c)
 	}
@@ -211,7 +219,7 @@ func (s *session) ready(c actor.Context) {
 	}
 }
 
-// draining: calls in flight may finish, no call starts, connections are closed.
+// draining: running calls may finish, no call starts, and then the connections are closed.
 func (s *session) draining(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
@@ -235,16 +243,16 @@ func (s *session) draining(c actor.Context) {
 		s.onTimerFired(c)
 		s.continueDraining(c)
 	case *grant, *directive:
-		// too late to matter
+		// no dial follows
 	default:
 		s.always(c)
 	}
 }
 
-// closed: the last message is sent, and the registry is about to stop the actor.
+// closed: sessionClosed was sent, and the registry is about to stop the actor.
 func (s *session) closed(actor.Context) {}
 
-// always is what every state does alike.
+// always handles the messages that most states handle alike.
 func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReturned:
@@ -260,13 +268,13 @@ func (s *session) always(c actor.Context) {
 	case *timerFired:
 		s.onTimerFired(c)
 	case *disconnected, *pingReturned, *connDetached, *abandonDial, *serverDown, *directive:
-		// of a connection, a dial or an incarnation before
+		// of a connection, a dial or an incarnation that has ended
 	default:
 		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session got a message it does not handle")
 	}
 }
 
-// onStarted begins an incarnation. The connection of the one before is released first.
+// onStarted begins an incarnation.
 func (s *session) onStarted(c actor.Context) {
 	if s.cleanup != nil {
 		s.startCleanup(c)
@@ -277,7 +285,7 @@ func (s *session) onStarted(c actor.Context) {
 	}
 	s.graceEnds = s.failedAt.Add(s.cfg.DrainTimeout)
 	switch {
-	case s.drainOrder != nil: // there was a bug
+	case s.drainOrder != nil: // the restart is due to a bug
 		s.state = s.draining
 		s.continueDraining(c)
 		return
@@ -291,8 +299,8 @@ func (s *session) onStarted(c actor.Context) {
 	s.serveDeadlines(c)
 }
 
-// onDirective answers those who are not to wait any longer. A session that was open is
-// opened again when somebody waits for it, or something is held for it.
+// onDirective fails parked calls if the directive says so, and notes whether the session
+// is opened again without any call.
 func (s *session) onDirective(c actor.Context, msg *directive) {
 	s.refused = nil
 	s.reopen = s.wasOpen && !msg.gaveUp && !s.openedUnused && s.expectsNotifications()
@@ -304,7 +312,7 @@ func (s *session) onDirective(c actor.Context, msg *directive) {
 	}
 }
 
-// failParked answers the calls that wait.
+// failParked answers all parked calls with a failure.
 func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
 	for _, k := range s.parked.take() {
 		f := k.unavailable(cause)
@@ -316,8 +324,7 @@ func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt ti
 // wanted reports whether a connection is wanted.
 func (s *session) wanted() bool { return s.reopen || s.parked.count > 0 }
 
-// proceed enters the next state of waiting: once no old connection is left, it asks for a
-// grant, or says that none is wanted.
+// proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed(c actor.Context) {
 	switch {
 	case s.oldConn != nil || s.abortDial != nil:
@@ -331,9 +338,16 @@ func (s *session) proceed(c actor.Context) {
 	}
 }
 
-// proceedIf proceeds if a condition holds.
-func (s *session) proceedIf(c actor.Context, condition bool) {
-	if condition {
+// queueIfWanted leaves idle if a connection is wanted.
+func (s *session) queueIfWanted(c actor.Context) {
+	if s.wanted() {
+		s.proceed(c)
+	}
+}
+
+// idleIfUnwanted leaves queued if no connection is wanted any more.
+func (s *session) idleIfUnwanted(c actor.Context) {
+	if !s.wanted() {
 		s.proceed(c)
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// recoverBug turns a bug into the end of the incarnation that loses nothing: the
-// callers get their replies, and what the message brought is kept. A fault
-// passes.
+// recoverBug recovers from a panic that is no fault, and restarts the session: all calls
+// are answered, and what the message brought is kept. A fault is passed on.
 func (s *session) recoverBug(c actor.Context) {
 	reason := recover()
 	if reason == nil {
@@ -35,8 +34,7 @@ func (s *session) recoverBug(c actor.Context) {
 	}
 }
 
-// answerAfterBug keeps what a message brought that was not handled to its end, and
-// answers all callers.
+// answerAfterBug keeps what the message brought, and answers all calls.
 func (s *session) answerAfterBug(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:

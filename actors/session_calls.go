@@ -10,15 +10,15 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// park takes a call in.
+// park keeps a call until it can run.
 func (s *session) park(c actor.Context, k *call) {
 	s.parked.push(k)
 	s.openedUnused = false
 	s.wakeBy(c, k.deadline)
 }
 
-// startParked runs as many calls as may run at once. Those that have to wait for
-// something else are left where they stand.
+// startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
+// for the annotations of its tool, stays parked.
 func (s *session) startParked(c actor.Context) {
 	for k := range s.parked.all() {
 		if s.running.count >= s.cfg.MaxInFlight {
@@ -41,9 +41,9 @@ func (s *session) startParked(c actor.Context) {
 	}
 }
 
-// start runs a call.
+// start runs a call on the connection.
 func (s *session) start(c actor.Context, k *call) {
-	if k.runs == 0 { // what has run before may read it still
+	if k.runs == 0 { // a run before this one may still read it
 		k.deadlineCtx = deadlineContext{context.Background(), k.deadline}
 	}
 	ctx, cancel := context.WithCancel(&k.deadlineCtx)
@@ -58,12 +58,12 @@ func (s *session) start(c actor.Context, k *call) {
 	})
 }
 
-// listTimeout bounds how long lost calls wait for the annotations of their tools.
+// listTimeout bounds tools/list for the annotations of tools whose calls were lost.
 const listTimeout = 5 * time.Second
 
-// decideReplay decides about a parked call that was lost, and may run again only if its
-// tool is safe. While that is not known it stays parked, and the tools are listed:
-// once for each connection, whoever waits for it.
+// decideReplay decides about a parked call that was lost and whose tool may not be
+// idempotent. Without the annotations of the tool the call stays parked, and the tools are
+// listed, once for each connection.
 func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 	safe, known := s.conn.Hint(k.tool())
 	switch {
@@ -89,7 +89,7 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 	return false
 }
 
-// onToolsListed decides about the calls that have waited for the annotations.
+// onToolsListed decides about the calls that wait for the annotations of their tools.
 func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	s.listings--
 	if msg.conn != s.conn {
@@ -106,8 +106,8 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	}
 }
 
-// onCallReturned passes the result on, or decides what becomes of a call that had
-// none, and of the session.
+// onCallReturned replies to a call, or replays it later. An error that says that the
+// connection has ended ends the incarnation.
 func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	k := msg.call
 	s.removeRunning(k)
@@ -122,32 +122,32 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	default:
 		s.onCallFailed(c, k, e)
 	}
-	// What is said of an older connection changes nothing.
+	// An error of an older connection says nothing about this one.
 	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.drainOrder == nil {
 		s.connectionEnded(e)
 	}
 }
 
-// onCallFailed answers a call with its failure, or keeps it for the next connection.
+// onCallFailed answers a call with its failure, or parks it for a replay.
 func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	if e.Class == mcpbridge.Cancelled {
-		// Nobody but us has cancelled it: when the grace was over.
+		// The session has cancelled it, at the end of the grace.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cut off, because its session was replaced", Sent: true, Err: e}
 	}
-	again, ask := k.mayReplay(e)
+	again, needsHint := k.mayReplay(e)
 	if again && e.Class == mcpbridge.Lost {
-		k.lost, k.lostIn = e, k.generation
+		k.lost = e
 	}
 	switch {
 	case !again:
 		s.reply(c, k, k.failureOf(e))
 	case s.drainOrder == nil:
-		k.conn, k.needsHint = nil, ask
+		k.conn, k.needsHint = nil, needsHint
 		s.parked.pushFront(k)
 		s.wakeBy(c, k.deadline)
-	case s.drainOrder.evict && !ask:
-		c.Send(s.registry, &handback{s.registration, []*call{k}})
-	case s.drainOrder.evict: // nobody can be asked any more whether it may run again
+	case s.drainOrder.evict && !needsHint:
+		c.Send(s.registry, &callsHandedBack{s.registration, []*call{k}})
+	case s.drainOrder.evict: // the annotations of its tool cannot be listed any more
 		s.reply(c, k, k.failureOf(e))
 	default:
 		f := k.failureOf(e)
@@ -156,8 +156,7 @@ func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	}
 }
 
-// onCancelled answers the calls with an id, and tells the server of those that
-// run.
+// onCancelled answers the calls that match. Those that run are cancelled on the server.
 func (s *session) onCancelled(c actor.Context, msg *cancelCalls) {
 	for k := range s.parked.all() {
 		if msg.matches(k) {
@@ -172,8 +171,7 @@ func (s *session) onCancelled(c actor.Context, msg *cancelCalls) {
 	}
 }
 
-// cutOff answers a call that is running, and cancels it. It should return
-// soon after.
+// cutOff answers a call that runs, and cancels it. The call has CloseTimeout to return.
 func (s *session) cutOff(c actor.Context, k *call, code messages.Code) {
 	f := k.failure(code, "")
 	f.MayHaveRun = true

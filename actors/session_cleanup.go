@@ -9,27 +9,29 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// cleanup is what a session actor does that was spawned to end sessions of its key that
-// no session of ours has: those that could not be ended before, and the one that was
-// remembered from before our restart. It takes no calls.
+// cleanup is the work of a session actor that was spawned to close the leftovers of its
+// key: MCP sessions that could not be closed before, and the one that the store has from
+// before our restart. Such an actor takes no calls. Its states are
+//
+//	loadingRecord ──▶ cleanupQueued ──grant──▶ cleaningUp ──▶ cleanupDone ──▶ closed
 type cleanup struct {
 	leftovers  []leftover
-	configured bool // there is such a server
-	record     *mcpbridge.Record
+	configured bool              // the server is still configured
+	record     *mcpbridge.Record // nil if the store has none
 }
 
-// From the goroutine of an ending session to itself.
+// From the goroutines of a cleanup to the session.
 type (
-	// recordLoaded is what the store knows.
+	// recordLoaded brings the record of the store, or nil.
 	recordLoaded struct{ record *mcpbridge.Record }
-	// leftoversClosed is the end of ending: what is left, and how many there are no more.
+	// leftoversClosed brings the leftovers that could not be closed, and how many were.
 	leftoversClosed struct {
 		leftovers []leftover
 		count     int
 	}
 )
 
-// startCleanup begins to end sessions. A restart, after a bug, ends that.
+// startCleanup begins with the work. A restart, which only a bug causes, ends it.
 func (s *session) startCleanup(c actor.Context) {
 	if s.cause != nil {
 		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
@@ -41,11 +43,11 @@ func (s *session) startCleanup(c actor.Context) {
 		return
 	}
 	s.state = s.loadingRecord
-	recall := s.store()
-	s.cfg.async(c, func() any { return &recordLoaded{recall.load()} })
+	store := s.store()
+	s.cfg.async(c, func() any { return &recordLoaded{store.load()} })
 }
 
-// loadingRecord: the store is asked for the record of the key.
+// loadingRecord: the record of the store is awaited.
 func (s *session) loadingRecord(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *recordLoaded:
@@ -55,7 +57,7 @@ func (s *session) loadingRecord(c actor.Context) {
 	}
 }
 
-// cleanupQueued: the registry has been asked for a grant.
+// cleanupQueued: the grant is awaited.
 func (s *session) cleanupQueued(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *grant:
@@ -68,7 +70,7 @@ func (s *session) cleanupQueued(c actor.Context) {
 	}
 }
 
-// cleaningUp: the sessions are being ended.
+// cleaningUp: the leftovers are being closed.
 func (s *session) cleaningUp(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *leftoversClosed:
@@ -80,7 +82,7 @@ func (s *session) cleaningUp(c actor.Context) {
 	}
 }
 
-// cleanupDone: the last message waits for the timer, which has fired.
+// cleanupDone: timerFired is in the mailbox, and sessionClosed is sent after it.
 func (s *session) cleanupDone(c actor.Context) {
 	if _, ok := c.Message().(*timerFired); ok {
 		s.wakeTimer = nil
@@ -88,8 +90,7 @@ func (s *session) cleanupDone(c actor.Context) {
 	}
 }
 
-// onRecordLoaded asks for a grant, as a session does that wants to dial. A key of which
-// nothing is left needs none.
+// onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
 func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	if record != nil {
 		s.generation = max(s.generation, record.Generation)
@@ -106,14 +107,14 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	c.Send(s.registry, &dialRequested{s.registration})
 }
 
-// onCleanupGrant ends them, one after the other.
+// onCleanupGrant closes the leftovers.
 func (s *session) onCleanupGrant(c actor.Context) {
 	s.state = s.cleaningUp
-	e, cfg, recall, generation := *s.cleanup, s.cfg, s.store(), s.generation
-	s.cfg.async(c, func() any { return e.run(cfg, recall, generation) })
+	w, cfg, store, generation := *s.cleanup, s.cfg, s.store(), s.generation
+	s.cfg.async(c, func() any { return w.run(cfg, store, generation) })
 }
 
-// finishCleanup says what is left, when no woke is on its way.
+// finishCleanup sends the last message, unless timerFired comes first.
 func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
 	s.state = s.cleanupDone
 	s.lastMessage.leftovers, s.lastMessage.cleanedUp = msg.leftovers, msg.count
@@ -122,7 +123,7 @@ func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
 	}
 }
 
-// leftoversWithReason returns all that was to be ended.
+// leftoversWithReason returns all leftovers, with a reason why they are not closed.
 func (s *session) leftoversWithReason(reason string) (all []leftover) {
 	for _, one := range s.cleanup.leftovers {
 		one.reason = reason
@@ -134,38 +135,38 @@ func (s *session) leftoversWithReason(reason string) (all []leftover) {
 	return all
 }
 
-// run ends the sessions, and forgets the one that is remembered when it has ended. It
-// may block.
-func (e cleanup) run(cfg *Config, recall keyStore, generation uint64) *leftoversClosed {
+// run closes the leftovers one after the other, and clears the record when its MCP session
+// is closed. It may block.
+func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversClosed {
 	result := &leftoversClosed{}
 	known := ""
-	if e.record != nil {
-		known = e.record.SessionID
+	if w.record != nil {
+		known = w.record.SessionID
 	}
-	forget, seen := e.record != nil, false
-	for _, one := range e.leftovers {
-		was, reason := one.close(cfg, recall.key)
+	forget, seen := w.record != nil, false
+	for _, one := range w.leftovers {
+		existed, reason := one.close(cfg, store.key)
 		if one.reason = reason; reason != "" {
 			result.leftovers = append(result.leftovers, one)
-		} else if was {
+		} else if existed {
 			result.count++
 		}
 		if known != "" && one.sessionID() == known {
 			seen, forget = true, reason == ""
 		}
 	}
-	if e.record != nil && e.configured && !seen {
-		one := leftover{resume: &e.record.Resume}
-		was, reason := one.close(cfg, recall.key)
+	if w.record != nil && w.configured && !seen {
+		one := leftover{resume: &w.record.Resume}
+		existed, reason := one.close(cfg, store.key)
 		if reason != "" {
 			one.reason, forget = "the session of before our restart: "+reason, false
 			result.leftovers = append(result.leftovers, one)
-		} else if was {
+		} else if existed {
 			result.count++
 		}
 	}
 	if forget {
-		recall.saveGeneration(generation)
+		store.saveGeneration(generation)
 	}
 	return result
 }

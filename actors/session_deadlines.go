@@ -10,14 +10,14 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onTimerFired serves deadlines.
+// onTimerFired serves the deadlines of calls.
 func (s *session) onTimerFired(c actor.Context) {
 	s.wakeTimer = nil
 	s.serveDeadlines(c)
 }
 
 // serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
-// next one.
+// next deadline.
 func (s *session) serveDeadlines(c actor.Context) {
 	now := time.Now()
 	s.expireParked(c, now)
@@ -33,9 +33,8 @@ func (s *session) serveDeadlines(c actor.Context) {
 	}
 }
 
-// expireParked answers the calls that have waited until their deadline. What became
-// of one that was lost is known. What the others have waited for before there was a
-// connection is the registry's to say.
+// expireParked answers parked calls whose deadline has passed. Without a connection, the
+// registry answers them: it knows what the session is waiting for.
 func (s *session) expireParked(c actor.Context, now time.Time) {
 	var calls []*call
 	for k := range s.parked.all() {
@@ -59,7 +58,8 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 	}
 }
 
-// ping sends a keepalive ping when one is due. The one before must have been answered.
+// ping sends a keepalive ping if one is due. If the one before has not returned, it ends
+// the incarnation.
 func (s *session) ping(c actor.Context) {
 	switch {
 	case s.pingAt.IsZero():
@@ -83,7 +83,8 @@ func (s *session) ping(c actor.Context) {
 	s.schedulePing(c)
 }
 
-// onPingReturned takes any answer for a sign of life.
+// onPingReturned notes that the server has answered. An error of the server is an answer
+// as well.
 func (s *session) onPingReturned(msg *pingReturned) {
 	if msg.conn != s.conn {
 		return
@@ -97,19 +98,19 @@ func (s *session) onPingReturned(msg *pingReturned) {
 	}
 }
 
-// wakeBy sees to it that woke comes at a time, or before.
+// wakeBy makes sure that timerFired comes at a time or earlier.
 func (s *session) wakeBy(c actor.Context, at time.Time) {
 	if s.wakeTimer != nil && !at.Before(s.wakeAt) {
 		return
 	}
 	if s.wakeTimer != nil && !s.wakeTimer.Stop() {
-		return // it fired: woke is in the mailbox
+		return // timerFired is in the mailbox
 	}
 	s.wakeAt = at
 	s.wakeTimer = after(c, max(0, time.Until(at)), &timerFired{})
 }
 
-// stopTimer reports whether no woke is on its way.
+// stopTimer stops the timer, and reports whether timerFired will not come.
 func (s *session) stopTimer() bool {
 	if s.wakeTimer == nil || s.wakeTimer.Stop() {
 		s.wakeTimer = nil
@@ -118,7 +119,7 @@ func (s *session) stopTimer() bool {
 	return false
 }
 
-// schedulePing sets when the connection is pinged next.
+// schedulePing sets the time of the next keepalive ping.
 func (s *session) schedulePing(c actor.Context) {
 	if s.server.KeepAlive > 0 {
 		s.pingAt = time.Now().Add(s.server.KeepAlive)

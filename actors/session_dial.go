@@ -15,38 +15,39 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// dialAttempt is one attempt to open a session, away from its actor.
+// dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
 	cfg      *Config
 	store    keyStore
-	noResume bool // what is remembered of a session is not to be resumed
+	noResume bool // the record in the store is not used to resume
 	req      mcpbridge.DialRequest
 	setup    []*mcp.CallToolParams
-	ops      []messages.Operation // that put back what the session holds
+	ops      []messages.Operation // that apply the settings
 
-	generation uint64 // of the session before
-	reopens    bool   // there was one
-	stateless  bool   // which kept nothing on the server
+	generation uint64 // of the MCP session before
+	reopens    bool   // there was an MCP session before
+	stateless  bool   // that MCP session kept nothing on the server
 }
 
-// logRefusedSetting logs what the session before had, and this one has not.
+// logRefusedSetting logs that the server refuses a setting that the MCP session before
+// had.
 func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
 	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
 		Str("err", e.Error()).Msg("session goes on without what the server refused to put back")
 }
 
-// run dials, makes the session ready for calls, and remembers it.
+// run dials, sets up the MCP session, and saves it in the store. It may block.
 func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
 	var conn mcpbridge.Conn
 	failed := func(err error) *dialed {
 		if conn != nil {
-			closeWithin(d.cfg.CloseTimeout, conn.Close) //nolint:errcheck // why it was not ready is what matters
+			closeWithin(d.cfg.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
 		}
 		return &dialed{err: err, elapsed: time.Since(began)}
 	}
 	defer func() {
-		if r := recover(); r != nil { // of a connection that wraps the bridge's
+		if r := recover(); r != nil { // by a wrapper of the dialer
 			d.cfg.Logger.Error().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).
 				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(panicked(r))
@@ -72,7 +73,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		err = runWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
 		if err != nil {
 			e := *mcpbridge.AsDialError(err)
-			e.Server = mcpbridge.Present // it has answered the handshake
+			e.Server = mcpbridge.Present // the handshake was answered
 			err = &e
 		}
 	}
@@ -93,7 +94,8 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	return msg
 }
 
-// onGrant dials. A connection that nobody is left to take is closed.
+// onGrant dials. If the dial was aborted when it returns, nobody takes its connection, and
+// the connection is closed.
 func (s *session) onGrant(c actor.Context) {
 	s.state = s.connecting
 	wanted, abort := context.WithCancel(context.Background())
@@ -108,12 +110,12 @@ func (s *session) onGrant(c actor.Context) {
 		msg := d.run(wanted)
 		root.Send(self, msg)
 		if msg.conn != nil && wanted.Err() != nil {
-			closeWithin(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // the session tells, if it is there
+			closeWithin(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
 		}
 	}()
 }
 
-// dialRequest says what to dial, and whom to tell of what comes from there.
+// dialRequest returns the request for a dial, with the callbacks that send messages.
 func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
 	req := mcpbridge.DialRequest{
@@ -140,14 +142,14 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	return req
 }
 
-// onEarlyEnd keeps the end of a connection whose dial has not come back yet.
+// onEarlyEnd keeps the end of a connection for onDialed.
 func (s *session) onEarlyEnd(msg *disconnected) {
 	if msg.from == s {
 		s.earlyEnd = msg.err
 	}
 }
 
-// onDialed begins to serve, or fails.
+// onDialed takes the connection, or fails.
 func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abortDial = nil
 	switch {
@@ -181,7 +183,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.startParked(c)
 }
 
-// onAbandoned ends an aborted dial.
+// onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(c actor.Context, msg *dialed) {
 	s.abortDial = nil
 	if s.refusedAgain(msg) {
@@ -191,13 +193,13 @@ func (s *session) onAbandoned(c actor.Context, msg *dialed) {
 }
 
 // refusedAgain reports whether a dial was given up because the credentials are still those
-// that were refused.
+// that the server has refused.
 func (s *session) refusedAgain(msg *dialed) bool {
 	return s.refused != nil && errors.Is(msg.err, s.refused)
 }
 
-// endDial waits again, after a dial that says nothing about the server. A connection that
-// was opened nevertheless is released.
+// endDial ends a dial that says nothing about the server. Its connection, if there is one,
+// is released.
 func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.earlyEnd, s.earlyNotifications = nil, nil
 	c.Send(s.registry, &dialAbandoned{s.registration})
@@ -208,11 +210,10 @@ func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.proceed(c)
 }
 
-// setUp makes a new session ready for calls: the server's set-up calls run, then
-// what was held is put back. It may block. Held state that the server refuses now
-// is left: it may be about something that is gone. A session that was attached to
-// has all of it.
-func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, left func(op messages.Operation, e *mcpbridge.Error)) error {
+// setUp prepares a new MCP session: it runs the configured set-up calls, and applies the
+// settings. A setting that the server refuses is skipped: it may name something that no
+// longer exists. An MCP session that was resumed still has its settings. It may block.
+func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) error {
 	if conn.Info().Attached {
 		return nil
 	}
@@ -234,10 +235,10 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 		e := mcpbridge.AsError(err)
 		switch {
 		case e == nil:
-		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // neither is an answer to it
+		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
 			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
-			left(op, e)
+			skipped(op, e)
 		}
 	}
 	return nil

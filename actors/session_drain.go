@@ -9,12 +9,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// cancelPause is the time that notifications/cancelled gets to reach the server
-// before its connection is closed.
+// cancelPause is how long a connection stays open after its calls were cancelled, so that
+// notifications/cancelled reaches the server.
 const cancelPause = 50 * time.Millisecond
 
-// onDrain takes nothing new from here on. It may come twice, the second time
-// less patient.
+// onDrain starts to drain. A second drain may follow that leaves calls less time.
 func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.state, s.drainOrder = s.draining, msg
 	parked := s.parked.take()
@@ -31,7 +30,7 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 			}
 		}
 		if len(parked) > 0 {
-			c.Send(s.registry, &handback{s.registration, parked})
+			c.Send(s.registry, &callsHandedBack{s.registration, parked})
 		}
 	}
 	if s.abortDial != nil {
@@ -40,12 +39,13 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.continueDraining(c)
 }
 
-// continueDraining takes the next step towards the end.
+// continueDraining takes the next step of draining: wait for running calls, close the
+// connections one after the other, and send sessionClosed.
 func (s *session) continueDraining(c actor.Context) {
 	now := time.Now()
 	switch {
 	case s.abortDial != nil || s.closingConn != nil:
-		return // dialed, detached or closed will come
+		return // dialed, connDetached or connClosed will come
 	case s.waitsForCalls() && now.Before(s.graceEnds):
 		s.wakeBy(c, s.graceEnds)
 		return
@@ -62,7 +62,7 @@ func (s *session) continueDraining(c actor.Context) {
 		}
 	}
 	if (s.running.count > 0 || s.listings > 0 || s.pinging) && now.Before(s.graceEnds.Add(unresponsiveAfter)) {
-		s.wakeBy(c, s.graceEnds.Add(unresponsiveAfter)) // cut as they are, they return soon
+		s.wakeBy(c, s.graceEnds.Add(unresponsiveAfter)) // they are cancelled, and return soon
 		return
 	}
 	if s.stopTimer() {
@@ -78,7 +78,7 @@ func (s *session) sendClosed(c actor.Context) {
 	c.Send(s.registry, &s.lastMessage)
 }
 
-// waitsForCalls reports whether a caller waits for a call that is running.
+// waitsForCalls reports whether a caller waits for a call that runs.
 func (s *session) waitsForCalls() bool {
 	for k := range s.running.all() {
 		if !k.replied {
@@ -88,11 +88,12 @@ func (s *session) waitsForCalls() bool {
 	return false
 }
 
-// closeConn closes a connection for good.
+// closeConn closes a connection and its MCP session, or detaches the connection if the MCP
+// session is to stay open.
 func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
-	pause, timeout, recall := s.running.count > 0, s.cfg.CloseTimeout, s.store()
+	pause, timeout, store := s.running.count > 0, s.cfg.CloseTimeout, s.store()
 	leave := s.drainOrder.leave && conn.Resume() != nil
 	s.cfg.async(c, func() any {
 		if pause {
@@ -103,21 +104,21 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 		}
 		err := closeWithin(timeout, conn.Close)
 		if err == nil {
-			recall.saveGeneration(generation)
+			store.saveGeneration(generation)
 		}
 		return &connClosed{conn, err}
 	})
 }
 
-// onDialedDraining closes a connection whose dial was running when the drain came.
+// onDialedDraining takes the connection of a dial that was running when the drain came.
 func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
 	s.abortDial, s.conn = nil, msg.conn
-	s.generation = max(s.generation, msg.generation) // which is remembered
+	s.generation = max(s.generation, msg.generation) // the store has it
 	s.continueDraining(c)
 }
 
-// onConnDetachedDraining closes the session of a connection that was being released when the
-// drain came.
+// onConnDetachedDraining takes a connection that was being detached when the drain came:
+// its MCP session is to be closed.
 func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
 	if msg.conn == s.oldConn {
 		s.oldConn, s.resumable = nil, s.oldConn
@@ -126,7 +127,7 @@ func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
 	s.continueDraining(c)
 }
 
-// onConnClosed closes the next connection.
+// onConnClosed notes that a connection is closed.
 func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	s.closingConn, s.graceEnds = nil, time.Now()
 	switch {
@@ -143,15 +144,15 @@ func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	s.continueDraining(c)
 }
 
-// cancelRunning cancels what runs on the old connection: its grace is over.
+// cancelRunning cancels all calls that run.
 func (s *session) cancelRunning() {
 	for k := range s.running.all() {
 		k.cancel()
 	}
 }
 
-// onStopped is the last that is done. After gone there is nothing left to do;
-// but anybody may stop any actor.
+// onStopped answers calls and closes connections that are left. After sessionClosed there
+// are none; but anybody may stop any actor.
 func (s *session) onStopped(c actor.Context) {
 	s.stopTimer()
 	if s.abortDial != nil {

@@ -11,61 +11,60 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// durable is what outlives a restart of a session: the calls it owes a reply, its
-// generation, its connections, and why it failed last.
+// durable is the state of a session that outlives a restart.
 type durable struct {
 	cfg          *Config
 	key          messages.Key
 	server       *mcpbridge.Server // read-only
 	registry     *actor.PID
-	registration *registration // the registry's
+	registration *registration // belongs to the registry, not read here
 
 	generation  uint64
-	settings    settings        // what the next session is told again
+	settings    settings        // of the server, applied to each new MCP session
 	wasOpen     bool            // there has been a connection
-	stateless   bool            // the last one kept nothing on the server
-	parked      queue           // accepted and not running
-	running     queue           // on conn or on old
-	subscribing map[string]bool // URIs whose subscription is being changed by a call that is running
-	listings    int             // tools/list requests of our own that are running
+	stateless   bool            // the last MCP session kept nothing on the server
+	parked      queue           // calls that are accepted and do not run
+	running     queue           // calls that run on conn or oldConn
+	subscribing map[string]bool // URIs whose subscription a running call changes
+	listings    int             // running tools/list requests of our own
 
-	// conn is the connection calls run on. nil while there is none.
+	// conn is the connection that calls run on, or nil.
 	conn mcpbridge.Conn
-	// oldConn was conn before a fault. It is let go before there is another.
+	// oldConn was conn before a fault, or nil. It is released before the next dial.
 	oldConn mcpbridge.Conn
-	// resumable was old. The server may know its session still: it is what the
-	// next dial resumes, and what has to be closed if there is none.
+	// resumable was oldConn, or is nil. The server may still have its MCP session, which
+	// the next dial resumes, or which is closed if there is no next dial.
 	resumable mcpbridge.Conn
 
-	// abortDial ends the dial that is running; its end comes as dialed. nil when
-	// there is none.
+	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
+	// runs.
 	abortDial context.CancelFunc
 
-	openedAt     time.Time // when there was a connection first, of the last session
-	openedUnused bool      // that was for nobody, and nobody has called since
+	openedAt     time.Time // when the last connection was opened
+	openedUnused bool      // for no call, and no call came since
 
-	refused      *mcpbridge.Error // why the credentials were refused, or nil
-	refusedUntil time.Time        // until then they have to be others
+	refused      *mcpbridge.Error // the refusal of the credentials, or nil
+	refusedUntil time.Time        // no dial with the same credentials before
 
-	cause    *Fault    // of the last restart, nil if there was none
-	failedAt time.Time // when that was
-	lostAt   time.Time // when there was a connection last
+	cause    *Fault    // of the last restart, or nil
+	failedAt time.Time // when that fault was
+	lostAt   time.Time // when the last connection ended
 
-	wakeTimer *time.Timer // sends woke; nil when none is on its way
-	wakeAt    time.Time   // when timer fires
+	wakeTimer *time.Timer // sends timerFired; nil when it will not come
+	wakeAt    time.Time   // when wakeTimer fires
 
-	noResume bool     // what is remembered of a session is not to be resumed: it is being ended, or was left
-	cleanup  *cleanup // what it was spawned to end, or nil
+	noResume bool     // the record in the store is of an MCP session that is being closed
+	cleanup  *cleanup // the work of an actor that closes leftovers, or nil
 
-	drainOrder  *drain       // the last one, nil before
-	callReplied *callReplied // one message for all calls: it is immutable
+	drainOrder  *drain       // the last drain message, or nil
+	callReplied *callReplied // one message for all calls
 	mailbox     unreadMailbox
 }
 
-// store returns what is remembered of the session elsewhere.
+// store returns the store of the key.
 func (d *durable) store() keyStore { return keyStore{d.cfg, d.key} }
 
-// addRunning notes that a call is running.
+// addRunning notes that a call runs.
 func (d *durable) addRunning(k *call) {
 	d.running.push(k)
 	if uri, is := k.subscription(); is {
@@ -76,7 +75,7 @@ func (d *durable) addRunning(k *call) {
 	}
 }
 
-// removeRunning drops a call that does not run any more.
+// removeRunning notes that a call does not run any more.
 func (d *durable) removeRunning(k *call) {
 	if k.in != &d.running {
 		return
@@ -87,7 +86,7 @@ func (d *durable) removeRunning(k *call) {
 	}
 }
 
-// owed returns the calls whose callers wait for a reply.
+// owed returns the calls that have no reply yet.
 func (d *durable) owed() []*call {
 	owed := slices.Collect(d.parked.all())
 	for k := range d.running.all() {

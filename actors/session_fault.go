@@ -6,14 +6,15 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// onDisconnected ends an incarnation whose connection ended by itself.
+// onDisconnected ends the incarnation if its connection has ended.
 func (s *session) onDisconnected(msg *disconnected) {
 	if msg.from == s {
 		s.connectionEnded(msg.err)
 	}
 }
 
-// connectionEnded hands the session to its supervisor.
+// connectionEnded ends the incarnation, with the fault of a connection that has ended. It
+// does not return.
 func (s *session) connectionEnded(e *mcpbridge.Error) {
 	class := mcpbridge.Lost
 	if e.Session == mcpbridge.Gone {
@@ -22,11 +23,11 @@ func (s *session) connectionEnded(e *mcpbridge.Error) {
 	s.fail(&Fault{Class: class, Cause: e})
 }
 
-// stableAfter is how long a session has to be open before one that nobody calls is
-// opened again more than once.
+// stableAfter is how long a connection must last before a session without calls is
+// reopened once more.
 const stableAfter = time.Minute
 
-// fail ends the incarnation. It does not return.
+// fail ends the incarnation with a fault. It does not return.
 func (s *session) fail(f *Fault) {
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()

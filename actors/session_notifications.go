@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onNotification passes on what the server has said: progress to who asked for it, before
-// the reply and not after it; the rest to all.
+// onNotification sends progress to the subscriber of its operation, until that is
+// answered, and any other notification to its subscribers and to the registry.
 func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
 	if msg.of != nil {
@@ -31,15 +31,15 @@ func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	c.Send(s.registry, &notified{s.registration, msg.note})
 }
 
-// onEarlyNotification keeps a notification of a connection whose dial has not come back yet.
+// onEarlyNotification keeps a notification for onDialed.
 func (s *session) onEarlyNotification(msg *notificationReceived) {
 	if len(s.earlyNotifications) < maxQueuedNotifications {
 		s.earlyNotifications = append(s.earlyNotifications, msg)
 	}
 }
 
-// expectsNotifications reports whether the session is for more than calls: for what the server says
-// by itself to somebody who asked for it.
+// expectsNotifications reports whether the session serves more than calls: somebody wants
+// its notifications.
 func (s *session) expectsNotifications() bool {
 	return len(s.settings.subscriptions) > 0 || s.cfg.Subscriber != nil
 }

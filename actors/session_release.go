@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// releaseOld lets the old connection go, once no call runs on it any more or their
-// grace is over. Its session is left open on the server, to be resumed.
+// releaseOld detaches the old connection, once no call runs on it or their grace is over.
+// Its MCP session stays open on the server, to be resumed.
 func (s *session) releaseOld(c actor.Context) {
 	if s.oldConn == nil || s.closingConn != nil {
 		return
@@ -22,12 +22,13 @@ func (s *session) releaseOld(c actor.Context) {
 	conn, timeout := s.oldConn, s.cfg.CloseTimeout
 	s.closingConn = conn
 	s.cfg.async(c, func() any {
-		closeWithin(timeout, conn.Detach) //nolint:errcheck // its session is resumed, or is closed later
+		closeWithin(timeout, conn.Detach) //nolint:errcheck // its MCP session is resumed, or is closed later
 		return &connDetached{conn}
 	})
 }
 
-// onConnDetached notes that the old connection is released. Its session may be resumed.
+// onConnDetached notes that the old connection is detached. Its MCP session is resumed by
+// the next dial, unless it has expired.
 func (s *session) onConnDetached(msg *connDetached) {
 	if msg.conn != s.oldConn {
 		return
@@ -38,7 +39,7 @@ func (s *session) onConnDetached(msg *connDetached) {
 	}
 }
 
-// onLateDial releases the connection that the incarnation before had dialed.
+// onLateDial releases the connection that the incarnation before has dialed.
 func (s *session) onLateDial(c actor.Context, msg *dialed) {
 	s.abortDial, s.oldConn, s.closingConn = nil, msg.conn, nil
 	s.generation = max(s.generation, msg.generation)

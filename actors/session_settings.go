@@ -9,16 +9,16 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// settings is what a server keeps for a session because it was told to, and what the
-// next session is told again.
+// settings are what callers have told the server to keep for the MCP session. The next MCP
+// session is told again.
 type settings struct {
-	roots         *messages.SetRoots // told while dialing
+	roots         *messages.SetRoots // part of the dial
 	level         *messages.SetLogLevel
 	subscriptions []*messages.Subscribe
 }
 
-// record takes in an operation that went well. What it has returned before stays as
-// it is.
+// record adds an operation that has succeeded. The slices that it returned before do not
+// change.
 func (s *settings) record(op messages.Operation) {
 	switch op := op.(type) {
 	case *messages.SetRoots:
@@ -33,7 +33,7 @@ func (s *settings) record(op messages.Operation) {
 	}
 }
 
-// remove forgets the subscription of one subscriber.
+// remove removes the subscription of one subscriber.
 func (s *settings) remove(uri string, subscriber *actor.PID) {
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(s *messages.Subscribe) bool {
 		return s.URI == uri && samePID(s.Subscriber, subscriber)
@@ -45,17 +45,18 @@ func (s *settings) hasSubscriber(subscriber *actor.PID) bool {
 	return slices.ContainsFunc(s.subscriptions, func(s *messages.Subscribe) bool { return samePID(s.Subscriber, subscriber) })
 }
 
-// removeSubscriber forgets all subscriptions of a subscriber, which has stopped.
+// removeSubscriber removes all subscriptions of a subscriber, which has stopped.
 func (s *settings) removeSubscriber(subscriber *actor.PID) {
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(s *messages.Subscribe) bool { return samePID(s.Subscriber, subscriber) })
 }
 
+// samePID reports whether two PIDs are equal, or both nil.
 func samePID(one, other *actor.PID) bool {
 	return one == other || one != nil && other != nil && one.Equal(other)
 }
 
-// subscribedByOthers reports whether the server must not be told, because somebody else has
-// subscribed to the same.
+// subscribedByOthers reports whether an operation unsubscribes from a resource that
+// another subscriber has subscribed to: the server is not told then.
 func (s *settings) subscribedByOthers(op messages.Operation) bool {
 	u, ok := op.(*messages.Unsubscribe)
 	return ok && slices.ContainsFunc(s.subscriptions, func(s *messages.Subscribe) bool {
@@ -63,8 +64,8 @@ func (s *settings) subscribedByOthers(op messages.Operation) bool {
 	})
 }
 
-// subscribers returns who wants to know that a resource has changed. It may be a
-// part of the one that was subscribed to.
+// subscribers returns the subscribers of a resource that has changed, and of resources
+// that it is a part of.
 func (s *settings) subscribers(uri string) (all []*actor.PID) {
 	for _, s := range s.subscriptions {
 		if s.Subscriber != nil && (uri == s.URI || strings.HasPrefix(uri, strings.TrimSuffix(s.URI, "/")+"/")) {
@@ -74,7 +75,7 @@ func (s *settings) subscribers(uri string) (all []*actor.PID) {
 	return all
 }
 
-// operations returns the operations that put the rest of it back.
+// operations returns the operations that apply the settings, apart from the roots.
 func (s *settings) operations() (ops []messages.Operation) {
 	if s.level != nil {
 		ops = append(ops, s.level)
@@ -89,8 +90,8 @@ func (s *settings) operations() (ops []messages.Operation) {
 	return ops
 }
 
-// recordSettings takes in an operation that went well. Who subscribes is watched: a subscriber
-// that has stopped is told nothing any more, nor is its subscription put back.
+// recordSettings records an operation that has succeeded. Subscribers are watched: a
+// subscriber that stops loses its subscriptions.
 func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	s.settings.record(op)
 	subscriber := op.Head().Subscriber
@@ -107,7 +108,8 @@ func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	}
 }
 
-// unwatchSubscribers forgets the subscribers: they keep a note of each session that watches them.
+// unwatchSubscribers ends the watching of subscribers: each keeps the PID of every actor
+// that watches it.
 func (s *session) unwatchSubscribers(c actor.Context) {
 	for _, subscription := range s.settings.subscriptions {
 		if subscription.Subscriber != nil {

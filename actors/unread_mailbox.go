@@ -6,50 +6,51 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// unreadMailbox sees to the messages that an actor leaves unread when it stops,
-// which Proto.Actor discards without a word. It is a mailbox middleware: that is
-// still called for them.
+// unreadMailbox answers the messages that an actor has not read when it stops, which
+// Proto.Actor discards. It is a mailbox middleware, because a middleware sees the
+// discarded messages.
 type unreadMailbox struct {
 	mailbox actor.Mailbox
 	root    *actor.RootContext // set in Stopped, on the mailbox's goroutine
-	// answer handles one message.
+	// answer answers one message.
 	answer func(c *actor.RootContext, message any, sender *actor.PID)
 }
 
 // props gives the actor a mailbox with this middleware.
-func (a *unreadMailbox) props() actor.PropsOption {
+func (m *unreadMailbox) props() actor.PropsOption {
 	return actor.WithMailbox(func() actor.Mailbox {
-		a.mailbox = actor.Unbounded(a)()
-		return a.mailbox
+		m.mailbox = actor.Unbounded(m)()
+		return m.mailbox
 	})
 }
 
-// answerUnread is called in Stopped. A suspended mailbox would not be read any more.
-func (a *unreadMailbox) answerUnread(c actor.Context) {
-	a.root = c.ActorSystem().Root
-	a.mailbox.PostSystemMessage(&actor.ResumeMailbox{})
+// answerUnread must be called in Stopped. It resumes the mailbox, because a suspended one
+// is not read to its end.
+func (m *unreadMailbox) answerUnread(c actor.Context) {
+	m.root = c.ActorSystem().Root
+	m.mailbox.PostSystemMessage(&actor.ResumeMailbox{})
 }
 
-// MessageReceived is called after each message, handled or discarded.
-func (a *unreadMailbox) MessageReceived(message any) {
-	if a.root != nil {
-		a.answer(a.root, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
+// MessageReceived is called after each message, whether it was handled or discarded.
+func (m *unreadMailbox) MessageReceived(message any) {
+	if m.root != nil {
+		m.answer(m.root, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
 	}
 }
 
 // MailboxStarted does nothing.
-func (a *unreadMailbox) MailboxStarted() {}
+func (m *unreadMailbox) MailboxStarted() {}
 
 // MessagePosted does nothing.
-func (a *unreadMailbox) MessagePosted(any) {}
+func (m *unreadMailbox) MessagePosted(any) {}
 
 // MailboxEmpty does nothing.
-func (a *unreadMailbox) MailboxEmpty() {}
+func (m *unreadMailbox) MailboxEmpty() {}
 
-// stoppedDetail is what callers are told whose command comes too late.
+// stoppedDetail is the detail of the failure for a command that was not read.
 const stoppedDetail = "the supervisor has stopped"
 
-// answerUnread answers what was left unread in a mailbox.
+// answerUnread answers a message that was not read, and closes a connection in it.
 func answerUnread(c *actor.RootContext, msg any, sender *actor.PID) {
 	switch msg := msg.(type) {
 	case *call:
@@ -58,7 +59,7 @@ func answerUnread(c *actor.RootContext, msg any, sender *actor.PID) {
 		}
 	case *passedOn:
 		answerUnread(c, msg.call, nil)
-	case *handback:
+	case *callsHandedBack:
 		for _, k := range msg.calls {
 			answerUnread(c, k, nil)
 		}

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -23,16 +22,3 @@ type Runner func(ctx context.Context, op messages.Operation) (messages.Result, e
 // not return. An error that is no failure reaches the caller as [messages.CodeRefused].
 // Operations and results are read-only: change a copy, see [messages.With].
 type Interceptor func(next Runner) Runner
-
-// chain returns a Runner that runs the interceptors, the first one outermost, around
-// last.
-func chain(interceptors []Interceptor, last Runner) Runner {
-	for i := len(interceptors) - 1; i >= 0; i-- {
-		if last = interceptors[i](last); last == nil {
-			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
-				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
-			}
-		}
-	}
-	return last
-}

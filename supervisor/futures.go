@@ -1,7 +1,7 @@
 package supervisor
 
 import (
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

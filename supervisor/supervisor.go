@@ -13,7 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -22,15 +22,15 @@ import (
 // Supervisor runs MCP sessions in the caller's actor system. [Start] makes it. Its
 // methods may be called from any goroutine. Those of a nil Supervisor return an error.
 type Supervisor struct {
-	system       *actor.ActorSystem
-	pid          *actor.PID
-	bridge       *mcpbridge.Bridge
-	logger       *relay.Logger
-	events       *relay.Relay[any] // what goes to the EventStream
-	intercepted operationCount           // operations that are with the interceptors
-	stop         sync.Once
-	done         chan struct{}   // closed when the registry has stopped
-	left         []messages.Left // written before done is closed
+	system      *actor.ActorSystem
+	pid         *actor.PID
+	bridge      *mcpbridge.Bridge
+	logger      *relay.Logger
+	events      *relay.Relay[any] // what goes to the EventStream
+	intercepted operationCount    // operations that are with the interceptors
+	stop        sync.Once
+	done        chan struct{}   // closed when the registry has stopped
+	left        []messages.Left // written before done is closed
 
 	futures chan *actors.Future // to be used again
 }

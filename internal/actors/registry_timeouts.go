@@ -30,7 +30,7 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 		case reg.queuePosition != nil && r.open >= r.cfg.MaxSessions:
 			f.Code, f.Detail = messages.CodeBusy, "no other session could be closed to make room for this one (MaxSessions)"
 		case reg.cause != nil:
-			f.Detail += ", which had failed: " + reg.cause.forCaller()
+			f.Detail += ", which had failed: " + forCaller(reg.cause)
 		}
 		c.Send(k.caller, f)
 	}

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -30,15 +29,6 @@ func (f *Fault) Error() string { return f.Key.String() + ": " + f.Cause.Error() 
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
-
-// forCaller returns the cause, for the callers who wait for the session. If a call broke
-// the connection, what the server said to it is left out.
-func (f *Fault) forCaller() string {
-	if f.Dialing {
-		return f.Cause.Class.String() + ": " + f.Cause.ForCaller()
-	}
-	return f.Cause.Error()
-}
 
 // Strategy decides about sessions that have failed for a reason of their own: they
 // expired, their connection broke, or the dial was refused by a server that is up. It does
@@ -69,14 +59,7 @@ type Decision struct {
 	Attempt int
 }
 
-// fail is the only place that panics. The supervision then restarts the session. The
-// reason is a [*Fault], or the reason of a panic that was recovered.
-func fail(reason any) {
-	panic(reason)
-}
-
-// bugFault returns the fault for a panic that is a bug.
-func bugFault(key messages.Key, reason any) *Fault {
-	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
-	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}
-}
+// Verdict is the former name of [Decision].
+//
+// Deprecated: use [Decision].
+type Verdict = Decision

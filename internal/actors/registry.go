@@ -8,8 +8,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors/internal/dispatch"
-	"github.com/mcpactor/mcpactor/actors/internal/door"
+	"github.com/mcpactor/mcpactor/internal/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/actors/internal/door"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -73,6 +73,19 @@ func readdressed(result messages.Result, k *call) messages.Result {
 	return copied
 }
 
+// chain returns a Runner that runs the interceptors, the first one outermost, around
+// last.
+func chain(interceptors []Interceptor, last Runner) Runner {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
+	}
+	return last
+}
+
 // interceptionKey is the key of the *interception in the context of the interceptors.
 type interceptionKey struct{}
 

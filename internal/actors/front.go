@@ -11,21 +11,24 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// front is the actor that commands go to when there are interceptors: it stands in front
-// of the registry, with whom it shares a mailbox. It runs each operation through the
-// interceptors, and gives the registry the calls that they pass on. All other messages
-// are the registry's.
+// front is the actor that takes the commands when there are interceptors. It runs each
+// operation through the interceptors, and gives the calls that they pass on, and all other
+// messages, to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
 //
 // The interceptors run in a goroutine for each operation. The front owes the caller the
-// reply, and gives it also when an interceptor does not return.
+// reply, and sends it even if an interceptor does not return.
+//
+// The front embeds the registry, and runs it in the same actor: operations that
+// interceptors hold and calls that wait in sessions have one common bound, which two
+// mailboxes could not keep exactly.
 type front struct {
 	*registry
 	run           Runner // the interceptors, around what passes operations on
 	interceptions interceptions
-	unpassed      int         // of them, how many have not been passed on
+	unpassed      int         // interceptions of which no call was passed on
 	stopTimer     *time.Timer // sends stopDue
 }
 
@@ -39,7 +42,7 @@ type (
 	// withdrawn cancels a call that was passed on.
 	withdrawn struct{ call *call }
 	// intercepted brings the reply that interceptors returned. own is true for a failure
-	// that an interceptor made, which can be after the operation has run.
+	// that an interceptor made, perhaps after the operation had run.
 	intercepted struct {
 		of    *interception
 		reply messages.Reply
@@ -71,7 +74,8 @@ func newFront(r *registry) *front {
 	return f
 }
 
-// Receive handles operations, and what interceptors say. The rest is the registry's.
+// Receive handles operations and the messages of interceptors, and gives the rest to the
+// registry.
 func (f *front) Receive(c actor.Context) {
 	defer f.recoverBug(c)
 	msg := c.Message()
@@ -104,7 +108,7 @@ func (f *front) Receive(c actor.Context) {
 	}
 }
 
-// onStarted makes the runner of the interceptors. If one of them panics, no operation
+// onStarted makes the Runner of the interceptors. If one of them panics, no operation
 // passes.
 func (f *front) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
@@ -113,8 +117,8 @@ func (f *front) onStarted(c actor.Context) {
 	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), c.Self()))
 }
 
-// onOperation runs an operation through the interceptors. What the registry would reject
-// in any case is the registry's to answer.
+// onOperation runs an operation through the interceptors. Operations that the registry
+// rejects without a session go to the registry at once.
 func (f *front) onOperation(c actor.Context, op messages.Operation) {
 	k := f.newCall(c, op)
 	switch waiting := f.waiting + f.unpassed; {
@@ -144,8 +148,8 @@ func (f *front) intercept(c actor.Context, k *call) {
 	f.cfg.async(c, func() any { return i.run(ctx, run, op) })
 }
 
-// onPassedOn gives the registry a call that interceptors have passed on. When the caller
-// has its reply already, nothing runs any more.
+// onPassedOn gives the registry a call that interceptors have passed on, unless the caller
+// has its reply already.
 func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 	if !f.interceptions.has(msg.of) || msg.of.cancelled {
 		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was given up"))
@@ -166,8 +170,8 @@ func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 	f.reply(c, msg.of, msg.reply)
 }
 
-// cancel cancels operations: those that run through the interceptors, and then those
-// that sessions have.
+// cancel cancels the operations of an id: those that run through the interceptors, and
+// those that sessions have.
 func (f *front) cancel(c actor.Context, m queuedCancel) {
 	for i := range f.interceptions.named(m.Key.Normal(), m.ID) {
 		if i.serial <= m.upTo {
@@ -177,8 +181,8 @@ func (f *front) cancel(c actor.Context, m queuedCancel) {
 	f.registry.cancel(c, m)
 }
 
-// cancelOne cancels one operation. When a call was passed on, the session answers that
-// call, and the answer passes the interceptors.
+// cancelOne cancels one operation. If a call was passed on, the session answers that call,
+// and the interceptors return its failure.
 func (f *front) cancelOne(c actor.Context, i *interception) {
 	switch {
 	case i.cancelled:
@@ -230,16 +234,14 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 	f.stopIfEmpty(c)
 }
 
-// onInspect counts the operations that interceptors have not passed on among those that
-// wait.
+// onInspect adds the operations that interceptors hold to the calls that wait.
 func (f *front) onInspect(c actor.Context, cmd *messages.Inspect) {
 	snap := f.snapshot(cmd)
 	snap.Waiting += f.unpassed
 	f.respond(c, snap)
 }
 
-// onStop stops the registry. The interceptors have as much time as the closing of a
-// session.
+// onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *front) onStop(c actor.Context) {
 	if !f.stopping && len(f.interceptions.all) > 0 {
 		f.stopTimer = after(c, f.cfg.DrainTimeout+f.cfg.CloseTimeout, &stopDue{})
@@ -247,7 +249,7 @@ func (f *front) onStop(c actor.Context) {
 	f.registry.Receive(c)
 }
 
-// onStopDue answers the operations whose interceptors have not returned, some at a time.
+// onStopDue answers the operations whose interceptors have not returned, in steps.
 func (f *front) onStopDue(c actor.Context) {
 	n := 0
 	for i := range f.interceptions.all {
@@ -259,7 +261,7 @@ func (f *front) onStopDue(c actor.Context) {
 	}
 }
 
-// onStopped answers the operations that are left: anybody may stop any actor.
+// onStopped answers the operations that are left, because anybody may stop any actor.
 func (f *front) onStopped(c actor.Context) {
 	f.finished = true
 	if f.stopTimer != nil {

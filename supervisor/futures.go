@@ -5,10 +5,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxInboxes bounds the inboxes that are kept to be used again.
+// maxFutures bounds the futures that are kept for reuse.
 const maxFutures = 64
 
-// inbox returns an inbox for one reply. With notes it is a new one.
+// future returns a future for one reply. One that receives notifications is not reused.
 func (s *Supervisor) future(notes chan<- messages.Notification) *actors.Future {
 	if notes == nil {
 		select {
@@ -20,8 +20,8 @@ func (s *Supervisor) future(notes chan<- messages.Notification) *actors.Future {
 	return actors.NewFuture(s.system, notes)
 }
 
-// release takes an inbox back. It may be used again only after it has had its reply:
-// there is no other that could be taken for that of another command.
+// release takes back a future. Only one that has received its reply may be reused:
+// otherwise the reply could be taken for that of another command.
 func (s *Supervisor) release(box *actors.Future, again bool) {
 	if again {
 		select {
@@ -36,7 +36,7 @@ func (s *Supervisor) release(box *actors.Future, again bool) {
 	box.Close()
 }
 
-// closeInboxes closes those that are kept.
+// closeFutures closes the futures that are kept.
 func (s *Supervisor) closeFutures() {
 	for {
 		select {

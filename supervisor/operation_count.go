@@ -9,15 +9,15 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// running counts operations that are with the interceptors. The supervisor's actors
-// do not wait for those that never return, so it is no actor that counts them.
+// operationCount counts the operations that run in interceptors. It is no actor, because
+// the actors do not wait for interceptors that do not return.
 type operationCount struct {
 	mu    sync.Mutex
 	count int
-	none  chan struct{} // closed when count is zero again; nil when it is
+	none  chan struct{} // closed when count becomes zero; nil while it is zero
 }
 
-// around returns the interceptors, of which the first one counts.
+// around returns the interceptors, with a count around the first one.
 func (r *operationCount) around(interceptors []actors.Interceptor) []actors.Interceptor {
 	if len(interceptors) == 0 {
 		return nil
@@ -37,6 +37,7 @@ func (r *operationCount) around(interceptors []actors.Interceptor) []actors.Inte
 	return counted
 }
 
+// add changes the count.
 func (r *operationCount) add(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +50,7 @@ func (r *operationCount) add(n int) {
 	}
 }
 
-// wait waits until there is none, or until ctx ends, and returns how many there are.
+// wait waits until the count is zero or ctx ends, and returns the count.
 func (r *operationCount) wait(ctx context.Context) int {
 	r.mu.Lock()
 	none := r.none

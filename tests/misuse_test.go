@@ -161,6 +161,7 @@ func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
 		for _, p := range w.sent() {
 			p.reply()
 		}
+		synctest.Wait() // an actor that others stop does not wait for its connection to close
 	})
 }
 

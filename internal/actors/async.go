@@ -61,7 +61,7 @@ func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 	if o, ok := receiveWithin(ctx, done); ok {
 		return o.conn, o.err
 	}
-	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "dialing does not end", Err: context.Cause(ctx)}
+	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the dial does not return", Err: context.Cause(ctx)}
 }
 
 // closeWithin runs f, which closes or detaches a connection, with a timeout.
@@ -85,7 +85,7 @@ func runWithin(ctx context.Context, what string, f func(context.Context) error) 
 	if err, ok := receiveWithin(ctx, done); ok {
 		return err
 	}
-	return errors.New(what + " does not end")
+	return errors.New(what + " does not return")
 }
 
 // receiveWithin receives a value until unresponsiveAfter the end of a context.

@@ -112,7 +112,7 @@ func (f *front) Receive(c actor.Context) {
 // passes.
 func (f *front) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
-		return nil, errors.New("the interceptors could not be made")
+		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
 	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), c.Self()))
 }
@@ -152,7 +152,7 @@ func (f *front) intercept(c actor.Context, k *call) {
 // has its reply already.
 func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 	if !f.interceptions.has(msg.of) || msg.of.cancelled {
-		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was given up"))
+		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was cancelled"))
 		return
 	}
 	if !msg.of.passedOn {

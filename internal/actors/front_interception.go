@@ -94,7 +94,7 @@ func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 		i, ok := ctx.Value(interceptionKey{}).(*interception)
 		if !ok {
-			return nil, errors.New("an interceptor did not hand on its context")
+			return nil, errors.New("an interceptor did not pass on its context")
 		}
 		return i.passOn(ctx, system, front, op)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // leftover is an MCP session that the server may still have, and that no session actor
-// uses: closing it failed, or the store has it from before our restart. The next close
+// uses: closing it failed, or the store has it from before a restart of this process. The next close
 // command for its key closes it.
 type leftover struct {
 	conn   mcpbridge.Conn    // nil for an MCP session from the store

@@ -246,7 +246,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	case r.servers[k.key.Server] == nil:
 		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(k.key.Server)))
 	case !now.Before(k.deadline):
-		return k.failure(messages.CodeDeadline, "it had passed before the call came in")
+		return k.failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
 	var reg *registration
 	if e := r.entries[k.key]; e != nil {

@@ -222,7 +222,7 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 	}
 	for _, key := range closing.stored {
 		if !closing.begun[key] {
-			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to end the session of before our restart"})
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
 		}
 	}
 	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.listingStore = nil, nil, nil, nil, false

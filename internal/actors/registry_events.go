@@ -13,7 +13,7 @@ const maxQueuedNotifications = 1000
 
 // onNotified publishes a notification, and sends it to the subscriber.
 func (r *registry) onNotified(c actor.Context, msg *notified) {
-	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("server said something")
+	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("notification received")
 	if r.cfg.Subscriber != nil {
 		c.Send(r.cfg.Subscriber, msg.note)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-func TestRosterListsWhatIsThere(t *testing.T) {
+func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 	r := registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}}
 	var all []*registration
 	for i := range 12 {
@@ -51,7 +51,7 @@ func TestRosterListsWhatIsThere(t *testing.T) {
 		}
 	}
 	check(all)
-	// A sweep that stands on one that is removed goes on with those after it.
+	// A close command whose next session is removed continues with the ones after it.
 	at := all[0]
 	for _, reg := range []*registration{all[0], all[3], all[1]} {
 		r.remove(reg)

@@ -62,7 +62,7 @@ func (l *leftovers) list() []messages.Left {
 	}
 	slices.SortStableFunc(all, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
 	if l.dropped > 0 {
-		all = append(all, messages.Left{Key: l.last, Reason: fmt.Sprintf("with %d others, which were too many to be kept", l.dropped-1)})
+		all = append(all, messages.Left{Key: l.last, Reason: fmt.Sprintf("and %d others, which were too many to be listed", l.dropped-1)})
 	}
 	return all
 }

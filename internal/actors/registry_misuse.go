@@ -48,7 +48,7 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 	kind := fmt.Sprintf("%T", msg)
 	if !r.unknownTypes[kind] {
 		r.unknownTypes[kind] = true
-		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor got a message it does not know")
+		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
 	}
 	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is no command: send one of package messages"))
 }

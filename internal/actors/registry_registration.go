@@ -138,7 +138,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		r.counters.Expired++
 		stamp := reg.stamp()
 		stamp.Generation = msg.expired
-		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session of before our restart"})
+		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session from before the restart of this process"})
 	}
 	if !msg.restarted {
 		r.counters.Opened++

@@ -17,7 +17,8 @@ type Reload struct {
 	Apply func()
 }
 
-// IgnoreDeadLetterLogging: it may come when the registry has stopped.
+// IgnoreDeadLetterLogging keeps a reload for a registry that has stopped out of
+// Proto.Actor's dead letter log.
 func (*Reload) IgnoreDeadLetterLogging() {}
 
 // onReload replaces the servers. From then on, calls to a server that has changed go to

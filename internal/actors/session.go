@@ -64,7 +64,9 @@ func (s *session) Receive(c actor.Context) {
 		s.onStarted(c)
 	case *actor.Terminated:
 		s.settings.removeSubscriber(msg.Who)
-	case *actor.Restarting, *actor.Stopping:
+	case *actor.Restarting:
+	case *actor.Stopping:
+		s.onStopping()
 	case *actor.Stopped:
 		s.onStopped(c)
 	default:
@@ -270,7 +272,7 @@ func (s *session) always(c actor.Context) {
 	case *disconnected, *pingReturned, *connDetached, *abandonDial, *serverDown, *directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
-		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session got a message it does not handle")
+		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session received a message that it does not handle")
 	}
 }
 

@@ -132,7 +132,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	if e.Class == mcpbridge.Cancelled {
 		// The session has cancelled it, at the end of the grace.
-		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cut off, because its session was replaced", Sent: true, Err: e}
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
 	}
 	again, needsHint := k.mayReplay(e)
 	if again && e.Class == mcpbridge.Lost {

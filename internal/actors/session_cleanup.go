@@ -64,7 +64,7 @@ func (s *session) cleanupQueued(c actor.Context) {
 		s.onCleanupGrant(c)
 	case *timerFired:
 		s.wakeTimer = nil
-		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason("it had to wait too long to be ended")})
+		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason("it waited too long for its turn to be closed")})
 	case *call:
 		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
 	}
@@ -159,7 +159,7 @@ func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversC
 		one := leftover{resume: &w.record.Resume}
 		existed, reason := one.close(cfg, store.key)
 		if reason != "" {
-			one.reason, forget = "the session of before our restart: "+reason, false
+			one.reason, forget = "the session from before the restart of this process: "+reason, false
 			result.leftovers = append(result.leftovers, one)
 		} else if existed {
 			result.count++

@@ -33,7 +33,7 @@ type dialAttempt struct {
 // had.
 func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
 	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
-		Str("err", e.Error()).Msg("session goes on without what the server refused to put back")
+		Str("err", e.Error()).Msg("server refused a setting of the session before")
 }
 
 // run dials, sets up the MCP session, and saves it in the store. It may block.

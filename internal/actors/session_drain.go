@@ -130,12 +130,12 @@ func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
 // onConnClosed notes that a connection is closed.
 func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	s.closingConn, s.graceEnds = nil, time.Now()
-	switch {
-	case msg.conn == s.conn:
+	switch msg.conn {
+	case s.conn:
 		s.conn = nil
-	case msg.conn == s.oldConn:
+	case s.oldConn:
 		s.oldConn = nil
-	case msg.conn == s.resumable:
+	case s.resumable:
 		s.resumable = nil
 	}
 	if msg.err != nil {
@@ -148,6 +148,14 @@ func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 func (s *session) cancelRunning() {
 	for k := range s.running.all() {
 		k.cancel()
+	}
+}
+
+// onStopping aborts the dial. After Stopping, the actor cannot be found any more: a dial that
+// returns then closes its connection, because it was aborted.
+func (s *session) onStopping() {
+	if s.abortDial != nil {
+		s.abortDial()
 	}
 }
 

@@ -108,7 +108,7 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 // expire soon after they are opened.
 func expiresAtOnce(f *Fault) *Fault {
 	fault, cause := *f, *f.Cause
-	cause.Detail = "sessions of this server expire at once: is it behind a load balancer without session affinity? The last error: " + f.Cause.Detail
+	cause.Detail = "sessions of this server expire at once: is it balanced without affinity? The last one: " + f.Cause.Detail
 	fault.Cause = &cause
 	return &fault
 }

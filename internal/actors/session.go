@@ -22,7 +22,7 @@ import (
 //
 //	any state ──drain──▶ draining ──▶ closed
 //
-// To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
+// releasing is skipped if there is no connection to release. To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
 // [messages.StateBroken] after the strategy has given up the session; connecting and
 // abandoning are [messages.StateConnecting]. Calls are accepted in all states before
 // draining. Deadlines and cancellations are served in all states before closed.

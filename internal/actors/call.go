@@ -25,8 +25,7 @@ type call struct {
 	needsHint  bool             // it may be replayed only if its tool is annotated as safe
 	replied    bool             // it has its reply; it may still run
 
-	in         *queue // that it is in, or nil
-	prev, next *call  // in the queue
+	node node[*call] // in a queue
 
 	deadlineCtx deadlineContext // set by the first run
 

@@ -20,8 +20,8 @@ func FuzzQueue(f *testing.F) {
 		}
 		for _, move := range moves {
 			k, at := calls[move%16], int(move/16)%2
-			switch held := k.in != nil; {
-			case held:
+			switch queued := k.queued(); {
+			case queued:
 				queues[at].remove(k) // does nothing in the other one
 				model[at] = slices.DeleteFunc(model[at], func(m *call) bool { return m == k })
 			case move > 127:

@@ -42,7 +42,7 @@ func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 		if msg.cleanedUp > 0 {
 			r.serverUp(c, msg.of)
 		}
-		r.forget(c, msg.of, msg.leftovers, msg.cleanedUp)
+		r.finishSession(c, msg.of, msg.leftovers, msg.cleanedUp)
 	}
 }
 
@@ -52,13 +52,13 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		if !reg.draining {
 			r.takeOutOfUse(reg)
 		}
-		r.forget(c, reg, reg.leftovers, 0)
+		r.finishSession(c, reg, reg.leftovers, 0)
 	}
 }
 
-// forget removes a session that is closed, and continues what waits for it. left are the
+// finishSession removes a session that is closed, and continues what waits for it. left are the
 // MCP sessions that it could not close. cleanedUp is how many leftovers it has closed.
-func (r *registry) forget(c actor.Context, reg *registration, left []leftover, cleanedUp int) {
+func (r *registry) finishSession(c actor.Context, reg *registration, left []leftover, cleanedUp int) {
 	closed := cleanedUp
 	event := &messages.SessionClosed{Stamp: reg.stamp()}
 	if len(left) > 0 {

@@ -38,12 +38,12 @@ func (s *session) recoverBug(c actor.Context) {
 func (s *session) answerAfterBug(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
-		if msg.in == nil && !msg.replied {
+		if !msg.queued() && !msg.replied {
 			s.parked.push(msg)
 		}
 	case *callReturned:
 		s.removeRunning(msg.call)
-		if msg.call.in == nil && !msg.call.replied {
+		if !msg.call.queued() && !msg.call.replied {
 			s.parked.push(msg.call)
 		}
 	case *toolsListed:
@@ -61,7 +61,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 	}
 	for _, k := range s.owed() {
 		s.parked.remove(k)
-		if k.in == &s.running {
+		if s.running.has(k) {
 			k.cancel()
 		}
 		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")

@@ -77,7 +77,7 @@ func (d *durable) addRunning(k *call) {
 
 // removeRunning notes that a call does not run any more.
 func (d *durable) removeRunning(k *call) {
-	if k.in != &d.running {
+	if !d.running.has(k) {
 		return
 	}
 	d.running.remove(k)

@@ -173,7 +173,7 @@ func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 // cancel cancels the operations of an id: those that run through the interceptors, and
 // those that sessions have.
 func (f *front) cancel(c actor.Context, m queuedCancel) {
-	for i := range f.interceptions.named(m.Key.Normal(), m.ID) {
+	for i := range f.interceptions.of(m.Key.Normal(), m.ID) {
 		if i.serial <= m.upTo {
 			f.cancelOne(c, i)
 		}

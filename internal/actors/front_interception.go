@@ -23,7 +23,7 @@ type interception struct {
 	passedOn  bool               // at least one call was passed on
 	cancelled bool               // by the caller, after a call was passed on
 
-	prev, next *interception // with the same key and id
+	node node[*interception] // among those with the same key and id
 }
 
 // run runs the interceptors, and returns the reply for the caller. It may block.
@@ -150,8 +150,8 @@ func (k *call) outcome(msg any) (messages.Result, error) {
 // removing one takes constant time, and so does finding each one of an id.
 type interceptions struct {
 	all   map[*interception]struct{}
-	count map[messages.Key]int            // of each key
-	first map[operationName]*interception // of each key and id
+	count map[messages.Key]int // of each key
+	named map[operationName]*ring[*interception]
 }
 
 // operationName is how a [messages.Cancel] names an operation.
@@ -160,17 +160,21 @@ type operationName struct {
 	id  string
 }
 
+// name returns the name of the operation.
 func (i *interception) name() operationName { return operationName{i.key, i.op.RequestID()} }
 
+// newInterceptions returns interceptions without any operation.
 func newInterceptions() interceptions {
-	return interceptions{map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*interception{}}
+	return interceptions{map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring[*interception]{}}
 }
 
+// has reports whether an operation still runs through the interceptors.
 func (s *interceptions) has(i *interception) bool {
 	_, ok := s.all[i]
 	return ok
 }
 
+// add adds an operation.
 func (s *interceptions) add(i *interception) {
 	s.all[i] = struct{}{}
 	s.count[i.key]++
@@ -178,41 +182,30 @@ func (s *interceptions) add(i *interception) {
 	if name.id == "" {
 		return // it cannot be cancelled
 	}
-	if i.next = s.first[name]; i.next != nil {
-		i.next.prev = i
+	if s.named[name] == nil {
+		s.named[name] = &ring[*interception]{}
 	}
-	s.first[name] = i
+	s.named[name].pushFront(&i.node, i)
 }
 
+// remove removes an operation.
 func (s *interceptions) remove(i *interception) {
 	delete(s.all, i)
 	if s.count[i.key]--; s.count[i.key] == 0 {
 		delete(s.count, i.key)
 	}
-	if i.next != nil {
-		i.next.prev = i.prev
-	}
-	switch name := i.name(); {
-	case i.prev != nil:
-		i.prev.next = i.next
-	case i.next != nil:
-		s.first[name] = i.next
-	default:
-		delete(s.first, name)
-	}
-	i.prev, i.next = nil, nil
-}
-
-// named yields the operations of a key and an id. The one that was yielded may be
-// removed meanwhile.
-func (s *interceptions) named(key messages.Key, id string) iter.Seq[*interception] {
-	return func(yield func(*interception) bool) {
-		for i := s.first[operationName{key, id}]; i != nil; {
-			next := i.next
-			if !yield(i) {
-				return
-			}
-			i = next
+	if named := i.node.in; named != nil {
+		if named.remove(&i.node); named.count == 0 {
+			delete(s.named, i.name())
 		}
 	}
+}
+
+// of yields the operations of a key and an id. The one that was yielded may be removed
+// meanwhile.
+func (s *interceptions) of(key messages.Key, id string) iter.Seq[*interception] {
+	if named := s.named[operationName{key, id}]; named != nil {
+		return named.all()
+	}
+	return func(func(*interception) bool) {}
 }

@@ -15,8 +15,8 @@ type Fault struct {
 	Class mcpbridge.Class
 	// Dialing is true if a dial has failed, and not an open session.
 	Dialing bool
-	// Generation is that of the MCP session that has failed; with Dialing that of the one
-	// before, or 0.
+	// Generation is that of the MCP session that has failed; with Dialing that of the
+	// previous one, or 0.
 	Generation uint64
 	// Lived is how long the connection was open; 0 with Dialing.
 	Lived time.Duration

@@ -28,7 +28,7 @@ type Receipt struct {
 	// ID is the operation's [Header.ID].
 	ID string
 	// Generation counts the MCP sessions of the key, from 1. When it grows, the state that
-	// the server kept for the MCP session before is gone.
+	// the server kept for the previous MCP session is gone.
 	Generation uint64
 	// Replayed is true if the operation was sent a second time.
 	Replayed bool

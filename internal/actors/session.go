@@ -74,7 +74,7 @@ func (s *session) Receive(c actor.Context) {
 	}
 }
 
-// deciding: the incarnation before has failed, and the directive of the registry is
+// deciding: the previous incarnation has failed, and the directive of the registry is
 // awaited. Meanwhile the old connection is released.
 func (s *session) deciding(c actor.Context) {
 	switch msg := c.Message().(type) {

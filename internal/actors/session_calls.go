@@ -43,7 +43,7 @@ func (s *session) startParked(c actor.Context) {
 
 // start runs a call on the connection.
 func (s *session) start(c actor.Context, k *call) {
-	if k.runs == 0 { // a run before this one may still read it
+	if k.runs == 0 { // a previous run may still read it
 		k.deadlineCtx = deadlineContext{context.Background(), k.deadline}
 	}
 	ctx, cancel := context.WithCancel(&k.deadlineCtx)

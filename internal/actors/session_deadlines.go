@@ -58,7 +58,7 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 	}
 }
 
-// ping sends a keepalive ping if one is due. If the one before has not returned, it ends
+// ping sends a keepalive ping if one is due. If the previous one has not returned, it ends
 // the incarnation.
 func (s *session) ping(c actor.Context) {
 	switch {

@@ -24,16 +24,16 @@ type dialAttempt struct {
 	setup    []*mcp.CallToolParams
 	ops      []messages.Operation // that apply the settings
 
-	generation uint64 // of the MCP session before
-	reopens    bool   // there was an MCP session before
+	generation uint64 // of the previous MCP session
+	reopens    bool   // there was a previous MCP session
 	stateless  bool   // that MCP session kept nothing on the server
 }
 
-// logRefusedSetting logs that the server refuses a setting that the MCP session before
+// logRefusedSetting logs that the server refuses a setting that the previous MCP session
 // had.
 func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
 	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
-		Str("err", e.Error()).Msg("server refused a setting of the session before")
+		Str("err", e.Error()).Msg("server refused a setting of the previous session")
 }
 
 // run dials, sets up the MCP session, and saves it in the store. It may block.

@@ -169,10 +169,3 @@ func (c *counter) Write(b []byte) (int, error) {
 	*c += counter(len(b))
 	return len(b), nil
 }
-
-// ReadOnly reports whether an operation is read-only by protocol, or says what
-// shall be, so that running it twice does no harm: all but calls of tools.
-func ReadOnly(op messages.Operation) bool {
-	_, isCall := op.(*messages.CallTool)
-	return !isCall
-}

@@ -145,8 +145,8 @@ type stubborn struct{}
 
 func (stubborn) Decider(messages.Key) actors.Decider { return stubborn{} }
 
-func (stubborn) Decide(f *actors.Fault, _ time.Time) actors.Verdict {
-	return actors.Verdict{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
+func (stubborn) Decide(f *actors.Fault, _ time.Time) actors.Decision {
+	return actors.Decision{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
 }
 
 func TestStrategyCanBeReplaced(t *testing.T) {
@@ -174,4 +174,4 @@ type panicking struct{}
 
 func (panicking) Decider(messages.Key) actors.Decider { return panicking{} }
 
-func (panicking) Decide(*actors.Fault, time.Time) actors.Verdict { panic("a hook") }
+func (panicking) Decide(*actors.Fault, time.Time) actors.Decision { panic("a hook") }

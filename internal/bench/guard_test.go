@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -149,10 +149,10 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 	got := n.take()
 	delete(got, "*messages.Inspect")
 	require.Equal(t, map[string]int{
-		"*messages.CallTool": calls, // to the registry
-		"*actors.call":       calls, // to the session
-		"*actors.answered":   calls, // from its goroutine
-		"*actors.settled":    calls, // to the registry, after the reply
+		"*messages.CallTool":   calls, // to the registry
+		"*actors.call":         calls, // to the session
+		"*actors.callReturned": calls, // from its goroutine
+		"*actors.callReplied":  calls, // to the registry, after the reply
 	}, got)
 
 	system.Root.Send(pid, &actors.Stop{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -63,15 +62,6 @@ type Identified interface {
 	Identity() string
 }
 
-// identityOf returns whose credentials these are, as far as they know; else empty: then
-// they are those of the key.
-func identityOf(c Credentials) string {
-	if known, ok := c.(Identified); ok {
-		return known.Identity()
-	}
-	return ""
-}
-
 // checkAuth reports an authenticator that nobody has made as it has to be.
 func checkAuth(a Authenticator) error {
 	switch a := a.(type) {
@@ -86,65 +76,3 @@ func checkAuth(a Authenticator) error {
 	}
 	return nil
 }
-
-// unauthorized returns the error for credentials that cannot be had. A panic stays
-// one.
-func unauthorized(text string, err error, secrets []string) *Error {
-	var bug *Error
-	if errors.As(err, &bug) && bug.Class == Internal && bug.Err != nil {
-		return &Error{Class: Internal, Detail: text + bug.said(secrets), Err: bug.Err}
-	}
-	return &Error{Class: Unauthorized, Detail: text + describe(err, secrets...), Err: err}
-}
-
-// guarded calls the user's code. A panic of it is an [*Error].
-func guarded[T any](f func() (T, error)) (value T, err error) {
-	defer recovered(&err)
-	return f()
-}
-
-// credentials returns the credentials of a key.
-func (at *endpoint) credentials(ctx context.Context, key messages.Key) (Credentials, error) {
-	if at.Auth == nil {
-		return nil, nil
-	}
-	c, err := guarded(func() (Credentials, error) { return at.Auth.Credentials(ctx, key) })
-	switch {
-	case err == nil:
-		return c, nil
-	case ctx.Err() != nil:
-		return nil, AsDialError(ctx.Err())
-	}
-	return nil, unauthorized("no credentials: ", err, at.sent.secrets(at.secrets()))
-}
-
-// seed keeps fingerprints of credentials from being compared outside of the process.
-var seed = maphash.MakeSeed()
-
-// noCredentials is the fingerprint of credentials that could not be had.
-const noCredentials = 0
-
-// fingerprint stands for the headers that credentials have now. err is why they
-// could not be had, or nil.
-func fingerprint(ctx context.Context, c Credentials, err error) uint64 {
-	var headers http.Header
-	if err == nil && c != nil {
-		headers, err = guarded(func() (http.Header, error) { return c.Headers(bare{ctx}) })
-	}
-	if err != nil {
-		return noCredentials
-	}
-	var h maphash.Hash
-	h.SetSeed(seed)
-	headers.Write(&h) //nolint:errcheck // it takes everything, in an order of its own
-	return h.Sum64() | 1
-}
-
-// bare is a context without values. Those of a call have the bridge told of its
-// requests, and what the user's code sends is none of them.
-type bare struct{ context.Context }
-
-func (bare) Value(any) any { return nil }
-
-// AfterFunc spares package context a goroutine that waits for the end.
-func (b bare) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(b.Context, f) }

@@ -8,6 +8,9 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/mcpactor/mcpactor/internal/challenge"
+	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
 const (
@@ -38,7 +41,7 @@ type authorizer struct {
 	refreshes int      // that have ended
 	failure   error    // of the last of them
 	fruitless bool     // it failed, or its credentials were refused as well
-	stepped   scopeSets
+	stepped   challenge.Requested
 }
 
 // backgroundKey marks the context of a request that no call waits for.
@@ -98,7 +101,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	before = a.refreshes
 	a.mu.Unlock()
 	release := a.seen.hold()
-	headers, err := guarded(func() (http.Header, error) { return a.credentials.Headers(bare{req.Context()}) })
+	headers, err := guard.Call(func() (http.Header, error) { return a.credentials.Headers(bare{req.Context()}) })
 	release()
 	a.remember(headers)
 	if !mayRefresh(req.Context()) {
@@ -106,7 +109,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	}
 	for name, values := range headers {
 		for _, value := range values {
-			if wrong := checkHeader(name, value); wrong != nil && err == nil {
+			if wrong := CheckHeader(name, value); wrong != nil && err == nil {
 				err = fmt.Errorf("the header %q %w", clean(name), wrong)
 			}
 		}
@@ -148,7 +151,7 @@ func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Req
 // refused reports whether a response refuses the credentials of its request, which
 // can be sent again.
 func (a *authorizer) refused(req *http.Request, resp *http.Response) bool {
-	_, step := stepUp(resp)
+	_, step := challenge.MissingScopes(resp)
 	switch {
 	case resp.StatusCode != http.StatusUnauthorized && !step:
 		return false
@@ -197,7 +200,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	// A handshake asks once. What runs in the background does not ask again and
 	// again, which may be asking a person, but waits for a call that does.
 	patient := a.conn.isOpen() && req.Context().Value(backgroundKey{}) == nil
-	scopes, step := stepUp(resp)
+	scopes, step := challenge.MissingScopes(resp)
 	switch {
 	case a.refreshes > before:
 		return nil, a.failure
@@ -205,7 +208,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 		return a.running, nil
 	case a.fruitless && !patient && a.failure != nil:
 		return nil, a.failure
-	case a.fruitless && !patient, step && !a.stepped.add(scopes, ""):
+	case a.fruitless && !patient, step && !a.stepped.Add(scopes, ""):
 		return nil, errFruitless
 	}
 	r := &refresh{done: make(chan struct{})}
@@ -232,7 +235,7 @@ func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response, ste
 		}
 		close(r.done)
 	}()
-	_, r.err = guarded(func() (none struct{}, err error) {
+	_, r.err = guard.Call(func() (none struct{}, err error) {
 		return none, a.credentials.Refresh(req.Context(), req, resp)
 	})
 }

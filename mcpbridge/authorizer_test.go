@@ -105,7 +105,7 @@ func TestAnswerThatBrokeOffIsResumedWithNewCredentials(t *testing.T) {
 func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := newSender(&conn{at: at, cut: t.Context()}, DialRequest{credentials: p}, new(discovery))
+	a := newSender(&conn{at: at, cut: t.Context()}, attempt{credentials: p}, new(discovery))
 	at.base = refused
 	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
 	resp, err := a.RoundTrip(req)
@@ -121,7 +121,7 @@ func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 func TestBodyOfARefusalStaysIntact(t *testing.T) {
 	p := refilled("old", "new")
 	at := New([]Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := newSender(&conn{at: at, cut: t.Context()}, DialRequest{credentials: p}, new(discovery))
+	a := newSender(&conn{at: at, cut: t.Context()}, attempt{credentials: p}, new(discovery))
 	for _, size := range []int{0, 10, maxRefusal, maxRefusal + 1, 3 * maxRefusal} {
 		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
 			text := strings.Repeat("session not found ", size/18+1)[:size]
@@ -221,7 +221,7 @@ func TestServerWithoutHeadersCostsNothing(t *testing.T) {
 	at := New([]Server{{Name: "test", URL: "http://test"}}, nil).servers["test"]
 	resp := new(http.Response)
 	at.base = answering(func(*http.Request) (*http.Response, error) { return resp, nil })
-	a := newSender(&conn{at: at}, DialRequest{}, nil)
+	a := newSender(&conn{at: at}, attempt{}, nil)
 	req := httptest.NewRequest(http.MethodPost, "http://test", nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { a.RoundTrip(req) }))
 }

@@ -3,8 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,42 +10,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// Conn is one MCP session with the transport under it.
-type Conn interface {
-	// Do runs one operation until its answer, or until ctx ends. The error is
-	// an [*Error].
-	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
-	// Hint reports whether the server annotated a tool as read-only or
-	// idempotent, as far as that is known: from a [messages.ListTools] on this
-	// session. It does not block.
-	Hint(tool string) (safe, known bool)
-	// Info describes the session.
-	Info() Info
-	// Resume returns what it takes to attach to the session again, or nil
-	// where that cannot be.
-	Resume() *Resume
-	// Close ends the session on the server, and its transport, before ctx
-	// ends. It may be called again when it failed. Operations that are still
-	// running fail.
-	Close(ctx context.Context) error
-	// Detach ends the transport only: over HTTP the session stays open on the
-	// server, to be resumed, or to be ended by a Close after all.
-	Detach(ctx context.Context) error
-}
-
-// Info describes a session.
-type Info struct {
-	// Server is what the server said of itself. Read-only.
-	Server *mcp.InitializeResult
-	// Stateless is true over HTTP without a session id: nothing can expire.
-	Stateless bool
-	// Attached is true when the session is the one that [DialRequest.Resume]
-	// named.
-	Attached bool
-}
 
 // conn is the Conn of all transports.
 type conn struct {
@@ -213,7 +178,7 @@ func (c *conn) explain(ctx context.Context, ex *exchange, err error) *Error {
 		if e.Class == Lost && !ex.begun && c.proc.neverRead(ex.end) {
 			e.Class = NotSent
 		}
-		e.Detail, e.words = c.obituary()
+		e.Detail, e.Quote = c.obituary()
 	}
 	return e
 }
@@ -223,7 +188,7 @@ func (c *conn) secrets() []string {
 	if c.x != nil {
 		return c.x.secrets()
 	}
-	return c.at.secrets()
+	return secretsIn(&c.at.Server)
 }
 
 // obituary says how a stdio session ended, and apart from that what the server said
@@ -232,7 +197,7 @@ func (c *conn) obituary() (text, words string) {
 	text, words = c.proc.obituary()
 	text = "the server process " + text
 	if err := c.tap.nonsense(); err != nil {
-		detail := describe(err, c.at.secrets()...)
+		detail := describe(err, secretsIn(&c.at.Server)...)
 		if strings.Contains(detail, "maximum line length") { // the SDK has no name for this error
 			return text + " (" + tooLarge(&c.at.Server) + ")", words
 		}
@@ -296,9 +261,6 @@ func (c *conn) Detach(ctx context.Context) error {
 // recovered turns a panic, of a hook or of the SDK, into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = &Error{
-			Class: Internal, Sent: true, Detail: clean(fmt.Sprint("panic: ", r)),
-			Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack()),
-		}
+		*err = AsError(guard.New(r))
 	}
 }

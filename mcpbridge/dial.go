@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -31,47 +29,6 @@ const (
 	dialCleanup = time.Second
 )
 
-// DialRequest says what to dial.
-type DialRequest struct {
-	Key messages.Key
-	// Resume is the session to attach to, if the server still knows it. If
-	// not, a new one is made. Nil always makes a new one.
-	Resume *Resume
-	// Only is set to end a session: when it cannot be attached to, none is made.
-	Only bool
-	// Refused is the error with which the credentials of the key were refused before,
-	// or nil. As long as the key has the same credentials, Dial sends nothing and
-	// returns it again, itself.
-	Refused *Error
-	// Answered is called at most once, from any goroutine, when the server has
-	// answered the handshake. The dial may take longer than that, and may fail. It
-	// must not block. With nil, nobody wants to know.
-	Answered func()
-	// Down is called at most once, from any goroutine, when the session ends
-	// by itself: [Error.Session] says how. Not called for what an operation
-	// reports, nor after Close has begun. It must not block.
-	Down func(*Error)
-	// Heard is called with what the server says by itself, in its order; the stamp
-	// is not set. With a [messages.Progress] comes the operation that it is of. It
-	// must not block. With nil, nobody listens.
-	Heard func(n messages.Notification, of messages.Operation)
-	// Ask is called with what the server asks, in a goroutine of its own; the origin
-	// is not set. It may block until ctx ends. With nil, all is refused.
-	Ask func(ctx context.Context, req messages.Request) messages.Answer
-	// Roots are what the server gets to know as roots from the beginning, or nil.
-	Roots *messages.SetRoots
-
-	credentials Credentials // of the key, once they were asked for
-	second      bool        // it is a control: see doubts
-}
-
-// Dialer opens sessions. Wrap one to inject faults, or to observe.
-type Dialer interface {
-	// Dial opens a session, or fails with an [*Error] soon after ctx ends;
-	// then nothing is left open.
-	Dial(ctx context.Context, req DialRequest) (Conn, error)
-}
-
 // Dial opens a session.
 func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err error) {
 	defer recovered(&err)
@@ -83,47 +40,84 @@ func (b *Bridge) Dial(ctx context.Context, req DialRequest) (result Conn, err er
 	}
 	creds, err := at.credentials(ctx, req.Key)
 	shown := fingerprint(ctx, creds, err)
-	if req.Refused != nil && req.Refused.credentials == shown {
+	if req.Refused != nil && refusedWith(req.Refused) == shown {
 		return nil, req.Refused
 	}
 	if err != nil {
-		return nil, err
+		return nil, refusal401(err, shown)
 	}
-	defer func() {
-		if e := AsError(err); e != nil && e.Class == Unauthorized {
-			refused := *e
-			refused.credentials = shown
-			err = &refused
-		}
-	}()
-	req.credentials = creds
+	c, e := b.dial(ctx, at, attempt{DialRequest: req, credentials: creds})
+	if e != nil {
+		return nil, refusal401(e, shown)
+	}
+	return c, nil
+}
+
+// dial opens a session, attaches to one, or adopts one that a control has opened.
+func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *Error) {
 	if c := b.adopt(ctx, at, req); c != nil {
 		return c, nil
 	}
-	if req.Resume != nil && at.owns(req.Resume, creds) {
-		c, err := at.attach(ctx, req)
-		if err == nil {
-			return c, nil
-		}
-		if err.Session != Gone || req.Only {
-			return nil, err
+	if req.Resume != nil && at.owns(req.Resume, req.credentials) {
+		c, e := at.attach(ctx, req)
+		if e == nil || e.Session != Gone || req.Only {
+			return c, e
 		}
 	}
 	if req.Only {
 		return nil, &Error{Class: Expired, Session: Gone, Detail: "the session is of another endpoint or identity"}
 	}
 	req.Resume = nil
-	c, e := at.dial(ctx, req)
-	if e != nil {
-		return nil, e
+	return at.dial(ctx, req)
+}
+
+// attempt is a request to dial with what is found out on the way.
+type attempt struct {
+	DialRequest
+	credentials Credentials // of the key, or nil
+	control     bool        // the session is opened to settle doubt about another
+}
+
+// refusedFor is the error behind a refusal of credentials. It remembers which those were.
+type refusedFor struct {
+	credentials uint64 // their fingerprint
+	err         error  // the error behind it, or nil
+}
+
+func (r *refusedFor) Error() string {
+	if r.err == nil {
+		return "the credentials were refused"
 	}
-	return c, nil
+	return r.err.Error()
+}
+
+func (r *refusedFor) Unwrap() error { return r.err }
+
+// refusal401 returns the error of a dial. A refusal of credentials remembers which
+// those were.
+func refusal401(err error, shown uint64) error {
+	e := AsError(err)
+	if e.Class != Unauthorized {
+		return err
+	}
+	refused := *e
+	refused.Err = &refusedFor{shown, e.Err}
+	return &refused
+}
+
+// refusedWith returns the fingerprint of the credentials that a dial was refused for.
+func refusedWith(e *Error) uint64 {
+	var r *refusedFor
+	if errors.As(e.Err, &r) {
+		return r.credentials
+	}
+	return noCredentials
 }
 
 // attach goes on with a session that the server may still know. The question of [doubts]
 // tells whether it does; where that is in doubt the control tells, and the session that
 // it has opened is what comes of it.
-func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error) {
+func (at *endpoint) attach(ctx context.Context, req attempt) (*conn, *Error) {
 	quiet := req
 	quiet.Down = nil // it is not this session yet whose end matters
 	c, e := at.dial(ctx, quiet)
@@ -132,20 +126,20 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 	}
 	var asked replied
 	if !req.Only {
-		if asked = c.question(ctx); asked.refusal != nil && asked.refusal.doubt { // with credentials that are new by now
+		if asked = c.question(ctx); asked.refusal != nil && asked.refusal.Doubt { // with credentials that are new by now
 			asked = c.question(withoutRefresh(ctx))
 		}
 		e = asked.refusal
 	}
 	switch {
 	case e == nil:
-		c.belongsTo(req)
+		c.belongsTo(req.DialRequest)
 		c.info.Attached = true
 		if req.Answered != nil {
 			req.Answered()
 		}
 		return c, nil
-	case e.doubt && c.controlUntil(ctx, asked) == verdictDead:
+	case e.Doubt && c.controlUntil(ctx, asked) == verdictDead:
 		go c.x.endQuietly(1) // whoever dials does not wait for it
 		c.discard()
 		if second := at.bridge.adopt(ctx, at, req); second != nil {
@@ -163,7 +157,7 @@ func (at *endpoint) attach(ctx context.Context, req DialRequest) (*conn, *Error)
 // dial opens a session. A server that ignores server/discover is asked again in the old
 // way, and remembered. So is one that has HTTP+SSE only, which the specification has
 // clients try when streamable HTTP is refused.
-func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
+func (at *endpoint) dial(ctx context.Context, req attempt) (*conn, *Error) {
 	c, e := at.open(ctx, req)
 	switch {
 	case e == nil || ctx.Err() != nil:
@@ -173,10 +167,10 @@ func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
 		at.legacy, at.asked = true, time.Now()
 		at.mu.Unlock()
 		return at.open(ctx, req)
-	case at.url == nil || at.Transport == TransportSSE || e.status < 400:
+	case at.url == nil || at.Transport == TransportSSE || e.Status < 400:
 	case at.onlySSE.Load():
 		at.onlySSE.Store(false) // it may have learned more
-	case req.Resume == nil && (e.status == http.StatusBadRequest || e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed):
+	case req.Resume == nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed):
 		at.onlySSE.Store(true)
 		limited, cancel := context.WithTimeout(ctx, sseLimit)
 		defer cancel()
@@ -192,7 +186,7 @@ func (at *endpoint) dial(ctx context.Context, req DialRequest) (*conn, *Error) {
 var errSilent = errors.New("the server does not answer server/discover")
 
 // open does one handshake.
-func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
+func (at *endpoint) open(ctx context.Context, req attempt) (*conn, *Error) {
 	seen, version := new(discovery), at.version(req.Resume)
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -200,8 +194,8 @@ func (at *endpoint) open(ctx context.Context, req DialRequest) (*conn, *Error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		c.connectLimit = time.Until(deadline)
 	}
-	c.belongsTo(req)
-	c.second.Store(req.second)
+	c.belongsTo(req.DialRequest)
+	c.second.Store(req.control)
 	c.roots.Store(req.Roots)
 	c.cut, c.cancel = context.WithCancel(context.Background())
 	inner, ex := withExchange(c.cut, c)
@@ -282,7 +276,7 @@ func (c *conn) listen(connecting context.Context, seen *discovery) {
 }
 
 // transport makes the SDK's transport for the server.
-func (c *conn) transport(req DialRequest, seen *discovery) (mcp.Transport, error) {
+func (c *conn) transport(req attempt, seen *discovery) (mcp.Transport, error) {
 	srv, limit := &c.at.Server, c.at.MaxResult
 	if limit == 0 {
 		limit = DefaultMaxResult
@@ -391,7 +385,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 		e.Class = Protocol
 	}
 	if c.proc != nil && e.Class != Cancelled && (e.Session == Broken || nonsense) {
-		e.Detail, e.words = c.obituary()
+		e.Detail, e.Quote = c.obituary()
 	}
 	e.Server = c.presence(e, ex, err)
 	return unavailable(e)

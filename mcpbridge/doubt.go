@@ -76,10 +76,10 @@ type inquiry struct {
 // settle returns what an error means when it is in doubt: the error as it is, or one
 // that says that the session is gone. It waits for the verdict, within bounds.
 func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, e *Error) *Error {
-	if !e.doubt || !c.mayBeAbout(op, e) {
+	if !e.Doubt || !c.mayBeAbout(op, e) {
 		return e
 	}
-	k := kind{op.Method(), "", e.status, e.code}
+	k := kind{op.Method(), "", e.Status, e.Code}
 	if call, ok := op.(*messages.CallTool); ok {
 		k.tool = call.Params.Name
 	}
@@ -102,23 +102,23 @@ func (c *conn) settle(ctx context.Context, op messages.Operation, ex *exchange, 
 	}
 	// By a 4xx, or an error that is the whole answer, the session is refused and not the
 	// call, if the question is refused alike. A 5xx may come after the call has run.
-	unheard := e.status < 500 && e.alike(i.asked) && !ex.hadRounds()
+	unheard := e.Status < 500 && alike(e, i.asked) && !ex.hadRounds()
 	settled := *e
 	switch i.verdict {
 	case verdictDead:
 	case verdictLate:
 		if unheard {
-			settled.Class, settled.doubt = NotSent, false
+			settled.Class, settled.Doubt = NotSent, false
 		}
 		return &settled
 	default:
 		return e
 	}
-	settled.doubt, settled.Class, settled.Session = false, Lost, Gone
-	settled.Detail, settled.words = "the server refuses the session", e.ForCaller() // which may quote arguments
+	settled.Doubt, settled.Class, settled.Session = false, Lost, Gone
+	settled.Detail, settled.Quote = "the server refuses the session", e.ForCaller() // which may quote arguments
 	if !c.hasSession() {
 		settled.Session = Broken
-		unheard = unheard && c.x != nil && e.status >= 400 // else it was answered, by whomever
+		unheard = unheard && c.x != nil && e.Status >= 400 // else it was answered, by whomever
 	}
 	if unheard {
 		settled.Class = Expired
@@ -134,7 +134,7 @@ func (c *conn) mayBeAbout(op messages.Operation, e *Error) bool {
 	}
 	read, ok := op.(*messages.ReadResource)
 	var said *jsonrpc.Error
-	return !ok || e.code != codeInvalidParams || !errors.As(e.Err, &said) ||
+	return !ok || e.Code != codeInvalidParams || !errors.As(e.Err, &said) ||
 		!strings.Contains(said.Message, read.Params.URI) && !bytes.Contains(said.Data, []byte(read.Params.URI))
 }
 
@@ -209,7 +209,7 @@ func (d *doubts) judge(ctx context.Context, c *conn, i *inquiry, asked replied, 
 		return verdictAlive
 	case i.asked.Session == Gone:
 		return verdictDead
-	case !i.asked.doubt || !d.refusedAlike(i):
+	case !i.asked.Doubt || !d.refusedAlike(i):
 		return verdictUnsettled
 	case !c.hasSession():
 		return verdictDead
@@ -242,7 +242,7 @@ func (d *doubts) refusedAlike(i *inquiry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range i.kinds {
-		if k.method == "" || i.asked.alike(&Error{status: k.status, code: k.code}) {
+		if k.method == "" || alike(i.asked, &Error{Status: k.status, Code: k.code}) {
 			return true
 		}
 	}
@@ -330,10 +330,10 @@ func (c *conn) try(ctx context.Context, request func(context.Context) error) rep
 func (c *conn) control(ctx context.Context, asked replied) verdict {
 	ctx, cancel := context.WithTimeout(ctx, c.connectLimit)
 	defer cancel()
-	second, e := c.at.open(ctx, DialRequest{Key: c.key, Roots: c.roots.Load(), credentials: c.x.out.auth.credentials, second: true})
+	second, e := c.at.open(ctx, attempt{DialRequest: DialRequest{Key: c.key, Roots: c.roots.Load()}, credentials: c.x.out.auth.credentials, control: true})
 	switch {
 	case e == nil:
-	case e.status < 400 && e.code == 0, e.status >= 500, e.status == http.StatusTooManyRequests, e.status == http.StatusRequestTimeout:
+	case e.Status < 400 && e.Code == 0, e.Status >= 500, e.Status == http.StatusTooManyRequests, e.Status == http.StatusRequestTimeout:
 		return verdictUnsettled // a server that cannot be asked has not refused
 	default:
 		return verdictAlive
@@ -343,9 +343,9 @@ func (c *conn) control(ctx context.Context, asked replied) verdict {
 	switch again := c.question(ctx); {
 	case again.refusal == nil:
 		result = verdictAlive
-	case answer.refusal.alike(asked.refusal):
+	case alike(answer.refusal, asked.refusal):
 		result = verdictAlive
-	case answer.refusal == nil && (again.refusal.alike(asked.refusal) || again.refusal.Session == Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
+	case answer.refusal == nil && (alike(again.refusal, asked.refusal) || again.refusal.Session == Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
 		c.at.bridge.keep(second, c.connectLimit)
 		return verdictDead
 	}
@@ -367,8 +367,8 @@ func (c *conn) controlUntil(ctx context.Context, asked replied) verdict {
 }
 
 // alike reports whether two refusals have the same status and code. A nil is none.
-func (e *Error) alike(other *Error) bool {
-	return e != nil && other != nil && e.status == other.status && e.code == other.code
+func alike(e, other *Error) bool {
+	return e != nil && other != nil && e.Status == other.Status && e.Code == other.Code
 }
 
 type withoutRefreshKey struct{}

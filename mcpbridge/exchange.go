@@ -218,7 +218,7 @@ func (ex *exchange) hadRounds() bool {
 func (ex *exchange) mismatched() bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.refusal != nil && ex.refusal.code == mcp.CodeHeaderMismatch && !ex.accepted
+	return ex.refusal != nil && ex.refusal.Code == mcp.CodeHeaderMismatch && !ex.accepted
 }
 
 // restart forgets the requests so far, of which none has run.
@@ -251,7 +251,7 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 			e.Class, e.Detail = Protocol, "the answer could not be decoded"
 		} else {
 			e.Detail = clean(wire.Message, secrets...)
-			e.status, e.code, e.doubt = http.StatusOK, wire.Code, !saysAlive(wire.Code)
+			e.Status, e.Code, e.Doubt = http.StatusOK, wire.Code, !saysAlive(wire.Code)
 			if wire.Code == codeInvalidParams || wire.Code == codeMethodNotFound {
 				e.Class = Invalid
 			}

@@ -196,11 +196,11 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 		return resp
 	}
 	defer resp.Body.Close()
-	body, err := readBounded(resp.Body, x.srv.maxResult())
-	e := &Error{Class: Protocol, Sent: true, status: resp.StatusCode, doubt: hadSession(req, x.sse)}
+	body, err := readBounded(resp.Body, maxResult(x.srv))
+	e := &Error{Class: Protocol, Sent: true, Status: resp.StatusCode, Doubt: hadSession(req, x.sse)}
 	switch {
 	case errors.Is(err, errTooLarge):
-		e.Detail, e.doubt = tooLarge(x.srv), false
+		e.Detail, e.Doubt = tooLarge(x.srv), false
 	case err != nil:
 		e = &Error{Class: Lost, Session: Broken, Sent: true, Detail: describe(err, x.secrets()...)}
 	case kind != typeJSON:

@@ -128,7 +128,7 @@ func TestWhatACallComesTo(t *testing.T) {
 					require.Nil(t, e)
 				} else {
 					c.want.Sent, c.want.Err, c.want.Server = true, e.Err, e.Server
-					c.want.status, c.want.code, c.want.doubt = e.status, e.code, e.doubt
+					c.want.Status, c.want.Code, c.want.Doubt = e.Status, e.Code, e.Doubt
 					require.Contains(t, e.Detail, c.want.Detail)
 					c.want.Detail = e.Detail
 					require.Equal(t, c.want, e)

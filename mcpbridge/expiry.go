@@ -59,19 +59,19 @@ func judge(r refusal, secrets ...string) *Error {
 	} else {
 		msg.Error = nil
 	}
-	e := &Error{Sent: true, Detail: strconv.Itoa(r.status) + " " + http.StatusText(r.status), status: r.status}
+	e := &Error{Sent: true, Detail: strconv.Itoa(r.status) + " " + http.StatusText(r.status), Status: r.status}
 	said := clean(plain(text, r.header), secrets...)
 	if msg.Error != nil {
-		e.code = msg.Error.Code
+		e.Code = msg.Error.Code
 	}
 	// An error that bears the request's own id may be of who has looked at the request.
 	own := msg.Error != nil && hasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
 	missing := r.status == http.StatusNotFound || r.status == http.StatusGone
-	e.doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.code)
+	e.Doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.Code)
 	e.Server = presenceOf(r.status, msg.Error != nil)
 
 	if r.session && missing && !own {
-		e.Class, e.Session, e.doubt, e.words = Expired, Gone, false, said
+		e.Class, e.Session, e.Doubt, e.Quote = Expired, Gone, false, said
 		return e
 	}
 	if said != "" {

@@ -57,11 +57,11 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 			e := judge(refusal{c.status, http.Header{}, []byte(c.body), true, json.RawMessage("7")})
 			require.Equal(t, c.want, e.Class, "%v", e)
 			require.Equal(t, c.want == Expired, e.Session == Gone)
-			require.Equal(t, c.doubt, e.doubt)
+			require.Equal(t, c.doubt, e.Doubt)
 			require.True(t, e.Sent)
 			e = judge(refusal{c.status, http.Header{}, []byte(c.body), false, json.RawMessage("7")})
 			require.Equal(t, Alive, e.Session, "without a session id nothing expires")
-			require.False(t, e.doubt)
+			require.False(t, e.Doubt)
 		})
 	}
 	e := judge(refusal{status: 404, body: []byte("404 page not found")})

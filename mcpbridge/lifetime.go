@@ -100,7 +100,7 @@ func (x *exchanger) expire(e *Error) {
 	x.mu.Unlock()
 	switch {
 	case !first || x.sse:
-	case e.status == 0: // a control has found it out
+	case e.Status == 0: // a control has found it out
 		go x.endQuietly(1)
 	case young:
 		go x.endQuietly(quietAttempts)
@@ -195,7 +195,7 @@ func (x *exchanger) ended(req *http.Request, resp *http.Response) (bool, *Error)
 		return false, e
 	}
 	isOther := resp.StatusCode >= 400 && resp.StatusCode < 500
-	return isOther && x.unknown(req.Context(), resp.StatusCode, e.code), e
+	return isOther && x.unknown(req.Context(), resp.StatusCode, e.Code), e
 }
 
 // unknown reports whether it is the session's id that a server refuses, after it has
@@ -238,7 +238,7 @@ func (x *exchanger) ask(ctx context.Context, ofSession bool) (status int, code i
 		return resp.StatusCode, 0
 	}
 	e, _ := x.judge(req, resp, nil)
-	return resp.StatusCode, e.code
+	return resp.StatusCode, e.Code
 }
 
 // ofSession adds to a request of ours which session it is of.

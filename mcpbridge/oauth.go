@@ -9,6 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/challenge"
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -21,8 +23,8 @@ import (
 // its context does not end, since the handler may refresh tokens with it.
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
-	turn    chan struct{} // has room for whoever talks to the handler
-	stepped scopeSets     // of the one whose turn it is
+	turn    chan struct{}       // has room for whoever talks to the handler
+	stepped challenge.Requested // of the one whose turn it is
 
 	mu      sync.Mutex
 	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
@@ -93,7 +95,7 @@ func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 	go func() {
 		token, err := func() (*oauth2.Token, error) {
 			defer func() { <-o.turn }()
-			return guarded(o.ask)
+			return guard.Call(o.ask)
 		}()
 		answered <- answer{token, err}
 	}()
@@ -182,13 +184,13 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		a.err = wanted.Err()
 		return
 	}
-	_, a.err = guarded(func() (none struct{}, err error) {
+	_, a.err = guard.Call(func() (none struct{}, err error) {
 		token, err := o.ask()
 		if err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
 			return none, nil
 		}
-		scopes, step := stepUp(resp)
-		if step && !o.stepped.add(scopes, accessOf(token)) {
+		scopes, step := challenge.MissingScopes(resp)
+		if step && !o.stepped.Add(scopes, accessOf(token)) {
 			return none, errors.New("the missing scopes were asked for before")
 		}
 		err = o.handler.Authorize(wanted, req, resp)

@@ -61,7 +61,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 
 // list runs an operation whose answer comes in pages.
 func (c *conn) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	cs, limit := c.cs, c.at.maxResult()
+	cs, limit := c.cs, maxResult(&c.at.Server)
 	switch op.(type) {
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
@@ -168,11 +168,4 @@ type counter int
 func (c *counter) Write(b []byte) (int, error) {
 	*c += counter(len(b))
 	return len(b), nil
-}
-
-// ReadOnly reports whether an operation is read-only by protocol, or says what
-// shall be, so that running it twice does no harm: all but calls of tools.
-func ReadOnly(op messages.Operation) bool {
-	_, isCall := op.(*messages.CallTool)
-	return !isCall
 }

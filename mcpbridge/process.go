@@ -258,7 +258,7 @@ func (p *process) obituary() (text, words string) {
 	if isClosed(p.done) {
 		text = epitaph(p.cmd.ProcessState)
 	}
-	return text, p.tail.last(maxDetail-len("…"), p.srv.secrets()...)
+	return text, p.tail.last(maxDetail-len("…"), secretsIn(p.srv)...)
 }
 
 func epitaph(state *os.ProcessState) string {

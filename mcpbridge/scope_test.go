@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/challenge"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
@@ -68,11 +69,11 @@ func TestMissingScopesThatCannotBeHadAreAskedForOnce(t *testing.T) {
 func TestServerThatMakesUpScopesIsNotFollowedForEver(t *testing.T) {
 	p, s := refilled("old", "other"), newScript()
 	c := s.attach(t, with(p))
-	for i := range 3 * maxScopeSets {
+	for i := range 3 * challenge.MaxSets {
 		s.answer("tools/call", lacks(fmt.Sprint("scope-", i)))
 		do(c)
 	}
-	require.Equal(t, maxScopeSets, p.refreshed())
+	require.Equal(t, challenge.MaxSets, p.refreshed())
 	require.NoError(t, c.Close(context.Background()))
 }
 
@@ -103,22 +104,4 @@ func TestMissingScopesOfASharedLoginAreAskedForOnce(t *testing.T) {
 		require.NoError(t, c.Close(context.Background()))
 	}
 	require.Equal(t, 1, h.logins)
-}
-
-func TestScopesAreFoundInAChallenge(t *testing.T) {
-	for said, want := range map[string]string{
-		`Bearer error="insufficient_scope", scope="b  a b"`: "a b",
-		`Bearer error=insufficient_scope,scope=a`:           "a",
-		`Bearer Scope = "a", error="insufficient_scope"`:    "a",
-		`Bearer error="insufficient_scope"`:                 "",
-		`Bearer error="insufficient_scope", scope="`:        "",
-	} {
-		scopes, step := stepUp(&http.Response{StatusCode: 403, Header: http.Header{"Www-Authenticate": {said}}})
-		require.True(t, step)
-		require.Equal(t, want, scopes, said)
-		_, step = stepUp(&http.Response{StatusCode: 401, Header: http.Header{"Www-Authenticate": {said}}})
-		require.False(t, step)
-	}
-	_, step := stepUp(&http.Response{StatusCode: 403})
-	require.False(t, step)
 }

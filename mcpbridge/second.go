@@ -47,7 +47,7 @@ func (b *Bridge) take(key messages.Key) *conn {
 }
 
 // adopt gives who dials the session that is kept for its key, or nil.
-func (b *Bridge) adopt(ctx context.Context, at *endpoint, req DialRequest) *conn {
+func (b *Bridge) adopt(ctx context.Context, at *endpoint, req attempt) *conn {
 	c := b.take(req.Key)
 	switch {
 	case c == nil:
@@ -57,7 +57,7 @@ func (b *Bridge) adopt(ctx context.Context, at *endpoint, req DialRequest) *conn
 		return nil
 	}
 	c.second.Store(false)
-	c.belongsTo(req)
+	c.belongsTo(req.DialRequest)
 	return c
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
 // maxRedirects bounds how many redirects of one request are followed.
@@ -26,7 +28,7 @@ type sender struct {
 }
 
 // newSender returns the sender of a session that is dialed, or attached to.
-func newSender(c *conn, req DialRequest, seen *discovery) *sender {
+func newSender(c *conn, req attempt, seen *discovery) *sender {
 	s := &sender{conn: c, identity: identityOf(req.credentials)}
 	s.auth = authorizer{conn: c, credentials: req.credentials, seen: seen, send: s.transmit, secrets: s.secrets}
 	s.cookies.at = c.at
@@ -106,7 +108,7 @@ func (s *sender) next(resp *http.Response, via []*http.Request) (next *http.Requ
 		}
 	}
 	if client := at.HTTPClient; client != nil && client.CheckRedirect != nil {
-		_, err := guarded(func() (none struct{}, err error) { return none, client.CheckRedirect(&again, via) })
+		_, err := guard.Call(func() (none struct{}, err error) { return none, client.CheckRedirect(&again, via) })
 		switch {
 		case errors.Is(err, http.ErrUseLastResponse):
 			return nil, "CheckRedirect of the HTTP client does not follow it"
@@ -183,9 +185,9 @@ func (s *sender) hand(req *http.Request) (resp *http.Response, err error) {
 // withoutSecrets returns an error that is not changed, unless it is a panic, whose text is
 // freed of secrets before it is cut.
 func withoutSecrets(err error, secrets func() []string) error {
-	var bug *Error
-	if errors.As(err, &bug) && bug.Class == Internal && bug.Err != nil {
-		return &Error{Class: Internal, Sent: bug.Sent, Detail: bug.said(secrets()), Err: bug.Err}
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		return &Error{Class: Internal, Sent: true, Detail: clean(panicked.Brief(), secrets()...), Err: panicked}
 	}
 	return err
 }
@@ -193,7 +195,7 @@ func withoutSecrets(err error, secrets func() []string) error {
 // secrets returns what no error text may have: what [Server.secrets] has, and what was
 // sent of late of credentials, cookies and other URLs of the server.
 func (s *sender) secrets() []string {
-	all := s.cookies.sent.secrets(s.hidden.secrets(s.conn.at.secrets()))
+	all := s.cookies.sent.secrets(s.hidden.secrets(secretsIn(&s.conn.at.Server)))
 	if s.auth.credentials == nil {
 		return all
 	}

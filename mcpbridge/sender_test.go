@@ -24,7 +24,7 @@ func out(t testing.TB, srv Server, base http.RoundTripper) *sender {
 	}
 	at := New([]Server{srv}, nil).servers["test"]
 	at.base = base
-	return newSender(&conn{at: at, cut: context.Background()}, DialRequest{}, new(discovery))
+	return newSender(&conn{at: at, cut: context.Background()}, attempt{}, new(discovery))
 }
 
 // Finding F1 and C7: a redirect on the same origin is followed as it was meant, and any

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -187,7 +188,7 @@ func (s *Server) Validate() error {
 		return err
 	}
 	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
-		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, clean(u.Hostname()))
+		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, visible.Detail(u.Hostname()))
 	}
 	return nil
 }
@@ -211,15 +212,4 @@ func isLoopback(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
-}
-
-// maxResult returns the bound on one message, as a number that is never 0.
-func (s *Server) maxResult() int {
-	switch s.MaxResult {
-	case 0:
-		return DefaultMaxResult
-	case -1:
-		return int(^uint(0) >> 1)
-	}
-	return s.MaxResult
 }

@@ -2,7 +2,6 @@ package mcpbridge
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -132,18 +131,4 @@ func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
 		b.URL = "http://y"
 		require.False(t, a.Same(&b))
 	}
-}
-
-func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
-	srv := &Server{
-		Args: []string{"--token", "arg-secret-1", "--api-key=arg-secret-2", "--root", "/not/a/secret", "--verbose=nothing-secret"},
-		Setup: []*mcp.CallToolParams{
-			{Name: "login", Arguments: map[string]any{"auth": map[string]any{"passwords": []any{"setup-secret-1"}}}},
-			{Name: "login", Arguments: struct{ Pin string }{"setup-secret-2"}},
-			{Name: "login", Arguments: json.RawMessage(`{"pin":"setup-secret-3"}`)},
-		},
-	}
-	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
-	require.NotContains(t, clean(text, srv.secrets()...), "secret")
-	require.Equal(t, "/not/a/secret nothing-secret", clean("/not/a/secret nothing-secret", srv.secrets()...))
 }

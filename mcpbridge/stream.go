@@ -219,8 +219,8 @@ func (s *stream) open(giveUp context.Context) *http.Response {
 		s.again = false
 	case s.worked, e.Class == Unauthorized, e.Class == RateLimited, e.Class == ServerError, resp.StatusCode == http.StatusConflict:
 		s.busy = e.RetryAfter
-		if s.worked && e.doubt {
-			s.x.conn.doubts.inquire(s.x.conn, kind{method: http.MethodGet, status: e.status, code: e.code})
+		if s.worked && e.Doubt {
+			s.x.conn.doubts.inquire(s.x.conn, kind{method: http.MethodGet, status: e.Status, code: e.Code})
 		}
 	default:
 		s.again = false // this server has no such stream
@@ -252,7 +252,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		n, err := s.body.Read(p)
-		if !s.take(p[:n], s.x.srv.maxResult(), s) || err != nil {
+		if !s.take(p[:n], maxResult(s.x.srv), s) || err != nil {
 			s.Close() //nolint:errcheck // it has none
 		}
 	}

@@ -15,7 +15,7 @@ import (
 var errTooLarge = errors.New("too large")
 
 func tooLarge(srv *Server) string {
-	return fmt.Sprintf("the result has more than %d bytes (maxResult)", srv.maxResult())
+	return fmt.Sprintf("the result has more than %d bytes (maxResult)", maxResult(srv))
 }
 
 // events is a stream of events that answers a call. It passes on whole events, with
@@ -44,7 +44,7 @@ func (e *events) Read(p []byte) (int, error) {
 		}
 		n, err := e.ReadCloser.Read(p)
 		switch {
-		case !e.take(p[:n], e.x.srv.maxResult(), e):
+		case !e.take(p[:n], maxResult(e.x.srv), e):
 			e.ex.refuse(&Error{Class: Protocol, Sent: true, Detail: tooLarge(e.x.srv)})
 			e.end = io.ErrUnexpectedEOF
 		case err != nil:
@@ -81,7 +81,7 @@ func (e *events) onEvent(event []byte) []byte {
 			}
 		})
 	case what == nonsense && hasID(e.ex.raw):
-		refusal := &Error{Class: Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", status: http.StatusOK, doubt: true}
+		refusal := &Error{Class: Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", Status: http.StatusOK, Doubt: true}
 		e.ex.refuse(refusal)
 		event = withData(event, rpcFailure(e.ex.raw, 0, refusal.Detail))
 	}

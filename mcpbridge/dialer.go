@@ -3,8 +3,9 @@ package mcpbridge
 import (
 	"context"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Conn is one MCP session with the transport under it.
@@ -84,4 +85,22 @@ type Dialer interface {
 func ReadOnly(op messages.Operation) bool {
 	_, isCall := op.(*messages.CallTool)
 	return !isCall
+}
+
+// Bridge is the [Dialer] for a list of servers. Package
+// [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes it. Its sessions share one HTTP
+// client per server.
+type Bridge interface {
+	Dialer
+	// Set replaces the list of servers, which must be valid. A server that is the same as
+	// before keeps its connections. Open sessions are not touched.
+	Set(servers []Server)
+	// Prune closes the idle HTTP connections to servers that Set has replaced. Call it
+	// when their sessions are closed.
+	Prune()
+	// Strays returns how many answers were dropped because they belong to other
+	// connections: some servers send each answer to all of their sessions.
+	Strays() uint64
+	// Close closes the idle HTTP connections. Call it when all sessions are closed.
+	Close()
 }

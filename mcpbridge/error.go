@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // Class says what became of a call, or of an attempt to dial.
@@ -198,10 +198,4 @@ func AsDialError(err error) *Error {
 		dial.Class = Unavailable
 	}
 	return &dial
-}
-
-// secret.
-func (e *Error) said(secrets []string) string {
-	said, _, _ := strings.Cut(e.Err.Error(), "\ngoroutine ")
-	return clean(said, secrets...)
 }

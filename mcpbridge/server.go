@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // The transports of a [Server] with a URL.

@@ -1,0 +1,142 @@
+package bridge
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"path"
+	"sync"
+)
+
+const (
+	// maxCookies bounds how many cookies a server can set in one session.
+	maxCookies = 64
+	// maxCookie bounds the name and the value of one, in bytes, as browsers do.
+	maxCookie = 4096
+)
+
+// cookies are those of one session. A balancer that sends a session to the server that
+// knows it often says by a cookie which one that is. The jar has no list of public
+// suffixes: its cookies go to one host, whatever they claim to be for.
+type cookies struct {
+	at   *endpoint
+	sent recent // values, to be blacked out
+
+	mu       sync.Mutex
+	jar      http.CookieJar  // nil until there is a cookie
+	set      map[string]bool // those that the server has set
+	restored map[string]bool // the names of those of a record, which lost their paths
+}
+
+// of returns the jar; nil when there is none.
+func (c *cookies) of() http.CookieJar {
+	if c.at.NoCookies {
+		return nil
+	}
+	if client := c.at.HTTPClient; client != nil && client.Jar != nil {
+		return client.Jar
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.jar
+}
+
+// onto returns a request with its cookies.
+func (c *cookies) onto(req *http.Request) *http.Request {
+	jar := c.of()
+	if jar == nil {
+		return req
+	}
+	due := jar.Cookies(req.URL)
+	if len(due) == 0 {
+		return req
+	}
+	r := *req
+	r.Header = req.Header.Clone()
+	for _, cookie := range due {
+		c.hide(cookie)
+		r.AddCookie(cookie)
+	}
+	return &r
+}
+
+// take keeps what a response sets.
+func (c *cookies) take(from *url.URL, resp *http.Response) {
+	set := resp.Cookies()
+	if len(set) == 0 || c.at.NoCookies {
+		return
+	}
+	if client := c.at.HTTPClient; client != nil && client.Jar != nil {
+		for _, cookie := range set {
+			c.hide(cookie)
+		}
+		client.Jar.SetCookies(from, set)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cookie := range set {
+		id := cookie.Name + ";" + cookie.Domain + ";" + cookie.Path + ";" + path.Dir(from.Path)
+		if len(cookie.Name)+len(cookie.Value) > maxCookie || len(c.set) == maxCookies && !c.set[id] {
+			continue
+		}
+		c.open()
+		c.set[id] = true
+		if c.restored[cookie.Name] {
+			delete(c.restored, cookie.Name)
+			c.jar.SetCookies(c.at.url, []*http.Cookie{{Name: cookie.Name, MaxAge: -1}})
+		}
+		c.hide(cookie)
+		c.jar.SetCookies(from, []*http.Cookie{cookie})
+	}
+}
+
+// open makes the jar. Call it with the lock held.
+func (c *cookies) open() {
+	if c.jar == nil {
+		c.jar, _ = cookiejar.New(nil) // which does not fail
+		c.set = map[string]bool{}
+	}
+}
+
+// hide has the value of a cookie blacked out.
+func (c *cookies) hide(cookie *http.Cookie) {
+	if len(cookie.Value) >= minSecret {
+		c.sent.add(cookie.Value, maxRecent)
+	}
+}
+
+// record returns the cookies of the session as a header has them; empty when they are
+// none of ours.
+func (c *cookies) record() string {
+	c.mu.Lock()
+	jar := c.jar
+	c.mu.Unlock()
+	if jar == nil {
+		return ""
+	}
+	header := http.Request{Header: http.Header{}}
+	for _, cookie := range jar.Cookies(c.at.url) {
+		header.AddCookie(cookie)
+	}
+	return header.Header.Get("Cookie")
+}
+
+// restore puts the cookies of a record back.
+func (c *cookies) restore(record string) {
+	kept, err := http.ParseCookie(record)
+	if err != nil || c.at.NoCookies || c.of() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restored = map[string]bool{}
+	for _, cookie := range kept[:min(len(kept), maxCookies)] {
+		c.open()
+		c.restored[cookie.Name] = true
+		c.hide(cookie)
+	}
+	if c.jar != nil {
+		c.jar.SetCookies(c.at.url, kept[:min(len(kept), maxCookies)])
+	}
+}

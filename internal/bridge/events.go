@@ -1,0 +1,95 @@
+package bridge
+
+import (
+	"bytes"
+	"slices"
+)
+
+// eventBuffer holds what came of a stream of events, and was not read yet. What is read
+// are whole events: an event that is cut off must not garble the next.
+type eventBuffer struct {
+	came  []byte // nil if there is nothing, so that a quiet stream has no buffer
+	whole int    // how much of that is whole events: the rest may never come
+	line  int    // where in it the last line begins
+}
+
+// eventHandler looks at what came.
+type eventHandler interface {
+	// onLine is called with each line of an event, with its end.
+	onLine(line []byte)
+	// onEvent is called with each whole event, and returns what is read of it. It may
+	// change the event in place.
+	onEvent(event []byte) []byte
+}
+
+// take takes in what has come. It returns false when an event is larger than limit.
+func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
+	for len(data) > 0 {
+		n := bytes.IndexByte(data, '\n') + 1
+		ended := n > 0
+		if !ended {
+			n = len(data)
+		}
+		b.came, data = append(b.came, data[:n]...), data[n:]
+		if len(b.came)-b.whole > limit {
+			return false
+		}
+		if !ended {
+			continue
+		}
+		b.completeLine()
+		line := b.came[b.line:]
+		h.onLine(line)
+		b.line = len(b.came)
+		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			b.endEvent(h)
+		}
+	}
+	return true
+}
+
+// completeLine gives the last line the colon that it lacks. A line without one is a field
+// without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
+// the SDK takes it for the end of the connection.
+func (b *eventBuffer) completeLine() {
+	line := b.came[b.line:]
+	text := bytes.TrimRight(line, "\r\n")
+	if len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
+		b.came = slices.Insert(b.came, b.line+len(text), ':')
+	}
+}
+
+func (b *eventBuffer) endEvent(h eventHandler) {
+	event := h.onEvent(b.came[b.whole:])
+	b.came = append(b.came[:b.whole], event...)
+	b.whole, b.line = len(b.came), len(b.came)
+}
+
+// rest makes what there is of the last event readable: as a whole one, or as it is.
+func (b *eventBuffer) rest(whole bool, h eventHandler) {
+	if whole && len(b.came) > b.whole {
+		b.completeLine()
+		b.endEvent(h)
+	}
+	b.whole = len(b.came)
+}
+
+// drop drops what there is of the last event.
+func (b *eventBuffer) drop() {
+	b.came, b.line = b.came[:b.whole], b.whole
+	b.free()
+}
+
+// read reads whole events.
+func (b *eventBuffer) read(p []byte) int {
+	n := copy(p, b.came[:b.whole])
+	b.came, b.whole, b.line = b.came[n:], b.whole-n, b.line-n
+	b.free()
+	return n
+}
+
+func (b *eventBuffer) free() {
+	if len(b.came) == 0 {
+		b.came = nil
+	}
+}

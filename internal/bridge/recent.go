@@ -1,0 +1,34 @@
+package bridge
+
+import (
+	"slices"
+	"sync"
+)
+
+// recent is the values of headers that were sent of late.
+type recent struct {
+	mu     sync.Mutex
+	values []string // the last ones last
+}
+
+// add keeps a value, in place of the oldest when there are too many. It reports
+// whether it was not there.
+func (r *recent) add(value string, most int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(r.values, value) {
+		return false
+	}
+	r.values = append(r.values[max(0, len(r.values)-most+1):], value)
+	return true
+}
+
+// secrets appends the values.
+func (r *recent) secrets(all []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, value := range r.values {
+		all = addSecret(all, value)
+	}
+	return all
+}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // testProcess names the act that the test binary plays as a server.
@@ -123,7 +125,7 @@ func reply(answer string) {
 	for b := make([]byte, 1); b[0] != '\n'; line = append(line, b[0]) {
 		os.Stdin.Read(b)
 	}
-	say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, parse(line).ID, answer))
+	say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, rpc.Parse(line).ID, answer))
 }
 
 func say(words ...any) { fmt.Println(words...) }

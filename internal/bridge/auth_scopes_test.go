@@ -18,12 +18,14 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // opening answers a handshake of the protocol before the newest.
 func (s *script) opening() *script {
-	s.answer(methodDiscover, says(200, typeJSON, rpc("%s", "-32601", "no such method")))
-	s.answer(methodInitialize, says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"`+protocolLegacy+`","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, headerSession+": "+testSession))
+	s.answer(rpc.MethodDiscover, says(200, typeJSON, failure("%s", "-32601", "no such method")))
+	s.answer(rpc.MethodInitialize, says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"`+protocolLegacy+`","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, headerSession+": "+testSession))
 	return s
 }
 
@@ -62,7 +64,7 @@ func TestDialThatIsNotAuthorizedSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
-			for _, kind := range []string{methodDiscover, methodInitialize, methodInitialized, "GET"} {
+			for _, kind := range []string{rpc.MethodDiscover, rpc.MethodInitialize, rpc.MethodInitialized, "GET"} {
 				s.answer(kind, refused)
 			}
 			if c.purse != nil {
@@ -85,7 +87,7 @@ func TestDialThatIsNotAuthorizedSaysSo(t *testing.T) {
 // Some servers refuse what is sent before initialize as if it were not authorized.
 func TestServerThatRefusesDiscoveryIsAskedInTheOldWay(t *testing.T) {
 	s := newScript().opening()
-	s.answer(methodDiscover, says(401, "", "Unauthorized: Session not found"))
+	s.answer(rpc.MethodDiscover, says(401, "", "Unauthorized: Session not found"))
 	p := refilled("old", "new")
 	p.next = func(context.Context, *http.Request, *http.Response) (string, error) {
 		return "", errors.New("it is for ever")
@@ -99,7 +101,7 @@ func TestServerThatRefusesDiscoveryIsAskedInTheOldWay(t *testing.T) {
 func TestSlowRefreshIsNotTakenForASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript().opening()
-		for _, kind := range []string{methodDiscover, methodInitialize} {
+		for _, kind := range []string{rpc.MethodDiscover, rpc.MethodInitialize} {
 			s.answer(kind, unless("new", refused, s.told[kind]))
 		}
 		p := refilled("old", "new")
@@ -109,8 +111,8 @@ func TestSlowRefreshIsNotTakenForASilentServer(t *testing.T) {
 		}
 		c, e := s.dial(context.Background(), p)
 		require.Nil(t, e)
-		require.Equal(t, []string{"old", "new"}, s.tokens(methodDiscover))
-		require.Equal(t, []string{"new"}, s.tokens(methodInitialize))
+		require.Equal(t, []string{"old", "new"}, s.tokens(rpc.MethodDiscover))
+		require.Equal(t, []string{"new"}, s.tokens(rpc.MethodInitialize))
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -118,7 +120,7 @@ func TestSlowRefreshIsNotTakenForASilentServer(t *testing.T) {
 func TestRefreshOfADialEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
-		s.answer(methodDiscover, refused)
+		s.answer(rpc.MethodDiscover, refused)
 		p := refilled("old", "new")
 		p.next = func(ctx context.Context, _ *http.Request, _ *http.Response) (string, error) {
 			<-ctx.Done()

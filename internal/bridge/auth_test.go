@@ -16,6 +16,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // purse is the credentials of a test: a token, and how to get the next one.
@@ -79,7 +81,7 @@ func (s *script) tokens(kind string) (tokens []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, req := range s.requests {
-		if method := parse(bodyOf(req)).Method; method == kind || method == "" && req.Method == kind {
+		if method := rpc.Parse(rpc.BodyOf(req)).Method; method == kind || method == "" && req.Method == kind {
 			tokens = append(tokens, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
 		}
 	}
@@ -123,11 +125,11 @@ func TestRefusedCredentialsAreRefreshedAndTheRequestIsRepeatedOnce(t *testing.T)
 			require.True(t, name != "401" || said == "who are you?")
 			posts, _ := s.seen(http.MethodPost)
 			first, second := posts[1], posts[2]
-			require.Equal(t, string(bodyOf(first)), string(bodyOf(second)), "the body is repeated intact")
+			require.Equal(t, string(rpc.BodyOf(first)), string(rpc.BodyOf(second)), "the body is repeated intact")
 			for _, req := range []*http.Request{first, second} {
 				sent, err := io.ReadAll(req.Body)
 				require.NoError(t, err)
-				require.Equal(t, string(bodyOf(req)), string(sent))
+				require.Equal(t, string(rpc.BodyOf(req)), string(sent))
 				require.Equal(t, testSession, req.Header.Get(headerSession))
 			}
 			require.NoError(t, c.Close(context.Background()))

@@ -12,6 +12,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/challenge"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 const (
@@ -35,7 +37,7 @@ type authorizer struct {
 	seen        *discovery
 	send        func(*http.Request) (*http.Response, error)
 	secrets     func() []string // what no error text may have
-	sent        recent          // by this session
+	sent        redact.Recent   // by this session
 
 	mu        sync.Mutex
 	running   *refresh // nil: none is
@@ -111,7 +113,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	for name, values := range headers {
 		for _, value := range values {
 			if wrong := mcpbridge.CheckHeader(name, value); wrong != nil && err == nil {
-				err = fmt.Errorf("the header %q %w", clean(name), wrong)
+				err = fmt.Errorf("the header %q %w", redact.Clean(name), wrong)
 			}
 		}
 	}
@@ -245,8 +247,8 @@ func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response, ste
 func (a *authorizer) remember(headers http.Header) {
 	for _, values := range headers {
 		for _, value := range values {
-			if len(value) >= minSecret && a.sent.add(value, maxRecent) {
-				a.conn.at.sent.add(value, maxRecentOfAll)
+			if len(value) >= redact.MinSecret && a.sent.Add(value, maxRecent) {
+				a.conn.at.sent.Add(value, maxRecentOfAll)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // Finding E1.
@@ -165,11 +166,11 @@ func TestTokensAreInNoErrorText(t *testing.T) {
 		require.NotContains(t, e.Detail, "-and-more")
 		requirePresentable(t, e)
 	}
-	s.answer("tools/call", says(200, typeJSON, rpc("%s", "-32000", "first-token-and-more is wrong")))
+	s.answer("tools/call", says(200, typeJSON, failure("%s", "-32000", "first-token-and-more is wrong")))
 	e, _ = do(c)
 	require.NotContains(t, e.Detail, "token")
 	p.next = func(context.Context, *http.Request, *http.Response) (string, error) {
-		return "", errors.New(strings.Repeat("x", maxDetail-10) + "third-token")
+		return "", errors.New(strings.Repeat("x", redact.MaxDetail-10) + "third-token")
 	}
 	s.answer("tools/call", refused)
 	e, _ = do(c)
@@ -206,16 +207,6 @@ func TestContextOfCredentialsEndsWithTheRequestAndHasNothingOfIt(t *testing.T) {
 		require.Nil(t, e)
 		require.NoError(t, c.Close(context.Background()))
 	})
-}
-
-func TestRecentValuesAreBounded(t *testing.T) {
-	var r recent
-	for i := range 100 {
-		require.True(t, r.add(fmt.Sprint("a-long-value-", i), 10))
-		require.False(t, r.add(fmt.Sprint("a-long-value-", i), 10))
-		require.Len(t, r.values, min(i+1, 10))
-		require.Equal(t, r.values[len(r.values)-1], fmt.Sprint("a-long-value-", i))
-	}
 }
 
 // What is sent without credentials costs no more than before.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 const (
@@ -47,12 +49,12 @@ type endpoint struct {
 	own         *http.Transport   // base, where it is ours
 	url         *url.URL
 	fingerprint string
-	sent        recent      // credentials
-	lingers     atomic.Bool // it leaves the streams of answers open after them
-	streams     atomic.Bool // who asks for a standalone stream gets one, as far as is known
-	lateStreams atomic.Bool // but the answer takes its time
-	unreachable atomic.Bool // the last request got no connection
-	onlySSE     atomic.Bool // it speaks HTTP+SSE, whatever is configured
+	sent        redact.Recent // credentials
+	lingers     atomic.Bool   // it leaves the streams of answers open after them
+	streams     atomic.Bool   // who asks for a standalone stream gets one, as far as is known
+	lateStreams atomic.Bool   // but the answer takes its time
+	unreachable atomic.Bool   // the last request got no connection
+	onlySSE     atomic.Bool   // it speaks HTTP+SSE, whatever is configured
 
 	mu     sync.Mutex
 	legacy bool      // it speaks only protocols that are older than server/discover

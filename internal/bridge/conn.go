@@ -13,6 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // conn is the Conn of all transports.
@@ -189,7 +191,7 @@ func (c *conn) secrets() []string {
 	if c.x != nil {
 		return c.x.secrets()
 	}
-	return secretsIn(&c.at.Server)
+	return redact.OfServer(&c.at.Server)
 }
 
 // obituary says how a stdio session ended, and apart from that what the server said
@@ -198,7 +200,7 @@ func (c *conn) obituary() (text, words string) {
 	text, words = c.proc.obituary()
 	text = "the server process " + text
 	if err := c.tap.nonsense(); err != nil {
-		detail := describe(err, secretsIn(&c.at.Server)...)
+		detail := redact.Describe(err, redact.OfServer(&c.at.Server)...)
 		if strings.Contains(detail, "maximum line length") { // the SDK has no name for this error
 			return text + " (" + tooLarge(&c.at.Server) + ")", words
 		}
@@ -210,7 +212,7 @@ func (c *conn) obituary() (text, words string) {
 
 // broke returns the error for a connection that ended by itself. It is no caller's.
 func (c *conn) broke(err error) *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: describe(err, c.secrets()...)}
+	e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(err, c.secrets()...)}
 	if c.proc != nil {
 		e.Detail, _ = c.obituary()
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path"
 	"sync"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // suffixes: its cookies go to one host, whatever they claim to be for.
 type cookies struct {
 	at   *endpoint
-	sent recent // values, to be blacked out
+	sent redact.Recent // values, to be blacked out
 
 	mu       sync.Mutex
 	jar      http.CookieJar  // nil until there is a cookie
@@ -101,8 +103,8 @@ func (c *cookies) open() {
 
 // hide has the value of a cookie blacked out.
 func (c *cookies) hide(cookie *http.Cookie) {
-	if len(cookie.Value) >= minSecret {
-		c.sent.add(cookie.Value, maxRecent)
+	if len(cookie.Value) >= redact.MinSecret {
+		c.sent.Add(cookie.Value, maxRecent)
 	}
 }
 

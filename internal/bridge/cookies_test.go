@@ -14,6 +14,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // sets is a response with a cookie.
@@ -78,9 +80,9 @@ func TestCookiesOfARecordArePutBack(t *testing.T) {
 func TestCookiesOfASessionAreItsOwn(t *testing.T) {
 	s := newScript().opening()
 	n := 0
-	s.answer(methodDiscover, func(req *http.Request) (*http.Response, error) {
+	s.answer(rpc.MethodDiscover, func(req *http.Request) (*http.Response, error) {
 		n++
-		return sets(fmt.Sprint("pod=", n), says(200, typeJSON, rpc("%s", "-32601", "no such method")))(req)
+		return sets(fmt.Sprint("pod=", n), says(200, typeJSON, failure("%s", "-32601", "no such method")))(req)
 	})
 	b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
 	for i := 1; i <= 2; i++ {

@@ -9,6 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // identityOf returns whose credentials these are, as far as they know; else empty: then
@@ -25,9 +27,9 @@ func identityOf(c mcpbridge.Credentials) string {
 func unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
-		return &mcpbridge.Error{Class: mcpbridge.Internal, Detail: text + clean(panicked.Brief(), secrets...), Err: panicked}
+		return &mcpbridge.Error{Class: mcpbridge.Internal, Detail: text + redact.Clean(panicked.Brief(), secrets...), Err: panicked}
 	}
-	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: text + describe(err, secrets...), Err: err}
+	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: text + redact.Describe(err, secrets...), Err: err}
 }
 
 // credentials returns the credentials of a key.
@@ -42,7 +44,7 @@ func (at *endpoint) credentials(ctx context.Context, key messages.Key) (mcpbridg
 	case ctx.Err() != nil:
 		return nil, mcpbridge.AsDialError(ctx.Err())
 	}
-	return nil, unauthorized("no credentials: ", err, at.sent.secrets(secretsIn(&at.Server)))
+	return nil, unauthorized("no credentials: ", err, at.sent.AppendTo(redact.OfServer(&at.Server)))
 }
 
 // seed keeps fingerprints of credentials from being compared outside of the process.

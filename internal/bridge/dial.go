@@ -13,6 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 const (
@@ -223,7 +226,7 @@ func (at *endpoint) open(ctx context.Context, req attempt) (*conn, *mcpbridge.Er
 	if err == nil && c.tap != nil {
 		c.dialing.Store(nil)
 		if over := c.tap.over(); over != nil { // it ended before anybody would have been told
-			err = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: describe(over, c.secrets()...)}
+			err = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(over, c.secrets()...)}
 		}
 	}
 	if err == nil {
@@ -302,7 +305,7 @@ func (c *conn) transport(req attempt, seen *discovery) (mcp.Transport, error) {
 			conn: c, srv: srv, out: out, sse: c.at.usesSSE(), seen: seen, resume: req.Resume,
 			cancelling: make(chan struct{}, maxCancelling),
 		}
-		ids := newIDs(&c.at.bridge.strays)
+		ids := rpc.NewIDs(&c.at.bridge.strays)
 		client := &http.Client{Transport: c.x, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		if c.x.sse {
 			c.tap = &tap{Transport: &mcp.SSEClientTransport{Endpoint: srv.URL, HTTPClient: client, MaxEventSize: limit}, down: lost, seen: seen, progress: &c.progress, ids: ids}
@@ -325,7 +328,7 @@ func (c *conn) transport(req attempt, seen *discovery) (mcp.Transport, error) {
 		return nil, err
 	}
 	c.proc = proc
-	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, input: &proc.input, ids: newIDs(&c.at.bridge.strays)}
+	c.tap = &tap{Transport: &mcp.IOTransport{Reader: io.NopCloser(proc), Writer: nopCloser{proc}, MaxLineLength: limit}, down: lost, seen: seen, progress: &c.progress, input: &proc.input, ids: rpc.NewIDs(&c.at.bridge.strays)}
 	return c.tap, nil
 }
 
@@ -382,7 +385,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *exchange, err e
 	case c.proc == nil && c.x == nil && c.tap == nil:
 		e.Class = mcpbridge.Unavailable
 	case strings.Contains(err.Error(), "unsupported protocol version"):
-		e.Class, e.Session, e.Server, e.Detail = mcpbridge.Protocol, mcpbridge.Alive, mcpbridge.Present, describe(err, secrets...)
+		e.Class, e.Session, e.Server, e.Detail = mcpbridge.Protocol, mcpbridge.Alive, mcpbridge.Present, redact.Describe(err, secrets...)
 	case nonsense:
 		e.Class = mcpbridge.Protocol
 	}

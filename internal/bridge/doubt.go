@@ -15,6 +15,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 const (
@@ -135,7 +137,7 @@ func (c *conn) mayBeAbout(op messages.Operation, e *mcpbridge.Error) bool {
 	}
 	read, ok := op.(*messages.ReadResource)
 	var said *jsonrpc.Error
-	return !ok || e.Code != codeInvalidParams || !errors.As(e.Err, &said) ||
+	return !ok || e.Code != rpc.CodeInvalidParams || !errors.As(e.Err, &said) ||
 		!strings.Contains(said.Message, read.Params.URI) && !bytes.Contains(said.Data, []byte(read.Params.URI))
 }
 

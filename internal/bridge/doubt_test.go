@@ -17,6 +17,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // sessions is a server that opens sessions, and refuses those that it does not know.
@@ -36,7 +38,7 @@ func newSessions(unknown answering) *sessions { return &sessions{unknown: unknow
 // RoundTrip answers a request.
 func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = readable(req)
-	msg := parse(bodyOf(req))
+	msg := rpc.Parse(rpc.BodyOf(req))
 	method := msg.Method
 	if req.Method != http.MethodPost {
 		method = req.Method
@@ -46,7 +48,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	known := slices.Contains(s.known, id)
 	s.log = append(s.log, method+" "+id)
 	way, onCall := s.ways[method], s.call
-	if method == methodInitialize && way == nil {
+	if method == rpc.MethodInitialize && way == nil {
 		s.all++
 		id = fmt.Sprintf("session-number-%d", s.all)
 		s.known = append(s.known, id)
@@ -56,7 +58,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	s.mu.Unlock()
 	switch {
-	case method == methodInitialize && way == nil:
+	case method == rpc.MethodInitialize && way == nil:
 		return says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`, headerSession+": "+id)(req)
 	case way != nil:
 		return way(req)
@@ -68,7 +70,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 		return onCall(req)
 	case method == "tools/list":
 		return says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`)(req)
-	case msg.isCall():
+	case msg.IsCall():
 		return says(200, typeJSON, done)(req)
 	}
 	return says(202, "", "")(req)
@@ -154,16 +156,16 @@ func redial(t *testing.T, c *conn) *conn {
 // certain by themselves.
 var refusals = map[string]answering{
 	"400, text":             says(400, "text/html", "Invalid or missing session ID"),
-	"400, JSON-RPC":         says(400, typeJSON, rpc("null", "-32000", "Bad Request: No valid session ID provided")),
+	"400, JSON-RPC":         says(400, typeJSON, failure("null", "-32000", "Bad Request: No valid session ID provided")),
 	"400, in German":        says(400, "", "Unbekannte Sitzung"),
 	"400, nothing":          says(400, "", ""),
 	"401":                   says(401, "", "Unauthorized: Session not found"),
-	"404, own id":           says(404, typeJSON, rpc("%s", "-32001", "Session not found")),
+	"404, own id":           says(404, typeJSON, failure("%s", "-32001", "Session not found")),
 	"422":                   says(422, "", "Unexpected message, expect initialize request"),
-	"200, own id":           says(200, typeJSON, rpc("%s", "-32602", "Invalid or expired session")),
-	"200, no id":            says(200, typeJSON, rpc("null", "-32005", "session not found")),
-	"200, as an event":      says(200, typeSSE, "data: "+rpc("%s", "-32000", "Not connected")+"\n\n"),
-	"200, unknown method":   says(200, typeJSON, rpc("%s", "-32601", "Method not found")),
+	"200, own id":           says(200, typeJSON, failure("%s", "-32602", "Invalid or expired session")),
+	"200, no id":            says(200, typeJSON, failure("null", "-32005", "session not found")),
+	"200, as an event":      says(200, typeSSE, "data: "+failure("%s", "-32000", "Not connected")+"\n\n"),
+	"200, unknown method":   says(200, typeJSON, failure("%s", "-32601", "Method not found")),
 	"500":                   says(500, typeJSON, `{"error":"No valid session ID"}`),
 	"503":                   says(503, "", "session is unknown on this API instance"),
 	"599, HTML, in Finnish": says(599, "text/html", "<p>istunto on päättynyt</p>"),
@@ -195,12 +197,12 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 				}
 			}
 			require.Len(t, downs(), 1)
-			require.Equal(t, 1, s.count(methodInitialize), "one control")
+			require.Equal(t, 1, s.count(rpc.MethodInitialize), "one control")
 			require.LessOrEqual(t, s.count("ping"), 3, "one question, that of the control, and the first once more")
 
 			next := redial(t, c)
 			require.False(t, next.Info().Attached)
-			require.Equal(t, 1, s.count(methodInitialize), "the control's session is adopted")
+			require.Equal(t, 1, s.count(rpc.MethodInitialize), "the control's session is adopted")
 			e, _ := do(next)
 			require.Nil(t, e)
 			require.Eventually(t, func() bool { return s.count(http.MethodDelete) == 1 }, 10*time.Second, time.Millisecond, "the old id gets a DELETE")
@@ -226,7 +228,7 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 					require.NotContains(t, []mcpbridge.Class{mcpbridge.Expired, mcpbridge.Lost, mcpbridge.NotSent}, e.Class)
 				}
 				require.Equal(t, 1, s.count("ping"), "the verdict holds for a while")
-				require.Zero(t, s.count(methodInitialize))
+				require.Zero(t, s.count(rpc.MethodInitialize))
 				time.Sleep(aliveFor + time.Second)
 				do(c)
 				require.Equal(t, 2, s.count("ping"))
@@ -240,7 +242,7 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 // What a server says to every request of every session is not about the session.
 func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 	for name, ways := range map[string]map[string]answering{
-		"opening is refused":      {methodInitialize: says(401, "", "no"), "ping": says(401, "", "no")},
+		"opening is refused":      {rpc.MethodInitialize: says(401, "", "no"), "ping": says(401, "", "no")},
 		"the question is refused": {"ping": says(401, "", "no")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +254,7 @@ func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 				require.Equal(t, mcpbridge.Unauthorized, e.Class, "%v", e)
 				require.Equal(t, mcpbridge.Alive, e.Session)
 			}
-			require.Equal(t, 1, s.count(methodInitialize), "one control")
+			require.Equal(t, 1, s.count(rpc.MethodInitialize), "one control")
 			require.Empty(t, downs())
 			s.answers(nil, nil)
 			e, _ := do(c)
@@ -348,7 +350,7 @@ func TestNewSessionThatIsNotKnownYetIsAskedAgain(t *testing.T) {
 		c, downs := s.dial(t)
 		require.Less(t, time.Since(opened), freshFor)
 		require.Empty(t, downs())
-		require.Equal(t, 1, s.count(methodInitialize))
+		require.Equal(t, 1, s.count(rpc.MethodInitialize))
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -363,7 +365,7 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			resume := c.Resume()
 			require.NoError(t, c.Detach(t.Context()))
 
-			s.answers(nil, map[string]answering{"ping": refusal, methodInitialize: says(403, "", "not now")})
+			s.answers(nil, map[string]answering{"ping": refusal, rpc.MethodInitialize: says(403, "", "not now")})
 			_, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.Error(t, err)
 			require.Equal(t, 1, s.knows(), "it is kept")
@@ -378,7 +380,7 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			other, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			require.False(t, other.Info().Attached)
-			require.Equal(t, 1, s.count(methodInitialize))
+			require.Equal(t, 1, s.count(rpc.MethodInitialize))
 			require.NoError(t, other.Close(t.Context()))
 		})
 	}
@@ -388,7 +390,7 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 	for _, status := range []int{408, 429, 500, 502, 503} {
 		s := newSessions(says(404, "", ""))
-		s.ways = map[string]answering{methodDiscover: says(status, "", "")}
+		s.ways = map[string]answering{rpc.MethodDiscover: says(status, "", "")}
 		newest := func(srv *mcpbridge.Server) { srv.ProtocolVersion = "" }
 		c, _ := s.dial(t, newest)
 		require.Empty(t, c.at.version(nil), "that says nothing of what it speaks")

@@ -15,6 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // exchange records what the wire knows of one operation. It travels in the
@@ -240,7 +243,7 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 	var already *mcpbridge.Error
 	var wire *jsonrpc.Error
 	isWire := errors.As(ex.failure, &wire) || errors.As(err, &wire)
-	e := &mcpbridge.Error{Sent: ex.sent || ex.accepted, Detail: describe(err, secrets...), Err: err}
+	e := &mcpbridge.Error{Sent: ex.sent || ex.accepted, Detail: redact.Describe(err, secrets...), Err: err}
 	switch {
 	case errors.As(err, &already):
 		return already
@@ -252,9 +255,9 @@ func (ex *exchange) explain(ctx context.Context, err error, secrets ...string) *
 		if !isWire {
 			e.Class, e.Detail = mcpbridge.Protocol, "the answer could not be decoded"
 		} else {
-			e.Detail = clean(wire.Message, secrets...)
+			e.Detail = redact.Clean(wire.Message, secrets...)
 			e.Status, e.Code, e.Doubt = http.StatusOK, wire.Code, !saysAlive(wire.Code)
-			if wire.Code == codeInvalidParams || wire.Code == codeMethodNotFound {
+			if wire.Code == rpc.CodeInvalidParams || wire.Code == rpc.CodeMethodNotFound {
 				e.Class = mcpbridge.Invalid
 			}
 		}

@@ -15,26 +15,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
-const (
-	headerSession  = "Mcp-Session-Id"
-	headerProtocol = "Mcp-Protocol-Version"
-	headerEvent    = "Last-Event-Id"
-
-	methodInitialize  = "initialize"
-	methodInitialized = "notifications/initialized"
-	methodListen      = "subscriptions/listen"
-
-	typeJSON = "application/json"
-	typeSSE  = "text/event-stream"
-
-	// maxRefusal bounds how much of a refusal is read.
-	maxRefusal = 64 << 10
-	// maxResumes bounds how often the broken answer of one call is resumed. It
-	// is below the SDK's own bound, which would end the whole session.
-	maxResumes = 3
-)
+// maxResumes bounds how often the broken answer of one call is resumed. It
+// is below the SDK's own bound, which would end the whole session.
+const maxResumes = 3
 
 // exchanger is the http.RoundTripper of one session. It writes into the exchange
 // of each call what happened to it, and hands the SDK answers in place of
@@ -42,9 +30,9 @@ const (
 type exchanger struct {
 	conn *conn // whose it is
 	srv  *mcpbridge.Server
-	out  *sender // sends the requests
-	ids  *ids    // of its requests; nil for HTTP+SSE, where the tap has them
-	sse  bool    // HTTP+SSE: the session id is in the URL, answers come elsewhere
+	out  *sender  // sends the requests
+	ids  *rpc.IDs // of its requests; nil for HTTP+SSE, where the tap has them
+	sse  bool     // HTTP+SSE: the session id is in the URL, answers come elsewhere
 	seen *discovery
 
 	// resume is the session to attach to, or nil: its handshake is answered
@@ -126,13 +114,13 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		if resp := x.attach(req, msg); resp != nil {
 			return resp, nil
 		}
-	case !msg.isCall():
+	case !msg.IsCall():
 		var ctx context.Context
 		// The call's exchange tells nothing of the notification that it is cancelled,
 		// nor the connection of that anything of the call.
 		ctx, ex = withExchange(bare{req.Context()}, x.conn)
 		req = req.WithContext(ctx)
-		if msg.Method == methodCancelled {
+		if msg.Method == rpc.MethodCancelled {
 			select {
 			case x.cancelling <- struct{}{}:
 				defer func() { <-x.cancelling }()
@@ -144,9 +132,9 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	ex.note(func(ex *exchange) { ex.answered, ex.failure, ex.raw = false, nil, msg.ID })
 	send := x.send
 	switch msg.Method {
-	case methodInitialize:
+	case rpc.MethodInitialize:
 		send = x.initialize
-	case methodListen:
+	case rpc.MethodListen:
 		return x.listen(req, msg)
 	}
 	resp, err := send(req)
@@ -168,11 +156,11 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 
 // open returns the message that a request of the SDK carries, and the request with the
 // ids of the connection.
-func (x *exchanger) open(req *http.Request) (rpcEnvelope, *http.Request) {
+func (x *exchanger) open(req *http.Request) (rpc.Envelope, *http.Request) {
 	if x.ids == nil {
-		return parse(bodyOf(req)), req
+		return rpc.Parse(rpc.BodyOf(req)), req
 	}
-	return x.ids.renumber(req)
+	return x.ids.Renumber(req)
 }
 
 // send sends a request. A panic of the transport, which may be the caller's own, is
@@ -184,14 +172,14 @@ func (x *exchanger) send(req *http.Request) (resp *http.Response, err error) {
 
 // taken handles a 2xx: the server has the message. A JSON answer is read here
 // and now, because the SDK ends the session over one that it cannot read.
-func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, call rpcEnvelope) *http.Response {
+func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, call rpc.Envelope) *http.Response {
 	ex.note(func(ex *exchange) { ex.accepted, ex.refusal = true, nil })
 	if req.Header.Get(headerSession) != "" {
 		resp.Header.Del(headerSession) // the SDK ends a session whose id changes
 	}
 	kind := mediaType(resp)
 	switch {
-	case x.sse || !call.isCall():
+	case x.sse || !call.IsCall():
 		return resp
 	case kind == typeSSE:
 		resp.Body = newEvents(resp.Body, ex, x)
@@ -204,9 +192,9 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 	case errors.Is(err, errTooLarge):
 		e.Detail, e.Doubt = tooLarge(x.srv), false
 	case err != nil:
-		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: describe(err, x.secrets()...)}
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: redact.Describe(err, x.secrets()...)}
 	case kind != typeJSON:
-		e.Detail = fmt.Sprintf("the answer has content type %q", clean(kind))
+		e.Detail = fmt.Sprintf("the answer has content type %q", redact.Clean(kind))
 	default:
 		if body, e.Detail = x.answerOf(body, ex, call); body != nil {
 			resp.Body, resp.ContentLength = bodyWith(body), int64(len(body))
@@ -214,26 +202,26 @@ func (x *exchanger) taken(req *http.Request, resp *http.Response, ex *exchange, 
 		}
 	}
 	ex.refuse(e)
-	return answer(req, http.StatusOK, typeJSON, rpcFailure(call.ID, 0, e.Detail), resp.Header)
+	return answer(req, http.StatusOK, typeJSON, rpc.Failure(call.ID, 0, e.Detail), resp.Header)
 }
 
 // answerOf returns the answer to a call that a JSON body is, with the id of the SDK, and
 // notes it; nil and the reason if it is none that the SDK can read.
-func (x *exchanger) answerOf(body []byte, ex *exchange, call rpcEnvelope) (own []byte, wrong string) {
-	msg, from := x.ids.restore(body)
-	if from == unnamed { // it is this exchange's answer all the same
+func (x *exchanger) answerOf(body []byte, ex *exchange, call rpc.Envelope) (own []byte, wrong string) {
+	msg, from := x.ids.Restore(body)
+	if from == rpc.Unnamed { // it is this exchange's answer all the same
 		body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call.ID, msg.Error)
 	}
 	switch {
-	case from == noAnswer, from == noMessage:
+	case from == rpc.NoAnswer, from == rpc.NoMessage:
 		return nil, "the answer is no JSON-RPC response"
-	case from == strayAnswer, from == ownAnswer && !bytes.Equal(bytes.TrimSpace(msg.ID), call.ID):
+	case from == rpc.StrayAnswer, from == rpc.OwnAnswer && !bytes.Equal(bytes.TrimSpace(msg.ID), call.ID):
 		return nil, "the answer has the id of another request"
-	case isPlain(body, msg):
+	case rpc.IsPlain(body, msg):
 		ex.note(func(ex *exchange) { ex.answered = true })
 		return body, ""
 	}
-	response := responseOf(body)
+	response := rpc.ResponseOf(body)
 	if response == nil {
 		return nil, "the answer is no JSON-RPC response"
 	}
@@ -242,7 +230,7 @@ func (x *exchanger) answerOf(body []byte, ex *exchange, call rpcEnvelope) (own [
 }
 
 // refused handles everything but a 2xx.
-func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, msg rpcEnvelope) (*http.Response, error) {
+func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *exchange, msg rpc.Envelope) (*http.Response, error) {
 	e, body := x.judge(req, resp, msg.ID)
 	if e.Session == mcpbridge.Gone && x.fresh.Load() {
 		switch known, err := x.untilKnown(req); {
@@ -306,23 +294,23 @@ func (x *exchanger) untilKnown(req *http.Request) (*http.Response, error) {
 }
 
 // reject fails one message, and answers the SDK so that it fails no other.
-func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, msg rpcEnvelope, e *mcpbridge.Error) *http.Response {
+func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *exchange, msg rpc.Envelope, e *mcpbridge.Error) *http.Response {
 	ex.refuse(e)
-	if msg.Method == methodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
+	if msg.Method == rpc.MethodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
 		x.seen.refused() // the SDK takes a server that is unwell for one that is old
 	}
 	switch {
 	case x.sse:
 		return answer(req, status, "", body)
-	case !msg.isCall():
+	case !msg.IsCall():
 		// A refused notification must not end the session of those who wait.
 		return answer(req, http.StatusAccepted, "", nil)
 	}
-	told := rpcError{Message: e.Detail}
-	if said := parse(body).Error; said != nil && msg.Method == methodDiscover && said.Code == mcp.CodeUnsupportedProtocolVersion {
+	told := rpc.Error{Message: e.Detail}
+	if said := rpc.Parse(body).Error; said != nil && msg.Method == rpc.MethodDiscover && said.Code == mcp.CodeUnsupportedProtocolVersion {
 		told.Code, told.Data = said.Code, said.Data // the SDK finds in it what to ask for instead
 	}
-	return answer(req, status, typeJSON, rpcResponse(msg.ID, told))
+	return answer(req, status, typeJSON, rpc.Refusal(msg.ID, told))
 }
 
 // judge reads a refusal to its end and says what it means.
@@ -333,7 +321,7 @@ func (x *exchanger) judge(req *http.Request, resp *http.Response, id json.RawMes
 		body = nil // it may end in the middle of a secret
 	}
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil && x.ids != nil {
-		id = strconv.AppendInt(nil, x.ids.onWire(number), 10)
+		id = strconv.AppendInt(nil, x.ids.OnWire(number), 10)
 	}
 	return judge(refusal{resp.StatusCode, resp.Header, body, hadSession(req, x.sse), id}, x.secrets()...), body
 }
@@ -362,7 +350,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 	var known *mcpbridge.Error
 	ex.note(func(ex *exchange) { ex.resumes++; attempts, id, known = ex.resumes, ex.raw, ex.refusal })
 	instead := func(e *mcpbridge.Error) *http.Response {
-		return answer(req, http.StatusOK, typeSSE, []byte("data: "+string(rpcFailure(id, 0, e.Detail))+"\n\n"))
+		return answer(req, http.StatusOK, typeSSE, []byte("data: "+string(rpc.Failure(id, 0, e.Detail))+"\n\n"))
 	}
 	if known != nil { // it would come to the same again
 		return instead(known), nil
@@ -392,7 +380,7 @@ func (x *exchanger) resumeAnswer(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if attempts >= maxResumes {
-		return lost(&mcpbridge.Error{Session: mcpbridge.Broken, Detail: "its answer broke off and could not be resumed: " + describe(err, x.secrets()...)}), nil
+		return lost(&mcpbridge.Error{Session: mcpbridge.Broken, Detail: "its answer broke off and could not be resumed: " + redact.Describe(err, x.secrets()...)}), nil
 	}
 	return nil, err
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // exchanged is what a server answers to a call: once, and to each attempt to
@@ -75,9 +77,9 @@ func TestWhatACallComesTo(t *testing.T) {
 		"JSON":                    {call: says(200, "application/json; charset=utf-8", done)},
 		"SSE":                     {call: says(200, typeSSE, "data: "+done+"\n\n")},
 		"another id":              {says(200, typeJSON, `{"jsonrpc":"2.0","id":3,"result":5}`), &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}, nil},
-		"error without an id":     {says(200, typeJSON, rpc("null", "-32000", "oops")), &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}, nil},
-		"error of the parameters": {says(200, typeJSON, rpc("%s", "-32602", "oops")), &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}, nil},
-		"error over SSE":          {says(200, typeSSE, "data: "+rpc("%s", "-32603", "oops")+"\n\n"), &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}, nil},
+		"error without an id":     {says(200, typeJSON, failure("null", "-32000", "oops")), &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}, nil},
+		"error of the parameters": {says(200, typeJSON, failure("%s", "-32602", "oops")), &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}, nil},
+		"error over SSE":          {says(200, typeSSE, "data: "+failure("%s", "-32603", "oops")+"\n\n"), &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}, nil},
 		"no JSON":                 {says(200, typeJSON, "<html>"), &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "no JSON-RPC response"}, nil},
 		"no result":               {says(200, typeJSON, `{"jsonrpc":"2.0","id":%s}`), &mcpbridge.Error{Class: mcpbridge.Protocol}, nil},
 		"a request":               {says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"method":"ping"}`), &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "no JSON-RPC response"}, nil},
@@ -198,7 +200,7 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 				srv.URL = "http://" + l.Addr().String()
 				srv.HTTPClient.Transport = answering(func(req *http.Request) (*http.Response, error) {
 					req = readable(req)
-					if parse(bodyOf(req)).Method == "tools/call" {
+					if rpc.Parse(rpc.BodyOf(req)).Method == "tools/call" {
 						return wire.RoundTrip(req)
 					}
 					return s.RoundTrip(req)
@@ -240,7 +242,7 @@ func TestClosingMayBeTriedAgain(t *testing.T) {
 		"unreachable":                         {fails, nil, "unexpected EOF"},
 		"400 to an id that is not known":      {says(400, "", "Invalid or missing session ID"), says(400, typeJSON, example), ""},
 		"400 to a session that lives":         {same(400), nil, "it answered 400 Bad Request: no"},
-		"400, and the ping says another code": {says(400, typeJSON, example), says(400, typeJSON, rpc("%s", "-32600", "no")), "it answered 400"},
+		"400, and the ping says another code": {says(400, typeJSON, example), says(400, typeJSON, failure("%s", "-32600", "no")), "it answered 400"},
 		"400, and the ping is not answered":   {same(400), fails, "it answered 400"},
 		"400, and the ping is too much":       {same(400), same(429), "it answered 400"},
 		"422 to an id that is not known":      {same(422), same(422), ""},
@@ -319,8 +321,8 @@ func FuzzExchange(f *testing.F) {
 	}
 	for _, form := range []string{
 		"404 session not found", "400 Invalid or missing session ID " + testSession, "404 <html><body>Not Found</body></html>",
-		"404 " + rpc("null", "-32001", "Session not found"), "404 " + rpc(`"server-error"`, "-32600", "Session not found"),
-		"400 " + rpc("3", "-32000", "Bad Request: No valid session ID provided"), `401 {"error":"invalid_session","message":"Unknown session id"}`,
+		"404 " + failure("null", "-32001", "Session not found"), "404 " + failure(`"server-error"`, "-32600", "Session not found"),
+		"400 " + failure("3", "-32000", "Bad Request: No valid session ID provided"), `401 {"error":"invalid_session","message":"Unknown session id"}`,
 		"101 ", "204 ", "202 ", "206 " + done, "304 ", "407 ", "410 ", "500 " + done, "999 \x1b\xff",
 	} {
 		var status int
@@ -357,7 +359,7 @@ func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
 		found   = `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`
 	)
 	s := newScript()
-	s.answer(methodDiscover, says(400, typeJSON, refused), says(200, typeJSON, found))
+	s.answer(rpc.MethodDiscover, says(400, typeJSON, refused), says(200, typeJSON, found))
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
 	c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 	require.NoError(t, err)
@@ -366,9 +368,9 @@ func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 	var asked []string
 	for _, req := range s.requests {
-		asked = append(asked, parse(bodyOf(req)).Method)
+		asked = append(asked, rpc.Parse(rpc.BodyOf(req)).Method)
 	}
-	require.Equal(t, []string{methodDiscover, methodDiscover}, asked, "and not in the old way")
+	require.Equal(t, []string{rpc.MethodDiscover, rpc.MethodDiscover}, asked, "and not in the old way")
 }
 
 // Finding D7: the notifications of cancelled calls hold few connections to a server that
@@ -385,7 +387,7 @@ func TestNotificationsOfCancelledCallsAreSentAFewAtATime(t *testing.T) {
 					<-req.Context().Done()
 					return nil, req.Context().Err()
 				})
-				s.answer(methodCancelled, func(req *http.Request) (*http.Response, error) {
+				s.answer(rpc.MethodCancelled, func(req *http.Request) (*http.Response, error) {
 					sent.Add(1)
 					most.Store(max(most.Load(), now.Add(1)))
 					defer now.Add(-1)

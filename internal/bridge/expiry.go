@@ -9,38 +9,9 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-)
 
-// rpcError is the error member of a JSON-RPC response.
-type rpcError struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-// rpcEnvelope is what has to be known of a JSON-RPC message.
-type rpcEnvelope struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Method  string          `json:"method"`
-	Error   *rpcError       `json:"error"`
-}
-
-// isCall reports whether the message is a request that wants an answer.
-func (m *rpcEnvelope) isCall() bool { return m.Method != "" && hasID(m.ID) }
-
-func hasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
-
-// JSON-RPC errors that mean the same whoever the server is.
-const (
-	codeMethodNotFound = -32601
-	codeInvalidParams  = -32602
-	codeInternalError  = -32603
-	// codeURLElicitation asks the user to visit a URL first.
-	codeURLElicitation = -32042
-	// codeMCPLast is the last of the errors that the specification of MCP defines for a
-	// request that the server has looked at: -32020, -32021 and -32022.
-	codeMCPFirst, codeMCPLast = -32020, -32022
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // refusal is an HTTP response that is not 2xx, and what it is the response to.
@@ -55,19 +26,19 @@ type refusal struct {
 // judge says what a refusal means by itself. The table of the package documentation has
 // the cases; words play no part in it.
 func judge(r refusal, secrets ...string) *mcpbridge.Error {
-	msg, text := rpcEnvelope{}, string(r.body)
+	msg, text := rpc.Envelope{}, string(r.body)
 	if json.Unmarshal(r.body, &msg) == nil && msg.Error != nil {
 		text = msg.Error.Message
 	} else {
 		msg.Error = nil
 	}
 	e := &mcpbridge.Error{Sent: true, Detail: strconv.Itoa(r.status) + " " + http.StatusText(r.status), Status: r.status}
-	said := clean(plain(text, r.header), secrets...)
+	said := redact.Clean(plain(text, r.header), secrets...)
 	if msg.Error != nil {
 		e.Code = msg.Error.Code
 	}
 	// An error that bears the request's own id may be of who has looked at the request.
-	own := msg.Error != nil && hasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
+	own := msg.Error != nil && rpc.HasID(r.id) && bytes.Equal(bytes.TrimSpace(msg.ID), r.id)
 	missing := r.status == http.StatusNotFound || r.status == http.StatusGone
 	e.Doubt = r.session && r.status >= 400 && r.status != http.StatusTooManyRequests && !saysAlive(e.Code)
 	e.Server = presenceOf(r.status, msg.Error != nil)
@@ -99,7 +70,7 @@ func judge(r refusal, secrets ...string) *mcpbridge.Error {
 
 // saysAlive reports whether a JSON-RPC error is one that only a session that lives has.
 func saysAlive(code int64) bool {
-	return code == codeURLElicitation || codeMCPLast <= code && code <= codeMCPFirst
+	return code == rpc.CodeURLElicitation || rpc.CodeMCPLast <= code && code <= rpc.CodeMCPFirst
 }
 
 // plain drops what is no text for people: pages of a proxy.

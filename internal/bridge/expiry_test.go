@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // rpc returns a JSON-RPC error response.
-func rpc(id, code, message string) string {
+func failure(id, code, message string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":` + code + `,"message":"` + message + `"}}`
 }
 
@@ -30,21 +32,21 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 		"404, text":               {404, "session not found", mcpbridge.Expired, false},
 		"404, no words":           {404, "", mcpbridge.Expired, false},
 		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.Expired, false},
-		"404, id null":            {404, rpc("null", "-32001", "Session not found"), mcpbridge.Expired, false},
-		"404, id of text":         {404, rpc(`"server-error"`, "-32600", "Session not found"), mcpbridge.Expired, false},
-		"404, empty id":           {404, rpc(`""`, "-32001", "Session not found"), mcpbridge.Expired, false},
-		"404, id of another":      {404, rpc("8", "-32603", "oops"), mcpbridge.Expired, false},
+		"404, id null":            {404, failure("null", "-32001", "Session not found"), mcpbridge.Expired, false},
+		"404, id of text":         {404, failure(`"server-error"`, "-32600", "Session not found"), mcpbridge.Expired, false},
+		"404, empty id":           {404, failure(`""`, "-32001", "Session not found"), mcpbridge.Expired, false},
+		"404, id of another":      {404, failure("8", "-32603", "oops"), mcpbridge.Expired, false},
 		"410":                     {410, "", mcpbridge.Expired, false},
-		"404, own id":             {404, rpc("7", "-32001", "Session not found"), mcpbridge.Invalid, true},
-		"404, own id, resource":   {404, rpc("7", "-32002", "Resource not found"), mcpbridge.Invalid, true},
-		"410, own id":             {410, rpc("7", "-32600", "gone"), mcpbridge.Invalid, true},
+		"404, own id":             {404, failure("7", "-32001", "Session not found"), mcpbridge.Invalid, true},
+		"404, own id, resource":   {404, failure("7", "-32002", "Resource not found"), mcpbridge.Invalid, true},
+		"410, own id":             {410, failure("7", "-32600", "gone"), mcpbridge.Invalid, true},
 		"400, session in words":   {400, "Invalid or missing session ID", mcpbridge.Invalid, true},
 		"400, in German":          {400, "Unbekannte Sitzung", mcpbridge.Invalid, true},
 		"400, no words":           {400, "", mcpbridge.Invalid, true},
-		"400, invalid params":     {400, rpc("7", "-32602", "Unknown tool: close_session"), mcpbridge.Invalid, true},
-		"400, wrong header":       {400, rpc("7", "-32020", "header mismatch"), mcpbridge.Invalid, false},
-		"400, URL to be visited":  {400, rpc("7", "-32042", "visit"), mcpbridge.Invalid, false},
-		"400, wrong version":      {400, rpc("7", "-32022", "version"), mcpbridge.Invalid, false},
+		"400, invalid params":     {400, failure("7", "-32602", "Unknown tool: close_session"), mcpbridge.Invalid, true},
+		"400, wrong header":       {400, failure("7", "-32020", "header mismatch"), mcpbridge.Invalid, false},
+		"400, URL to be visited":  {400, failure("7", "-32042", "visit"), mcpbridge.Invalid, false},
+		"400, wrong version":      {400, failure("7", "-32022", "version"), mcpbridge.Invalid, false},
 		"401, session of a login": {401, "Your session has expired. Please sign in again", mcpbridge.Unauthorized, true},
 		"403":                     {403, "Session required: sign in", mcpbridge.Unauthorized, true},
 		"407":                     {407, "", mcpbridge.Unauthorized, true},
@@ -84,7 +86,7 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 
 func FuzzJudge(f *testing.F) {
 	f.Add(404, "session not found", true)
-	f.Add(400, rpc("7", "-32000", "Bad Request: No valid session ID provided"), true)
+	f.Add(400, failure("7", "-32000", "Bad Request: No valid session ID provided"), true)
 	f.Add(503, "\x1b[2J\n\xff", false)
 	f.Add(400, strings.Repeat("a\xff", 500), true)
 	f.Fuzz(func(t *testing.T, status int, body string, had bool) {
@@ -92,7 +94,7 @@ func FuzzJudge(f *testing.F) {
 		require.True(t, had || e.Session == mcpbridge.Alive)
 		require.Equal(t, e.Session == mcpbridge.Gone, e.Class == mcpbridge.Expired)
 		require.NotEqual(t, mcpbridge.Broken, e.Session)
-		require.LessOrEqual(t, len(e.Detail), maxDetail+100)
+		require.LessOrEqual(t, len(e.Detail), redact.MaxDetail+100)
 		require.False(t, strings.ContainsFunc(e.Detail, unicode.IsControl))
 		require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 	})

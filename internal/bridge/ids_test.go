@@ -21,13 +21,15 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // ids returns the ids of the calls that were sent, of a method or of all.
 func (s *script) ids(method string) (ids []string) {
 	posts, _ := s.seen(http.MethodPost)
 	for _, req := range posts {
-		if msg := parse(bodyOf(req)); msg.isCall() && cmp.Or(method, msg.Method) == msg.Method {
+		if msg := rpc.Parse(rpc.BodyOf(req)); msg.IsCall() && cmp.Or(method, msg.Method) == msg.Method {
 			ids = append(ids, string(msg.ID))
 		}
 	}
@@ -50,6 +52,9 @@ func told(c mcpbridge.Conn) (string, *mcpbridge.Error) {
 	return result.(*messages.ToolResult).Result.Content[0].(*mcp.TextContent).Text, nil
 }
 
+// firstID is a number that no request of the SDK has.
+const firstID = 1 << 40
+
 func TestIDsOfAConnectionAreUsedByNoOther(t *testing.T) {
 	s, all := newScript(), map[string]bool{}
 	for range 2 {
@@ -65,8 +70,8 @@ func TestIDsOfAConnectionAreUsedByNoOther(t *testing.T) {
 		for _, id := range ids {
 			number, err := strconv.ParseInt(id, 10, 64)
 			require.NoError(t, err)
-			require.Greater(t, number, int64(idsFrom))
-			require.Less(t, number, int64(2*idsRange))
+			require.Greater(t, number, int64(1<<40))
+			require.Less(t, number, int64(1<<53))
 			all[id] = true
 		}
 	}
@@ -75,20 +80,8 @@ func TestIDsOfAConnectionAreUsedByNoOther(t *testing.T) {
 	for _, req := range posts {
 		body, err := io.ReadAll(req.Body)
 		require.NoError(t, err)
-		require.Equal(t, bodyOf(req), body)
+		require.Equal(t, rpc.BodyOf(req), body)
 		require.EqualValues(t, len(body), req.ContentLength)
-	}
-}
-
-// Two connections are apart however many there have been between them.
-func TestNumbersOfConnectionsAreFarApart(t *testing.T) {
-	var before []int64
-	for range 20_000 {
-		before = append(before, newIDs(nil).before)
-	}
-	slices.Sort(before)
-	for i := range before[1:] {
-		require.Greater(t, before[i+1]-before[i], int64(1<<32))
 	}
 }
 
@@ -97,8 +90,8 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 	// Ids that the connections before may have used: those of the SDK of this one.
 	old := ""
 	for i := range 9 {
-		for _, id := range []string{fmt.Sprint(i), fmt.Sprintf(`"%d"`, i), fmt.Sprint(idsFrom + i)} {
-			old += "data: " + saying(id, "old") + "\n\ndata: " + rpc(id, "-32000", "old") + "\n\n"
+		for _, id := range []string{fmt.Sprint(i), fmt.Sprintf(`"%d"`, i), fmt.Sprint(firstID + i)} {
+			old += "data: " + saying(id, "old") + "\n\ndata: " + failure(id, "-32000", "old") + "\n\n"
 		}
 	}
 	for name, c := range map[string]struct {
@@ -110,8 +103,8 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 		"JSON, with blanks":        {call: says(200, typeJSON, strings.NewReplacer(":", " : ", ",", "\n,\t").Replace(own))},
 		"JSON, of another":         {call: says(200, typeJSON, saying("4", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
 		"JSON, of a connection":    {call: says(200, typeJSON, saying("4503599627370495", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
-		"JSON, error":              {call: says(200, typeJSON, rpc("%s", "-32602", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
-		"JSON, error without id":   {call: says(200, typeJSON, rpc("null", "-32000", "oops")), want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
+		"JSON, error":              {call: says(200, typeJSON, failure("%s", "-32602", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"JSON, error without id":   {call: says(200, typeJSON, failure("null", "-32000", "oops")), want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
 		"JSON, too large":          {call: then(nil, says(200, typeJSON, saying("%s", strings.Repeat("x", 64<<10)))), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "maxResult"}},
 		"SSE":                      {call: says(200, typeSSE, "data: "+own+"\n\n")},
 		"SSE, stays open":          {call: stays("event: message\r\nid: 7\r\ndata: " + own + "\r\n\r\n")},
@@ -122,8 +115,8 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 		"SSE, too large":           {call: stays("data: " + saying("%s", strings.Repeat("x", 64<<10)) + "\n\n"), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "maxResult"}},
 		"SSE, resumed":             {call: breaks(primed + "data: {"), resume: stays(old + "data: " + own + "\n\n")},
 		"SSE, resumed after old":   {call: breaks("id: 1\nretry: 5\ndata: " + saying("4", "old") + "\n\n"), resume: stays("data: " + own + "\n\n")},
-		"refused by a dispatcher":  {call: says(404, typeJSON, rpc("%s", "-32601", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
-		"refused":                  {call: says(400, typeJSON, rpc("%s", "-32600", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"refused by a dispatcher":  {call: says(404, typeJSON, failure("%s", "-32601", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"refused":                  {call: says(400, typeJSON, failure("%s", "-32600", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -209,8 +202,8 @@ func TestCancelledCallHasTheIDThatItWasSentWith(t *testing.T) {
 				RequestID json.RawMessage `json:"requestId"`
 			} `json:"params"`
 		}
-		require.NoError(t, json.Unmarshal(bodyOf(posts[len(posts)-1]), &msg))
-		require.Equal(t, methodCancelled, msg.Method)
+		require.NoError(t, json.Unmarshal(rpc.BodyOf(posts[len(posts)-1]), &msg))
+		require.Equal(t, rpc.MethodCancelled, msg.Method)
 		require.Equal(t, s.ids("tools/call"), []string{string(msg.Params.RequestID)})
 		require.NoError(t, c.Close(context.Background()))
 	})
@@ -231,7 +224,7 @@ func TestRequestsOfTheServerKeepTheirIDs(t *testing.T) {
 		var answered []string
 		posts, _ := s.seen(http.MethodPost)
 		for _, req := range posts {
-			if msg := parse(bodyOf(req)); msg.Method == "" {
+			if msg := rpc.Parse(rpc.BodyOf(req)); msg.Method == "" {
 				answered = append(answered, string(msg.ID))
 			}
 		}
@@ -263,7 +256,7 @@ func TestProgressOfAnotherConnectionIsNotHeard(t *testing.T) {
 	require.Regexp(t, `^mcpactor-[0-9a-f]{16}-1$`, token)
 	events := ""
 	for i, token := range []string{other, token, "mcpactor-1"} {
-		events += fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":%q,\"params\":{\"progressToken\":%q,\"progress\":%d}}\n\n", methodProgress, token, i)
+		events += fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":%q,\"params\":{\"progressToken\":%q,\"progress\":%d}}\n\n", rpc.MethodProgress, token, i)
 	}
 	s.answer("tools/call", says(200, typeSSE, events+"data: "+saying("%s", "own")+"\n\n"))
 	_, e := told(c)
@@ -275,18 +268,18 @@ func TestProgressOfAnotherConnectionIsNotHeard(t *testing.T) {
 func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	const limit = 200
 	large := "data: " + strings.Repeat("x", limit)
-	padded := "4" + strings.Repeat(" ", len(fmt.Sprint(idsFrom))-1)
+	padded := "4" + strings.Repeat(" ", len(fmt.Sprint(firstID))-1)
 	for name, c := range map[string]struct{ in, out string }{
 		"nothing":                {"", ""},
-		"own":                    {"id: 1\ndata: " + saying(fmt.Sprint(idsFrom+4), "") + "\nevent: message\n\n", "id: 1\ndata: " + saying(padded, "") + "\nevent: message\n\n"},
-		"own, as a fraction":     {"data: " + saying(fmt.Sprint(idsFrom+4)+".0", "") + "\n\n", "data: " + saying(padded+"  ", "") + "\n\n"},
+		"own":                    {"id: 1\ndata: " + saying(fmt.Sprint(firstID+4), "") + "\nevent: message\n\n", "id: 1\ndata: " + saying(padded, "") + "\nevent: message\n\n"},
+		"own, as a fraction":     {"data: " + saying(fmt.Sprint(firstID+4)+".0", "") + "\n\n", "data: " + saying(padded+"  ", "") + "\n\n"},
 		"of another":             {"id: 1\ndata: " + saying("4", "") + "\n\n", "id: 1\n\n"},
-		"not asked yet":          {"data: " + saying(fmt.Sprint(idsFrom+10), "") + "\n\n", "\n"},
-		"as text":                {"data: " + saying(`"`+fmt.Sprint(idsFrom+4)+`"`, "") + "\n\n", "\n"},
-		"negative":               {"data: " + saying(fmt.Sprint(-idsFrom), "") + "\n\n", "\n"},
+		"not asked yet":          {"data: " + saying(fmt.Sprint(firstID+10), "") + "\n\n", "\n"},
+		"as text":                {"data: " + saying(`"`+fmt.Sprint(firstID+4)+`"`, "") + "\n\n", "\n"},
+		"negative":               {"data: " + saying(fmt.Sprint(-firstID), "") + "\n\n", "\n"},
 		"larger than any number": {"data: " + saying("99999999999999999999", "") + "\n\n", "\n"},
 		"number that is no int":  {"data: " + saying(`4.5`, "") + "\n\n", "\n"},
-		"error without an id":    {"data: " + rpc(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
+		"error without an id":    {"data: " + failure(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
 		"request":                {"data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n"},
 		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\r\n\r\n\n\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"an event of the answer is no JSON-RPC message\"},\"id\":5,\"jsonrpc\":\"2.0\"}\n\n"},
 		"lines without a colon":  {"0\r\n: beat\ndata\n\nretry", "0:\r\n: beat\ndata:\n\nretry:"},
@@ -295,8 +288,8 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				x := &exchanger{srv: &mcpbridge.Server{MaxResult: limit}, ids: &ids{before: idsFrom, strays: new(atomic.Uint64)}, conn: new(conn)}
-				x.ids.onWire(9)
+				x := &exchanger{srv: &mcpbridge.Server{MaxResult: limit}, ids: rpc.IDsFrom(firstID, new(atomic.Uint64)), conn: new(conn)}
+				x.ids.OnWire(9)
 				r := newEvents(io.NopCloser(read(strings.NewReader(c.in))), &exchange{raw: json.RawMessage("5")}, x)
 				out, err := io.ReadAll(r)
 				if begin, cut := strings.CutSuffix(c.out, "…"); cut {

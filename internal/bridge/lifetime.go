@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // initialize sends the request that opens a session. When nobody waits for its
@@ -73,13 +76,13 @@ func (x *exchanger) settled(ctx context.Context) {
 
 // attach answers the handshake of a session that is to be attached to, or
 // returns nil.
-func (x *exchanger) attach(req *http.Request, msg rpcEnvelope) *http.Response {
+func (x *exchanger) attach(req *http.Request, msg rpc.Envelope) *http.Response {
 	switch {
 	case x.resume == nil:
 		return nil
-	case msg.Method == methodInitialized:
+	case msg.Method == rpc.MethodInitialized:
 		return answer(req, http.StatusAccepted, "", nil)
-	case msg.Method != methodInitialize:
+	case msg.Method != rpc.MethodInitialize:
 		return nil
 	}
 	result, err := json.Marshal(x.resume.Server)
@@ -156,7 +159,7 @@ func (x *exchanger) delete(ctx context.Context) error {
 	}
 	req, resp, err := x.sendDelete(ctx)
 	if err != nil {
-		return errors.New("ending the session on the server: " + describe(err, x.secrets()...))
+		return errors.New("ending the session on the server: " + redact.Describe(err, x.secrets()...))
 	}
 	if ended, e := x.ended(req, resp); !ended {
 		return errors.New("ending the session on the server: it answered " + e.Detail)

@@ -10,15 +10,12 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
-const (
-	methodListRoots    = "roots/list"
-	methodRootsChanged = "notifications/roots/list_changed"
-
-	// maxAsked bounds the requests of one server that are not answered yet.
-	maxAsked = 64
-)
+// maxAsked bounds the requests of one server that are not answered yet.
+const maxAsked = 64
 
 // newClient returns the SDK's client of all sessions. What its handlers are told
 // belongs to the connection that is in their context.
@@ -91,7 +88,7 @@ func received(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		switch method {
-		case methodListRoots:
+		case rpc.MethodListRoots:
 			return connOf(ctx).listRoots(ctx)
 		case "elicitation/create", "notifications/elicitation/complete", "notifications/resources/updated":
 			if reflect.ValueOf(req.GetParams()).IsNil() {
@@ -125,7 +122,7 @@ func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
 	if !roots.ListChanged || c.info.Server.ProtocolVersion > protocolLegacy {
 		return nil
 	}
-	_, err := c.at.bridge.send(ctx, methodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})
+	_, err := c.at.bridge.send(ctx, rpc.MethodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})
 	return err
 }
 

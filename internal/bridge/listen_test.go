@@ -16,6 +16,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // asking returns a puppet whose client can do everything, and that answers what it
@@ -110,11 +112,11 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 		s := newScript()
 		discovered := `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}`
 		s.answer("server/discover", func(r *http.Request) (*http.Response, error) {
-			return says(200, typeJSON, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, parse(bodyOf(r)).ID, discovered))(r)
+			return says(200, typeJSON, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, rpc.Parse(rpc.BodyOf(r)).ID, discovered))(r)
 		})
-		s.answer(methodListen, func(r *http.Request) (*http.Response, error) {
+		s.answer(rpc.MethodListen, func(r *http.Request) (*http.Response, error) {
 			var msg struct{ Params mcp.SubscriptionsListenParams }
-			require.NoError(t, json.Unmarshal(bodyOf(r), &msg))
+			require.NoError(t, json.Unmarshal(rpc.BodyOf(r), &msg))
 			require.True(t, msg.Params.Notifications.ToolsListChanged)
 			mu.Lock()
 			listens++
@@ -152,7 +154,7 @@ func TestServerWithoutAStreamIsNotAskedToListen(t *testing.T) {
 	x := &exchanger{srv: &at.Server, conn: &conn{at: at}}
 	req, err := http.NewRequest(http.MethodPost, "http://test/mcp", nil)
 	require.NoError(t, err)
-	resp, err := x.listen(req, rpcEnvelope{ID: json.RawMessage("1"), Method: methodListen})
+	resp, err := x.listen(req, rpc.Envelope{ID: json.RawMessage("1"), Method: rpc.MethodListen})
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)

@@ -21,6 +21,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // h2 is an MCP server over HTTP/2 that answers calls of tools frame by frame.
@@ -116,12 +118,12 @@ func (s *h2) answer(fr *http2.Framer, stream uint32, method string, body []byte)
 		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 		fr.WriteData(stream, true, []byte(body))
 	}
-	var msg rpcEnvelope
+	var msg rpc.Envelope
 	json.Unmarshal(body, &msg)
 	switch {
 	case method != http.MethodPost:
 		respond("405", "")
-	case msg.Method == methodInitialize:
+	case msg.Method == rpc.MethodInitialize:
 		respond("200", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, msg.ID, protocolLegacy),
 			hpack.HeaderField{Name: "mcp-session-id", Value: testSession})
 	case msg.Method == "tools/call":
@@ -132,7 +134,7 @@ func (s *h2) answer(fr *http2.Framer, stream uint32, method string, body []byte)
 		if !s.call(fr, stream, nth) {
 			respond("200", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, msg.ID))
 		}
-	case msg.isCall():
+	case msg.IsCall():
 		respond("200", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, msg.ID))
 	default:
 		respond("202", "")
@@ -194,7 +196,7 @@ func TestRequestHandedToAnyTransportCountsAsSent(t *testing.T) {
 	s := newScript()
 	silent := answering(func(req *http.Request) (*http.Response, error) {
 		req = readable(req)
-		if parse(bodyOf(req)).Method == "tools/call" {
+		if rpc.Parse(rpc.BodyOf(req)).Method == "tools/call" {
 			return nil, errors.New("some failure")
 		}
 		return s.RoundTrip(req)
@@ -219,7 +221,7 @@ func TestRequestWithoutAConnectionIsNotSent(t *testing.T) {
 			c := s.attach(t, func(srv *mcpbridge.Server, _ *mcpbridge.Resume) {
 				srv.HTTPClient.Transport = answering(func(req *http.Request) (*http.Response, error) {
 					req = readable(req)
-					if parse(bodyOf(req)).Method == "tools/call" {
+					if rpc.Parse(rpc.BodyOf(req)).Method == "tools/call" {
 						to := req.Clone(req.Context())
 						to.URL.Host = l.Addr().String()
 						return transport.RoundTrip(to)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 const (
@@ -260,7 +262,7 @@ func (p *process) obituary() (text, words string) {
 	if isClosed(p.done) {
 		text = epitaph(p.cmd.ProcessState)
 	}
-	return text, p.tail.last(maxDetail-len("…"), secretsIn(p.srv)...)
+	return text, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.srv)...)
 }
 
 func epitaph(state *os.ProcessState) string {

@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 func server(act string) *mcpbridge.Server {
@@ -317,7 +319,7 @@ func TestFloodOfErrorsBlocksNobody(t *testing.T) {
 	<-p.exited()
 	text, words := p.obituary()
 	require.Equal(t, "exited with status 1", text)
-	require.LessOrEqual(t, len(words), maxDetail)
+	require.LessOrEqual(t, len(words), redact.MaxDetail)
 	require.True(t, strings.HasPrefix(words, "…x"), words)
 	require.True(t, strings.HasSuffix(words, "x the end"), words)
 }

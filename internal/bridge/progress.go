@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
 
-const methodProgress = "notifications/progress"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+)
 
 // progress passes on how far the operations of one connection are. It listens at
 // the wire, where what comes before an answer is seen before it; the SDK hands out
@@ -70,14 +70,14 @@ func (p *progress) hear(params json.RawMessage) {
 
 // hearEvent hears an event of a stream, if it is one of progress.
 func (p *progress) hearEvent(event []byte) {
-	if p.idle() || !bytes.Contains(event, []byte(methodProgress)) {
+	if p.idle() || !bytes.Contains(event, []byte(rpc.MethodProgress)) {
 		return
 	}
 	var msg struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if json.Unmarshal(dataOf(event), &msg) == nil && msg.Method == methodProgress {
+	if json.Unmarshal(rpc.DataOf(event), &msg) == nil && msg.Method == rpc.MethodProgress {
 		p.hear(msg.Params)
 	}
 }

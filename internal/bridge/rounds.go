@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 const (
@@ -79,7 +82,7 @@ func fulfil(ctx context.Context, cs *mcp.ClientSession, receive mcp.MethodHandle
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, &mcpbridge.Error{Class: mcpbridge.Refused, Sent: true, Detail: clean(err.Error()), Err: err}
+		return nil, &mcpbridge.Error{Class: mcpbridge.Refused, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 	}
 	return answers, nil
 }
@@ -92,7 +95,7 @@ func requestOf(cs *mcp.ClientSession, wanted mcp.InputRequest) (method string, r
 	case *mcp.CreateMessageWithToolsParams: // what the SDK decodes all sampling to
 		return "sampling/createMessage", &mcp.CreateMessageWithToolsRequest{Session: cs, Params: params}
 	default:
-		return methodListRoots, &mcp.ListRootsRequest{Session: cs}
+		return rpc.MethodListRoots, &mcp.ListRootsRequest{Session: cs}
 	}
 }
 

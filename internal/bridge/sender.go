@@ -10,6 +10,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // maxRedirects bounds how many redirects of one request are followed.
@@ -24,8 +26,8 @@ type sender struct {
 	conn     *conn // whose it is
 	auth     authorizer
 	cookies  cookies
-	hidden   recent // parts of other URLs of the server, to be blacked out
-	identity string // of whose credentials these are
+	hidden   redact.Recent // parts of other URLs of the server, to be blacked out
+	identity string        // of whose credentials these are
 }
 
 // newSender returns the sender of a session that is dialed, or attached to.
@@ -114,7 +116,7 @@ func (s *sender) next(resp *http.Response, via []*http.Request) (next *http.Requ
 		case errors.Is(err, http.ErrUseLastResponse):
 			return nil, "CheckRedirect of the HTTP client does not follow it"
 		case err != nil:
-			return nil, "CheckRedirect of the HTTP client refuses: " + describe(err, s.secrets()...)
+			return nil, "CheckRedirect of the HTTP client refuses: " + redact.Describe(err, s.secrets()...)
 		}
 	}
 	return &again, ""
@@ -161,11 +163,11 @@ func (s *sender) transmit(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: clean(fmt.Sprintf("%s names %s for requests, which is another origin: nothing is sent there",
+		return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: redact.Clean(fmt.Sprintf("%s names %s for requests, which is another origin: nothing is sent there",
 			originOf(at.url), originOf(req.URL)), s.secrets()...)}
 	case req.URL.Path != at.url.Path || req.URL.RawQuery != at.url.RawQuery:
-		for _, secret := range secretsOf(req.URL) {
-			s.hidden.add(secret, maxRecent)
+		for _, secret := range redact.OfURL(req.URL) {
+			s.hidden.Add(secret, maxRecent)
 		}
 	}
 	req = s.cookies.onto(req)
@@ -188,7 +190,7 @@ func (s *sender) hand(req *http.Request) (resp *http.Response, err error) {
 func withoutSecrets(err error, secrets func() []string) error {
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
-		return &mcpbridge.Error{Class: mcpbridge.Internal, Sent: true, Detail: clean(panicked.Brief(), secrets()...), Err: panicked}
+		return &mcpbridge.Error{Class: mcpbridge.Internal, Sent: true, Detail: redact.Clean(panicked.Brief(), secrets()...), Err: panicked}
 	}
 	return err
 }
@@ -196,9 +198,9 @@ func withoutSecrets(err error, secrets func() []string) error {
 // secrets returns what no error text may have: what [Server.secrets] has, and what was
 // sent of late of credentials, cookies and other URLs of the server.
 func (s *sender) secrets() []string {
-	all := s.cookies.sent.secrets(s.hidden.secrets(secretsIn(&s.conn.at.Server)))
+	all := s.cookies.sent.AppendTo(s.hidden.AppendTo(redact.OfServer(&s.conn.at.Server)))
 	if s.auth.credentials == nil {
 		return all
 	}
-	return s.conn.at.sent.secrets(s.auth.sent.secrets(all))
+	return s.conn.at.sent.AppendTo(s.auth.sent.AppendTo(all))
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // out returns the sender of a session that an endpoint answers so.
@@ -201,7 +203,7 @@ func TestOriginsAreComparedAsOneReadsThem(t *testing.T) {
 func TestPanicOfATransportHasNoSecrets(t *testing.T) {
 	const secret = "hush-hush-hush"
 	s := out(t, mcpbridge.Server{Headers: map[string]string{"X-Token": secret}}, answering(func(req *http.Request) (*http.Response, error) {
-		panic(strings.Repeat("x", maxDetail-15) + req.Header.Get("X-Token"))
+		panic(strings.Repeat("x", redact.MaxDetail-15) + req.Header.Get("X-Token"))
 	}))
 	_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
 	e := mcpbridge.AsError(err)

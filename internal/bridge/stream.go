@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 const (
@@ -58,7 +59,7 @@ type stream struct {
 	opened time.Time     // the last time
 	short  int           // how often in a row it has ended soon after
 
-	eventBuffer
+	rpc.EventBuffer
 	id string // of the event that is coming
 }
 
@@ -111,11 +112,11 @@ func (c *conn) await(ctx context.Context, first <-chan struct{}) bool {
 
 // listen answers the SDK's subscriptions/listen, the standalone stream of protocol
 // 2026-07-28, which the SDK opens once.
-func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, error) {
+func (x *exchanger) listen(req *http.Request, msg rpc.Envelope) (*http.Response, error) {
 	var params struct {
 		Params mcp.SubscriptionsListenParams `json:"params"`
 	}
-	if err := json.Unmarshal(bodyOf(req), &params); err == nil {
+	if err := json.Unmarshal(rpc.BodyOf(req), &params); err == nil {
 		headers, cancel := context.WithTimeout(req.Context(), listenHeaders)
 		defer cancel()
 		s := x.newStream(req, func() { x.conn.mayHaveMissed(params.Params.Notifications) })
@@ -123,7 +124,7 @@ func (x *exchanger) listen(req *http.Request, msg rpcEnvelope) (*http.Response, 
 			return resp, nil
 		}
 	}
-	return answer(req, http.StatusOK, typeJSON, rpcFailure(msg.ID, codeMethodNotFound, "there is no such stream")), nil
+	return answer(req, http.StatusOK, typeJSON, rpc.Failure(msg.ID, rpc.CodeMethodNotFound, "there is no such stream")), nil
 }
 
 func (x *exchanger) newStream(req *http.Request, missed func()) *stream {
@@ -248,16 +249,16 @@ func (s *stream) Read(p []byte) (int, error) {
 		<-s.first
 		s.first = nil
 	}
-	for s.whole == 0 {
+	for !s.Ready() {
 		if s.body == nil && !s.reopen() {
 			return 0, io.EOF
 		}
 		n, err := s.body.Read(p)
-		if !s.take(p[:n], maxResult(s.x.srv), s) || err != nil {
+		if !s.Feed(p[:n], maxResult(s.x.srv), s) || err != nil {
 			s.Close() //nolint:errcheck // it has none
 		}
 	}
-	return s.read(p), nil
+	return s.Next(p), nil
 }
 
 // Close ends the real stream, and drops the event that was coming.
@@ -266,7 +267,7 @@ func (s *stream) Close() error {
 		s.body.Close()
 	}
 	s.body = nil
-	s.drop()
+	s.DropPartial()
 	s.ended()
 	return nil
 }
@@ -309,8 +310,8 @@ func (s *stream) reopen() bool {
 }
 
 // onLine notes what a line says of the stream.
-func (s *stream) onLine(line []byte) {
-	switch field, value := fieldOf(line); field {
+func (s *stream) OnLine(line []byte) {
+	switch field, value := rpc.FieldOf(line); field {
 	case "id":
 		// Subscriptions are made anew, not resumed; and no header can carry a
 		// control character.
@@ -325,17 +326,11 @@ func (s *stream) onLine(line []byte) {
 }
 
 // onEvent notes that the stream works, and takes out what answers another connection.
-func (s *stream) onEvent(event []byte) []byte {
+func (s *stream) OnEvent(event []byte) []byte {
 	s.lastID = s.id
 	s.x.conn.progress.hearEvent(event)
-	event, _ = s.x.ids.restoreEvent(event, nil)
+	event, _ = s.x.ids.RestoreEvent(event, nil)
 	return event
-}
-
-// fieldOf splits a line of an event stream.
-func fieldOf(line []byte) (field, value string) {
-	name, rest, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-	return string(name), string(bytes.TrimPrefix(rest, []byte(" ")))
 }
 
 // cancelBody ends its request when it is closed.

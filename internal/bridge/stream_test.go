@@ -19,6 +19,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 const testSession = "made-up-session-4711"
@@ -62,7 +64,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		trace.GotConn(httptrace.GotConnInfo{})
 	}
 	req = readable(req)
-	msg := parse(bodyOf(req))
+	msg := rpc.Parse(rpc.BodyOf(req))
 	kind := cmp.Or(msg.Method, req.Method)
 	s.mu.Lock()
 	s.requests, s.times = append(s.requests, req), append(s.times, time.Now())
@@ -77,7 +79,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		return how(req)
 	case kind == http.MethodGet:
 		return answer(req, http.StatusMethodNotAllowed, "", nil), nil
-	case msg.isCall():
+	case msg.IsCall():
 		return answer(req, http.StatusOK, typeJSON, []byte(`{"jsonrpc":"2.0","id":`+string(msg.ID)+`,"result":{"content":[]}}`)), nil
 	}
 	return answer(req, http.StatusAccepted, "", nil), nil
@@ -135,7 +137,7 @@ type lastCall struct{}
 func says(status int, kind, body string, headers ...string) answering {
 	return func(req *http.Request) (*http.Response, error) {
 		last, _ := req.Context().Value(lastCall{}).(string)
-		id := cmp.Or(string(parse(bodyOf(req)).ID), last)
+		id := cmp.Or(string(rpc.Parse(rpc.BodyOf(req)).ID), last)
 		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", id)))
 		for _, h := range headers {
 			if name, value, ok := strings.Cut(h, ":"); ok {
@@ -184,7 +186,7 @@ func ping(id string) string {
 func (s *script) pongs() (ids string) {
 	posts, _ := s.seen(http.MethodPost)
 	for _, req := range posts {
-		if msg := parse(bodyOf(req)); msg.Method == "" {
+		if msg := rpc.Parse(rpc.BodyOf(req)); msg.Method == "" {
 			ids += strings.Trim(string(msg.ID), `"`)
 		}
 	}
@@ -310,7 +312,7 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			require.Equal(t, io.EOF, err)
 			require.Equal(t, events, got.String(), name)
 			require.Equal(t, "2", s.lastID)
-			require.Empty(t, s.came)
+			require.True(t, s.Empty())
 		}
 	}
 }
@@ -344,7 +346,7 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const welcome = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"` + protocolLegacy + `","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`
 		s := newScript()
-		s.answer(methodInitialize, says(200, typeJSON, welcome, headerSession+": "+testSession))
+		s.answer(rpc.MethodInitialize, says(200, typeJSON, welcome, headerSession+": "+testSession))
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", ProtocolVersion: protocolLegacy, HTTPClient: &http.Client{Transport: s}}}, nil)
 		var took []time.Duration
 		open := func(get answering) {
@@ -366,7 +368,7 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 				return how(req)
 			}
 		}
-		s.answer(methodInitialized, after(soon, says(202, "", "")))
+		s.answer(rpc.MethodInitialized, after(soon, says(202, "", "")))
 		open(after(soon, stays(""))) // one after the other
 		open(after(soon, stays(""))) // side by side
 		open(after(soon, says(405, "", "")))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 // tailSize is how much of a server's stderr is kept.
@@ -48,7 +50,7 @@ func (t *tail) last(limit int, secrets ...string) string {
 	if cut {
 		text = dropEnd(text, secrets)
 	}
-	text = presentable(text, secrets...)
+	text = redact.Line(text, secrets...)
 	if over := len(text) - limit; over > 0 {
 		text = "…" + strings.TrimSpace(strings.ToValidUTF8(text[over:], ""))
 	}
@@ -59,7 +61,7 @@ func (t *tail) last(limit int, secrets ...string) string {
 // been cut off.
 func dropEnd(text string, secrets []string) string {
 	for _, s := range secrets {
-		for n := len(s) - 1; n >= minSecret; n-- {
+		for n := len(s) - 1; n >= redact.MinSecret; n-- {
 			if strings.HasPrefix(text, s[len(s)-n:]) {
 				return text[n:]
 			}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
 func TestTailKeepsTheLastBytes(t *testing.T) {
@@ -69,7 +71,7 @@ func FuzzTailText(f *testing.F) {
 	f.Add([]byte("one\ntwo"), 100)
 	f.Add([]byte("\xe2\x82\xe2\x82\xac"), 2)
 	f.Fuzz(func(t *testing.T, in []byte, limit int) {
-		limit = max(1, min(limit, maxDetail-len("…")))
+		limit = max(1, min(limit, redact.MaxDetail-len("…")))
 		var tail tail
 		tail.write(in)
 		got := tail.last(limit)

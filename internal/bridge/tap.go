@@ -11,10 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-)
 
-// methodDiscover is the first request to a server whose protocol is not known.
-const methodDiscover = "server/discover"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+)
 
 // errRejected makes the SDK fail the one request and keep the connection: it
 // compares errors by their code.
@@ -30,8 +29,8 @@ type tap struct {
 	down     func(error) // called once, when the connection ended by itself
 	seen     *discovery
 	progress *progress
-	input    *input // nil for HTTP+SSE
-	ids      *ids   // of its requests; nil in memory, where nobody else is at the other end
+	input    *input   // nil for HTTP+SSE
+	ids      *rpc.IDs // of its requests; nil in memory, where nobody else is at the other end
 
 	writing sync.Mutex // one message at a time, so that its end is known
 
@@ -71,7 +70,7 @@ func (c *tapped) Read(ctx context.Context) (jsonrpc.Message, error) {
 			ex.note(func(ex *exchange) { ex.begun = true; ex.answer(msg) })
 		}
 	case *jsonrpc.Request:
-		if msg.Method == methodProgress {
+		if msg.Method == rpc.MethodProgress {
 			c.progress.hear(msg.Params)
 		}
 	}
@@ -86,7 +85,7 @@ func (c *tapped) read(ctx context.Context) (jsonrpc.Message, error) {
 		if err != nil || !ok || c.ids == nil {
 			return msg, err
 		}
-		if resp.ID, ok = c.ids.ownID(resp.ID); ok {
+		if resp.ID, ok = c.ids.OwnID(resp.ID); ok {
 			return resp, nil
 		}
 	}
@@ -95,14 +94,14 @@ func (c *tapped) read(ctx context.Context) (jsonrpc.Message, error) {
 // write writes a message with the ids of the wire.
 func (c *tapped) write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
-	if c.ids == nil || !ok || !req.IsCall() && req.Method != methodCancelled {
+	if c.ids == nil || !ok || !req.IsCall() && req.Method != rpc.MethodCancelled {
 		return c.Connection.Write(ctx, msg)
 	}
 	onWire := *req // the SDK keeps the other
 	if req.IsCall() {
-		onWire.ID = c.ids.onWireID(req.ID)
+		onWire.ID = c.ids.OnWireID(req.ID)
 	} else {
-		onWire.Params = c.ids.cancelledParams(req.Params)
+		onWire.Params = c.ids.CancelledParams(req.Params)
 	}
 	return c.Connection.Write(ctx, &onWire)
 }
@@ -229,7 +228,7 @@ func (d *discovery) hold() (release func()) {
 func (d *discovery) asked(method string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pending = method == methodDiscover
+	d.pending = method == rpc.MethodDiscover
 }
 
 func (d *discovery) answered() {

@@ -19,6 +19,9 @@ import (
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // puppet is a stdio server without a process. It answers well, but for the
@@ -43,7 +46,7 @@ type puppet struct {
 
 // Write is its stdin, which is written one line at a time.
 func (p *puppet) Write(line []byte) (int, error) {
-	switch msg := parse(line); {
+	switch msg := rpc.Parse(line); {
 	case p.says[msg.Method] != "":
 		go fmt.Fprintf(p.out, p.says[msg.Method]+"\n", msg.ID)
 	case msg.Method == "tools/call" && p.torn > 0:
@@ -56,11 +59,11 @@ func (p *puppet) Write(line []byte) (int, error) {
 				p.out.Close()
 			}
 		}()
-	case msg.Method == methodInitialize:
+	case msg.Method == rpc.MethodInitialize:
 		go fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{}}}`+"\n", msg.ID, protocolLegacy)
 	case msg.Method == "" && p.answered != nil:
 		p.answered <- bytes.Clone(line)
-	case msg.isCall():
+	case msg.IsCall():
 		go fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", msg.ID)
 	}
 	return len(line), nil
@@ -133,10 +136,10 @@ func requirePresentable(t *testing.T, err error) {
 	require.NotContains(t, e.Detail, testSession)
 	require.Equal(t, visible.Line(e.Detail), e.Detail)
 	require.True(t, utf8.ValidString(e.Detail), "%q", e.Detail)
-	require.LessOrEqual(t, len(e.Detail), maxDetail+150)
+	require.LessOrEqual(t, len(e.Detail), redact.MaxDetail+150)
 	require.NotContains(t, e.ForCaller(), testSession)
 	require.Equal(t, visible.Line(e.ForCaller()), e.ForCaller())
-	require.LessOrEqual(t, len(e.ForCaller()), 2*maxDetail+150)
+	require.LessOrEqual(t, len(e.ForCaller()), 2*redact.MaxDetail+150)
 	require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
 }
 
@@ -182,9 +185,9 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"result, then the end":  {said: done + "\n", ends: true},
 		"result of another":     {said: `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n" + done + "\n"},
 		"request, then result":  {said: `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\r\n" + done + "\r\n"},
-		"error":                 {said: rpc("2", "-32603", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
-		"error with parameters": {said: rpc("2", "-32602", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
-		"error like the SDK's":  {said: rpc("2", "-32005", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
+		"error":                 {said: failure("2", "-32603", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
+		"error with parameters": {said: failure("2", "-32602", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"error like the SDK's":  {said: failure("2", "-32005", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
 		"result of no tool":     {said: result + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol}},
 		"no JSON":               {said: "listening on port 80\n", want: lost("invalid character")},
 		"no JSON-RPC":           {said: "{}\n", want: lost("version")},
@@ -227,14 +230,14 @@ func TestHandshakeOverAPipeFailsForAReason(t *testing.T) {
 		"end":     {"", true, mcpbridge.Unavailable},
 		"mute":    {"", false, mcpbridge.Unavailable},
 		"no JSON": {"listening on port 80\n", false, mcpbridge.Protocol},
-		"refusal": {rpc("1", "-32603", "oops") + "\n", false, mcpbridge.Unavailable},
+		"refusal": {failure("1", "-32603", "oops") + "\n", false, mcpbridge.Unavailable},
 		"version": {`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}` + "\n", false, mcpbridge.Protocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
-				_, e := (&puppet{method: methodInitialize, said: []byte(c.said), ends: c.ends}).dial(ctx, 1<<10)
+				_, e := (&puppet{method: rpc.MethodInitialize, said: []byte(c.said), ends: c.ends}).dial(ctx, 1<<10)
 				require.Equal(t, c.want, e.Class, "%v", e)
 				require.Equal(t, mcpbridge.Alive, e.Session, "there is none")
 			})
@@ -269,7 +272,7 @@ func FuzzStdio(f *testing.F) {
 	for _, said := range []string{
 		done + "\n", done, met + "\n", met + met + "\n", done + "\r\n" + done + "\n", "\n", "", "\x00", "\xef\xbb\xbf" + done + "\n",
 		"[" + done + "]\n", "[" + asked + "," + asked + "]\n", "[]\n", asked + "\n" + asked + "\n", "null\n", "{}\n", "7\n", "{", `"`, " ",
-		rpc("2", "-32602", "\x1b\xff") + "\n", rpc("1", "-32004", "closing") + "\n", rpc("null", "-32700", "parse error") + "\n",
+		failure("2", "-32602", "\x1b\xff") + "\n", failure("1", "-32004", "closing") + "\n", failure("null", "-32700", "parse error") + "\n",
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}` + "\n",
 		`{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage","params":{}}` + "\n",
 		`{"jsonrpc":"2.0","id":2,"method":null,"result":{}}` + "\n", `{"jsonrpc":"2.0","id":1e999}` + "\n", "listening on port 80\n",
@@ -283,7 +286,7 @@ func FuzzStdio(f *testing.F) {
 	f.Add([]byte(`{"x":"`+strings.Repeat("x", 100)), uint8(11), true, false)
 	f.Add([]byte(asked+"\n"), uint8(11), true, false)
 	f.Fuzz(func(t *testing.T, said []byte, doubled uint8, met, ends bool) {
-		p := &puppet{method: methodInitialize, said: bytes.Repeat(said, 1<<(doubled%12)), ends: ends}
+		p := &puppet{method: rpc.MethodInitialize, said: bytes.Repeat(said, 1<<(doubled%12)), ends: ends}
 		if met {
 			p.method = "tools/call"
 		}

@@ -2,16 +2,15 @@ package bridge
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 var errTooLarge = errors.New("too large")
@@ -25,7 +24,7 @@ func tooLarge(srv *mcpbridge.Server) string {
 // an error: the SDK's own error for it may be one of a connection that has ended.
 type events struct {
 	io.ReadCloser
-	eventBuffer
+	rpc.EventBuffer
 	ex *exchange
 	x  *exchanger
 
@@ -40,21 +39,21 @@ func newEvents(body io.ReadCloser, ex *exchange, x *exchanger) *events {
 
 // Read reads whole events.
 func (e *events) Read(p []byte) (int, error) {
-	for e.whole == 0 {
+	for !e.Ready() {
 		if e.end != nil {
 			return 0, e.end // the SDK drains what it has given up
 		}
 		n, err := e.ReadCloser.Read(p)
 		switch {
-		case !e.take(p[:n], maxResult(e.x.srv), e):
+		case !e.Feed(p[:n], maxResult(e.x.srv), e):
 			e.ex.refuse(&mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: tooLarge(e.x.srv)})
 			e.end = io.ErrUnexpectedEOF
 		case err != nil:
 			e.end = err
-			e.rest(errors.Is(err, io.EOF), e) // of which the SDK takes the last event as if it were whole
+			e.Finish(errors.Is(err, io.EOF), e) // of which the SDK takes the last event as if it were whole
 		}
 	}
-	return e.read(p), nil
+	return e.Next(p), nil
 }
 
 // Close ends the stream.
@@ -67,55 +66,27 @@ func (e *events) Close() error {
 	return err
 }
 
-func (e *events) onLine([]byte) {}
+func (e *events) OnLine([]byte) {}
 
-func (e *events) onEvent(event []byte) []byte {
+func (e *events) OnEvent(event []byte) []byte {
 	e.x.conn.progress.hearEvent(event)
 	if e.x.ids == nil {
 		return event
 	}
-	event, what := e.x.ids.restoreEvent(event, e.ex.raw)
+	event, what := e.x.ids.RestoreEvent(event, e.ex.raw)
 	switch {
-	case what == anError:
+	case what == rpc.Failed:
 		e.ex.note(func(ex *exchange) {
-			if resp := responseOf(dataOf(event)); resp != nil && resp.ID == idOf(ex.raw) {
+			if resp := rpc.ResponseOf(rpc.DataOf(event)); resp != nil && resp.ID == rpc.IDOf(ex.raw) {
 				ex.answer(resp)
 			}
 		})
-	case what == nonsense && hasID(e.ex.raw):
+	case what == rpc.NotAMessage && rpc.HasID(e.ex.raw):
 		refusal := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", Status: http.StatusOK, Doubt: true}
 		e.ex.refuse(refusal)
-		event = withData(event, rpcFailure(e.ex.raw, 0, refusal.Detail))
+		event = rpc.WithData(event, rpc.Failure(e.ex.raw, 0, refusal.Detail))
 	}
 	return event
-}
-
-// dataOf returns the data of an event.
-func dataOf(event []byte) (data []byte) {
-	for line := range bytes.Lines(event) {
-		if field, value := fieldOf(line); field == "data" {
-			data = append(data, value...)
-		}
-	}
-	return data
-}
-
-// responseOf returns the response that the SDK takes data for, or nil.
-func responseOf(data []byte) *jsonrpc.Response {
-	msg, err := jsonrpc.DecodeMessage(data)
-	resp, ok := msg.(*jsonrpc.Response)
-	if err != nil || !ok {
-		return nil
-	}
-	return resp
-}
-
-// idOf returns the id that JSON is.
-func idOf(raw json.RawMessage) jsonrpc.ID {
-	var value any
-	json.Unmarshal(raw, &value)    //nolint:errcheck // it was parsed before
-	id, _ := jsonrpc.MakeID(value) // or none
-	return id
 }
 
 func readBounded(r io.Reader, limit int) ([]byte, error) {
@@ -127,62 +98,6 @@ func readBounded(r io.Reader, limit int) ([]byte, error) {
 		return data[:limit], errTooLarge
 	}
 	return data, err
-}
-
-// bodyOf returns the body of a request of the SDK, whose bodies can be had
-// again.
-func bodyOf(req *http.Request) []byte {
-	if req.GetBody == nil {
-		return nil
-	}
-	r, err := req.GetBody()
-	if err != nil {
-		return nil
-	}
-	defer r.Close()
-	data, _ := io.ReadAll(r)
-	return data
-}
-
-// scan returns the envelope of a call from the beginning of it, if that is as the SDK
-// writes it, with an id that is a number.
-func scan(begin []byte) (msg rpcEnvelope, ok bool) {
-	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
-	if !ok {
-		return msg, false
-	}
-	id, rest, ok := bytes.Cut(rest, []byte(`,"method":"`))
-	if !ok || len(id) == 0 || bytes.ContainsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
-		return msg, false
-	}
-	method, _, ok := bytes.Cut(rest, []byte(`"`))
-	if !ok || bytes.ContainsRune(method, '\\') {
-		return msg, false
-	}
-	return rpcEnvelope{Version: "2.0", ID: json.RawMessage(id), Method: string(method)}, true
-}
-
-// parse returns the envelope of a JSON-RPC message; an empty one if it is none.
-func parse(raw []byte) rpcEnvelope {
-	var msg rpcEnvelope
-	if json.Unmarshal(raw, &msg) != nil {
-		return rpcEnvelope{}
-	}
-	return msg
-}
-
-// rpcFailure returns a JSON-RPC error response.
-func rpcFailure(id json.RawMessage, code int64, text string) []byte {
-	return rpcResponse(id, rpcError{Code: code, Message: text})
-}
-
-// rpcResponse returns the JSON-RPC response that is an error.
-func rpcResponse(id json.RawMessage, e rpcError) []byte {
-	if !hasID(id) {
-		id = json.RawMessage("null")
-	}
-	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
-	return data
 }
 
 // mediaType returns that of a response, without parameters. One that the SDK reads

@@ -1,4 +1,4 @@
-package bridge
+package rpc
 
 import (
 	"bytes"
@@ -7,23 +7,23 @@ import (
 
 // eventBuffer holds what came of a stream of events, and was not read yet. What is read
 // are whole events: an event that is cut off must not garble the next.
-type eventBuffer struct {
+type EventBuffer struct {
 	came  []byte // nil if there is nothing, so that a quiet stream has no buffer
 	whole int    // how much of that is whole events: the rest may never come
 	line  int    // where in it the last line begins
 }
 
 // eventHandler looks at what came.
-type eventHandler interface {
+type EventHandler interface {
 	// onLine is called with each line of an event, with its end.
-	onLine(line []byte)
+	OnLine(line []byte)
 	// onEvent is called with each whole event, and returns what is read of it. It may
 	// change the event in place.
-	onEvent(event []byte) []byte
+	OnEvent(event []byte) []byte
 }
 
 // take takes in what has come. It returns false when an event is larger than limit.
-func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
+func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	for len(data) > 0 {
 		n := bytes.IndexByte(data, '\n') + 1
 		ended := n > 0
@@ -39,7 +39,7 @@ func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
 		}
 		b.completeLine()
 		line := b.came[b.line:]
-		h.onLine(line)
+		h.OnLine(line)
 		b.line = len(b.came)
 		if len(bytes.TrimRight(line, "\r\n")) == 0 {
 			b.endEvent(h)
@@ -51,7 +51,7 @@ func (b *eventBuffer) take(data []byte, limit int, h eventHandler) bool {
 // completeLine gives the last line the colon that it lacks. A line without one is a field
 // without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
 // the SDK takes it for the end of the connection.
-func (b *eventBuffer) completeLine() {
+func (b *EventBuffer) completeLine() {
 	line := b.came[b.line:]
 	text := bytes.TrimRight(line, "\r\n")
 	if len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
@@ -59,14 +59,14 @@ func (b *eventBuffer) completeLine() {
 	}
 }
 
-func (b *eventBuffer) endEvent(h eventHandler) {
-	event := h.onEvent(b.came[b.whole:])
+func (b *EventBuffer) endEvent(h EventHandler) {
+	event := h.OnEvent(b.came[b.whole:])
 	b.came = append(b.came[:b.whole], event...)
 	b.whole, b.line = len(b.came), len(b.came)
 }
 
 // rest makes what there is of the last event readable: as a whole one, or as it is.
-func (b *eventBuffer) rest(whole bool, h eventHandler) {
+func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	if whole && len(b.came) > b.whole {
 		b.completeLine()
 		b.endEvent(h)
@@ -74,21 +74,27 @@ func (b *eventBuffer) rest(whole bool, h eventHandler) {
 	b.whole = len(b.came)
 }
 
+// ready reports whether there is a whole event to be read.
+func (b *EventBuffer) Ready() bool { return b.whole > 0 }
+
+// empty reports whether nothing has come, so that there is no buffer.
+func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
+
 // drop drops what there is of the last event.
-func (b *eventBuffer) drop() {
+func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole
 	b.free()
 }
 
 // read reads whole events.
-func (b *eventBuffer) read(p []byte) int {
+func (b *EventBuffer) Next(p []byte) int {
 	n := copy(p, b.came[:b.whole])
 	b.came, b.whole, b.line = b.came[n:], b.whole-n, b.line-n
 	b.free()
 	return n
 }
 
-func (b *eventBuffer) free() {
+func (b *EventBuffer) free() {
 	if len(b.came) == 0 {
 		b.came = nil
 	}

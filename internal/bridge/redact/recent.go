@@ -1,4 +1,4 @@
-package bridge
+package redact
 
 import (
 	"slices"
@@ -6,14 +6,14 @@ import (
 )
 
 // recent is the values of headers that were sent of late.
-type recent struct {
+type Recent struct {
 	mu     sync.Mutex
 	values []string // the last ones last
 }
 
 // add keeps a value, in place of the oldest when there are too many. It reports
 // whether it was not there.
-func (r *recent) add(value string, most int) bool {
+func (r *Recent) Add(value string, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.values, value) {
@@ -24,11 +24,11 @@ func (r *recent) add(value string, most int) bool {
 }
 
 // secrets appends the values.
-func (r *recent) secrets(all []string) []string {
+func (r *Recent) AppendTo(all []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, value := range r.values {
-		all = addSecret(all, value)
+		all = Append(all, value)
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package bridge
+package redact
 
 import (
 	"encoding/json"
@@ -20,6 +20,6 @@ func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
 		},
 	}
 	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
-	require.NotContains(t, clean(text, secretsIn(srv)...), "secret")
-	require.Equal(t, "/not/a/secret nothing-secret", clean("/not/a/secret nothing-secret", secretsIn(srv)...))
+	require.NotContains(t, Clean(text, OfServer(srv)...), "secret")
+	require.Equal(t, "/not/a/secret nothing-secret", Clean("/not/a/secret nothing-secret", OfServer(srv)...))
 }

@@ -1,4 +1,4 @@
-package bridge
+package redact
 
 import (
 	"encoding/base64"
@@ -34,9 +34,9 @@ func textsIn(value any) (texts []string) {
 // headers, of the environment, of the arguments of set-up calls, and of those arguments
 // of the command that are named like secrets; the words in them; and what [secretsOf]
 // finds in the URL.
-func secretsIn(s *mcpbridge.Server) []string {
+func OfServer(s *mcpbridge.Server) []string {
 	var all []string
-	add := func(value string) { all = addSecret(all, value) }
+	add := func(value string) { all = Append(all, value) }
 	for _, value := range s.Headers {
 		add(value)
 	}
@@ -61,7 +61,7 @@ func secretsIn(s *mcpbridge.Server) []string {
 		}
 	}
 	if u, err := url.Parse(s.URL); err == nil {
-		all = append(all, secretsOf(u)...)
+		all = append(all, OfURL(u)...)
 	}
 	return all
 }
@@ -73,16 +73,16 @@ const maxWord = 20
 // secretsOf returns what no error text may have of a URL: the user and password, the
 // values of the query, the path as a whole, and those parts of it that are no plain
 // words, since many services have a token there; each as it is written and as it reads.
-func secretsOf(u *url.URL) (all []string) {
+func OfURL(u *url.URL) (all []string) {
 	add := func(value string) {
-		if len(value) >= minSecret {
+		if len(value) >= MinSecret {
 			all = append(all, value)
 		}
 	}
 	add(u.RawQuery)
 	for _, values := range u.Query() {
 		for _, value := range values {
-			all = addSecret(all, value)
+			all = Append(all, value)
 			add(url.QueryEscape(value))
 		}
 	}
@@ -111,4 +111,18 @@ func isWord(part string) bool {
 	return len(part) < maxWord && !strings.ContainsFunc(part, func(r rune) bool {
 		return (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.'
 	})
+}
+
+// minSecret is the length from which a configured value counts as a secret.
+// Shorter ones, "1" or "true", would only garble what they are in.
+const MinSecret = 8
+
+// addSecret appends a value and the words in it, as far as they count as secrets.
+func Append(all []string, value string) []string {
+	for _, v := range append([]string{value}, strings.Fields(value)...) {
+		if len(v) >= MinSecret {
+			all = append(all, v)
+		}
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package bridge
+package redact
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ var quotations = map[string]string{
 
 // describe returns the text of err without what must not be repeated: URLs,
 // whose queries carry tokens, and the given secrets.
-func describe(err error, secrets ...string) string {
+func Describe(err error, secrets ...string) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -49,21 +49,21 @@ func describe(err error, secrets ...string) string {
 			text += fmt.Sprintf("%d %s", grant.Response.StatusCode, http.StatusText(grant.Response.StatusCode))
 		}
 	}
-	return clean(text, secrets...)
+	return Clean(text, secrets...)
 }
 
 // maxDetail bounds what a server can put into an error text.
-const maxDetail = visible.MaxDetail
+const MaxDetail = visible.MaxDetail
 
 // clean makes text fit for a log line: one line of what is visible, valid UTF-8,
 // bounded, secrets blacked out.
-func clean(text string, secrets ...string) string {
-	return visible.Shorten(presentable(text, secrets...))
+func Clean(text string, secrets ...string) string {
+	return visible.Shorten(Line(text, secrets...))
 }
 
 // presentable is clean without the bound. Secrets are looked for again when what is not
 // visible has gone: it may have stood between their letters.
-func presentable(text string, secrets ...string) string {
+func Line(text string, secrets ...string) string {
 	text = visible.Line(strings.ToValidUTF8(redact(text, secrets...), "�"))
 	return strings.TrimSpace(redact(text, secrets...))
 }
@@ -78,25 +78,11 @@ func redact(text string, secrets ...string) string {
 		}
 	}
 	for _, s := range secrets {
-		for n := min(len(s)-1, len(text)); n >= minSecret/2; n-- {
+		for n := min(len(s)-1, len(text)); n >= MinSecret/2; n-- {
 			if strings.HasSuffix(text, s[:n]) {
 				return text[:len(text)-n] + "…"
 			}
 		}
 	}
 	return text
-}
-
-// minSecret is the length from which a configured value counts as a secret.
-// Shorter ones, "1" or "true", would only garble what they are in.
-const minSecret = 8
-
-// addSecret appends a value and the words in it, as far as they count as secrets.
-func addSecret(all []string, value string) []string {
-	for _, v := range append([]string{value}, strings.Fields(value)...) {
-		if len(v) >= minSecret {
-			all = append(all, v)
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package bridge
+package redact
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func TestTextsOfServersAreVisibleAndOnOneLine(t *testing.T) {
 		" \u200b\n":  "",
 		"naïve 日本 👍": "naïve 日本 👍",
 	} {
-		require.Equal(t, want, clean(text, "hunter22"))
+		require.Equal(t, want, Clean(text, "hunter22"))
 	}
-	require.LessOrEqual(t, len(clean(strings.Repeat("é", maxDetail))), maxDetail+len("…"))
+	require.LessOrEqual(t, len(Clean(strings.Repeat("é", MaxDetail))), MaxDetail+len("…"))
 }

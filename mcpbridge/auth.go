@@ -2,8 +2,6 @@ package mcpbridge
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -60,19 +58,4 @@ type Identified interface {
 	// the user. It is called when a session is dialed or attached to, and must not
 	// block. Empty is the same as not to have it.
 	Identity() string
-}
-
-// checkAuth reports an authenticator that nobody has made as it has to be.
-func checkAuth(a Authenticator) error {
-	switch a := a.(type) {
-	case AuthenticatorFunc:
-		if a == nil {
-			return errors.New("auth: is nil")
-		}
-	case *OAuthCredentials:
-		if !a.made() {
-			return fmt.Errorf("auth: %w", errNotMade)
-		}
-	}
-	return nil
 }

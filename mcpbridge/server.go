@@ -214,3 +214,18 @@ func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
+
+// checkAuth reports an authenticator that nobody has made as it has to be.
+func checkAuth(a Authenticator) error {
+	switch a := a.(type) {
+	case AuthenticatorFunc:
+		if a == nil {
+			return errors.New("auth: is nil")
+		}
+	case *OAuthCredentials:
+		if !a.made() {
+			return fmt.Errorf("auth: %w", errNotMade)
+		}
+	}
+	return nil
+}

@@ -19,13 +19,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // opening answers a handshake of the protocol before the newest.
 func (s *script) opening() *script {
-	s.answer(rpc.MethodDiscover, says(200, typeJSON, failure("%s", "-32601", "no such method")))
-	s.answer(rpc.MethodInitialize, says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"`+protocolLegacy+`","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, headerSession+": "+testSession))
+	s.answer(rpc.MethodDiscover, says(200, outbound.TypeJSON, failure("%s", "-32601", "no such method")))
+	s.answer(rpc.MethodInitialize, says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"`+protocolLegacy+`","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, outbound.HeaderSession+": "+testSession))
 	return s
 }
 
@@ -170,7 +171,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	parts := strings.Split(token, "-")
 	b.mu.Lock()
-	scope, id := "", r.Header.Get(headerSession)+r.URL.Query().Get("sessionid")
+	scope, id := "", r.Header.Get(outbound.HeaderSession)+r.URL.Query().Get("sessionid")
 	if len(parts) == 4 && token == fmt.Sprintf("token-of-%s-%d", parts[2], b.issued[parts[2]]) {
 		scope = parts[2]
 	}
@@ -197,7 +198,7 @@ func (b *bank) forget(scope string) {
 	for id, owner := range owners {
 		if owner == scope {
 			req := httptest.NewRequest(http.MethodDelete, "/", nil)
-			req.Header.Set(headerSession, id)
+			req.Header.Set(outbound.HeaderSession, id)
 			b.handler.ServeHTTP(httptest.NewRecorder(), req)
 		}
 	}
@@ -213,7 +214,7 @@ type owned struct {
 func (o *owned) note() {
 	o.b.mu.Lock()
 	defer o.b.mu.Unlock()
-	if id := o.Header().Get(headerSession); id != "" && o.b.owners[id] == "" {
+	if id := o.Header().Get(outbound.HeaderSession); id != "" && o.b.owners[id] == "" {
 		o.b.owners[id] = o.scope
 	}
 }

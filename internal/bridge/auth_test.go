@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,76 +16,9 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
-
-// purse is the credentials of a test: a token, and how to get the next one.
-type purse struct {
-	mu        sync.Mutex
-	token     string
-	refreshes int
-	next      func(ctx context.Context, req *http.Request, resp *http.Response) (string, error)
-}
-
-// refilled is a purse whose next token is as given.
-func refilled(token, next string) *purse {
-	return &purse{token: token, next: func(context.Context, *http.Request, *http.Response) (string, error) { return next, nil }}
-}
-
-func (p *purse) Credentials(context.Context, messages.Key) (mcpbridge.Credentials, error) {
-	return p, nil
-}
-
-func (p *purse) Headers(context.Context) (http.Header, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return http.Header{"authorization": {"Bearer " + p.token}}, nil
-}
-
-func (p *purse) Refresh(ctx context.Context, req *http.Request, resp *http.Response) error {
-	p.mu.Lock()
-	p.refreshes++
-	p.mu.Unlock()
-	token, err := p.next(ctx, req, resp)
-	if err == nil {
-		p.set(token)
-	}
-	return err
-}
-
-func (p *purse) set(token string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.token = token
-}
-
-func (p *purse) refreshed() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refreshes
-}
-
-// unless answers what a request with the token gets, and refuses any other.
-func unless(token string, refusal, how answering) answering {
-	return func(req *http.Request) (*http.Response, error) {
-		if req.Header.Get("Authorization") == "Bearer "+token {
-			return how(req)
-		}
-		return refusal(req)
-	}
-}
-
-// tokens returns the tokens of the requests of a kind, one after the other.
-func (s *script) tokens(kind string) (tokens []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, req := range s.requests {
-		if method := rpc.Parse(rpc.BodyOf(req)).Method; method == kind || method == "" && req.Method == kind {
-			tokens = append(tokens, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
-		}
-	}
-	return tokens
-}
 
 // with sets the authenticator of a server.
 func with(a mcpbridge.Authenticator) func(*mcpbridge.Server, *mcpbridge.Resume) {
@@ -94,9 +26,9 @@ func with(a mcpbridge.Authenticator) func(*mcpbridge.Server, *mcpbridge.Resume) 
 }
 
 var (
-	works   = says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`)
+	works   = says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`)
 	refused = says(401, "", "who are you?", `Www-Authenticate: Bearer`)
-	expired = says(401, typeJSON, `{"error":"invalid_token","error_description":"The session expired"}`, `Www-Authenticate: Bearer error="invalid_token"`)
+	expired = says(401, outbound.TypeJSON, `{"error":"invalid_token","error_description":"The session expired"}`, `Www-Authenticate: Bearer error="invalid_token"`)
 	tooLow  = says(403, "", "", `Www-Authenticate: Bearer error="insufficient_scope", scope="files:write"`)
 )
 
@@ -130,7 +62,7 @@ func TestRefusedCredentialsAreRefreshedAndTheRequestIsRepeatedOnce(t *testing.T)
 				sent, err := io.ReadAll(req.Body)
 				require.NoError(t, err)
 				require.Equal(t, string(rpc.BodyOf(req)), string(sent))
-				require.Equal(t, testSession, req.Header.Get(headerSession))
+				require.Equal(t, testSession, req.Header.Get(outbound.HeaderSession))
 			}
 			require.NoError(t, c.Close(context.Background()))
 			require.Equal(t, []string{"new"}, s.tokens("DELETE"))

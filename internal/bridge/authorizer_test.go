@@ -3,9 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
@@ -98,51 +97,11 @@ func TestAnswerThatBrokeOffIsResumedWithNewCredentials(t *testing.T) {
 	p, s := refilled("old", "new"), newScript()
 	c := s.attach(t, with(p))
 	s.answer("tools/call", breaks("id: 1\nretry: 5\ndata:\n\n"))
-	s.answer(http.MethodGet, unless("new", refused, says(200, typeSSE, "data: "+done+"\n\n")))
+	s.answer(http.MethodGet, unless("new", refused, says(200, outbound.TypeSSE, "data: "+done+"\n\n")))
 	e, _ := do(c)
 	require.Nil(t, e)
 	require.Equal(t, 1, p.refreshed())
 	require.NoError(t, c.Close(context.Background()))
-}
-
-func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
-	p := refilled("old", "new")
-	at := New([]mcpbridge.Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := newSender(&conn{at: at, cut: t.Context()}, attempt{credentials: p}, new(discovery))
-	at.base = refused
-	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
-	resp, err := a.RoundTrip(req)
-	require.NoError(t, err)
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.Equal(t, "who are you?", string(body))
-	require.Zero(t, p.refreshed())
-}
-
-// A refusal that was looked into is given back whole, however long it is, and with
-// the error at its end.
-func TestBodyOfARefusalStaysIntact(t *testing.T) {
-	p := refilled("old", "new")
-	at := New([]mcpbridge.Server{{Name: "test", URL: "http://test", Auth: p}}, nil).servers["test"]
-	a := newSender(&conn{at: at, cut: t.Context()}, attempt{credentials: p}, new(discovery))
-	for _, size := range []int{0, 10, maxRefusal, maxRefusal + 1, 3 * maxRefusal} {
-		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
-			text := strings.Repeat("session not found ", size/18+1)[:size]
-			at.base = then(end, says(401, "", text))
-			req := httptest.NewRequest(http.MethodGet, "http://test", nil)
-			req.Header.Set(headerSession, testSession)
-			resp, err := a.RoundTrip(req)
-			if size < 18 { // it does not say so
-				require.NoError(t, err)
-				require.Equal(t, 401, resp.StatusCode)
-				continue
-			}
-			require.NoError(t, err)
-			got, err := io.ReadAll(resp.Body)
-			require.Equal(t, text, string(got))
-			require.Equal(t, errors.Is(end, io.EOF), err == nil)
-		}
-	}
 }
 
 // What a server repeats in its refusals: the token, those before it, and one that
@@ -166,7 +125,7 @@ func TestTokensAreInNoErrorText(t *testing.T) {
 		require.NotContains(t, e.Detail, "-and-more")
 		requirePresentable(t, e)
 	}
-	s.answer("tools/call", says(200, typeJSON, failure("%s", "-32000", "first-token-and-more is wrong")))
+	s.answer("tools/call", says(200, outbound.TypeJSON, failure("%s", "-32000", "first-token-and-more is wrong")))
 	e, _ = do(c)
 	require.NotContains(t, e.Detail, "token")
 	p.next = func(context.Context, *http.Request, *http.Response) (string, error) {
@@ -207,14 +166,4 @@ func TestContextOfCredentialsEndsWithTheRequestAndHasNothingOfIt(t *testing.T) {
 		require.Nil(t, e)
 		require.NoError(t, c.Close(context.Background()))
 	})
-}
-
-// What is sent without credentials costs no more than before.
-func TestServerWithoutHeadersCostsNothing(t *testing.T) {
-	at := New([]mcpbridge.Server{{Name: "test", URL: "http://test"}}, nil).servers["test"]
-	resp := new(http.Response)
-	at.base = answering(func(*http.Request) (*http.Response, error) { return resp, nil })
-	a := newSender(&conn{at: at}, attempt{}, nil)
-	req := httptest.NewRequest(http.MethodPost, "http://test", nil)
-	require.Zero(t, testing.AllocsPerRun(100, func() { a.RoundTrip(req) }))
 }

@@ -3,91 +3,105 @@ package bridge
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-
-	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 )
 
-// conn is the Conn of all transports.
+// cleanupTimeout bounds what has to be cleaned up after a dial that failed.
+const cleanupTimeout = time.Second
+
+// conn is the [mcpbridge.Conn] over every transport.
 type conn struct {
-	at   *endpoint
-	cs   *mcp.ClientSession
-	info mcpbridge.Info
+	transport.Session
+	at     *endpoint
+	client *sdkClient
+	link   transport.Conn     // nil if it could not be made
+	cs     *mcp.ClientSession // nil until the handshake has succeeded
+	info   mcpbridge.Info     // read-only once the session is open
 
-	key          messages.Key
-	connectLimit time.Duration
-	owner        atomic.Pointer[sessionOwner] // nil: it has none yet
-	second       atomic.Bool                  // it was opened as a control, and is not adopted
-	results      atomic.Uint64                // of operations
-	doubts       doubts
+	key      messages.Key
+	identity string // of whoever owns the credentials
+	owner    atomic.Pointer[owner]
+	results  atomic.Uint64 // how many operations had one
+	doubts   doubts
+	// compare settles a doubt by a second session.
+	compare func(context.Context, *conn, reply) verdict
 
-	asked    atomic.Int32 // requests of the server that are not answered yet
-	roots    atomic.Pointer[messages.SetRoots]
-	progress progress
+	asked atomic.Int32 // requests of the server that are not answered yet
+	roots atomic.Pointer[messages.SetRoots]
 
 	mu    sync.Mutex
 	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
 	level string          // of the log, for protocol 2026-07-28, or empty
 
-	x    *exchanger // nil but for HTTP
-	tap  *tap       // nil for streamable HTTP
-	proc *process   // nil but for stdio
+	cancel  context.CancelFunc // ends Cut, and so whatever the session waits for
+	dialing atomic.Pointer[handshake]
 
-	// cut ends whatever the session waits for. It is the means to end the
-	// session from outside.
-	cut    context.Context
-	cancel context.CancelFunc
-
-	dialing atomic.Pointer[handshake] // nil when the session is open
-	closing sync.Once
-	closed  chan struct{} // closed when the SDK has closed; made by closing
+	isClosing atomic.Bool // the end of the connection is our own doing
+	closing   sync.Once
+	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
-// sessionOwner is who is told of what happens to a session: the functions of a [DialRequest].
-type sessionOwner struct {
+// owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
+type owner struct {
 	down  func(*mcpbridge.Error)
 	heard func(messages.Notification, messages.Operation) // or nil
 	ask   func(context.Context, messages.Request) messages.Answer
-}
-
-// belongsTo makes who dials the owner of the session.
-func (c *conn) belongsTo(req mcpbridge.DialRequest) {
-	c.owner.Store(&sessionOwner{req.Down, req.Heard, req.Ask})
-}
-
-// tellDown tells the owner that the session has ended by itself.
-func (c *conn) tellDown(e *mcpbridge.Error) {
-	if o := c.owner.Load(); o != nil && o.down != nil {
-		o.down(e)
-	}
 }
 
 // handshake is what there is of a session only until it is open.
 type handshake struct {
 	abort context.CancelCauseFunc // ends it
 	ctx   context.Context         // of its requests, with their exchange
-
-	// stream is closed when it is known whether there is a standalone stream; nil
-	// where that is not to be waited for.
-	stream <-chan struct{}
 }
 
-// isOpen reports whether the handshake has succeeded.
-func (c *conn) isOpen() bool { return c.dialing.Load() == nil }
+// belongsTo makes whoever dials the owner of the session.
+func (c *conn) belongsTo(req mcpbridge.DialRequest) {
+	c.owner.Store(&owner{req.Down, req.Heard, req.Ask})
+}
 
-// abort ends the handshake, if it is not over, with a cause.
-func (c *conn) abort(e *mcpbridge.Error) {
-	if h := c.dialing.Load(); h != nil {
-		h.abort(e)
+// reportDown tells the owner that the session has ended by itself.
+func (c *conn) reportDown(e *mcpbridge.Error) {
+	if o := c.owner.Load(); o != nil && o.down != nil {
+		o.down(e)
+	}
+}
+
+// opened notes that the handshake has succeeded.
+func (c *conn) opened() {
+	c.dialing.Store(nil)
+	c.IsOpen.Store(true)
+}
+
+// newExchange returns a context for an operation of the session, with its exchange.
+func (c *conn) newExchange(ctx context.Context) (context.Context, *wire.Exchange) {
+	return wire.NewExchange(ctx, c, c.at.URL != "")
+}
+
+// isModern reports whether the session has a protocol after 2025-11-25.
+func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
+
+// isResumable reports whether the server knows the session beyond the connection.
+func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
+
+// hasExpired reports whether the server does not know the session any more.
+func (c *conn) hasExpired() bool {
+	session := c.link.Resumable()
+	return session != nil && session.HasExpired()
+}
+
+// endQuietly ends on the server a session that counts as expired.
+func (c *conn) endQuietly() {
+	if session := c.link.Resumable(); session != nil {
+		session.EndQuietly()
 	}
 }
 
@@ -96,48 +110,14 @@ func (c *conn) Info() mcpbridge.Info { return c.info }
 
 // Resume returns what it takes to attach again.
 func (c *conn) Resume() *mcpbridge.Resume {
-	if id := c.cs.ID(); id != "" && c.x != nil && !c.x.sse {
-		return &mcpbridge.Resume{
-			SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
-			Identity: c.at.identity(id, c.x.out.identity), Cookies: c.x.out.cookies.record(),
-		}
+	session, id := c.link.Resumable(), c.cs.ID()
+	if session == nil || id == "" {
+		return nil
 	}
-	return nil
-}
-
-// Do runs one operation.
-func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
-	defer recovered(&err)
-	inner, ex := withExchange(c.cut, c)
-	ex.values = ctx
-	inner, cancel := context.WithCancel(inner)
-	stop := context.AfterFunc(ctx, cancel)
-	defer func() { stop(); ex.finish(err == nil, cancel) }()
-	if err := ctx.Err(); err != nil { // cancel runs beside us, and may come too late
-		return nil, c.explain(ctx, ex, err)
+	return &mcpbridge.Resume{
+		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
+		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(),
 	}
-	ex.done = inner.Done()
-	if c.tap != nil {
-		defer func() { c.tap.forget(ex.id) }()
-	}
-	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
-		ex.token = c.progress.listen(func(p *mcp.ProgressNotificationParams) {
-			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
-		})
-		defer c.progress.forget(ex.token)
-	}
-	result, err = c.run(inner, op)
-	if err != nil {
-		return nil, c.settle(ctx, op, ex, c.explain(ctx, ex, err))
-	}
-	c.results.Add(1)
-	if c.x != nil && c.x.fresh.Load() {
-		c.x.fresh.Store(false)
-	}
-	if list, ok := result.(*messages.ToolList); ok {
-		c.learn(list.Result.Tools)
-	}
-	return result, nil
 }
 
 // Hint reports whether a tool may run twice.
@@ -147,8 +127,8 @@ func (c *conn) Hint(tool string) (safe, known bool) {
 	return c.hints[tool], c.hints != nil
 }
 
-// learn remembers which tools may run twice.
-func (c *conn) learn(tools []*mcp.Tool) {
+// setHints remembers which tools may run twice.
+func (c *conn) setHints(tools []*mcp.Tool) {
 	hints := make(map[string]bool, len(tools))
 	for _, tool := range tools {
 		if a := tool.Annotations; a != nil {
@@ -160,97 +140,67 @@ func (c *conn) learn(tools []*mcp.Tool) {
 	c.hints = hints
 }
 
-// unlearn forgets that: the tools have changed.
-func (c *conn) unlearn() {
+// clearHints forgets which tools may run twice: the tools have changed.
+func (c *conn) clearHints() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hints = nil
 }
 
-// logLevel returns what requests shall say of it, or "".
-func (c *conn) logLevel() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.level
+// secrets returns what no error text about the session may contain.
+func (c *conn) secrets() []string {
+	if c.link == nil {
+		return c.at.transport().Secrets()
+	}
+	return c.link.Secrets()
 }
 
-// explain says what err means, and how the process ended if it did.
-func (c *conn) explain(ctx context.Context, ex *exchange, err error) *mcpbridge.Error {
-	e := ex.explain(ctx, err, append(c.secrets(), c.cs.ID())...)
-	if c.proc != nil && e.Session == mcpbridge.Broken {
-		if e.Class == mcpbridge.Lost && !ex.begun && c.proc.neverRead(ex.end) {
+// explain says what err means, and how the server ended if it did.
+func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error {
+	e := ex.Explain(ctx, err, append(c.secrets(), c.cs.ID())...)
+	if e.Session == mcpbridge.Broken {
+		if e.Class == mcpbridge.Lost && c.link.NeverRead(ex) {
 			e.Class = mcpbridge.NotSent
 		}
-		e.Detail, e.Quote = c.obituary()
+		c.addObituary(e)
 	}
 	return e
 }
 
-// secrets returns what no error text of the session may have.
-func (c *conn) secrets() []string {
-	if c.x != nil {
-		return c.x.secrets()
+// addObituary adds to an error how the server ended, and reports whether that is known.
+func (c *conn) addObituary(e *mcpbridge.Error) (known bool) {
+	detail, quote := c.link.Obituary()
+	if detail != "" {
+		e.Detail, e.Quote = detail, quote
 	}
-	return redact.OfServer(&c.at.Server)
-}
-
-// obituary says how a stdio session ended, and apart from that what the server said
-// last: on stderr, or on stdout what made no sense.
-func (c *conn) obituary() (text, words string) {
-	text, words = c.proc.obituary()
-	text = "the server process " + text
-	if err := c.tap.nonsense(); err != nil {
-		detail := redact.Describe(err, redact.OfServer(&c.at.Server)...)
-		if strings.Contains(detail, "maximum line length") { // the SDK has no name for this error
-			return text + " (" + tooLarge(&c.at.Server) + ")", words
-		}
-		text += " (its output is no JSON-RPC)"
-		words = strings.TrimSuffix(detail+"; "+words, "; ")
-	}
-	return text, words
-}
-
-// broke returns the error for a connection that ended by itself. It is no caller's.
-func (c *conn) broke(err error) *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(err, c.secrets()...)}
-	if c.proc != nil {
-		e.Detail, _ = c.obituary()
-	}
-	return e
+	return detail != ""
 }
 
 // Close ends the session on the server, then here.
 func (c *conn) Close(ctx context.Context) error {
-	if c.tap != nil {
-		c.tap.close()
-	}
-	var refused error
-	if c.x != nil {
-		refused = c.x.delete(ctx)
-	}
+	c.isClosing.Store(true)
+	c.link.Closing()
+	refused := c.link.EndSession(ctx)
 	return errors.Join(refused, c.Detach(ctx))
 }
 
 // Detach ends the session here.
 func (c *conn) Detach(ctx context.Context) error {
-	if c.tap != nil {
-		c.tap.close()
-	}
+	c.isClosing.Store(true)
+	c.link.Closing()
 	c.cancel()
 	c.closing.Do(func() {
 		c.closed = make(chan struct{})
 		go func() {
 			defer close(c.closed)
-			c.cs.Close() // what it says is of the transport, which is ours
+			c.cs.Close() // its error is about the transport, which is ours
 		}()
 	})
-	if c.proc != nil {
-		if err := c.proc.stop(ctx); err != nil {
-			return err
-		}
+	if err := c.link.Close(ctx); err != nil {
+		return err
 	}
-	// With everything cut there is nothing left to wait for, so a short time
-	// is enough also when ctx has none left.
+	// With everything cut there is nothing left to wait for, so that a short time
+	// is enough even if ctx has ended.
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
@@ -261,9 +211,23 @@ func (c *conn) Detach(ctx context.Context) error {
 	}
 }
 
-// recovered turns a panic, of a hook or of the SDK, into an error.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = mcpbridge.AsError(guard.New(r))
+// discard closes what a failed handshake has left. A session that was to be
+// attached to stays on the server: it is not ours, and may be attached to the next time.
+func (c *conn) discard() {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	if c.link == nil {
+		c.cancel()
+		return
 	}
+	if session := c.link.Resumable(); session != nil {
+		session.Discard(ctx)
+	}
+	if c.cs != nil {
+		c.Detach(ctx) //nolint:errcheck // the error that led here is the one to report
+		return
+	}
+	c.cancel()
+	c.link.Kill()
+	c.link.Close(ctx) //nolint:errcheck // as above
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/cookiejar"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
@@ -82,7 +80,7 @@ func TestCookiesOfASessionAreItsOwn(t *testing.T) {
 	n := 0
 	s.answer(rpc.MethodDiscover, func(req *http.Request) (*http.Response, error) {
 		n++
-		return sets(fmt.Sprint("pod=", n), says(200, typeJSON, failure("%s", "-32601", "no such method")))(req)
+		return sets(fmt.Sprint("pod=", n), says(200, outbound.TypeJSON, failure("%s", "-32601", "no such method")))(req)
 	})
 	b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
 	for i := 1; i <= 2; i++ {
@@ -95,55 +93,6 @@ func TestCookiesOfASessionAreItsOwn(t *testing.T) {
 		require.NoError(t, c.Close(t.Context()))
 	}
 	require.Equal(t, 2, n)
-}
-
-func TestCookiesAreBounded(t *testing.T) {
-	s := out(t, mcpbridge.Server{}, answering(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 200, "", nil)
-		for i := range 2 * maxCookies {
-			resp.Header.Add("Set-Cookie", fmt.Sprintf("c%d=x", i))
-		}
-		resp.Header.Add("Set-Cookie", "c1="+strings.Repeat("x", maxCookie))
-		resp.Header.Add("Set-Cookie", "c1=y")
-		resp.Header.Add("Set-Cookie", "not a cookie")
-		return resp, nil
-	}))
-	for range 2 {
-		_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
-		require.NoError(t, err)
-	}
-	require.Len(t, strings.Split(s.cookies.record(), "; "), maxCookies)
-	require.Contains(t, s.cookies.record(), "c1=y")
-}
-
-func TestCookiesCanBeTurnedOffOrKeptElsewhere(t *testing.T) {
-	reply := sets("pod=first-pod", says(200, "", ""))
-	send := func(srv mcpbridge.Server) (second string, s *sender) {
-		s = out(t, srv, answering(func(req *http.Request) (*http.Response, error) {
-			second = req.Header.Get("Cookie")
-			return reply(req)
-		}))
-		s.cookies.restore("old=cookie")
-		for range 2 {
-			_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
-			require.NoError(t, err)
-		}
-		return second, s
-	}
-	carried, s := send(mcpbridge.Server{NoCookies: true})
-	require.Empty(t, carried)
-	require.Empty(t, s.cookies.record())
-
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	carried, s = send(mcpbridge.Server{HTTPClient: &http.Client{Jar: jar}})
-	require.Equal(t, "pod=first-pod", carried)
-	require.Empty(t, s.cookies.record(), "it is not ours to keep")
-	require.Len(t, jar.Cookies(&url.URL{Scheme: "http", Host: "test"}), 1)
-	require.Contains(t, s.secrets(), "first-pod")
-
-	carried, _ = send(mcpbridge.Server{})
-	require.Equal(t, "old=cookie; pod=first-pod", carried)
 }
 
 func TestCookieIsInNoTextOfOurs(t *testing.T) {

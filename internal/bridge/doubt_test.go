@@ -18,6 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
@@ -26,6 +27,8 @@ type sessions struct {
 	unknown answering            // how a request of an unknown session is answered
 	call    answering            // how a call of a known one is; nil is well
 	ways    map[string]answering // how other requests are; nil is well
+
+	bridge *Bridge // that has dialed last
 
 	mu    sync.Mutex
 	known []string
@@ -44,7 +47,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 		method = req.Method
 	}
 	s.mu.Lock()
-	id := req.Header.Get(headerSession)
+	id := req.Header.Get(outbound.HeaderSession)
 	known := slices.Contains(s.known, id)
 	s.log = append(s.log, method+" "+id)
 	way, onCall := s.ways[method], s.call
@@ -59,7 +62,7 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Unlock()
 	switch {
 	case method == rpc.MethodInitialize && way == nil:
-		return says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`, headerSession+": "+id)(req)
+		return says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`, outbound.HeaderSession+": "+id)(req)
 	case way != nil:
 		return way(req)
 	case method == http.MethodGet:
@@ -69,9 +72,9 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	case method == "tools/call" && onCall != nil:
 		return onCall(req)
 	case method == "tools/list":
-		return says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`)(req)
+		return says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`)(req)
 	case msg.IsCall():
-		return says(200, typeJSON, done)(req)
+		return says(200, outbound.TypeJSON, done)(req)
 	}
 	return says(202, "", "")(req)
 }
@@ -122,6 +125,7 @@ func (s *sessions) dial(t *testing.T, change ...func(*mcpbridge.Server)) (c *con
 		f(&srv)
 	}
 	b := New([]mcpbridge.Server{srv}, nil)
+	s.bridge = b
 	var mu sync.Mutex
 	var all []*mcpbridge.Error
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -145,9 +149,9 @@ func (s *sessions) dial(t *testing.T, change ...func(*mcpbridge.Server)) (c *con
 }
 
 // redial opens the session of the same key again, as its actor does.
-func redial(t *testing.T, c *conn) *conn {
+func redial(t *testing.T, s *sessions, c *conn) *conn {
 	t.Helper()
-	next, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Down: func(*mcpbridge.Error) {}})
+	next, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	return next.(*conn)
 }
@@ -156,17 +160,17 @@ func redial(t *testing.T, c *conn) *conn {
 // certain by themselves.
 var refusals = map[string]answering{
 	"400, text":             says(400, "text/html", "Invalid or missing session ID"),
-	"400, JSON-RPC":         says(400, typeJSON, failure("null", "-32000", "Bad Request: No valid session ID provided")),
+	"400, JSON-RPC":         says(400, outbound.TypeJSON, failure("null", "-32000", "Bad Request: No valid session ID provided")),
 	"400, in German":        says(400, "", "Unbekannte Sitzung"),
 	"400, nothing":          says(400, "", ""),
 	"401":                   says(401, "", "Unauthorized: Session not found"),
-	"404, own id":           says(404, typeJSON, failure("%s", "-32001", "Session not found")),
+	"404, own id":           says(404, outbound.TypeJSON, failure("%s", "-32001", "Session not found")),
 	"422":                   says(422, "", "Unexpected message, expect initialize request"),
-	"200, own id":           says(200, typeJSON, failure("%s", "-32602", "Invalid or expired session")),
-	"200, no id":            says(200, typeJSON, failure("null", "-32005", "session not found")),
-	"200, as an event":      says(200, typeSSE, "data: "+failure("%s", "-32000", "Not connected")+"\n\n"),
-	"200, unknown method":   says(200, typeJSON, failure("%s", "-32601", "Method not found")),
-	"500":                   says(500, typeJSON, `{"error":"No valid session ID"}`),
+	"200, own id":           says(200, outbound.TypeJSON, failure("%s", "-32602", "Invalid or expired session")),
+	"200, no id":            says(200, outbound.TypeJSON, failure("null", "-32005", "session not found")),
+	"200, as an event":      says(200, outbound.TypeSSE, "data: "+failure("%s", "-32000", "Not connected")+"\n\n"),
+	"200, unknown method":   says(200, outbound.TypeJSON, failure("%s", "-32601", "Method not found")),
+	"500":                   says(500, outbound.TypeJSON, `{"error":"No valid session ID"}`),
 	"503":                   says(503, "", "session is unknown on this API instance"),
 	"599, HTML, in Finnish": says(599, "text/html", "<p>istunto on päättynyt</p>"),
 }
@@ -200,7 +204,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			require.Equal(t, 1, s.count(rpc.MethodInitialize), "one control")
 			require.LessOrEqual(t, s.count("ping"), 3, "one question, that of the control, and the first once more")
 
-			next := redial(t, c)
+			next := redial(t, s, c)
 			require.False(t, next.Info().Attached)
 			require.Equal(t, 1, s.count(rpc.MethodInitialize), "the control's session is adopted")
 			e, _ := do(next)
@@ -284,7 +288,7 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 			e, _ := do(c)
 			require.Equal(t, mcpbridge.Invalid, e.Class, name)
 			require.Equal(t, mcpbridge.Alive, e.Session, name)
-			require.LessOrEqual(t, time.Since(began), verdictLimit, name)
+			require.LessOrEqual(t, time.Since(began), verdictTimeout, name)
 			for range 3 {
 				do(c)
 			}
@@ -343,12 +347,12 @@ func TestNewSessionThatIsNotKnownYetIsAskedAgain(t *testing.T) {
 			if time.Since(opened) < time.Second {
 				return says(404, "", "not found")(req)
 			}
-			return says(200, typeJSON, done)(req)
+			return says(200, outbound.TypeJSON, done)(req)
 		}
 		opened = time.Now()
 		s.ways = map[string]answering{"tools/call": late}
 		c, downs := s.dial(t)
-		require.Less(t, time.Since(opened), freshFor)
+		require.Less(t, time.Since(opened), (2 * time.Second))
 		require.Empty(t, downs())
 		require.Equal(t, 1, s.count(rpc.MethodInitialize))
 		require.NoError(t, c.Close(context.Background()))
@@ -366,18 +370,18 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			require.NoError(t, c.Detach(t.Context()))
 
 			s.answers(nil, map[string]answering{"ping": refusal, rpc.MethodInitialize: says(403, "", "not now")})
-			_, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			_, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.Error(t, err)
 			require.Equal(t, 1, s.knows(), "it is kept")
 
 			s.answers(nil, nil)
-			attached, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			attached, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			require.True(t, attached.Info().Attached)
 			require.NoError(t, attached.Detach(t.Context()))
 
 			s.forget()
-			other, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			require.False(t, other.Info().Attached)
 			require.Equal(t, 1, s.count(rpc.MethodInitialize))
@@ -401,8 +405,8 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 // Finding A5.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
-	c.learn([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}})
-	c.mayHaveMissed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
+	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}})
+	c.Missed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")
 	require.False(t, safe || known)
 }

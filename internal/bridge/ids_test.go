@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,9 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -22,19 +19,10 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
-
-// ids returns the ids of the calls that were sent, of a method or of all.
-func (s *script) ids(method string) (ids []string) {
-	posts, _ := s.seen(http.MethodPost)
-	for _, req := range posts {
-		if msg := rpc.Parse(rpc.BodyOf(req)); msg.IsCall() && cmp.Or(method, msg.Method) == msg.Method {
-			ids = append(ids, string(msg.ID))
-		}
-	}
-	return ids
-}
 
 // saying is a response with a text as its result.
 func saying(id, text string) string {
@@ -99,30 +87,30 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 		resume answering
 		want   *mcpbridge.Error
 	}{
-		"JSON":                     {call: says(200, typeJSON, own)},
-		"JSON, with blanks":        {call: says(200, typeJSON, strings.NewReplacer(":", " : ", ",", "\n,\t").Replace(own))},
-		"JSON, of another":         {call: says(200, typeJSON, saying("4", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
-		"JSON, of a connection":    {call: says(200, typeJSON, saying("4503599627370495", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
-		"JSON, error":              {call: says(200, typeJSON, failure("%s", "-32602", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
-		"JSON, error without id":   {call: says(200, typeJSON, failure("null", "-32000", "oops")), want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
-		"JSON, too large":          {call: then(nil, says(200, typeJSON, saying("%s", strings.Repeat("x", 64<<10)))), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "maxResult"}},
-		"SSE":                      {call: says(200, typeSSE, "data: "+own+"\n\n")},
+		"JSON":                     {call: says(200, outbound.TypeJSON, own)},
+		"JSON, with blanks":        {call: says(200, outbound.TypeJSON, strings.NewReplacer(":", " : ", ",", "\n,\t").Replace(own))},
+		"JSON, of another":         {call: says(200, outbound.TypeJSON, saying("4", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
+		"JSON, of a connection":    {call: says(200, outbound.TypeJSON, saying("4503599627370495", "old")), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "id of another request"}},
+		"JSON, error":              {call: says(200, outbound.TypeJSON, failure("%s", "-32602", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"JSON, error without id":   {call: says(200, outbound.TypeJSON, failure("null", "-32000", "oops")), want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
+		"JSON, too large":          {call: then(nil, says(200, outbound.TypeJSON, saying("%s", strings.Repeat("x", 64<<10)))), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "maxResult"}},
+		"SSE":                      {call: says(200, outbound.TypeSSE, "data: "+own+"\n\n")},
 		"SSE, stays open":          {call: stays("event: message\r\nid: 7\r\ndata: " + own + "\r\n\r\n")},
 		"SSE, in lines":            {call: stays("data: " + strings.ReplaceAll(own, ",", "\ndata: ,") + "\n\n")},
-		"SSE, no end of the event": {call: says(200, typeSSE, "data: "+own)},
+		"SSE, no end of the event": {call: says(200, outbound.TypeSSE, "data: "+own)},
 		"SSE, after old ones":      {call: stays(old + "data: " + own + "\n\n")},
-		"SSE, old ones only":       {call: says(200, typeSSE, old), want: &mcpbridge.Error{Session: mcpbridge.Broken}},
+		"SSE, old ones only":       {call: says(200, outbound.TypeSSE, old), want: &mcpbridge.Error{Session: mcpbridge.Broken}},
 		"SSE, too large":           {call: stays("data: " + saying("%s", strings.Repeat("x", 64<<10)) + "\n\n"), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "maxResult"}},
 		"SSE, resumed":             {call: breaks(primed + "data: {"), resume: stays(old + "data: " + own + "\n\n")},
 		"SSE, resumed after old":   {call: breaks("id: 1\nretry: 5\ndata: " + saying("4", "old") + "\n\n"), resume: stays("data: " + own + "\n\n")},
-		"refused by a dispatcher":  {call: says(404, typeJSON, failure("%s", "-32601", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
-		"refused":                  {call: says(400, typeJSON, failure("%s", "-32600", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"refused by a dispatcher":  {call: says(404, outbound.TypeJSON, failure("%s", "-32601", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
+		"refused":                  {call: says(400, outbound.TypeJSON, failure("%s", "-32600", "oops")), want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScript()
 				conn := s.attach(t, func(srv *mcpbridge.Server, _ *mcpbridge.Resume) { srv.MaxResult = 32 << 10 })
-				s.answer("tools/call", c.call, says(200, typeJSON, own))
+				s.answer("tools/call", c.call, says(200, outbound.TypeJSON, own))
 				s.answer(http.MethodGet, c.resume)
 				text, e := told(conn)
 				if c.want == nil {
@@ -135,7 +123,7 @@ func TestAttachedConnectionTakesNoAnswerButItsOwn(t *testing.T) {
 					require.Contains(t, e.Detail, c.want.Detail)
 				}
 				if gets, _ := s.seen(http.MethodGet); c.resume != nil {
-					require.Equal(t, "1", gets[1].Header.Get(headerEvent))
+					require.Equal(t, "1", gets[1].Header.Get(outbound.HeaderEvent))
 				}
 				if c.want == nil || c.want.Session == mcpbridge.Alive {
 					text, e = told(conn)
@@ -153,7 +141,7 @@ func TestLateAnswerOnTheStreamAnswersNoNewCall(t *testing.T) {
 		s := newScript()
 		in, out := io.Pipe()
 		s.answer(http.MethodGet, func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200, typeSSE, nil)
+			resp := outbound.Respond(req, 200, outbound.TypeSSE, nil)
 			resp.Body = in
 			return resp, nil
 		}, stays(ping("b")))
@@ -161,7 +149,7 @@ func TestLateAnswerOnTheStreamAnswersNoNewCall(t *testing.T) {
 		release := make(chan struct{})
 		s.answer("tools/call", func(req *http.Request) (*http.Response, error) {
 			<-release
-			return says(200, typeJSON, saying("%s", "new"))(req)
+			return says(200, outbound.TypeJSON, saying("%s", "new"))(req)
 		})
 		answered := make(chan string)
 		go func() {
@@ -180,7 +168,7 @@ func TestLateAnswerOnTheStreamAnswersNoNewCall(t *testing.T) {
 		require.Equal(t, "new", <-answered)
 		require.Equal(t, "ab", s.pongs())
 		gets, _ := s.seen(http.MethodGet)
-		require.Equal(t, "a8", gets[1].Header.Get(headerEvent), "what is dropped is not asked for again")
+		require.Equal(t, "a8", gets[1].Header.Get(outbound.HeaderEvent), "what is dropped is not asked for again")
 		require.NoError(t, c.Close(context.Background()))
 	})
 }
@@ -215,7 +203,7 @@ func TestRequestsOfTheServerKeepTheirIDs(t *testing.T) {
 	var asked []string
 	for _, id := range []string{"4", `"4"`, `4503599627370495`} {
 		asked = append(asked, id)
-		s.answer("tools/call", says(200, typeSSE, `data: {"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`+"\n\ndata: "+saying("%s", "own")+"\n\n"))
+		s.answer("tools/call", says(200, outbound.TypeSSE, `data: {"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`+"\n\ndata: "+saying("%s", "own")+"\n\n"))
 		_, e := told(c)
 		require.Nil(t, e)
 	}
@@ -237,7 +225,7 @@ func TestRequestsOfTheServerKeepTheirIDs(t *testing.T) {
 func TestRepeatedRequestHasTheSameID(t *testing.T) {
 	p, s := refilled("old", "new"), newScript()
 	c := s.attach(t, with(p))
-	s.answer("tools/call", unless("new", refused, says(200, typeJSON, saying("%s", "own"))))
+	s.answer("tools/call", unless("new", refused, says(200, outbound.TypeJSON, saying("%s", "own"))))
 	text, e := told(c)
 	require.Nil(t, e)
 	require.Equal(t, "own", text)
@@ -250,56 +238,17 @@ func TestRepeatedRequestHasTheSameID(t *testing.T) {
 func TestProgressOfAnotherConnectionIsNotHeard(t *testing.T) {
 	s, heard := newScript(), []float64{}
 	c := s.attach(t)
-	other := (&progress{}).listen(nil)
-	token := c.(*conn).progress.listen(func(p *mcp.ProgressNotificationParams) { heard = append(heard, p.Progress) })
+	other := new(wire.Progress).Watch(nil)
+	token := c.(*conn).Progress.Watch(func(p *mcp.ProgressNotificationParams) { heard = append(heard, p.Progress) })
 	require.NotEqual(t, other, token)
 	require.Regexp(t, `^mcpactor-[0-9a-f]{16}-1$`, token)
 	events := ""
 	for i, token := range []string{other, token, "mcpactor-1"} {
 		events += fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":%q,\"params\":{\"progressToken\":%q,\"progress\":%d}}\n\n", rpc.MethodProgress, token, i)
 	}
-	s.answer("tools/call", says(200, typeSSE, events+"data: "+saying("%s", "own")+"\n\n"))
+	s.answer("tools/call", says(200, outbound.TypeSSE, events+"data: "+saying("%s", "own")+"\n\n"))
 	_, e := told(c)
 	require.Nil(t, e)
 	require.Equal(t, []float64{1}, heard)
 	require.NoError(t, c.Close(t.Context()))
-}
-
-func TestEventsWithTheIDsOfAConnection(t *testing.T) {
-	const limit = 200
-	large := "data: " + strings.Repeat("x", limit)
-	padded := "4" + strings.Repeat(" ", len(fmt.Sprint(firstID))-1)
-	for name, c := range map[string]struct{ in, out string }{
-		"nothing":                {"", ""},
-		"own":                    {"id: 1\ndata: " + saying(fmt.Sprint(firstID+4), "") + "\nevent: message\n\n", "id: 1\ndata: " + saying(padded, "") + "\nevent: message\n\n"},
-		"own, as a fraction":     {"data: " + saying(fmt.Sprint(firstID+4)+".0", "") + "\n\n", "data: " + saying(padded+"  ", "") + "\n\n"},
-		"of another":             {"id: 1\ndata: " + saying("4", "") + "\n\n", "id: 1\n\n"},
-		"not asked yet":          {"data: " + saying(fmt.Sprint(firstID+10), "") + "\n\n", "\n"},
-		"as text":                {"data: " + saying(`"`+fmt.Sprint(firstID+4)+`"`, "") + "\n\n", "\n"},
-		"negative":               {"data: " + saying(fmt.Sprint(-firstID), "") + "\n\n", "\n"},
-		"larger than any number": {"data: " + saying("99999999999999999999", "") + "\n\n", "\n"},
-		"number that is no int":  {"data: " + saying(`4.5`, "") + "\n\n", "\n"},
-		"error without an id":    {"data: " + failure(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
-		"request":                {"data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n"},
-		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\r\n\r\n\n\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"an event of the answer is no JSON-RPC message\"},\"id\":5,\"jsonrpc\":\"2.0\"}\n\n"},
-		"lines without a colon":  {"0\r\n: beat\ndata\n\nretry", "0:\r\n: beat\ndata:\n\nretry:"},
-		"no end":                 {"id: 1\n\ndata: " + saying("4", ""), "id: 1\n\n"},
-		"too large":              {": beat\n\n" + large + "\n\n: more\n\n", ": beat\n\n…"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				x := &exchanger{srv: &mcpbridge.Server{MaxResult: limit}, ids: rpc.IDsFrom(firstID, new(atomic.Uint64)), conn: new(conn)}
-				x.ids.OnWire(9)
-				r := newEvents(io.NopCloser(read(strings.NewReader(c.in))), &exchange{raw: json.RawMessage("5")}, x)
-				out, err := io.ReadAll(r)
-				if begin, cut := strings.CutSuffix(c.out, "…"); cut {
-					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-					require.Equal(t, begin, string(out))
-					continue
-				}
-				require.NoError(t, err)
-				require.Equal(t, c.out, string(out))
-			}
-		})
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
@@ -112,7 +113,7 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 		s := newScript()
 		discovered := `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}`
 		s.answer("server/discover", func(r *http.Request) (*http.Response, error) {
-			return says(200, typeJSON, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, rpc.Parse(rpc.BodyOf(r)).ID, discovered))(r)
+			return says(200, outbound.TypeJSON, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, rpc.Parse(rpc.BodyOf(r)).ID, discovered))(r)
 		})
 		s.answer(rpc.MethodListen, func(r *http.Request) (*http.Response, error) {
 			var msg struct{ Params mcp.SubscriptionsListenParams }
@@ -149,46 +150,35 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 	})
 }
 
-func TestServerWithoutAStreamIsNotAskedToListen(t *testing.T) {
-	at := newEndpoint(&Bridge{}, mcpbridge.Server{Name: "s", URL: "http://test/mcp", NoStream: true})
-	x := &exchanger{srv: &at.Server, conn: &conn{at: at}}
-	req, err := http.NewRequest(http.MethodPost, "http://test/mcp", nil)
-	require.NoError(t, err)
-	resp, err := x.listen(req, rpc.Envelope{ID: json.RawMessage("1"), Method: rpc.MethodListen})
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-}
-
 func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	old := func(version string) *mcp.InitializeResult {
 		return &mcp.InitializeResult{ProtocolVersion: "2025-06-18", ServerInfo: &mcp.Implementation{Name: "s", Version: version}}
 	}
-	at := newEndpoint(&Bridge{}, mcpbridge.Server{Name: "s", URL: "http://test"})
+	at := newEndpoint(mcpbridge.Server{Name: "s", URL: "http://test"})
 	require.Empty(t, at.version(nil), "the newest is tried first")
-	at.met("", old("1"))
+	at.learn("", old("1"))
 	require.Equal(t, protocolLegacy, at.version(nil))
-	at.met(protocolLegacy, old("1"))
+	at.learn(protocolLegacy, old("1"))
 	require.Equal(t, protocolLegacy, at.version(nil))
-	at.met(protocolLegacy, old("2"))
+	at.learn(protocolLegacy, old("2"))
 	require.Empty(t, at.version(nil), "another version of the server may know more")
-	at.met("", old("2"))
+	at.learn("", old("2"))
 	require.Equal(t, protocolLegacy, at.version(nil))
 	at.asked = time.Now().Add(-legacyFor)
 	require.Empty(t, at.version(nil), "it is asked again now and then")
-	at.met("", old("2"))
-	at.unmet()
+	at.learn("", old("2"))
+	at.unlearn()
 	require.Empty(t, at.version(nil))
-	at.met("", &mcp.InitializeResult{ProtocolVersion: "2026-07-28"})
+	at.learn("", &mcp.InitializeResult{ProtocolVersion: "2026-07-28"})
 	require.Empty(t, at.version(nil))
 	require.Equal(t, "2025-03-26", at.version(&mcpbridge.Resume{Server: &mcp.InitializeResult{ProtocolVersion: "2025-03-26"}}), "a session keeps its own")
 	at.ProtocolVersion = "2024-11-05"
-	at.met("", old("1"))
+	at.learn("", old("1"))
 	require.Equal(t, "2024-11-05", at.version(nil), "the configuration comes first")
 
-	silent := newEndpoint(&Bridge{}, mcpbridge.Server{Name: "s", URL: "http://test"})
+	silent := newEndpoint(mcpbridge.Server{Name: "s", URL: "http://test"})
 	silent.legacy, silent.asked = true, time.Now()
-	silent.met(protocolLegacy, old("1"))
+	silent.learn(protocolLegacy, old("1"))
 	require.Equal(t, protocolLegacy, silent.version(nil))
 }
 
@@ -214,14 +204,14 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 
 func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
 	one, other := new(conn), new(conn)
-	one.learn([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}})
+	one.setHints([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}})
 	safe, known := one.Hint("read")
 	require.True(t, safe && known)
 	safe, known = one.Hint("write")
 	require.True(t, !safe && known)
 	_, known = other.Hint("read")
 	require.False(t, known, "another user may have other tools")
-	one.unlearn()
+	one.clearHints()
 	_, known = one.Hint("read")
 	require.False(t, known)
 }
@@ -251,7 +241,7 @@ func TestStandaloneStreamTellsWhatItMayHaveMissed(t *testing.T) {
 		mu.Unlock()
 		_, times := s.seen(http.MethodGet)
 		require.Len(t, times, 3)
-		require.GreaterOrEqual(t, times[1].Sub(times[0]), streamRetryMin, "whatever the server asks for")
+		require.GreaterOrEqual(t, times[1].Sub(times[0]), (500 * time.Millisecond), "whatever the server asks for")
 		require.NoError(t, c.Close(t.Context()))
 	})
 }

@@ -26,19 +26,19 @@ import (
 
 // handler is an OAuthHandler of a test. It does not stand two goroutines: the race
 // detector finds them.
-type handler struct {
+type oauthHandler struct {
 	source     oauth2.TokenSource
 	asked      int
 	authorized atomic.Int32
 	next       func(ctx context.Context, resp *http.Response) (oauth2.TokenSource, error)
 }
 
-func (h *handler) TokenSource(context.Context) (oauth2.TokenSource, error) {
+func (h *oauthHandler) TokenSource(context.Context) (oauth2.TokenSource, error) {
 	h.asked++
 	return h.source, nil
 }
 
-func (h *handler) Authorize(ctx context.Context, _ *http.Request, resp *http.Response) (err error) {
+func (h *oauthHandler) Authorize(ctx context.Context, _ *http.Request, resp *http.Response) (err error) {
 	defer resp.Body.Close()
 	h.authorized.Add(1)
 	source, err := h.next(ctx, resp)
@@ -58,8 +58,8 @@ func static(token string) oauth2.TokenSource {
 }
 
 // grants is a handler that has no token, and gets one.
-func grants(token string) *handler {
-	return &handler{next: func(context.Context, *http.Response) (oauth2.TokenSource, error) { return static(token), nil }}
+func grants(token string) *oauthHandler {
+	return &oauthHandler{next: func(context.Context, *http.Response) (oauth2.TokenSource, error) { return static(token), nil }}
 }
 
 func TestHandlerAuthorizesOnceForAllItsSessions(t *testing.T) {
@@ -180,7 +180,7 @@ func TestLoginOfAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := make(chan string)
 		var life context.Context
-		h := &handler{source: static("low")}
+		h := &oauthHandler{source: static("low")}
 		h.next = func(ctx context.Context, _ *http.Response) (oauth2.TokenSource, error) {
 			life = ctx
 			select {

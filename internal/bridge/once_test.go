@@ -22,6 +22,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
@@ -112,7 +113,7 @@ func (s *h2) answer(fr *http2.Framer, stream uint32, method string, body []byte)
 	respond := func(status, body string, headers ...hpack.HeaderField) {
 		var block bytes.Buffer
 		e := hpack.NewEncoder(&block)
-		for _, f := range append([]hpack.HeaderField{{Name: ":status", Value: status}, {Name: "content-type", Value: typeJSON}}, headers...) {
+		for _, f := range append([]hpack.HeaderField{{Name: ":status", Value: status}, {Name: "content-type", Value: outbound.TypeJSON}}, headers...) {
 			e.WriteField(f)
 		}
 		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})

@@ -9,24 +9,31 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxPages bounds a list, against a server whose cursor runs in circles.
+// maxPages bounds a list, in case the cursor of a server runs in circles.
 const maxPages = 1000
 
-// run runs one operation.
-func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+// caller runs operations with the SDK.
+type caller struct {
+	cs       *mcp.ClientSession
+	maxBytes int // of all pages of a list together
+}
+
+// run runs one operation. Operations that the bridge itself takes part in are not known here.
+func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	cs := c.cs
 	switch op := op.(type) {
 	case *messages.CallTool:
 		result, err := cs.CallTool(ctx, argued(op.Params))
-		if exchangeOf(ctx).mismatched() {
-			// Some arguments are headers as well (x-mcp-header), which the SDK knows
+		if ex := wire.ExchangeOf(ctx); ex.HasMismatchedHeaders() {
+			// Some arguments are headers as well (x-mcp-header). The SDK knows them
 			// when it has listed the tools on this session.
 			if _, listed := c.list(ctx, &messages.ListTools{}); listed == nil {
-				exchangeOf(ctx).restart()
+				ex.Restart()
 				result, err = cs.CallTool(ctx, argued(op.Params))
 			}
 		}
@@ -45,15 +52,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	case *messages.Unsubscribe:
 		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
 	case *messages.SetLogLevel:
-		if c.info.Server.ProtocolVersion > protocolLegacy { // each request says so
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.level = op.Level
-			return &messages.Ack{}, nil
-		}
 		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
-	case *messages.SetRoots:
-		return &messages.Ack{}, c.setRoots(ctx, op)
 	case *messages.Ping:
 		return &messages.Pong{}, cs.Ping(ctx, nil)
 	}
@@ -61,8 +60,8 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 }
 
 // list runs an operation whose answer comes in pages.
-func (c *conn) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	cs, limit := c.cs, maxResult(&c.at.Server)
+func (c caller) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	cs, limit := c.cs, c.maxBytes
 	switch op.(type) {
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
@@ -125,9 +124,9 @@ func own[T any, P interface {
 	return p
 }
 
-// pages gets one page after the other until there are no more. add takes one in,
-// and returns the cursor of the next. All pages together may have as many bytes of
-// JSON as limit: a single one was bounded when it was read.
+// pages gets one page after the other until there are no more. add adds a page to the result,
+// and returns the cursor of the next. All pages together may have limit bytes of
+// JSON. A single page was bounded when it was read.
 func pages[R any](limit int, get func(cursor string) (R, error), add func(R) (next string)) error {
 	cursor, size := "", 0
 	for n := 1; n <= maxPages; n++ {
@@ -153,8 +152,8 @@ func pages[R any](limit int, get func(cursor string) (R, error), add func(R) (ne
 	return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d pages", maxPages)}
 }
 
-// sizeOf returns how large a page is as JSON. On the wire it was as large, but for
-// spaces, and for fields that the SDK does not know and has not kept.
+// sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
+// spaces and from fields that the SDK does not know.
 func sizeOf(page any) int {
 	var size counter
 	e := json.NewEncoder(&size)

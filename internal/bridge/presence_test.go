@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -25,7 +25,7 @@ import (
 func TestFailedDialShowsWhetherTheServerIsThere(t *testing.T) {
 	says := func(status int, body string) *mcpbridge.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", typeJSON)
+			w.Header().Set("Content-Type", outbound.TypeJSON)
 			w.WriteHeader(status)
 			w.Write([]byte(body))
 		}))
@@ -136,11 +136,4 @@ func (b tokenFunc) Headers(context.Context) (http.Header, error) {
 
 func (tokenFunc) Refresh(context.Context, *http.Request, *http.Response) error {
 	return errors.New("there is nobody to ask")
-}
-
-// Finding C3
-func TestRetryAfterIsBounded(t *testing.T) {
-	for _, value := range []string{"999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
-		require.Equal(t, 24*time.Hour, retryAfter(http.Header{"Retry-After": {value}}), value)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -68,7 +69,7 @@ func TestRecordBelongsToAnIdentity(t *testing.T) {
 			require.Equal(t, c.attached, second.Info().Attached)
 			if !c.attached {
 				for _, req := range s.requests[shown : shown+2] {
-					require.Empty(t, req.Header.Get(headerSession), "the id is shown to nobody else")
+					require.Empty(t, req.Header.Get(outbound.HeaderSession), "the id is shown to nobody else")
 				}
 			}
 			require.NoError(t, second.Close(t.Context()))
@@ -99,7 +100,7 @@ func TestSessionThatIsToBeEndedIsNeverReplaced(t *testing.T) {
 			require.NoError(t, c.Detach(t.Context()))
 			change(resume)
 			requests := len(s.log)
-			_, err := c.at.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Only: true, Down: func(*mcpbridge.Error) {}})
+			_, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Only: true, Down: func(*mcpbridge.Error) {}})
 			require.Equal(t, mcpbridge.Gone, mcpbridge.AsError(err).Session)
 			require.ErrorContains(t, err, "the session is of another endpoint or identity")
 			require.Len(t, s.log, requests, "nothing was sent")

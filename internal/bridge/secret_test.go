@@ -14,7 +14,9 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
 
 // Finding E4: whatever a server repeats of the URL.
@@ -35,7 +37,7 @@ func TestSecretOfTheURLIsInNoErrorText(t *testing.T) {
 			s := newScript()
 			conn := s.attach(t, func(srv *mcpbridge.Server, _ *mcpbridge.Resume) { srv.URL = c.url })
 			for _, status := range []int{400, 404, 500} {
-				s.answer("tools/call", says(status, typeJSON, c.body))
+				s.answer("tools/call", says(status, outbound.TypeJSON, c.body))
 				e, _ := do(conn)
 				for _, part := range []string{secret, "0123456789", "aaaaaaaa", "bWU6"} {
 					require.NotContains(t, e.Error(), part)
@@ -61,15 +63,15 @@ func TestHalfASecretIsInNoErrorText(t *testing.T) {
 	token := "eyJhbGciOi" + strings.Repeat("SECRETpart", 140) // as long as such tokens are
 	echo := strings.Repeat(token, 60)
 	for name, body := range map[string]string{
-		"what is read of it": echo[:maxRefusal], "more than is read": echo, "a beginning": "bad token: " + token[:700], "the detail's end": strings.Repeat("x", redact.MaxDetail-20) + token,
+		"what is read of it": echo[:wire.MaxRefusal], "more than is read": echo, "a beginning": "bad token: " + token[:700], "the detail's end": strings.Repeat("x", redact.MaxDetail-20) + token,
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.NotContains(t, judge(refusal{status: 400, body: []byte(body)}, token).Detail, "eyJhb")
+			require.NotContains(t, wire.Refusal{Status: 400, Body: []byte(body)}.Judge(token).Detail, "eyJhb")
 			s := newScript()
 			c := s.attach(t, func(srv *mcpbridge.Server, _ *mcpbridge.Resume) {
 				srv.Headers = map[string]string{"Authorization": "Bearer " + token}
 			})
-			for _, kind := range []string{"text/plain", typeJSON} {
+			for _, kind := range []string{"text/plain", outbound.TypeJSON} {
 				s.answer("tools/call", says(400, kind, body))
 				e, _ := do(c)
 				require.NotContains(t, e.Detail, "SECRET")
@@ -96,7 +98,7 @@ func TestEndpointEventThatNamesAnotherOriginIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", typeSSE)
+				w.Header().Set("Content-Type", outbound.TypeSSE)
 				event := "event: endpoint\ndata: " + strings.ReplaceAll(endpoint, "%s", r.Host) + "\n\n"
 				if endpoint == "" {
 					event = "event: hush-hush\ndata: hush-hush\n\n"

@@ -1,16 +1,10 @@
 package bridge
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
-	"sync"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -20,94 +14,10 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
-
-const testSession = "made-up-session-4711"
-
-// answering makes the response to a request.
-type answering func(req *http.Request) (*http.Response, error)
-
-// RoundTrip answers a request.
-func (f answering) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// script is an HTTP server without a socket. It answers well, and has no
-// stream, but for what it is told.
-type script struct {
-	mu       sync.Mutex
-	told     map[string]answering // by JSON-RPC method, or HTTP method
-	requests []*http.Request
-	times    []time.Time
-	downs    []*mcpbridge.Error
-	call     string // the id of the last call of a tool
-}
-
-func newScript() *script { return &script{told: map[string]answering{}} }
-
-// answer says how requests of a kind are answered, one after the other and
-// the last way for ever. Nil is well.
-func (s *script) answer(kind string, ways ...answering) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told[kind] = ways[0]
-	if len(ways) > 1 {
-		s.told[kind] = func(req *http.Request) (*http.Response, error) {
-			s.answer(kind, ways[1:]...)
-			return ways[0](req)
-		}
-	}
-}
-
-// RoundTrip answers a request.
-func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
-	if trace := httptrace.ContextClientTrace(req.Context()); trace != nil {
-		trace.GotConn(httptrace.GotConnInfo{})
-	}
-	req = readable(req)
-	msg := rpc.Parse(rpc.BodyOf(req))
-	kind := cmp.Or(msg.Method, req.Method)
-	s.mu.Lock()
-	s.requests, s.times = append(s.requests, req), append(s.times, time.Now())
-	how := s.told[kind]
-	if kind == "tools/call" {
-		s.call = string(msg.ID)
-	}
-	req = req.WithContext(context.WithValue(req.Context(), lastCall{}, s.call))
-	s.mu.Unlock()
-	switch {
-	case how != nil:
-		return how(req)
-	case kind == http.MethodGet:
-		return answer(req, http.StatusMethodNotAllowed, "", nil), nil
-	case msg.IsCall():
-		return answer(req, http.StatusOK, typeJSON, []byte(`{"jsonrpc":"2.0","id":`+string(msg.ID)+`,"result":{"content":[]}}`)), nil
-	}
-	return answer(req, http.StatusAccepted, "", nil), nil
-}
-
-// readable returns a request whose body can be read more than once.
-func readable(req *http.Request) *http.Request {
-	if req.GetBody != nil || req.Body == nil {
-		return req
-	}
-	body, _ := io.ReadAll(req.Body)
-	r := *req
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	return &r
-}
-
-// seen returns the requests of an HTTP method, and when they came.
-func (s *script) seen(method string) (requests []*http.Request, times []time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, req := range s.requests {
-		if req.Method == method {
-			requests, times = append(requests, req), append(times, s.times[i])
-		}
-	}
-	return requests, times
-}
 
 // attach dials by attaching: that takes no handshake but a ping.
 func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbridge.Resume)) mcpbridge.Conn {
@@ -128,69 +38,6 @@ func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbrid
 	require.NoError(t, err)
 	require.True(t, c.Info().Attached)
 	return c
-}
-
-// lastCall marks the id of the last call, for what answers it elsewhere.
-type lastCall struct{}
-
-// says is a response. %s in the body is the request's id, or that of the last call.
-func says(status int, kind, body string, headers ...string) answering {
-	return func(req *http.Request) (*http.Response, error) {
-		last, _ := req.Context().Value(lastCall{}).(string)
-		id := cmp.Or(string(rpc.Parse(rpc.BodyOf(req)).ID), last)
-		resp := answer(req, status, kind, []byte(strings.ReplaceAll(body, "%s", id)))
-		for _, h := range headers {
-			if name, value, ok := strings.Cut(h, ":"); ok {
-				resp.Header.Set(name, strings.TrimSpace(value))
-			}
-		}
-		return resp, nil
-	}
-}
-
-// then is says with a body that ends with an error, or stays open if that is nil.
-func then(end error, how answering) answering {
-	return func(req *http.Request) (*http.Response, error) {
-		resp, err := how(req)
-		after := iotest.ErrReader(end)
-		if end == nil {
-			after = open{req.Context()}
-		}
-		resp.Body = io.NopCloser(io.MultiReader(resp.Body, after))
-		return resp, err
-	}
-}
-
-// open is the rest of a stream that stays open.
-type open struct{ context.Context }
-
-func (o open) Read([]byte) (int, error) {
-	<-o.Done()
-	return 0, o.Err()
-}
-
-func stays(events string) answering { return then(nil, says(200, typeSSE, events)) }
-
-func breaks(events string) answering {
-	return then(io.ErrUnexpectedEOF, says(200, typeSSE, events))
-}
-
-func fails(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
-
-// ping is an event: a request of the server, which is answered by a POST.
-func ping(id string) string {
-	return `data: {"jsonrpc":"2.0","id":"` + id + `","method":"ping"}` + "\n\n"
-}
-
-// pongs returns the ids of the requests of the server that were answered.
-func (s *script) pongs() (ids string) {
-	posts, _ := s.seen(http.MethodPost)
-	for _, req := range posts {
-		if msg := rpc.Parse(rpc.BodyOf(req)); msg.Method == "" {
-			ids += strings.Trim(string(msg.ID), `"`)
-		}
-	}
-	return ids
 }
 
 // onStream opens a session whose stream is answered so, and lets an hour pass.
@@ -214,18 +61,18 @@ func TestCutStreamIsOpenedAgainAfterItsLastWholeEvent(t *testing.T) {
 		gets, _ := s.seen(http.MethodGet)
 		var after []string
 		for _, req := range gets {
-			after = append(after, req.Header.Get(headerEvent))
-			require.Equal(t, testSession, req.Header.Get(headerSession))
-			require.Equal(t, protocolLegacy, req.Header.Get(headerProtocol))
+			after = append(after, req.Header.Get(outbound.HeaderEvent))
+			require.Equal(t, testSession, req.Header.Get(outbound.HeaderSession))
+			require.Equal(t, protocolLegacy, req.Header.Get(outbound.HeaderProtocol))
 		}
 		require.Equal(t, []string{"", "1", "2", "2", "2"}, after)
 		require.Equal(t, "abc", s.pongs())
 		require.Empty(t, s.downs)
-	}, breaks("id: 1\n"+ping("a")), says(200, typeSSE, ": beat\n\nid: 2\r\n"+ping("b")+half), breaks(half), fails, stays(ping("c")))
+	}, breaks("id: 1\n"+ping("a")), says(200, outbound.TypeSSE, ": beat\n\nid: 2\r\n"+ping("b")+half), breaks(half), fails, stays(ping("c")))
 }
 
 func TestServerSaysHowSoonItsStreamIsOpenedAgain(t *testing.T) {
-	for retry, want := range map[string]time.Duration{"3000": 3 * time.Second, "3600000": streamRetryMax} {
+	for retry, want := range map[string]time.Duration{"3000": 3 * time.Second, "3600000": (30 * time.Second)} {
 		onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
 			_, times := s.seen(http.MethodGet)
 			require.Len(t, times, 5)
@@ -244,7 +91,7 @@ func TestRefusedStreamIsOpenedAgainMoreAndMoreSlowly(t *testing.T) {
 	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
 		_, times := s.seen(http.MethodGet)
 		require.Len(t, times, len(refusals)+2)
-		for i, delay := 0, streamRetryMin; i <= len(refusals)-1; i, delay = i+1, min(2*delay, streamRetryMax) {
+		for i, delay := 0, (500 * time.Millisecond); i <= len(refusals)-1; i, delay = i+1, min(2*delay, (30*time.Second)) {
 			gap := times[i+1].Sub(times[i])
 			require.GreaterOrEqual(t, gap, delay/2)
 			require.Less(t, gap, 3*delay/2)
@@ -288,35 +135,6 @@ func TestStreamTellsOfAnExpiryOnce(t *testing.T) {
 	}, breaks(""), says(503, "", ""), says(404, "", ""))
 }
 
-func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
-	events := "id: 1\n" + ping("a") + ": beat\r\n\r\n" + "id: 2\ndata: x\ndata: y\n\n"
-	for name, reader := range map[string]func(io.Reader) io.Reader{
-		"at once": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader,
-		"by halves": iotest.HalfReader, "with the error": iotest.DataErrReader,
-	} {
-		for _, size := range []int{1, 7, 4096} {
-			ctx, cancel := context.WithCancel(t.Context())
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
-			require.NoError(t, err)
-			s := &stream{x: &exchanger{srv: &mcpbridge.Server{}, conn: &conn{cut: t.Context()}}, ctx: ctx, req: req}
-			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
-			var got strings.Builder
-			for p := make([]byte, size); got.Len() < len(events); {
-				n, err := s.Read(p)
-				require.NoError(t, err)
-				got.Write(p[:n])
-			}
-			cancel()
-			n, err := s.Read(make([]byte, size))
-			require.Zero(t, n)
-			require.Equal(t, io.EOF, err)
-			require.Equal(t, events, got.String(), name)
-			require.Equal(t, "2", s.lastID)
-			require.True(t, s.Empty())
-		}
-	}
-}
-
 func TestEventThatIsTooLargeCutsTheStream(t *testing.T) {
 	small := func(srv *mcpbridge.Server, _ *mcpbridge.Resume) { srv.MaxResult = 100 }
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +155,7 @@ func TestStreamWhoseTypeIsMalformedIsReadAllTheSame(t *testing.T) {
 	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
 		require.Equal(t, "a", s.pongs())
 		require.Empty(t, s.downs)
-	}, then(nil, says(200, typeSSE+"; charset", ping("a"))))
+	}, then(nil, says(200, outbound.TypeSSE+"; charset", ping("a"))))
 }
 
 // The first session of a server waits for its stream, and the handshake of the next
@@ -346,7 +164,7 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const welcome = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"` + protocolLegacy + `","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`
 		s := newScript()
-		s.answer(rpc.MethodInitialize, says(200, typeJSON, welcome, headerSession+": "+testSession))
+		s.answer(rpc.MethodInitialize, says(200, outbound.TypeJSON, welcome, outbound.HeaderSession+": "+testSession))
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", ProtocolVersion: protocolLegacy, HTTPClient: &http.Client{Transport: s}}}, nil)
 		var took []time.Duration
 		open := func(get answering) {
@@ -359,10 +177,10 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 			require.Nil(t, e)
 			require.NoError(t, c.Close(t.Context()))
 		}
-		const soon = streamWait / 2
+		const soon = (300 * time.Millisecond) / 2
 		after := func(d time.Duration, how answering) answering {
 			return func(req *http.Request) (*http.Response, error) {
-				if !sleep(req.Context(), d) {
+				if !wire.Sleep(req.Context(), d) {
 					return nil, req.Context().Err()
 				}
 				return how(req)
@@ -375,7 +193,7 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 		open(after(soon, says(405, "", ""))) // no longer expected
 		open(after(time.Hour, stays("")))    // finding B9: its headers are held back
 		open(after(time.Hour, stays("")))    // which is known by now
-		require.Equal(t, []time.Duration{2 * soon, soon, soon, 2 * soon, soon + streamWait, soon}, took)
+		require.Equal(t, []time.Duration{2 * soon, soon, soon, 2 * soon, soon + (300 * time.Millisecond), soon}, took)
 		b.Close()
 	})
 }
@@ -384,7 +202,14 @@ func TestSessionOpensThoughItsStreamIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
-		b.servers["test"].streams.Store(true)
+		attach := func() mcpbridge.Conn {
+			resume := &mcpbridge.Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}, Endpoint: fingerprintOf("http://test/mcp")}
+			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Resume: resume})
+			require.NoError(t, err)
+			return c
+		}
+		s.answer(http.MethodGet, stays("")) // so that the next session expects a stream
+		require.NoError(t, attach().Detach(t.Context()))
 		s.answer(http.MethodGet, func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
@@ -395,7 +220,7 @@ func TestSessionOpensThoughItsStreamIsNotAnswered(t *testing.T) {
 		began := time.Now()
 		c, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), streamWait)
+		require.LessOrEqual(t, time.Since(began), (300 * time.Millisecond))
 		e, _ := do(c)
 		require.Nil(t, e)
 		require.NoError(t, c.Close(ctx))

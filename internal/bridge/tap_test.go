@@ -22,11 +22,17 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/tap"
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
 
 // puppet is a stdio server without a process. It answers well, but for the
 // first request of one method.
 type puppet struct {
+	transport.Defaults
+	tap *tap.Tap
+
 	method string
 	said   []byte            // in answer to it
 	ends   bool              // after it
@@ -92,28 +98,25 @@ func (m meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dial opens a session as [conn.transport] and [endpoint.open] do, with pipes
-// in place of a process.
-func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *mcpbridge.Error) {
+// Connect makes the puppet the server of a session.
+func (p *puppet) Connect(session *transport.Session) (transport.Conn, error) {
 	in, out := io.Pipe()
 	p.out = out
-	c := &conn{at: New([]mcpbridge.Server{{Name: "test", MaxResult: maxResult}}, p.capabilities).servers["test"]}
-	c.belongsTo(mcpbridge.DialRequest{Heard: p.heard, Ask: p.ask})
-	c.cut, c.cancel = context.WithCancel(context.Background())
-	input := &input{Writer: p}
-	c.tap = &tap{
-		Transport: &mcp.IOTransport{Reader: meter{in, p}, Writer: nopCloser{input}, MaxLineLength: maxResult + maxRefusal},
-		down:      func(error) { p.downs.Add(1) }, seen: new(discovery), progress: &c.progress, input: input,
-	}
-	inner, ex := withExchange(c.cut, c)
-	defer context.AfterFunc(ctx, c.giveUp)()
-	var err error
-	if c.cs, err = c.at.bridge.client.Connect(inner, c.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolLegacy}); err != nil {
-		e := c.explainDial(ctx, nil, ex, err)
-		c.discard()
-		return nil, e
-	}
-	return c, nil
+	input := &tap.Input{Writer: p}
+	p.Config.MaxResult += wire.MaxRefusal
+	pipes := &mcp.IOTransport{Reader: meter{in, p}, Writer: input, MaxLineLength: p.Config.MaxResult}
+	p.tap = tap.New(p.Config, session, pipes, input, nil)
+	return p.tap, nil
+}
+
+// dial opens a session with the puppet in place of a process.
+func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *mcpbridge.Error) {
+	b := New(nil, p.capabilities)
+	at := &endpoint{Server: mcpbridge.Server{Name: "test", MaxResult: maxResult, ProtocolVersion: protocolLegacy}, newest: p}
+	p.Config = &mcpbridge.Server{MaxResult: maxResult}
+	return b.opener.open(ctx, at, attempt{DialRequest: mcpbridge.DialRequest{
+		Heard: p.heard, Ask: p.ask, Down: func(*mcpbridge.Error) { p.downs.Add(1) },
+	}})
 }
 
 func toolCall() *messages.CallTool {
@@ -167,7 +170,7 @@ func (p *puppet) check(t *testing.T) {
 		require.False(t, ends && late, "it waited for a server that had ended: %v", e)
 	}
 	synctest.Wait()
-	require.LessOrEqual(t, p.longest, 2*(limit+maxRefusal))
+	require.LessOrEqual(t, p.longest, 2*(limit+wire.MaxRefusal))
 	require.LessOrEqual(t, p.downs.Load(), int32(1))
 }
 
@@ -193,7 +196,7 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"no JSON-RPC":           {said: "{}\n", want: lost("version")},
 		"end":                   {ends: true, want: lost("EOF")},
 		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
-		"line over the limit":   {said: result + strings.Repeat(" ", 2*maxRefusal), want: lost("maximum line length")},
+		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: lost("maximum line length")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,7 +218,7 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 				require.Equal(t, broken, p.downs.Load() == 1)
 				e, _ = do(conn)
 				require.Equal(t, broken, e != nil && e.Class == mcpbridge.NotSent, "%v", e)
-				require.Empty(t, conn.tap.pending)
+				require.Zero(t, p.tap.Pending())
 			})
 		})
 	}
@@ -254,7 +257,7 @@ func TestCallThatIsGivenUpIsForgotten(t *testing.T) {
 		require.True(t, late)
 		require.Equal(t, mcpbridge.Deadline, e.Class)
 		require.True(t, e.Sent)
-		require.Empty(t, c.tap.pending)
+		require.Zero(t, p.tap.Pending())
 		e, _ = do(c)
 		require.Nil(t, e)
 		require.NoError(t, c.Close(context.Background()))

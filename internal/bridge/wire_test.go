@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -46,12 +47,12 @@ func TestAnswerThatTheSDKReadsOtherwiseFailsItsCallAlone(t *testing.T) {
 		"empty method":        `{"jsonrpc":"2.0","id":%s,"method":"","result":{"content":[]}}`,
 		"null method":         `{"jsonrpc":"2.0","id":%s,"method":null,"result":{"content":[]}}`,
 	} {
-		t.Run(name, exchanged{status: 200, kind: typeJSON, body: body}.check)
+		t.Run(name, exchanged{status: 200, kind: outbound.TypeJSON, body: body}.check)
 	}
 }
 
 func TestChangedSessionIDIsIgnored(t *testing.T) {
-	exchanged{status: 200, kind: typeJSON, header: headerSession + ": another-id-0815", body: done}.check(t)
+	exchanged{status: 200, kind: outbound.TypeJSON, header: outbound.HeaderSession + ": another-id-0815", body: done}.check(t)
 }
 
 func TestChangedSessionIDIsInNoErrorText(t *testing.T) {
@@ -59,7 +60,7 @@ func TestChangedSessionIDIsInNoErrorText(t *testing.T) {
 		if e != nil {
 			require.NotContains(t, e.Detail, "another-id-0815")
 		}
-	}, says(200, typeJSON, done, headerSession+": another-id-0815"), nil)
+	}, says(200, outbound.TypeJSON, done, outbound.HeaderSession+": another-id-0815"), nil)
 }
 
 func TestEscapedSecretIsInNoErrorText(t *testing.T) {
@@ -67,15 +68,15 @@ func TestEscapedSecretIsInNoErrorText(t *testing.T) {
 	for _, escaped := range []string{`ab\u002B/cd==`, `ab+\/cd==`, `ab+/cd\u003d\u003d`} { // .NET, PHP, Go
 		comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) {
 			require.NotContains(t, e.Detail, id)
-		}, says(400, typeJSON, failure("%s", "-32000", "no: "+escaped)), nil, func(_ *mcpbridge.Server, r *mcpbridge.Resume) { r.SessionID = id })
+		}, says(400, outbound.TypeJSON, failure("%s", "-32000", "no: "+escaped)), nil, func(_ *mcpbridge.Server, r *mcpbridge.Resume) { r.SessionID = id })
 	}
 }
 
 func TestResultIsInNoErrorText(t *testing.T) {
 	for name, call := range map[string]answering{
-		"JSON":           says(200, typeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`),
-		"SSE":            says(200, typeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`+"\n\n"),
-		"malformed line": says(200, typeSSE, private+"\n\n"),
+		"JSON":           says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`),
+		"SSE":            says(200, outbound.TypeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`+"\n\n"),
+		"malformed line": says(200, outbound.TypeSSE, private+"\n\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) { require.NotContains(t, e.Detail, private) }, call, nil)
@@ -88,7 +89,7 @@ func TestAnswerWithStatus202IsBounded(t *testing.T) {
 	comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) {
 		require.Less(t, read, 1<<20)
 	}, func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 202, typeJSON, nil)
+		resp := outbound.Respond(req, 202, outbound.TypeJSON, nil)
 		endless := io.LimitReader(zeros{}, 64<<20)
 		resp.Body = io.NopCloser(io.TeeReader(endless, writer(func(b []byte) (int, error) { read += len(b); return len(b), nil })))
 		return resp, nil
@@ -97,7 +98,7 @@ func TestAnswerWithStatus202IsBounded(t *testing.T) {
 
 func TestAnswerOfAnotherWithStatus202IsNotWaitedFor(t *testing.T) {
 	for _, body := range []string{`{"jsonrpc":"2.0","id":0}`, `{"jsonrpc":"2.0","method":"ping","id":%s}`} {
-		t.Run(body, exchanged{status: 202, kind: typeJSON, body: body}.check)
+		t.Run(body, exchanged{status: 202, kind: outbound.TypeJSON, body: body}.check)
 	}
 }
 
@@ -121,7 +122,7 @@ func TestErrorOverSSEIsNoLoss(t *testing.T) {
 			comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) {
 				require.Equal(t, class, e.Class, "%v", e)
 				require.Equal(t, mcpbridge.Alive, e.Session)
-			}, says(200, typeSSE, "data: "+body+"\n\n"), nil)
+			}, says(200, outbound.TypeSSE, "data: "+body+"\n\n"), nil)
 		})
 	}
 }
@@ -130,7 +131,7 @@ func TestErrorOverSSEIsNoLoss(t *testing.T) {
 func TestErrorThatReadsLikeAClosedConnectionIsTheServers(t *testing.T) {
 	comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) {
 		require.Equal(t, mcpbridge.ServerError, e.Class, "%v", e)
-	}, says(200, typeJSON, failure("%s", "-32004", "shutting down")), nil)
+	}, says(200, outbound.TypeJSON, failure("%s", "-32004", "shutting down")), nil)
 }
 
 const primedEvent = "id: %d\nretry: 5\ndata:\n\n"
@@ -139,7 +140,7 @@ const primedEvent = "id: %d\nretry: 5\ndata:\n\n"
 func endlessly(after answering) answering {
 	n := 0
 	return func(req *http.Request) (*http.Response, error) {
-		if n++; n > maxResumes {
+		if n++; n > 3 {
 			return after(req)
 		}
 		return breaks(fmt.Sprintf(primedEvent, n+1))(req)
@@ -158,7 +159,7 @@ func TestLastAttemptToResumeKeepsTheResultOutOfTheErrorText(t *testing.T) {
 			require.NotContains(t, e.Detail, private)
 		}
 	}, breaks(fmt.Sprintf(primedEvent, 1)),
-		endlessly(says(200, typeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`+private+`"}]}}`+"\n\n")))
+		endlessly(says(200, outbound.TypeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`+private+`"}]}}`+"\n\n")))
 }
 
 func TestResumedAnswerOverTheLimitFailsItsCallAlone(t *testing.T) {
@@ -186,7 +187,7 @@ func TestAcceptedCallIsNeverSaidNotToHaveBeenSent(t *testing.T) {
 func TestHalfAnEventIsAskedForAgain(t *testing.T) {
 	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
 		gets, _ := s.seen(http.MethodGet)
-		require.Equal(t, "1", gets[1].Header.Get(headerEvent))
+		require.Equal(t, "1", gets[1].Header.Get(outbound.HeaderEvent))
 	}, breaks("id: 1\n"+ping("a")+"id: 2\ndata: {"), stays(""))
 }
 
@@ -195,7 +196,7 @@ func TestEndOfALongLineIsNoField(t *testing.T) {
 	long := "id: 1\n\ndata: " + strings.Repeat("x", 4096-len("data: "))
 	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
 		gets, _ := s.seen(http.MethodGet)
-		require.Equal(t, "1", gets[1].Header.Get(headerEvent))
+		require.Equal(t, "1", gets[1].Header.Get(outbound.HeaderEvent))
 	}, breaks(long+"id: forged\n"), stays(""))
 }
 

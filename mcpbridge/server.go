@@ -3,11 +3,13 @@ package mcpbridge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,14 @@ const (
 	// TransportSSE is the HTTP+SSE transport of protocol 2024-11-05.
 	TransportSSE = "sse"
 )
+
+// schemes are the URL schemes of each transport. The empty transport is TransportHTTP. A scheme
+// that encrypts ends with an s.
+var schemes = map[string][]string{
+	"":            {"http", "https"},
+	TransportHTTP: {"http", "https"},
+	TransportSSE:  {"http", "https"},
+}
 
 // DefaultMaxResult is the default of [Server.MaxResult]: 64 MiB.
 const DefaultMaxResult = 64 << 20
@@ -148,8 +158,9 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("command: is empty, and so are url and in-memory server: set one")
 	case given > 1:
 		return fmt.Errorf("command: set only one of command, url and in-memory server")
-	case s.Transport != "" && s.Transport != TransportHTTP && s.Transport != TransportSSE:
-		return fmt.Errorf("transport: %q is none of %q and %q", s.Transport, TransportHTTP, TransportSSE)
+	case schemes[s.Transport] == nil:
+		names := slices.Sorted(maps.Keys(schemes))[1:] // the first is empty
+		return fmt.Errorf("transport: %q is none of \"%s\"", s.Transport, strings.Join(names, "\" and \""))
 	case s.MaxResult < -1:
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
@@ -174,8 +185,8 @@ func (s *Server) Validate() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("url: is malformed")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("url: scheme %q is none of http and https", u.Scheme)
+	case !slices.Contains(schemes[s.Transport], u.Scheme):
+		return fmt.Errorf("url: scheme %q is none of %s", u.Scheme, strings.Join(schemes[s.Transport], " and "))
 	case u.Host == "":
 		return fmt.Errorf("url: has no host")
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
@@ -188,7 +199,7 @@ func (s *Server) Validate() error {
 	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
 	}
-	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
+	if exposed := s.credentialsIn(u); exposed != "" && !strings.HasSuffix(u.Scheme, "s") && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
 		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, visible.Detail(u.Hostname()))
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 // This file has what doubts ask a session.
 
 func (c *conn) mayRefuse() bool { return c.link.MayRefuseSession() && !c.info.Stateless }
+
 func (c *conn) mayBeAsked() bool {
 	return c.IsOpen.Load() && c.Cut.Err() == nil && !c.at.transport().IsUnreachable()
 }

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// recent is the values of headers that were sent of late.
+// Recent is a bounded set of secrets that were sent lately. The zero value is empty.
 type Recent struct {
 	mu     sync.Mutex
 	values []string // the last ones last
 }
 
-// add keeps a value, in place of the oldest when there are too many. It reports
-// whether it was not there.
+// Add adds a value, in place of the oldest if there are most already. It reports
+// whether the value was not there.
 func (r *Recent) Add(value string, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -23,7 +23,7 @@ func (r *Recent) Add(value string, most int) bool {
 	return true
 }
 
-// secrets appends the values.
+// AppendTo appends the values to a list of secrets.
 func (r *Recent) AppendTo(all []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,10 +30,9 @@ func textsIn(value any) (texts []string) {
 	return texts
 }
 
-// secrets returns what must not be repeated of a configuration: the values of
+// OfServer returns the secrets of a configuration: the values of
 // headers, of the environment, of the arguments of set-up calls, and of those arguments
-// of the command that are named like secrets; the words in them; and what [secretsOf]
-// finds in the URL.
+// of the command that are named like secrets; the words in them; and the secrets of the URL.
 func OfServer(s *mcpbridge.Server) []string {
 	var all []string
 	add := func(value string) { all = Append(all, value) }
@@ -66,13 +65,13 @@ func OfServer(s *mcpbridge.Server) []string {
 	return all
 }
 
-// maxWord is the length from which a part of a URL's path counts as a secret, whatever
+// maxWord is the length from which a part of the path of a URL counts as a secret, whatever
 // it consists of.
 const maxWord = 20
 
-// secretsOf returns what no error text may have of a URL: the user and password, the
-// values of the query, the path as a whole, and those parts of it that are no plain
-// words, since many services have a token there; each as it is written and as it reads.
+// OfURL returns the secrets of a URL: the user and password, the
+// values of the query, the path as a whole, and those parts of the path that are no plain
+// words, since many services have a token there. Each is returned as it is written and as it reads.
 func OfURL(u *url.URL) (all []string) {
 	add := func(value string) {
 		if len(value) >= MinSecret {
@@ -113,11 +112,11 @@ func isWord(part string) bool {
 	})
 }
 
-// minSecret is the length from which a configured value counts as a secret.
-// Shorter ones, "1" or "true", would only garble what they are in.
+// MinSecret is the length from which a configured value counts as a secret.
+// Shorter values, such as "1" or "true", would garble the texts that contain them.
 const MinSecret = 8
 
-// addSecret appends a value and the words in it, as far as they count as secrets.
+// Append appends a value and the words in it, as far as they count as secrets.
 func Append(all []string, value string) []string {
 	for _, v := range append([]string{value}, strings.Fields(value)...) {
 		if len(v) >= MinSecret {

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
-// quotations are where errors of the SDK begin to quote what a server has sent, and
-// what to say in place of that.
+// quotations are the places where errors of the SDK begin to quote what a server has sent, and
+// what to say in place of the quotation.
 var quotations = map[string]string{
 	"malformed line in SSE stream":     "malformed line in its event stream",
 	"missing endpoint: parse ":         "the endpoint that it names is malformed",
@@ -25,8 +25,8 @@ var quotations = map[string]string{
 	"registration failed with status":  "registration failed",
 }
 
-// describe returns the text of err without what must not be repeated: URLs,
-// whose queries carry tokens, and the given secrets.
+// Describe returns the text of err without what must not be repeated: URLs,
+// whose queries carry tokens, quotations of a server, and the given secrets.
 func Describe(err error, secrets ...string) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -43,7 +43,7 @@ func Describe(err error, secrets ...string) string {
 		}
 	}
 	var grant *oauth2.RetrieveError
-	if errors.As(err, &grant) { // it quotes the answer, too
+	if errors.As(err, &grant) { // its text quotes the answer, too
 		text = "the authorization server refuses: " + grant.ErrorCode
 		if grant.ErrorCode == "" && grant.Response != nil {
 			text += fmt.Sprintf("%d %s", grant.Response.StatusCode, http.StatusText(grant.Response.StatusCode))
@@ -52,24 +52,24 @@ func Describe(err error, secrets ...string) string {
 	return Clean(text, secrets...)
 }
 
-// maxDetail bounds what a server can put into an error text.
+// MaxDetail bounds how much of an error text a server can fill, in bytes.
 const MaxDetail = visible.MaxDetail
 
-// clean makes text fit for a log line: one line of what is visible, valid UTF-8,
-// bounded, secrets blacked out.
+// Clean makes a text fit for a log line: one line of what is visible, valid UTF-8,
+// bounded, with secrets blacked out.
 func Clean(text string, secrets ...string) string {
 	return visible.Shorten(Line(text, secrets...))
 }
 
-// presentable is clean without the bound. Secrets are looked for again when what is not
-// visible has gone: it may have stood between their letters.
+// Line is [Clean] without the bound. It looks for secrets again when what is invisible
+// is gone, which may have stood between their letters.
 func Line(text string, secrets ...string) string {
 	text = visible.Line(strings.ToValidUTF8(redact(text, secrets...), "�"))
 	return strings.TrimSpace(redact(text, secrets...))
 }
 
-// redact blacks out secrets: the longest first, which may have others in them. Last
-// comes the beginning of one at the end of the text, which whoever wrote it has cut.
+// redact blacks out secrets, the longest first, since they may contain others. Then it blacks
+// out the beginning of a secret at the end of the text, which whoever wrote the text has cut off.
 func redact(text string, secrets ...string) string {
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {

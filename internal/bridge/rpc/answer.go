@@ -7,19 +7,20 @@ import (
 	sdkjson "github.com/segmentio/encoding/json"
 )
 
-// origin says whose an answer is, by its id.
+// Origin says which request a message answers, by its id.
 type Origin uint8
 
+// The origins of a message.
 const (
-	NoAnswer    Origin = iota // it is a request or a notification
-	NoMessage                 // it is nothing that the SDK can read
-	OwnAnswer                 // to a request of this connection
-	Unnamed                   // an error without an id, as servers make them that have not read the request
-	StrayAnswer               // to a request of another connection
+	NoAnswer    Origin = iota // none: it is a request or a notification
+	NoMessage                 // none: it is nothing that the SDK can read
+	OwnAnswer                 // a request of this connection
+	Unnamed                   // an error without an id, as servers send it that have not read the request
+	StrayAnswer               // a request of another connection
 )
 
-// answerHead is what has to be known of an answer.
-type answerHead struct {
+// Answer is what has to be known of a response. Its members are JSON.
+type Answer struct {
 	Version string             `json:"jsonrpc"`
 	ID      rawID              `json:"id"`
 	Method  sdkjson.RawMessage `json:"method"`
@@ -27,8 +28,8 @@ type answerHead struct {
 	Error   sdkjson.RawMessage `json:"error"`
 }
 
-// rawID is the JSON of an id, as a part of what is decoded. If the name stands there
-// more than once it is the last, and all have to be what the SDK takes.
+// rawID is an id as JSON. If the member is there more than once, the last one counts, and the SDK has to
+// accept all.
 type rawID []byte
 
 // UnmarshalJSON keeps raw.
@@ -42,10 +43,10 @@ func (id *rawID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// restore puts the number of the SDK in the place of the id of an answer, in place. The
-// data is decoded by the library that the SDK decodes with, without copying any of it.
-func (i *IDs) Restore(data []byte) (answerHead, Origin) {
-	var msg answerHead
+// Restore replaces the id of a response by the number of the SDK, in place. It decodes the
+// data with the library that the SDK decodes it with, and copies none of it.
+func (i *IDs) Restore(data []byte) (Answer, Origin) {
+	var msg Answer
 	rest, err := sdkjson.Parse(data, &msg, sdkjson.ZeroCopy|sdkjson.DontMatchCaseInsensitiveStructFields)
 	if string(msg.Error) == "null" {
 		msg.Error = nil
@@ -76,23 +77,24 @@ func (i *IDs) Restore(data []byte) (answerHead, Origin) {
 	return msg, StrayAnswer
 }
 
-// maxPlain bounds the objects and arrays of an answer that is plain. The SDK refuses to
+// maxPlain bounds the objects and arrays in a response that is plain. The SDK refuses to
 // decode what is nested deeper than that.
 const maxPlain = 1000
 
-// isPlain reports whether an answer is a result that the SDK is sure to take. Most are.
-func IsPlain(data []byte, msg answerHead) bool {
+// IsPlain reports whether a response is a result that the SDK is sure to accept. Most are.
+func IsPlain(data []byte, msg Answer) bool {
 	return msg.Result != nil && msg.Error == nil &&
 		bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxPlain
 }
 
+// blank overwrites data with spaces.
 func blank(data []byte) {
 	for i := range data {
 		data[i] = ' '
 	}
 }
 
-// integer returns the integer that JSON is.
+// integer returns the integer that JSON stands for.
 func integer(raw []byte) (int64, bool) {
 	number, err := strconv.ParseInt(string(raw), 10, 64)
 	if err == nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// rpcError is the error member of a JSON-RPC response.
+// Error is the error member of a JSON-RPC response.
 type Error struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// rpcEnvelope is what has to be known of a JSON-RPC message.
+// Envelope is what has to be known of a JSON-RPC message. Its ID is that member as JSON.
 type Envelope struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -22,25 +22,26 @@ type Envelope struct {
 	Error   *Error          `json:"error"`
 }
 
-// isCall reports whether the message is a request that wants an answer.
+// IsCall reports whether the message is a request that gets a response.
 func (m *Envelope) IsCall() bool { return m.Method != "" && HasID(m.ID) }
 
+// HasID reports whether the id of a message is there, and is not null.
 func HasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
 
-// JSON-RPC errors that mean the same whoever the server is.
+// The codes of errors that mean the same from every server.
 const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
-	codeInternalError  = -32603
-	// codeURLElicitation asks the user to visit a URL first.
+	// CodeURLElicitation asks the user to visit a URL first.
 	CodeURLElicitation = -32042
-	// codeMCPLast is the last of the errors that the specification of MCP defines for a
-	// request that the server has looked at: -32020, -32021 and -32022.
-	CodeMCPFirst, CodeMCPLast = -32020, -32022
+	// CodeMCPFirst and CodeMCPLast bound the errors that the specification of MCP defines for a
+	// request that the server has processed: -32020, -32021 and -32022.
+	CodeMCPFirst = -32020
+	CodeMCPLast  = -32022
 )
 
-// scan returns the envelope of a call from the beginning of it, if that is as the SDK
-// writes it, with an id that is a number.
+// Scan returns the envelope of a call from its first bytes. It returns false if the call does not begin as the
+// SDK writes it, with an id that is a number.
 func Scan(begin []byte) (msg Envelope, ok bool) {
 	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {
@@ -57,7 +58,7 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 	return Envelope{Version: "2.0", ID: json.RawMessage(id), Method: string(method)}, true
 }
 
-// parse returns the envelope of a JSON-RPC message; an empty one if it is none.
+// Parse returns the envelope of a JSON-RPC message, or an empty one if the message is malformed.
 func Parse(raw []byte) Envelope {
 	var msg Envelope
 	if json.Unmarshal(raw, &msg) != nil {
@@ -66,12 +67,12 @@ func Parse(raw []byte) Envelope {
 	return msg
 }
 
-// rpcFailure returns a JSON-RPC error response.
+// Failure returns a JSON-RPC error response with a code and a text.
 func Failure(id json.RawMessage, code int64, text string) []byte {
 	return Refusal(id, Error{Code: code, Message: text})
 }
 
-// rpcResponse returns the JSON-RPC response that is an error.
+// Refusal returns a JSON-RPC error response.
 func Refusal(id json.RawMessage, e Error) []byte {
 	if !HasID(id) {
 		id = json.RawMessage("null")
@@ -80,7 +81,7 @@ func Refusal(id json.RawMessage, e Error) []byte {
 	return data
 }
 
-// responseOf returns the response that the SDK takes data for, or nil.
+// ResponseOf returns the response that the SDK decodes data to, or nil if it decodes no response.
 func ResponseOf(data []byte) *jsonrpc.Response {
 	msg, err := jsonrpc.DecodeMessage(data)
 	resp, ok := msg.(*jsonrpc.Response)
@@ -90,10 +91,10 @@ func ResponseOf(data []byte) *jsonrpc.Response {
 	return resp
 }
 
-// idOf returns the id that JSON is.
+// IDOf returns the id that the SDK decodes JSON to.
 func IDOf(raw json.RawMessage) jsonrpc.ID {
 	var value any
-	json.Unmarshal(raw, &value)    //nolint:errcheck // it was parsed before
+	json.Unmarshal(raw, &value)    //nolint:errcheck // raw was parsed before
 	id, _ := jsonrpc.MakeID(value) // or none
 	return id
 }

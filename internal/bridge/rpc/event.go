@@ -6,17 +6,18 @@ import (
 	"fmt"
 )
 
-// content is what an event has for the call that its stream answers.
+// Content is what an event contains for the call that its stream answers.
 type Content uint8
 
+// The contents of an event.
 const (
-	Other Content = iota
-	Result
-	Failed      // an answer without a result
-	NotAMessage // no message
+	ContentOther Content = iota
+	ContentResult
+	ContentError    // a response without a result
+	ContentNonsense // no JSON-RPC message
 )
 
-// singleData returns the data of an event if it stands in one line.
+// singleData returns the data of an event if it is on one line.
 func singleData(event []byte) (data []byte, ok bool) {
 	for line := range bytes.Lines(event) {
 		rest, isData := bytes.CutPrefix(line, []byte("data:"))
@@ -31,7 +32,7 @@ func singleData(event []byte) (data []byte, ok bool) {
 	return data, data != nil
 }
 
-// dataOf returns the data of an event.
+// DataOf returns the data of an event.
 func DataOf(event []byte) (data []byte) {
 	for line := range bytes.Lines(event) {
 		if field, value := FieldOf(line); field == "data" {
@@ -41,7 +42,7 @@ func DataOf(event []byte) (data []byte) {
 	return data
 }
 
-// withData returns an event with other data; nil is none.
+// WithData returns an event with other data; nil is none.
 func WithData(event, data []byte) []byte {
 	var with []byte
 	if data != nil {
@@ -55,42 +56,42 @@ func WithData(event, data []byte) []byte {
 	return with
 }
 
-// fieldOf splits a line of an event stream.
+// FieldOf splits a line of an event stream.
 func FieldOf(line []byte) (field, value string) {
 	name, rest, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
 	return string(name), string(bytes.TrimPrefix(rest, []byte(" ")))
 }
 
-// restoreEvent does what restore does with the data of an event, in place where that
-// can be. One that answers another connection loses its data, and keeps its id: the
-// stream is resumed after it. An error without an id gets that of the call which the
-// stream answers, where there is one.
+// RestoreEvent does what [IDs.Restore] does with the data of an event, in place where
+// possible. An event with a response to a request of another connection loses its data, and keeps its id, so that
+// the stream is resumed after it. An error without an id gets the id of the call that the
+// stream answers, if there is one.
 func (i *IDs) RestoreEvent(event []byte, call json.RawMessage) (restored []byte, what Content) {
 	data, single := singleData(event)
 	if !single {
 		data = DataOf(event)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return event, Other
+		return event, ContentOther
 	}
 	msg, from := i.Restore(data)
-	what = Result
+	what = ContentResult
 	if msg.Result == nil || msg.Error != nil {
-		what = Failed
+		what = ContentError
 	}
 	switch {
 	case from == NoAnswer:
-		return event, Other
+		return event, ContentOther
 	case from == NoMessage && HasID(call):
-		return event, NotAMessage
+		return event, ContentNonsense
 	case from == NoMessage:
-		return event, Other
+		return event, ContentOther
 	case from == OwnAnswer && single:
 		return event, what
 	case from == OwnAnswer:
 		return WithData(event, data), what
 	case from == Unnamed && HasID(call):
-		return WithData(event, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call, msg.Error)), Failed
+		return WithData(event, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call, msg.Error)), ContentError
 	}
-	return WithData(event, nil), Other
+	return WithData(event, nil), ContentOther
 }

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// eventBuffer holds what came of a stream of events, and was not read yet. What is read
-// are whole events: an event that is cut off must not garble the next.
+// EventBuffer holds what came of a stream of events and was not read yet. Only whole events
+// are read: an event that is cut off must not garble the next.
 type EventBuffer struct {
 	came  []byte // nil if there is nothing, so that a quiet stream has no buffer
-	whole int    // how much of that is whole events: the rest may never come
-	line  int    // where in it the last line begins
+	whole int    // how much of it is whole events: the rest of the last event may never come
+	line  int    // the offset of the last line
 }
 
-// eventHandler looks at what came.
+// EventHandler looks at what came.
 type EventHandler interface {
-	// onLine is called with each line of an event, with its end.
+	// OnLine is called with each line of an event, with its end.
 	OnLine(line []byte)
-	// onEvent is called with each whole event, and returns what is read of it. It may
+	// OnEvent is called with each whole event, and returns what is read in its place. It may
 	// change the event in place.
 	OnEvent(event []byte) []byte
 }
 
-// take takes in what has come. It returns false when an event is larger than limit.
+// Feed adds what has come. It returns false when an event exceeds limit.
 func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	for len(data) > 0 {
 		n := bytes.IndexByte(data, '\n') + 1
@@ -48,7 +48,7 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	return true
 }
 
-// completeLine gives the last line the colon that it lacks. A line without one is a field
+// completeLine adds the colon that the last line lacks. A line without one is a field
 // without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
 // the SDK takes it for the end of the connection.
 func (b *EventBuffer) completeLine() {
@@ -65,7 +65,7 @@ func (b *EventBuffer) endEvent(h EventHandler) {
 	b.whole, b.line = len(b.came), len(b.came)
 }
 
-// rest makes what there is of the last event readable: as a whole one, or as it is.
+// Finish makes the rest of the last event readable: as a whole event, or as it is.
 func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	if whole && len(b.came) > b.whole {
 		b.completeLine()
@@ -74,19 +74,19 @@ func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	b.whole = len(b.came)
 }
 
-// ready reports whether there is a whole event to be read.
+// Ready reports whether there is a whole event to be read.
 func (b *EventBuffer) Ready() bool { return b.whole > 0 }
 
-// empty reports whether nothing has come, so that there is no buffer.
+// Empty reports whether nothing has come, so that there is no buffer.
 func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
 
-// drop drops what there is of the last event.
+// DropPartial drops the rest of the last event.
 func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole
 	b.free()
 }
 
-// read reads whole events.
+// Next reads whole events.
 func (b *EventBuffer) Next(p []byte) int {
 	n := copy(p, b.came[:b.whole])
 	b.came, b.whole, b.line = b.came[n:], b.whole-n, b.line-n

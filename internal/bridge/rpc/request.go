@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// renumber returns the message that a request of the SDK carries, with the id of the
+// Renumber returns the message that a request of the SDK carries, with the id of the
 // SDK, and the request with the id of the connection.
 func (i *IDs) Renumber(req *http.Request) (Envelope, *http.Request) {
 	begin := make([]byte, 128)
@@ -46,6 +46,7 @@ func (i *IDs) cancelled(body []byte) []byte {
 	return body
 }
 
+// CancelledParams does the same with the parameters of such a notification.
 func (i *IDs) CancelledParams(raw json.RawMessage) json.RawMessage {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(raw, &params) != nil {
@@ -76,8 +77,8 @@ func (s *spliced) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// withHead returns a request with other bytes in place of the first ones of its body,
-// which have been read.
+// withHead returns a request with other bytes in place of the first bytes of its body,
+// which have been read. instead is how many those were.
 func withHead(req *http.Request, begin []byte, instead int) *http.Request {
 	r := *req
 	r.ContentLength += int64(len(begin) - instead)
@@ -92,8 +93,7 @@ func withHead(req *http.Request, begin []byte, instead int) *http.Request {
 	return &r
 }
 
-// bodyOf returns the body of a request of the SDK, whose bodies can be had
-// again.
+// BodyOf returns the body of a request of the SDK. Such a body can be read again.
 func BodyOf(req *http.Request) []byte {
 	if req.GetBody == nil {
 		return nil

@@ -52,12 +52,12 @@ const (
 		JAVA_HOME ASDF_DATA_DIR ASDF_DIR MISE_CACHE_DIR MISE_CONFIG_DIR MISE_DATA_DIR
 		HOMEBREW_PREFIX NIX_PATH NIX_PROFILES
 		CONTAINER_HOST DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY`
-	// inheritedProxies may have a login in them: a proxy that wants one is of no use
-	// without.
+	// inheritedProxies may contain a login: a proxy that requires one is of no use
+	// without it.
 	inheritedProxies = `HTTP_PROXY HTTPS_PROXY ALL_PROXY NPM_CONFIG_PROXY NPM_CONFIG_HTTPS_PROXY PIP_PROXY`
 )
 
-// login finds an address with a user or a password in it. A token may be either.
+// login finds an address with a user or a password, either of which may be a token.
 var login = regexp.MustCompile(`(?i)https?://[^,\s]*@`)
 
 // inherited are the names, in capitals: true for proxies.
@@ -79,8 +79,8 @@ func inheritedOn(system string) map[string]bool {
 }
 
 // environment returns the environment of a stdio server, given our own. Without
-// [Server.InheritEnv] it leaves out what is not on the lists; values with a login in
-// an address, but for proxies; and the functions that some shells export.
+// [mcpbridge.Server.InheritEnv] it leaves out what is not on the lists, values with a login in
+// an address except for proxies, and the functions that some shells export.
 func environment(s *mcpbridge.Server, own []string) []string {
 	var env []string
 	for _, variable := range own {

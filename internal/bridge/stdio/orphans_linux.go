@@ -18,10 +18,10 @@ const (
 	reapWait = 250 * time.Millisecond
 )
 
-// orphans are the members of our groups whose parents have ended. As PID 1 of a
-// container, or as a subreaper, we are their next parent, so it is on us to reap them.
-// They are found by their group: whatever else is a child of this process belongs to
-// who has started it. A group is ours as long as its leader has not been reaped.
+// orphans are the members of our groups whose parents have ended. If we are PID 1 of a
+// container, or a subreaper, we become their parent and have to reap them.
+// They are recognized by their group: any other child of this process belongs to
+// whoever started it. A group is ours as long as its leader has not been reaped.
 var orphans sweep
 
 // sweep reaps the orphans of groups whose leaders run.
@@ -62,8 +62,8 @@ func (s *sweep) run() {
 	}
 }
 
-// reapGroup reaps what is left of a group that was killed, but its leader. It waits a
-// little for the members to end. As each ends, its own children become ours.
+// reapGroup reaps what is left of a group that was killed, except for its leader. It waits
+// a moment for the members to end. As each ends, its own children become ours.
 func reapGroup(leader int) {
 	if !adopts() {
 		return
@@ -74,8 +74,8 @@ func reapGroup(leader int) {
 	}
 }
 
-// reapOrphans reaps the orphans of groups that have ended, and returns how many
-// orphans there were, those that have not included.
+// reapOrphans reaps the orphans of groups that have ended. It returns how many
+// orphans there were, including those that have not ended.
 func reapOrphans(groups map[int]struct{}) (found int) {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
-
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 	"github.com/mcpactor/mcpactor/internal/bridge/tap"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 const (
@@ -37,13 +36,13 @@ type process struct {
 	config *mcpbridge.Server
 	cmd    *exec.Cmd // its ProcessState is set before done is closed
 
-	// Our ends of the pipes. They are our own and not exec.Cmd's, whose Wait
+	// Our ends of the pipes. They do not belong to exec.Cmd, whose Wait
 	// would wait for each grandchild that holds one.
 	stdin, stdout, stderr *os.File
 
 	input tap.Input // to stdin
 	// unread is how much of the input was still in the pipe when the process had
-	// ended; -1 where that cannot be told. It is set before done is closed.
+	// ended; -1 where that is unknown. It is set before done is closed.
 	unread int64
 
 	tail    tail
@@ -51,7 +50,7 @@ type process struct {
 	done    chan struct{} // closed when the group is killed and the leader reaped
 
 	mu     sync.Mutex
-	reaped bool // the number of the group may be somebody else's by now
+	reaped bool // the number of the group may belong to another one by now
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
@@ -86,7 +85,7 @@ func startProcess(config *mcpbridge.Server) (*process, error) {
 	return p, nil
 }
 
-// checkDir names a directory that is none: a failing fork blames the command.
+// checkDir reports a working directory that does not exist: a failing fork would blame the command.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -101,7 +100,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// pipes makes the pipes and returns the ends that are the process's.
+// pipes makes the pipes, and returns the ends of the process.
 func (p *process) pipes() (theirs []*os.File, err error) {
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -161,7 +160,7 @@ func (p *process) Read(b []byte) (int, error) {
 }
 
 // hasRead reports whether the process has read all of its input so far, as far
-// as that can be told.
+// as that is known.
 func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
 
 // neverRead reports whether the process has ended without having read its input
@@ -198,8 +197,8 @@ func (p *process) terminate() {
 	}
 }
 
-// stop ends the process: it closes its input, then asks, then kills, each
-// before its share of the time that ctx has left. When ctx ends it kills at
+// stop ends the process: it closes its input, then asks it to end, then kills it, each within
+// a share of the time that ctx has left. When ctx ends, stop kills at
 // once. It returns nil when the leader has ended and the group was killed, and
 // may be called again if not.
 func (p *process) stop(ctx context.Context) error {

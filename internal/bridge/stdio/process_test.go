@@ -21,9 +21,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
-
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 func server(act string) *mcpbridge.Server {

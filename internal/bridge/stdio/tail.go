@@ -12,13 +12,13 @@ import (
 // tailSize is how much of a server's stderr is kept.
 const tailSize = 4 << 10
 
-// tail keeps the last bytes that a server wrote to stderr, for its obituary.
+// tail keeps the last bytes that a server wrote to stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte // at most tailSize
 }
 
-// drain reads r to its end, so that who writes to it never waits for us.
+// drain reads r to its end, so that a process that writes to it never waits for us.
 func (t *tail) drain(r io.Reader) {
 	buf := make([]byte, 512) // most servers write little, and it stays for as long as they run
 	for {
@@ -30,7 +30,7 @@ func (t *tail) drain(r io.Reader) {
 	}
 }
 
-// write keeps b, or as much of its end as there is room for.
+// write keeps the end of b, as far as there is room.
 func (t *tail) write(b []byte) {
 	b = b[max(0, len(b)-tailSize):]
 	t.mu.Lock()
@@ -41,8 +41,8 @@ func (t *tail) write(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// last returns the end of what was written, as [clean] text of about limit
-// bytes.
+// last returns the end of what was written, as text of at most about limit bytes that is fit for
+// a log line.
 func (t *tail) last(limit int, secrets ...string) string {
 	t.mu.Lock()
 	text, cut := string(t.buf), len(t.buf) == tailSize
@@ -57,7 +57,7 @@ func (t *tail) last(limit int, secrets ...string) string {
 	return text
 }
 
-// dropEnd drops the end of a secret that a text begins with: its beginning may have
+// dropEnd drops the end of a secret from the beginning of a text: the rest of the secret may have
 // been cut off.
 func dropEnd(text string, secrets []string) string {
 	for _, s := range secrets {

@@ -12,7 +12,7 @@ import (
 )
 
 // watchdogScript keeps the list of the groups that are alive. Its input ends
-// when we do, in whatever way; what is on the list then has nobody left.
+// when we end, in whatever way. Then nobody is left to end the groups on the list.
 const watchdogScript = `
 trap '' INT TERM HUP
 groups=' '
@@ -34,10 +34,10 @@ const watchdogLimit = time.Second
 var watchdog watchdogShell
 
 // watchdogShell kills the process groups that are left over when we are killed
-// ourselves, and cannot. It is a shell, in a group of its own, that runs while
-// there are groups. Where there is no /bin/sh, or somebody kills it, children
+// ourselves. It is a shell, in a group of its own, that runs while
+// there are groups. Where there is no /bin/sh, or when the shell is killed, children
 // of a server outlive a SIGKILL of ours. So do those that the leader has
-// started before add was called, which is at once.
+// started before add was called, which happens at once.
 type watchdogShell struct {
 	mu     sync.Mutex
 	groups map[int]struct{}
@@ -69,7 +69,7 @@ func (r *watchdogShell) remove(group int) {
 	r.tell('-', group)
 }
 
-// tell keeps the shell's list up to date. One that does not take it is
+// tell keeps the shell's list up to date. A shell that does not take the change is
 // replaced: its list must never be used.
 func (r *watchdogShell) tell(op rune, group int) {
 	if r.shell != nil && r.write(op, group) == nil {

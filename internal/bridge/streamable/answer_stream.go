@@ -68,11 +68,11 @@ func (a *answerStream) OnEvent(event []byte) []byte {
 	id := a.ex.MessageID()
 	event, content := a.s.ids.RestoreEvent(event, id)
 	switch {
-	case content == rpc.Failed:
+	case content == rpc.ContentError:
 		if resp := rpc.ResponseOf(rpc.DataOf(event)); resp != nil && resp.ID == rpc.IDOf(id) {
 			a.ex.Answered(resp.Error)
 		}
-	case content == rpc.NotAMessage && rpc.HasID(id):
+	case content == rpc.ContentNonsense && rpc.HasID(id):
 		refusal := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", Status: http.StatusOK, Doubt: true}
 		a.ex.Refused(refusal)
 		event = rpc.WithData(event, rpc.Failure(id, 0, refusal.Detail))

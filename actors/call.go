@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ type call struct {
 	serial   uint64 // in the order in which operations came
 
 	runs       int              // how often it was given to a connection
+	unread     int              // how many of those its server has said that it did not process, and went on
 	generation uint64           // of the connection it was last given to
 	lost       *mcpbridge.Error // what became of the first run, if it may have run
 	lostIn     uint64           // the generation of that
@@ -84,13 +86,36 @@ func (k *call) sign(result messages.Result) messages.Result {
 	return result
 }
 
+// maxUnread bounds how many runs of a call do not count because its server has said that
+// it did not process them.
+const maxUnread = 6
+
+// noteUnread notes a run that the server has not processed, though the session goes on. An
+// HTTP/2 server says so of what comes while it has too many streams, or is about to close
+// the connection, and may do so again on the next connection.
+func (k *call) noteUnread(e *mcpbridge.Error) {
+	if e.Class == mcpbridge.NotSent && e.Session == mcpbridge.Alive && k.unread < maxUnread {
+		k.unread++
+	}
+}
+
+// pause returns how long to wait before the next run: a server that is called on
+// another connection may be ready at once, and one with too many streams in a moment.
+func (k *call) pause() time.Duration {
+	if k.unread < 2 {
+		return 0
+	}
+	longest := 10 * time.Millisecond << k.unread
+	return longest/2 + rand.N(longest/2)
+}
+
 // mayRepeat says whether a call that did not succeed may be given to the next
 // connection: at most once, and only when that is safe. ask is true when it
 // depends on the tool's annotations, which are not known.
 func (k *call) mayRepeat(e *mcpbridge.Error) (yes, ask bool) {
 	replay := k.op.Head().Replay
 	switch {
-	case k.runs > 1 || replay == messages.ReplayNever:
+	case k.runs-k.unread > 1 || replay == messages.ReplayNever:
 		return false, false
 	case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:
 		return true, false
@@ -126,6 +151,19 @@ func (k *call) subscription() (uri string, is bool) {
 		return op.URI, true
 	}
 	return "", false
+}
+
+// performAfter is perform after a pause, which ends with ctx.
+func (k *call) performAfter(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (messages.Result, error) {
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return k.perform(ctx, conn)
 }
 
 // perform runs the call on conn. It may block.

@@ -51,9 +51,10 @@ func (s *session) start(c actor.Context, k *call) {
 	k.runs++
 	k.conn, k.cancel, k.generation = conn, cancel, s.generation
 	s.begin(k)
+	pause := k.pause()
 	s.cfg.work(c, func() any {
 		defer cancel()
-		result, err := k.perform(ctx, conn)
+		result, err := k.performAfter(ctx, pause, conn)
 		return &answered{k, conn, result, err}
 	})
 }
@@ -161,6 +162,7 @@ func (s *session) onFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 		// Nobody but us has cancelled it: when the grace was over.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cut off, because its session was replaced", Sent: true, Err: e}
 	}
+	k.noteUnread(e)
 	again, ask := k.mayRepeat(e)
 	if again && e.Class == mcpbridge.Lost {
 		k.lost, k.lostIn = e, k.generation

@@ -110,10 +110,10 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	}
 	ex.Message(msg.ID)
 	resp, err := x.out.Send(req)
-	var bug *mcpbridge.Error
+	var ours *mcpbridge.Error
 	switch {
-	case errors.As(err, &bug):
-		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, bug), nil
+	case errors.As(err, &ours):
+		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, ours), nil
 	case err != nil:
 		return nil, err
 	}

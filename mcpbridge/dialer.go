@@ -13,9 +13,8 @@ type Conn interface {
 	// Do runs one operation until it has an answer or ctx ends. The error is
 	// an [*Error].
 	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
-	// Hint reports whether the server annotated a tool as read-only or
-	// idempotent. That is known after a [messages.ListTools] on this
-	// session. It does not block.
+	// Hint reports whether the server annotated a tool as read-only or idempotent. That is
+	// known after a [messages.ListTools] on this session. It does not block.
 	Hint(tool string) (safe, known bool)
 	// Info describes the session.
 	Info() Info

@@ -1,7 +1,7 @@
-// Package mcpbridge is the contract of the only part of this module that touches MCP: how a server is configured, how
-// a session with it is opened and used, and what an error means. Package
-// [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge] that fulfils it, over
-// stdio, streamable HTTP, HTTP+SSE or in memory. Neither knows anything of actors.
+// Package mcpbridge is the contract of the only part of this module that touches MCP: how a
+// server is configured, how a session with it is opened and used, and what an error means.
+// Package [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge] that fulfils it,
+// over stdio, streamable HTTP, HTTP+SSE or in memory. Neither knows anything of actors.
 //
 // # What an error means
 //
@@ -11,9 +11,10 @@
 //
 // # One send
 //
-// A request is sent once. It counts as sent as soon as it is handed to the HTTP
-// transport, or written to a pipe, unless the contrary is proven: the transport got no connection,
-// an HTTP/2 server said that it did not process the request, or the closing brace of the message never went out.
+// A request is sent once. It counts as sent as soon as it is handed to the HTTP transport, or
+// written to a pipe, unless the contrary is proven: the transport got no connection, an HTTP/2
+// server said that it did not process the request, or the closing brace of the message never
+// went out.
 //
 // Requests have ids that no other connection of this process has. A response with the id of
 // another connection is dropped and counted: see [Bridge].
@@ -56,11 +57,11 @@
 //
 // # What is sent where
 //
-// All HTTP requests of a session, including the DELETE that ends it, follow
-// redirects within the origin of the server's URL, carry the cookies of the session, and
-// go to no other origin. They carry the headers of the configuration, the user of the URL, and
-// the [Credentials] of the key. When the server refuses the credentials, they are refreshed, once for all who
-// wait, and the request is repeated. Error texts contain nothing of what was sent lately.
+// All HTTP requests of a session, including the DELETE that ends it, follow redirects within
+// the origin of the server's URL, carry the cookies of the session, and go to no other origin.
+// They carry the headers of the configuration, the user of the URL, and the [Credentials] of
+// the key. When the server refuses the credentials, they are refreshed, once for all who wait,
+// and the request is repeated. Error texts contain nothing of what was sent lately.
 //
 // # Concurrency
 //

@@ -17,8 +17,8 @@ import (
 // OAuthCredentials are the credentials that a handler of the SDK gets: by an
 // authorization code, by client credentials, or in another way. See [OAuth].
 //
-// A handler is called from one goroutine at a time. Authorize runs once for all sessions that wait for it. Its
-// context ends when no session waits any more. After Authorize has succeeded,
+// A handler is called from one goroutine at a time. Authorize runs once for all sessions that
+// wait for it. Its context ends when no session waits any more. After Authorize has succeeded,
 // its context does not end, because the handler may refresh tokens with it.
 type OAuthCredentials struct {
 	handler auth.OAuthHandler

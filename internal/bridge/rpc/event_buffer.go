@@ -48,9 +48,10 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	return true
 }
 
-// completeLine adds the colon that the last line lacks. A line without one is a field
-// without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
-// the SDK takes it for the end of the connection.
+// completeLine adds the colon that the last line lacks. A line without one is a field without a
+// value
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream); the
+// SDK takes it for the end of the connection.
 func (b *EventBuffer) completeLine() {
 	line := b.came[b.line:]
 	text := bytes.TrimRight(line, "\r\n")

@@ -1,5 +1,5 @@
-// Package sse is the transport over HTTP+SSE, of protocol 2024-11-05: requests are POSTs, and their responses
-// come over one stream.
+// Package sse is the transport over HTTP+SSE, of protocol 2024-11-05: requests are POSTs, and
+// their responses come over one stream.
 package sse
 
 import (

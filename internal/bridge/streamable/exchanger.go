@@ -11,8 +11,8 @@ import (
 )
 
 // exchanger is the http.RoundTripper of the SDK for one connection. It notes in the exchange of
-// each operation what happened to its requests, and hands the SDK answers in place of
-// refusals, so that a refusal fails its own call and no other. The design is described in design.go.
+// each operation what happened to its requests, and hands the SDK answers in place of refusals,
+// so that a refusal fails its own call and no other. The design is described in design.go.
 type exchanger struct {
 	standalone
 	cancellations outbound.Cancellations

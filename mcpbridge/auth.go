@@ -26,14 +26,14 @@ func (f AuthenticatorFunc) Credentials(ctx context.Context, key messages.Key) (C
 	return f(ctx, key)
 }
 
-// Credentials are what the requests of one key carry: those to the origin of
-// [Server.URL], and no others. Their methods may be called from any goroutine. What
-// they return appears in no log, event or error text; the text of an error of theirs
-// does, so it should have no secrets.
+// Credentials are what the requests of one key carry to the origin of
+// [Server.URL], and to no other. The methods may be called from any goroutine. What
+// they return appears in no log, event or error text. The text of their errors
+// does, so that it must not contain secrets.
 type Credentials interface {
 	// Headers returns the headers of one request, such as Authorization. They go
 	// before those of [Server.Headers], and are read-only once returned. It is
-	// called for every request, so it should be quick; ctx ends with the request.
+	// called for every request, so that it should be quick; ctx ends with the request.
 	// An error fails the request with unauthorized, and nothing is sent.
 	Headers(ctx context.Context) (http.Header, error)
 	// Refresh gets new credentials after the server refused those that req
@@ -41,17 +41,17 @@ type Credentials interface {
 	// After it has returned nil the request is sent once more, with what Headers
 	// returns then; its second refusal is the caller's.
 	//
-	// Of the requests of one session that are refused at once only one calls
-	// Refresh, and the others wait for it: each as long as it wants to. So ctx ends
+	// If several requests of one session are refused at the same time, one calls
+	// Refresh, and the others wait for it, each until its own context ends. So ctx ends
 	// with the session, and not with a call. Neither req, which has no body, nor
-	// resp may be changed; the body of resp may be read, and need not be closed.
+	// resp may be changed. The body of resp may be read, and need not be closed.
 	//
 	// For 403 it is called once per set of scopes that the server says are missing, until
 	// a 401 has led to other credentials: further refusals are the caller's at once.
 	Refresh(ctx context.Context, req *http.Request, resp *http.Response) error
 }
 
-// Identified is implemented by [Credentials] that know whose they are. See
+// Identified is implemented by [Credentials] that know their owner. See
 // [Resume.Identity].
 type Identified interface {
 	// Identity returns what stays the same while tokens come and go, such as the id of

@@ -20,14 +20,14 @@ type Class uint8
 const (
 	// Lost: sent and not answered. The call may have run.
 	Lost Class = iota
-	// Expired: refused, because the server does not know the session. The call
+	// Expired: refused because the server does not know the session. The call
 	// did not run.
 	Expired
 	// NotSent: it never left. The call did not run.
 	NotSent
 	// Unavailable: dialing failed, and may work later.
 	Unavailable
-	// Invalid: the caller's mistake: refused by the server, or not marshalable.
+	// Invalid: a mistake of the caller: refused by the server, or impossible to encode.
 	Invalid
 	// Unauthorized: 401 or 403, or there are no credentials to send.
 	Unauthorized
@@ -41,7 +41,7 @@ const (
 	Cancelled
 	// Deadline: the context's deadline passed.
 	Deadline
-	// Refused: the server asked for something to go on with, and did not get it.
+	// Refused: the server asked for input to continue, and did not get it.
 	Refused
 	// Internal: a hook or this package panicked.
 	Internal
@@ -71,32 +71,32 @@ type Fate uint8
 
 // The fates of a session.
 const (
-	// Alive: it goes on.
+	// Alive: it can be used.
 	Alive Fate = iota
 	// Gone: it expired: the server does not know it any more.
 	Gone
-	// Broken: its connection broke. Over HTTP the server may know it still.
+	// Broken: its connection broke. Over HTTP the server may still know it.
 	Broken
 )
 
-// Error is what went wrong, with what that means for the call and its session.
-// Its text has no session ids, headers, arguments or control characters, and may
-// be logged. [Error.ForCaller] may not.
+// Error says what went wrong, and what that means for the call and its session.
+// Its text contains no session ids, headers, arguments or control characters, and may
+// be logged. The text of [Error.ForCaller] may not.
 type Error struct {
 	// Class is what became of the call.
 	Class Class
 	// Session is what became of the session it ran on.
 	Session Fate
-	// Detail is the cause in words.
+	// Detail is the cause as text.
 	Detail string
 	// Sent is true when some of the request may have reached the server.
 	Sent bool
 	// RetryAfter is what the server asked for, or 0.
 	RetryAfter time.Duration
-	// Server is what a failed dial has shown of the server. It means nothing for
+	// Server is what a failed dial has shown of the server. It has no meaning for
 	// other errors.
 	Server Presence
-	// Err is the error behind it, where there is one.
+	// Err is the error behind it, if there is one. Its text may contain secrets.
 	Err error
 
 	// Status is the HTTP status of the refusal. It is 200 for an answer that is an error,
@@ -119,10 +119,10 @@ func (e *Error) Error() string {
 	return e.Class.String() + ": " + e.Detail
 }
 
-// ForCaller returns the detail for those whose call failed. When a stdio server
-// ended, it has its last words as well: the end of what it wrote to stderr, or the
-// output that made no sense. They may quote the arguments of calls, so they belong in
-// no log line and no event.
+// ForCaller returns the detail for those whose call failed. If a stdio server
+// ended, the text includes the end of what it wrote to stderr, or the
+// output that was no JSON-RPC. These may quote arguments of calls, so that the text must
+// not appear in a log line or an event.
 func (e *Error) ForCaller() string {
 	for from := e; ; {
 		if from.Quote != "" {
@@ -134,8 +134,8 @@ func (e *Error) ForCaller() string {
 	}
 }
 
-// MayHaveRun reports whether the call may have run, though it failed. A refusal of a
-// session that lives proves nothing, unless its status or code says that the request was
+// MayHaveRun reports whether the call may have run, although it failed. A refusal from a
+// live session proves nothing, unless its status or code says that the request was
 // not carried out.
 func (e *Error) MayHaveRun() bool {
 	switch e.Class {
@@ -149,13 +149,13 @@ func (e *Error) MayHaveRun() bool {
 	return false
 }
 
-// refusesTheRequest reports whether a JSON-RPC error is of what has read a request and
-// found it wrong: the errors of the JSON-RPC specification but for the internal one.
+// refusesTheRequest reports whether a JSON-RPC error says that the request itself is
+// wrong: all errors of the JSON-RPC specification except the internal one.
 func refusesTheRequest(code int64) bool {
 	return -32700 <= code && code <= -32600 && code != jsonrpc.CodeInternalError
 }
 
-// notCarriedOut are the statuses by which a request is refused for what it is.
+// notCarriedOut are the statuses with which a request is refused before it is carried out.
 var notCarriedOut = map[int]bool{
 	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusLengthRequired: true,
 	http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true, http.StatusUnsupportedMediaType: true,
@@ -165,8 +165,8 @@ var notCarriedOut = map[int]bool{
 // Unwrap returns the error behind it.
 func (e *Error) Unwrap() error { return e.Err }
 
-// AsError returns err as an [Error]. One of another type becomes [Lost] with a
-// broken session, which is the safe thing to believe.
+// AsError returns err as an [Error]. An error of another type becomes [Lost] with a
+// broken session, which is the safe assumption.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -186,8 +186,8 @@ func AsError(err error) *Error {
 	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: visible.Detail(err.Error()), Err: err}
 }
 
-// AsDialError is [AsError] for what a dial came to: there is no session that could
-// be lost or expire, so the server is unavailable.
+// AsDialError is [AsError] for the error of a dial: there is no session that could
+// be lost or expire, so that the server is unavailable.
 func AsDialError(err error) *Error {
 	dial := *AsError(err)
 	dial.Session = Alive

@@ -17,7 +17,7 @@ import (
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
-	// Endpoint stands for the server's URL: the id is shown to no other.
+	// Endpoint stands for the server's URL. The session id is sent to no other.
 	Endpoint string `json:"endpoint"`
 	// Identity stands for whose session it is: the values of [Server.Headers], and what
 	// the [Credentials] say by [Identified]. Nobody else attaches to it: a new session is
@@ -73,17 +73,17 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of our own process. Its methods may be
-// called from any goroutine, for one key by one at a time; they may block, until ctx
-// ends. What they are given is theirs; what they return is the caller's.
+// called from any goroutine, but for one key only one at a time. They may block until ctx
+// ends. A method owns its arguments; the caller owns what it returns.
 type Store interface {
 	// Load returns the record of a key, or nil when there is none.
 	Load(ctx context.Context, key messages.Key) (*Record, error)
 	// Save replaces the record of a key.
 	Save(ctx context.Context, key messages.Key, record *Record) error
-	// Delete forgets a key, its generation too. One that is not there is fine. A
+	// Delete forgets a key and its generation. It succeeds if there is no record. A
 	// supervisor does not call it: it keeps the generation of a session that has ended,
 	// in a record without a session id. It is for programs that clear their store.
 	Delete(ctx context.Context, key messages.Key) error
-	// Keys returns the keys that there are records of, in any order.
+	// Keys returns the keys that have records, in any order.
 	Keys(ctx context.Context) ([]messages.Key, error)
 }

@@ -76,12 +76,11 @@ type Server struct {
 	// Auth gives each key credentials of its own, which are sent as Headers are,
 	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
 	Auth Authenticator
-	// HTTPClient sends the requests; its Transport is shared by all sessions
-	// of the server. Do not set its Timeout: it would end idle streams. Its
-	// CheckRedirect can refuse redirects. Its Jar takes the place of the cookies
-	// of each session.
-	// Defaults to a client of our own with enough idle connections; or to
-	// http.DefaultTransport, if the program has wrapped that.
+	// HTTPClient sends the requests; its Transport is shared by all sessions of the server. Do
+	// not set its Timeout: it would end idle streams. Its CheckRedirect can refuse redirects.
+	// Its Jar takes the place of the cookies of each session. Defaults to a client of our own
+	// with enough idle connections; or to http.DefaultTransport, if the program has wrapped
+	// that.
 	HTTPClient *http.Client
 	// NoStream turns off the stream over which an HTTP server sends what
 	// nobody asked for: notifications, requests of its own. An idle session

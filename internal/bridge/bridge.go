@@ -1,5 +1,6 @@
-// Package bridge is the implementation of [mcpbridge.Bridge] with the Go SDK of MCP: it dials servers over
-// any transport, runs operations, and settles what their errors mean for a session.
+// Package bridge is the implementation of [mcpbridge.Bridge] with the Go SDK of MCP: it dials
+// servers over any transport, runs operations, and settles what their errors mean for a
+// session.
 //
 // Its rooms are the packages below this directory. Imports run one way, and the linter checks it:
 //

@@ -12,8 +12,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// controls opens second sessions, to compare their answers with those of sessions in doubt, and keeps
-// those that answer: the next dial of the key adopts such a session, so that the key has no third.
+// controls opens second sessions, to compare their answers with those of sessions in doubt, and
+// keeps those that answer: the next dial of the key adopts such a session, so that the key has
+// no third.
 type controls struct {
 	opener *opener
 

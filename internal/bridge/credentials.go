@@ -50,7 +50,8 @@ func (r *refusedCredentials) Error() string {
 // Unwrap returns the error behind it.
 func (r *refusedCredentials) Unwrap() error { return r.err }
 
-// withFingerprint returns the error of a dial. If it refuses credentials, it remembers their fingerprint.
+// withFingerprint returns the error of a dial. If it refuses credentials, it remembers their
+// fingerprint.
 func withFingerprint(err error, fingerprint uint64) error {
 	e := mcpbridge.AsError(err)
 	if e.Class != mcpbridge.Unauthorized {

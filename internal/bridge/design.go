@@ -90,7 +90,7 @@ a process, is done in a goroutine of its own.
 
 # Adding a transport
 
-A transport is a type that implements transport.Server, and one that implements transport.Conn, in a package of their
-own beside stdio; and one row in transports.go. If it is for URLs, package mcpbridge lists the name and its
-schemes. See package memory for the shortest.
+A transport is a type that implements transport.Server, in a package of its own beside stdio, and one row in
+transports.go. If it is for URLs, the table schemes of package mcpbridge gets a row as well, with the name of the
+transport. No other code changes. Package memory is the shortest; package stdio adds what is known of a process.
 */

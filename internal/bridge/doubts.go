@@ -78,8 +78,8 @@ type suspect interface {
 	expire(*mcpbridge.Error)
 }
 
-// doubts settles whether the server knows a session after a refusal that may be about the session or about
-// something else: once for all callers, by requests that change nothing.
+// doubts settles whether the server knows a session after a refusal that may be about the
+// session or about something else: once for all callers, by requests that change nothing.
 //
 //	refusal in doubt ──question──▶ result: alive
 //	                          └──▶ refused alike ──control──▶ result: dead

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// This file has what a session gets to know by itself: as the handler of what the SDK receives, and as
-// the watcher of its transport.
+// The methods of this file are called with what happens to a session: by the SDK, as its handler,
+// and by the transport, as its watcher.
 
 // hear passes a notification on.
 func (c *conn) hear(n messages.Notification) {

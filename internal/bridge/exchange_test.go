@@ -16,6 +16,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// maxLinger is how long a stream of events stays open after its answer.
+const maxLinger = time.Second
+
 // An answer is a stream of events, which may end a little later. Its connection is used
 // again all the same.
 func TestConnectionsOfAnswersAreKept(t *testing.T) {
@@ -33,7 +36,7 @@ func TestConnectionsOfAnswersAreKept(t *testing.T) {
 			}
 			w.(http.Flusher).Flush()
 			select {
-			case <-time.After(tailLimit / 2):
+			case <-time.After(maxLinger / 2):
 				late.Add(1)
 			case <-r.Context().Done():
 				cut.Add(1)
@@ -55,7 +58,7 @@ func TestConnectionsOfAnswersAreKept(t *testing.T) {
 			cancel() // as who has the answer does
 			require.NoError(t, err)
 			require.Zero(t, time.Since(began), "the end of the stream is not waited for")
-			time.Sleep(tailLimit)
+			time.Sleep(maxLinger)
 			synctest.Wait()
 		}
 		require.Zero(t, web.dialed.Load()-dialed)

@@ -1,4 +1,5 @@
-// Package guard calls code that may panic, such as hooks of the user, and turns a panic into an error.
+// Package guard calls code that may panic, such as hooks of the user, and turns a panic into an
+// error.
 package guard
 
 import (

@@ -30,7 +30,8 @@ func WithLastCall(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, lastCall{}, id)
 }
 
-// Says returns a response. %s in the body is replaced by the id of the request, or of the last call.
+// Says returns a response. %s in the body is replaced by the id of the request, or of the last
+// call.
 func Says(status int, kind, body string, headers ...string) Answering {
 	return func(req *http.Request) (*http.Response, error) {
 		last, _ := req.Context().Value(lastCall{}).(string)

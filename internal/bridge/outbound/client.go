@@ -1,8 +1,10 @@
-// Package outbound sends the HTTP requests of sessions, and only to the origin of their server: with the headers of
-// the configuration, the credentials of the key, and the cookies of the session. It sends each POST once.
+// Package outbound sends the HTTP requests of sessions, and only to the origin of their server:
+// with the headers of the configuration, the credentials of the key, and the cookies of the
+// session. It sends each POST once.
 //
-// A [Sender] is all that a session sends requests with: also the DELETE that ends the session. Inside it, an authorizer
-// is the only place that adds headers of the user. What was sent lately is kept out of all error texts.
+// A [Sender] is all that a session sends requests with: also the DELETE that ends the session.
+// Inside it, an authorizer is the only place that adds headers of the user. What was sent
+// lately is kept out of all error texts.
 package outbound
 
 import (

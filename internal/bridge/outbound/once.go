@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
 
-// once is the http.RoundTripper that hands requests to the transport of a client. It sends each POST
-// once, and notes in the exchange of the request what is known of that.
+// once is the http.RoundTripper that hands requests to the transport of a client. It sends each
+// POST once, and notes in the exchange of the request what is known of that.
 //
 // A request that was handed over counts as sent, whatever the transport is, unless the
 // contrary is proven. There are three proofs:

@@ -76,9 +76,9 @@ func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets fu
 }
 
 // follows reports whether a request is sent again, as it is, after a status. A request that
-// reads always is. A request that changes something is not sent again after 303, which says that it was
-// done; nor after 302, with which many servers send whoever has not logged in to a page, unless
-// only the slash at the end was wrong.
+// reads always is. A request that changes something is not sent again after 303, which says
+// that it was done; nor after 302, with which many servers send whoever has not logged in to a
+// page, unless only the slash at the end was wrong.
 func follows(req *http.Request, status int, to *url.URL) bool {
 	isSlash := strings.TrimSuffix(req.URL.Path, "/") == strings.TrimSuffix(to.Path, "/")
 	return req.Method == http.MethodGet || IsMoved(status) || status == http.StatusFound && isSlash

@@ -105,8 +105,8 @@ func withoutSecrets(err error, secrets func() []string) error {
 // not ours.
 func (s *Sender) Cookies() string { return s.cookies.record() }
 
-// Secrets returns what no text about the session may contain: the secrets of the configuration, and what was
-// sent lately of credentials, cookies and other URLs of the server.
+// Secrets returns what no text about the session may contain: the secrets of the configuration,
+// and what was sent lately of credentials, cookies and other URLs of the server.
 func (s *Sender) Secrets() []string {
 	all := s.cookies.sent.AppendTo(s.hidden.AppendTo(redact.OfServer(s.client.Config)))
 	if s.auth.session.Credentials == nil {

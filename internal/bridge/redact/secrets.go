@@ -30,9 +30,9 @@ func textsIn(value any) (texts []string) {
 	return texts
 }
 
-// OfServer returns the secrets of a configuration: the values of
-// headers, of the environment, of the arguments of set-up calls, and of those arguments
-// of the command that are named like secrets; the words in them; and the secrets of the URL.
+// OfServer returns the secrets of a configuration: the values of headers, of the environment,
+// of the arguments of set-up calls, and of those arguments of the command that are named like
+// secrets; the words in them; and the secrets of the URL.
 func OfServer(s *mcpbridge.Server) []string {
 	var all []string
 	add := func(value string) { all = Append(all, value) }
@@ -69,9 +69,9 @@ func OfServer(s *mcpbridge.Server) []string {
 // it consists of.
 const maxWord = 20
 
-// OfURL returns the secrets of a URL: the user and password, the
-// values of the query, the path as a whole, and those parts of the path that are no plain
-// words, since many services have a token there. Each is returned as it is written and as it reads.
+// OfURL returns the secrets of a URL: the user and password, the values of the query, the path
+// as a whole, and those parts of the path that are no plain words, since many services have a
+// token there. Each is returned as it is written and as it reads.
 func OfURL(u *url.URL) (all []string) {
 	add := func(value string) {
 		if len(value) >= MinSecret {

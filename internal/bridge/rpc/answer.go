@@ -28,8 +28,8 @@ type Answer struct {
 	Error   sdkjson.RawMessage `json:"error"`
 }
 
-// rawID is an id as JSON. If the member is there more than once, the last one counts, and the SDK has to
-// accept all.
+// rawID is an id as JSON. If the member is there more than once, the last one counts, and the
+// SDK has to accept all.
 type rawID []byte
 
 // UnmarshalJSON keeps raw.

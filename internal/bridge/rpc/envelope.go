@@ -40,8 +40,8 @@ const (
 	CodeMCPLast  = -32022
 )
 
-// Scan returns the envelope of a call from its first bytes. It returns false if the call does not begin as the
-// SDK writes it, with an id that is a number.
+// Scan returns the envelope of a call from its first bytes. It returns false if the call does
+// not begin as the SDK writes it, with an id that is a number.
 func Scan(begin []byte) (msg Envelope, ok bool) {
 	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {

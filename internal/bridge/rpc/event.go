@@ -81,10 +81,10 @@ func FieldOf(line []byte) (field, value string) {
 	return string(name), string(bytes.TrimPrefix(rest, []byte(" ")))
 }
 
-// RestoreEvent does what [IDs.Restore] does with the data of an event, in place where
-// possible. An event with a response to a request of another connection loses its data, and keeps its id, so that
-// the stream is resumed after it. An error without an id gets the id of the call that the
-// stream answers, if there is one.
+// RestoreEvent does what [IDs.Restore] does with the data of an event, in place where possible.
+// An event with a response to a request of another connection loses its data, and keeps its id,
+// so that the stream is resumed after it. An error without an id gets the id of the call that
+// the stream answers, if there is one.
 func (i *IDs) RestoreEvent(event []byte, call json.RawMessage) (restored []byte, what Content) {
 	data, single := singleData(event)
 	if !single {

@@ -64,10 +64,10 @@ func (b *EventBuffer) withLF(data []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 }
 
-// completeLine adds the colon that the last line lacks, and removes the byte order mark from the first line of
-// a stream. A line without a colon is a field
-// without a value (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
-// the SDK ends the connection over such a line.
+// completeLine adds the colon that the last line lacks, and removes the byte order mark from the
+// first line of a stream. A line without a colon is a field without a value
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream); the
+// SDK takes it for the end of the connection.
 func (b *EventBuffer) completeLine() {
 	if !b.begun {
 		b.begun = true

@@ -26,12 +26,12 @@ var idsNext atomic.Uint64
 
 func init() { idsNext.Store(rand.Uint64()) }
 
-// IDs gives the requests of one connection numbers that no other connection has. The
-// SDK counts the requests of each connection from 1. Some servers send a response to all of
-// their sessions, and a server may still answer a request of an earlier connection
-// in the session that this connection is attached to. By its number the SDK would take such a response
-// for one to a request of its own. So on the wire each connection counts from a number of its own, and a
-// response with any other number is kept from the SDK. Requests of the server, and our
+// IDs gives the requests of one connection numbers that no other connection has. The SDK counts
+// the requests of each connection from 1. Some servers send a response to all of their
+// sessions, and a server may still answer a request of an earlier connection in the session
+// that this connection is attached to. By its number the SDK would take such a response for one
+// to a request of its own. So on the wire each connection counts from a number of its own, and
+// a response with any other number is kept from the SDK. Requests of the server, and our
 // responses to them, keep the server's ids.
 //
 // The connections of this process are at least 10^9 numbers apart until there have been a
@@ -76,8 +76,8 @@ func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 	return id
 }
 
-// OwnID returns the id of the SDK for one on the wire. It returns false, and counts a stray, for an id that this
-// connection has not sent.
+// OwnID returns the id of the SDK for one on the wire. It returns false, and counts a stray,
+// for an id that this connection has not sent.
 func (i *IDs) OwnID(id jsonrpc.ID) (own jsonrpc.ID, ok bool) {
 	onWire, ok := id.Raw().(int64)
 	if ok {

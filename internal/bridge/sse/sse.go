@@ -1,5 +1,5 @@
-// Package sse is the transport over HTTP+SSE, of protocol 2024-11-05: requests are POSTs, and their responses
-// come over one stream.
+// Package sse is the transport over HTTP+SSE, of protocol 2024-11-05: requests are POSTs, and
+// their responses come over one stream.
 package sse
 
 import (
@@ -113,10 +113,10 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	}
 	ex.Message(msg.ID)
 	resp, err := x.out.Send(req)
-	var bug *mcpbridge.Error
+	var ours *mcpbridge.Error
 	switch {
-	case errors.As(err, &bug):
-		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, bug), nil
+	case errors.As(err, &ours):
+		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, ours), nil
 	case err != nil:
 		return nil, err
 	}

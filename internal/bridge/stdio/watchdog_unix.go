@@ -33,11 +33,10 @@ const watchdogLimit = time.Second
 // watchdog is the one of this Go process.
 var watchdog watchdogShell
 
-// watchdogShell kills the process groups that are left over when we are killed
-// ourselves. It is a shell, in a group of its own, that runs while
-// there are groups. Where there is no /bin/sh, or when the shell is killed, children
-// of a server outlive a SIGKILL of ours. So do those that the leader has
-// started before add was called, which happens at once.
+// watchdogShell kills the process groups that are left over when we are killed ourselves. It is
+// a shell, in a group of its own, that runs while there are groups. Where there is no /bin/sh,
+// or when the shell is killed, children of a server outlive a SIGKILL of ours. So do those that
+// the leader has started before add was called, which happens at once.
 type watchdogShell struct {
 	mu     sync.Mutex
 	groups map[int]struct{}

@@ -48,8 +48,8 @@ func (s *session) accepted(m message, resp *http.Response) *http.Response {
 	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)
 }
 
-// answered handles a JSON body: it notes the response, and returns it with the id of the SDK. It returns nil
-// and the reason if the body is no response that the SDK can read.
+// answered handles a JSON body: it notes the response, and returns it with the id of the SDK.
+// It returns nil and the reason if the body is no response that the SDK can read.
 func (s *session) answered(m message, body []byte) (own []byte, wrong string) {
 	msg, from := s.ids.Restore(body)
 	if from == rpc.Unnamed { // it is the response to this request all the same

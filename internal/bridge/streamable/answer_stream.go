@@ -10,9 +10,9 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// answerStream is a stream of events with the response to one request. It passes on whole events, with
-// the ids of the SDK, and ends at an event that is too large. It notes a response that is
-// an error: the SDK's own error for it may be that of a connection that has ended.
+// answerStream is a stream of events with the response to one request. It passes on whole
+// events, with the ids of the SDK, and ends at an event that is too large. It notes a response
+// that is an error: the SDK's own error for it may be that of a connection that has ended.
 type answerStream struct {
 	io.ReadCloser
 	rpc.EventBuffer

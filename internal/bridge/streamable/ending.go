@@ -124,11 +124,12 @@ func (s *session) isOver(req *http.Request, resp *http.Response) (bool, *mcpbrid
 	return isOther && s.isUnknown(req.Context(), resp.StatusCode, e.Code), e
 }
 
-// isUnknown reports whether a server that refused a DELETE, by a status with several meanings, refuses the
-// id of the session. It does if it refuses a ping of the session alike: with the same status, and the same JSON-RPC
-// code if there was one. The example of the TypeScript SDK answers 400 to any id that it
-// does not know: with text to a DELETE, with JSON-RPC to a ping. After 401 and 403 a ping
-// without a session decides: if it is refused alike, the credentials are refused.
+// isUnknown reports whether a server that refused a DELETE, by a status with several meanings,
+// refuses the id of the session. It does if it refuses a ping of the session alike: with the
+// same status, and the same JSON-RPC code if there was one. The example of the TypeScript SDK
+// answers 400 to any id that it does not know: with text to a DELETE, with JSON-RPC to a ping.
+// After 401 and 403 a ping without a session decides: if it is refused alike, the credentials
+// are refused.
 func (s *session) isUnknown(ctx context.Context, status int, code int64) bool {
 	answer, again := s.ping(ctx, true)
 	if answer != status || code != 0 && again != code {
@@ -141,8 +142,8 @@ func (s *session) isUnknown(ctx context.Context, status int, code int64) bool {
 	return answer != 0 && answer != status
 }
 
-// ping sends a ping of our own. It returns the status of the answer, or 0 if there was none, and the
-// code of a refusal.
+// ping sends a ping of our own. It returns the status of the answer, or 0 if there was none,
+// and the code of a refusal.
 func (s *session) ping(ctx context.Context, ofSession bool) (status int, code int64) {
 	body := []byte(`{"jsonrpc":"2.0","id":"` + wire.Nonce() + `","method":"ping"}`)
 	req, err := http.NewRequestWithContext(wire.WithoutRefresh(ctx), http.MethodPost, s.client.URL.String(), bytes.NewReader(body))

@@ -11,8 +11,8 @@ import (
 )
 
 // exchanger is the http.RoundTripper of the SDK for one connection. It notes in the exchange of
-// each operation what happened to its requests, and hands the SDK answers in place of
-// refusals, so that a refusal fails its own call and no other. The design is described in design.go.
+// each operation what happened to its requests, and hands the SDK answers in place of refusals,
+// so that a refusal fails its own call and no other. The design is described in design.go.
 type exchanger struct {
 	standalone
 	cancellations outbound.Cancellations
@@ -67,12 +67,8 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		return x.subscribe(m), nil
 	}
 	resp, err := x.send(m)
-	var bug *mcpbridge.Error
-	switch {
-	case errors.As(err, &bug):
-		return x.reject(m, http.StatusInternalServerError, nil, bug), nil
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return x.notAnswered(m, err)
 	}
 	if m.isHandshake {
 		x.Discovery.Answered()
@@ -88,4 +84,13 @@ func (x *exchanger) send(m message) (*http.Response, error) {
 		return x.initialize(m.req)
 	}
 	return x.out.Send(m.req)
+}
+
+// notAnswered handles an error in place of an answer. An error of ours fails the message alone.
+func (x *exchanger) notAnswered(m message, err error) (*http.Response, error) {
+	var ours *mcpbridge.Error
+	if errors.As(err, &ours) {
+		return x.reject(m, http.StatusInternalServerError, nil, ours), nil
+	}
+	return nil, err
 }

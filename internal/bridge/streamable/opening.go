@@ -56,8 +56,8 @@ func (s *session) initialize(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// Discard ends the session that a handshake has opened, if it was not attached to. First it waits until it is
-// known whether there is one.
+// Discard ends the session that a handshake has opened, if it was not attached to. First it
+// waits until it is known whether there is one.
 func (s *session) Discard(ctx context.Context) {
 	if s.Resume != nil {
 		return

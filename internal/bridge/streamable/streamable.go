@@ -1,5 +1,5 @@
-// Package streamable is the transport over streamable HTTP: it decides what becomes of a call and of its session
-// where the truth is, at the HTTP exchange.
+// Package streamable is the transport over streamable HTTP: it decides what becomes of a call
+// and of its session where the truth is, at the HTTP exchange.
 package streamable
 
 import (

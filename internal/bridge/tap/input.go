@@ -20,8 +20,9 @@ type Input struct {
 
 // Write writes one message.
 func (in *Input) Write(msg []byte) (int, error) {
-	// The message is counted before it is written. Otherwise those of its bytes that are
-	// unread in the pipe would be taken for bytes of an earlier message, which was read and may have run.
+	// The message is counted before it is written. Otherwise those of its bytes that are unread
+	// in the pipe would be taken for bytes of an earlier message, which was read and may have
+	// run.
 	start := in.written.Add(int64(len(msg))) - int64(len(msg))
 	in.end.Store(start + int64(len(bytes.TrimRight(msg, "\r\n"))))
 	n, err := in.Writer.Write(msg)

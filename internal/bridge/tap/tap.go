@@ -1,9 +1,10 @@
-// Package tap watches the messages between the SDK and a connection, for transports that carry one message
-// after the other: it notes for each operation whether its request was sent and answered.
+// Package tap watches the messages between the SDK and a connection, for transports that carry
+// one message after the other: it notes for each operation whether its request was sent and
+// answered.
 //
-// Streamable HTTP has no tap: the SDK tells its own type of connection which protocol
-// was agreed on, so that the connection must not be wrapped. There the http.RoundTripper of package streamable
-// does this work.
+// Streamable HTTP has no tap: the SDK tells its own type of connection which protocol was
+// agreed on, so that the connection must not be wrapped. There the http.RoundTripper of package
+// streamable does this work.
 package tap
 
 import (

@@ -1,8 +1,9 @@
-// Package transport says what a way to reach servers has to be able to do.
+// Package transport defines what the bridge needs of a transport.
 //
-// A new transport is one file with a type that implements [Server] and one that implements [Conn], and one row in the
-// table of package bridge. Both can embed the defaults of this package, [Defaults] and [ConnDefaults], and
-// most transports can use package tap, which watches the messages of a connection of the SDK.
+// A new transport is one file with one type: a [Server] that embeds [Defaults], and whose Connect
+// puts a tap (package tap) on a transport of the SDK. The tap is the [Conn]. A transport that knows
+// more about its connections, such as how a process ended, embeds the tap in a Conn of its own, and a
+// transport without a tap embeds [ConnDefaults]. The table of package bridge lists all transports.
 package transport
 
 import (
@@ -41,8 +42,8 @@ type Server interface {
 type Conn interface {
 	// SDK returns the transport that the SDK's client connects with.
 	SDK() mcp.Transport
-	// AwaitStream waits until the server can send messages by itself, where the end of the handshake
-	// should wait for that; no longer than until ctx ends, and not for long.
+	// AwaitStream waits until the server can send messages by itself, where the end of the
+	// handshake should wait for that; no longer than until ctx ends, and not for long.
 	AwaitStream(ctx context.Context)
 	// HasRead reports whether the server has read all that was sent to it, as far as that
 	// can be told.

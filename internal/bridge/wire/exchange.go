@@ -185,8 +185,8 @@ func (ex *Exchange) Answered(failure error) {
 	ex.answered, ex.failure = true, failure
 }
 
-// AnsweredOverPipe is [Exchange.Answered] for a response over a pipe. A later request of the operation that is not
-// sent does not prove that nothing has run.
+// AnsweredOverPipe is [Exchange.Answered] for a response over a pipe. A later request of the
+// operation that is not sent does not prove that nothing has run.
 func (ex *Exchange) AnsweredOverPipe(failure error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()

@@ -50,8 +50,8 @@ func MaxResult(srv *mcpbridge.Server) int {
 	return srv.MaxResult
 }
 
-// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It is larger than
-// [MaxResult], so that our check comes first and its error names the cause.
+// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
+// is larger than [MaxResult], so that our check comes first and its error names the cause.
 func SDKLimit(srv *mcpbridge.Server) int {
 	switch srv.MaxResult {
 	case 0:

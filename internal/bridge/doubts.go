@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http"
 	"strings"
 	"sync"
 	"time"

@@ -318,11 +318,11 @@ func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
 func TestEndIsToldThoughReapingTakesItsTime(t *testing.T) {
 	p, out := start(t, "sated")
 	const read, unread = "hello\n", "again\n"
-	fmt.Fprint(p, read)
+	fmt.Fprint(&p.input, read)
 	require.Equal(t, "read it", readLine(t, out))
-	fmt.Fprint(p, unread)
+	fmt.Fprint(&p.input, unread)
 	watchdog.mu.Lock() // the reaping needs it
-	time.AfterFunc(2*lastGasp, watchdog.mu.Unlock)
+	time.AfterFunc(2*endWait, watchdog.mu.Unlock)
 	require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
 	<-p.ended
 	require.True(t, p.neverRead(int64(len(read+unread))))

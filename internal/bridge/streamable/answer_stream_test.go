@@ -57,7 +57,7 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 				s.ids.OnWire(9)
 				ex := new(wire.Exchange)
 				ex.Message(json.RawMessage("5"))
-				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex)
+				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex, false)
 				out, err := io.ReadAll(r)
 				if begin, cut := strings.CutSuffix(c.out, "…"); cut {
 					require.ErrorIs(t, err, io.ErrUnexpectedEOF)

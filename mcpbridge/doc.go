@@ -1,29 +1,29 @@
-// Package mcpbridge is the only place that touches MCP: it dials a server over
-// stdio, streamable HTTP, HTTP+SSE or in memory, runs one operation, closes,
-// and says what an error means. It knows nothing of actors.
+// Package mcpbridge is the contract of the only part of this module that touches MCP: how a
+// server is configured, how a session with it is opened and used, and what an error means.
+// Package [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge] that fulfils it,
+// over stdio, streamable HTTP, HTTP+SSE or in memory. Neither knows anything of actors.
 //
 // # What an error means
 //
-// The errors of the SDK do not tell whether a request was sent, accepted or
-// answered; what goes over the wire does. So every call carries an [exchange]
-// in its context, and the two places that see the wire write into it: the
-// [exchanger], an http.RoundTripper, for streamable HTTP, and the [tap], around
-// the SDK's connection, for all other transports. [conn.Do] reads it back, and
-// says in an [Error] what became of the call and of its session.
+// The errors of the SDK do not say whether a request was sent, accepted or
+// answered; what goes over the wire does. So the bridge watches the wire, and
+// says in an [Error] what became of a call ([Class]) and of its session ([Fate]).
 //
 // # One send
 //
-// A request is sent once. It counts as sent as soon as it is handed to the transport of
-// HTTP, or written to a pipe, unless the contrary is proven: see [once].
+// A request is sent once. It counts as sent as soon as it is handed to the HTTP transport, or
+// written to a pipe, unless the contrary is proven: the transport got no connection, an HTTP/2
+// server said that it did not process the request, or the closing brace of the message never
+// went out.
 //
-// Requests have ids that no other connection of this process has; an answer with the id of
-// another connection is dropped, and counted: see [ids].
+// Requests have ids that no other connection of this process has. A response with the id of
+// another connection is dropped and counted: see [Bridge].
 //
 // # Which evidence leads where
 //
 // Whether a server knows a session is decided by evidence, and not by words: servers say
-// it with any status, in any language, and tools and logins have sessions, too. This is
-// about requests that carry a session id; without one nothing expires.
+// it with any status and in any language, and tools and logins have sessions, too. The table is
+// about requests that carry a session id. Without a session id nothing expires.
 //
 //	a 404 or 410, unless it is a JSON-RPC error with the id of the    gone, at once. While the session has
 //	request                                                           answered nothing since initialize, it is
@@ -34,7 +34,7 @@
 //	any other 4xx or 5xx; a redirect that is not followed; any        doubt
 //	other JSON-RPC error; a stream of events that ends empty
 //
-// Doubt is settled once for all callers of a session: see [doubts]. None waits longer
+// Doubt is settled once for all callers of a session. No caller waits longer
 // than 5 s, nor past its deadline.
 //
 //	the question: a ping, and one page of a list that the server has  alive, for this operation, tool, status
@@ -47,27 +47,25 @@
 //	anything else: no answer, another refusal, 429                    as it was; asked again at the next doubt,
 //	                                                                  first after 1 s, later after up to 30 s
 //
-// A call that was refused by a gone session has not run if its own status is a 4xx, or its
-// answer an error, and the question was refused alike. After a 5xx, a 302 or 303, or such a
-// stream, it may have run. HTTP+SSE and stdio have no control: if the question is refused as the call was, and no result
+// A call that was refused by a session that is gone has not run if its own status is a 4xx, or its
+// answer an error, and the question was refused alike. After a 5xx, a 302 or 303, or a stream that
+// ends empty, it may have run. HTTP+SSE and stdio have no control: if the question is refused as the call was, and no result
 // came in between, the session counts as broken. Attaching to a session, the standalone
 // stream and the ping that keeps a session alive are judged by the same rule.
 //
 // Questions and controls are sent with the credentials that there are. None is sent to a
 // server that cannot be reached.
 //
-// # The way out
+// # What is sent where
 //
-// Under the exchanger of a session is its [sender], through which all of its requests
-// leave: also the DELETE that ends the session, and answers that are resumed. It follows
-// redirects within the origin of the URL, keeps the cookies of the session, and sends
-// nothing to another origin. Its [authorizer] is the only place that adds headers: those
-// of the configuration, the user of the URL, and the [Credentials] of its key. When the
-// server refuses those, they are refreshed, once for all who wait, and the request is
-// repeated. What was sent of late is blacked out of all error texts.
+// All HTTP requests of a session, including the DELETE that ends it, follow redirects within
+// the origin of the server's URL, carry the cookies of the session, and go to no other origin.
+// They carry the headers of the configuration, the user of the URL, and the [Credentials] of
+// the key. When the server refuses the credentials, they are refreshed, once for all who wait,
+// and the request is repeated. Error texts contain nothing of what was sent lately.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. They may block, but no longer
-// than their context and a little: each [Conn] can be cut from outside.
+// All methods may be called from any goroutine. They may block, but hardly longer
+// than their context: each [Conn] can be cut from outside.
 package mcpbridge

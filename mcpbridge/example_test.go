@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -69,7 +70,7 @@ func ExampleAuthenticator() {
 	server := newMail()
 	defer server.Close()
 	vault := &memory{tokens: map[string]int{"alice": 1, "bob": 1}}
-	bridge := mcpbridge.New([]mcpbridge.Server{
+	bridge := dialer.New([]mcpbridge.Server{
 		{Name: "mail", URL: server.URL, Auth: Users{Vault: vault}},
 	}, nil)
 	defer bridge.Close()

@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // reserved are the headers that are not the user's to set, by their canonical
 // names: those of the protocol and of the connection, and those that have net/http
 // send a request again by itself, by which a call could run twice.
 var reserved = map[string]bool{
-	headerSession: true, headerProtocol: true, headerEvent: true, "Mcp-Method": true, "Mcp-Name": true,
+	"Mcp-Session-Id": true, "Mcp-Protocol-Version": true, "Last-Event-Id": true, "Mcp-Method": true, "Mcp-Name": true,
 	"Accept": true, "Content-Type": true,
 	"Connection": true, "Content-Length": true, "Host": true, "Trailer": true, "Transfer-Encoding": true,
 	"Idempotency-Key": true, "X-Idempotency-Key": true,
@@ -24,8 +26,9 @@ var reserved = map[string]bool{
 // reservedPrefix begins the names of headers that repeat arguments of a call.
 const reservedPrefix = "Mcp-Param-"
 
-// checkHeader reports what is wrong with a header. The error does not have its value.
-func checkHeader(name, value string) error {
+// CheckHeader reports what is wrong with a header of [Server.Headers] or [Credentials]:
+// the connection sets it by itself, or HTTP cannot carry it. The error does not contain the value.
+func CheckHeader(name, value string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case !httpguts.ValidHeaderFieldName(name):
@@ -42,14 +45,14 @@ func checkHeader(name, value string) error {
 func checkHeaders(headers map[string]string) error {
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		err := checkHeader(name, headers[name])
+		err := CheckHeader(name, headers[name])
 		if canonical := http.CanonicalHeaderKey(name); err == nil && seen[canonical] {
 			err = errors.New("is there twice: upper and lower case are the same")
 		} else {
 			seen[canonical] = true
 		}
 		if err != nil {
-			return fmt.Errorf("headers.%s: %w", clean(name), err)
+			return fmt.Errorf("headers.%s: %w", visible.Detail(name), err)
 		}
 	}
 	return nil

@@ -9,20 +9,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/challenge"
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// OAuthCredentials are the credentials that one of the SDK's handlers gets: by an
-// authorization code, by client credentials, or in a way of its own. See [OAuth].
+// OAuthCredentials are the credentials that a handler of the SDK gets: by an
+// authorization code, by client credentials, or in another way. See [OAuth].
 //
-// Handlers need not stand more than one goroutine, nor more than one context: they
-// are called one at a time. Authorize runs once for all who wait for it, and its
-// context ends when none of their sessions waits any more; after it has succeeded
-// its context does not end, since the handler may refresh tokens with it.
+// A handler is called from one goroutine at a time. Authorize runs once for all sessions that
+// wait for it. Its context ends when no session waits any more. After Authorize has succeeded,
+// its context does not end, because the handler may refresh tokens with it.
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
-	turn    chan struct{} // has room for whoever talks to the handler
-	stepped scopeSets     // of the one whose turn it is
+	turn    chan struct{}       // has room for whoever talks to the handler
+	stepped challenge.Requested // of the one whose turn it is
 
 	mu      sync.Mutex
 	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
@@ -37,10 +38,10 @@ type authorization struct {
 	err     error // set before done is closed
 }
 
-// OAuth returns the credentials that a handler gets, which requests carry as a
-// bearer token. Call it once per handler: as a value of [Server.Auth] they are those
-// of all keys of the server, and an [Authenticator] may return them for the keys
-// that shall share their tokens.
+// OAuth returns the credentials that a handler gets. Requests carry them as a
+// bearer token. Call it once per handler. As the value of [Server.Auth] they are used for
+// all keys of the server; an [Authenticator] may return them for the keys
+// that share a login.
 func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }
@@ -93,7 +94,7 @@ func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 	go func() {
 		token, err := func() (*oauth2.Token, error) {
 			defer func() { <-o.turn }()
-			return guarded(o.ask)
+			return guard.Call(o.ask)
 		}()
 		answered <- answer{token, err}
 	}()
@@ -182,13 +183,13 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		a.err = wanted.Err()
 		return
 	}
-	_, a.err = guarded(func() (none struct{}, err error) {
+	_, a.err = guard.Call(func() (none struct{}, err error) {
 		token, err := o.ask()
 		if err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
 			return none, nil
 		}
-		scopes, step := stepUp(resp)
-		if step && !o.stepped.add(scopes, accessOf(token)) {
+		scopes, step := challenge.MissingScopes(resp)
+		if step && !o.stepped.Add(scopes, accessOf(token)) {
 			return none, errors.New("the missing scopes were asked for before")
 		}
 		err = o.handler.Authorize(wanted, req, resp)

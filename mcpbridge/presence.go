@@ -2,13 +2,9 @@ package mcpbridge
 
 import (
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"slices"
 )
 
@@ -29,47 +25,6 @@ const (
 	// Present: the server answered. What failed is a matter of the key.
 	Present
 )
-
-// presenceOf returns what a refusal by HTTP shows. rpc is true when its body is a
-// JSON-RPC error.
-func presenceOf(status int, rpc bool) Presence {
-	switch {
-	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
-		return Absent
-	case rpc, status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired,
-		status == http.StatusTooManyRequests:
-		return Present
-	}
-	return Strange
-}
-
-// presence returns what a handshake that failed with e has shown of the server.
-// err is the error behind it.
-func (c *conn) presence(e *Error, ex *exchange, err error) Presence {
-	ex.mu.Lock()
-	refused, answered := ex.refusal != nil, ex.answered && ex.failure != nil
-	ex.mu.Unlock()
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	switch {
-	case e.Class == Unauthorized || e.Class == Cancelled:
-		return e.Server
-	case e.Class == Protocol:
-		return max(e.Server, Strange)
-	case refused:
-		return e.Server
-	case answered:
-		return Present
-	case c.proc == nil && c.x == nil && c.tap == nil: // the command cannot be started
-		return Strange
-	case c.proc != nil && e.Session == Broken: // it ended instead of answering
-		return Strange
-	case errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record):
-		return Strange
-	}
-	return e.Server
-}
 
 // Endpoint stands for what the server is reached at: its URL, its command with
 // arguments, environment and directory, or the server in memory. Servers with the

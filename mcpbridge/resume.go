@@ -2,13 +2,9 @@ package mcpbridge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,7 +17,7 @@ import (
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
-	// Endpoint stands for the server's URL: the id is shown to no other.
+	// Endpoint stands for the server's URL. The session id is sent to no other.
 	Endpoint string `json:"endpoint"`
 	// Identity stands for whose session it is: the values of [Server.Headers], and what
 	// the [Credentials] say by [Identified]. Nobody else attaches to it: a new session is
@@ -30,32 +26,6 @@ type Resume struct {
 	Identity string `json:"identity,omitempty"`
 	// Cookies are those that the server has set, as a Cookie header has them.
 	Cookies string `json:"cookies,omitempty"`
-}
-
-// fingerprintOf stands for a text, without saying it.
-func fingerprintOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:16])
-}
-
-// identity returns what [Resume.Identity] is for a session; empty when nothing tells one
-// identity from another. It is another one for each session, so that it does not tell
-// which records are of the same.
-func (at *endpoint) identity(sessionID, who string) string {
-	if who == "" && len(at.Headers) == 0 {
-		return ""
-	}
-	said := fmt.Appendf(nil, "%q of %q", sessionID, who)
-	for _, name := range slices.Sorted(maps.Keys(at.Headers)) {
-		said = fmt.Appendf(said, ", %q: %q", http.CanonicalHeaderKey(name), at.Headers[name])
-	}
-	return fingerprintOf(string(said))
-}
-
-// owns reports whether a session is one of this server, and of whoever these
-// credentials are of.
-func (at *endpoint) owns(r *Resume, c Credentials) bool {
-	return r.Endpoint == at.fingerprint && r.Identity == at.identity(r.SessionID, identityOf(c))
 }
 
 // String says whether there is a session, and keeps its id to itself.
@@ -103,17 +73,17 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of our own process. Its methods may be
-// called from any goroutine, for one key by one at a time; they may block, until ctx
-// ends. What they are given is theirs; what they return is the caller's.
+// called from any goroutine, but for one key only one at a time. They may block until ctx
+// ends. A method owns its arguments; the caller owns what it returns.
 type Store interface {
 	// Load returns the record of a key, or nil when there is none.
 	Load(ctx context.Context, key messages.Key) (*Record, error)
 	// Save replaces the record of a key.
 	Save(ctx context.Context, key messages.Key, record *Record) error
-	// Delete forgets a key, its generation too. One that is not there is fine. A
+	// Delete forgets a key and its generation. It succeeds if there is no record. A
 	// supervisor does not call it: it keeps the generation of a session that has ended,
 	// in a record without a session id. It is for programs that clear their store.
 	Delete(ctx context.Context, key messages.Key) error
-	// Keys returns the keys that there are records of, in any order.
+	// Keys returns the keys that have records, in any order.
 	Keys(ctx context.Context) ([]messages.Key, error)
 }

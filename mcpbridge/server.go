@@ -3,15 +3,19 @@ package mcpbridge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // The transports of a [Server] with a URL.
@@ -21,6 +25,14 @@ const (
 	// TransportSSE is the HTTP+SSE transport of protocol 2024-11-05.
 	TransportSSE = "sse"
 )
+
+// schemes are the URL schemes of each transport. The empty transport is TransportHTTP. A scheme
+// that encrypts ends with an s.
+var schemes = map[string][]string{
+	"":            {"http", "https"},
+	TransportHTTP: {"http", "https"},
+	TransportSSE:  {"http", "https"},
+}
 
 // DefaultMaxResult is the default of [Server.MaxResult]: 64 MiB.
 const DefaultMaxResult = 64 << 20
@@ -64,12 +76,11 @@ type Server struct {
 	// Auth gives each key credentials of its own, which are sent as Headers are,
 	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
 	Auth Authenticator
-	// HTTPClient sends the requests; its Transport is shared by all sessions
-	// of the server. Do not set its Timeout: it would end idle streams. Its
-	// CheckRedirect can refuse redirects. Its Jar takes the place of the cookies
-	// of each session.
-	// Defaults to a client of our own with enough idle connections; or to
-	// http.DefaultTransport, if the program has wrapped that.
+	// HTTPClient sends the requests; its Transport is shared by all sessions of the server. Do
+	// not set its Timeout: it would end idle streams. Its CheckRedirect can refuse redirects.
+	// Its Jar takes the place of the cookies of each session. Defaults to a client of our own
+	// with enough idle connections; or to http.DefaultTransport, if the program has wrapped
+	// that.
 	HTTPClient *http.Client
 	// NoStream turns off the stream over which an HTTP server sends what
 	// nobody asked for: notifications, requests of its own. An idle session
@@ -146,8 +157,9 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("command: is empty, and so are url and in-memory server: set one")
 	case given > 1:
 		return fmt.Errorf("command: set only one of command, url and in-memory server")
-	case s.Transport != "" && s.Transport != TransportHTTP && s.Transport != TransportSSE:
-		return fmt.Errorf("transport: %q is none of %q and %q", s.Transport, TransportHTTP, TransportSSE)
+	case schemes[s.Transport] == nil:
+		names := slices.Sorted(maps.Keys(schemes))[1:] // the first is empty
+		return fmt.Errorf("transport: %q is none of \"%s\"", s.Transport, strings.Join(names, "\" and \""))
 	case s.MaxResult < -1:
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
@@ -172,8 +184,8 @@ func (s *Server) Validate() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("url: is malformed")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("url: scheme %q is none of http and https", u.Scheme)
+	case !slices.Contains(schemes[s.Transport], u.Scheme):
+		return fmt.Errorf("url: scheme %q is none of %s", u.Scheme, strings.Join(schemes[s.Transport], " and "))
 	case u.Host == "":
 		return fmt.Errorf("url: has no host")
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
@@ -186,8 +198,8 @@ func (s *Server) Validate() error {
 	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
 	}
-	if exposed := s.credentialsIn(u); exposed != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
-		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, clean(u.Hostname()))
+	if exposed := s.credentialsIn(u); exposed != "" && !strings.HasSuffix(u.Scheme, "s") && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
+		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, visible.Detail(u.Hostname()))
 	}
 	return nil
 }
@@ -213,13 +225,17 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// maxResult returns the bound on one message, as a number that is never 0.
-func (s *Server) maxResult() int {
-	switch s.MaxResult {
-	case 0:
-		return DefaultMaxResult
-	case -1:
-		return int(^uint(0) >> 1)
+// checkAuth reports an authenticator that nobody has made as it has to be.
+func checkAuth(a Authenticator) error {
+	switch a := a.(type) {
+	case AuthenticatorFunc:
+		if a == nil {
+			return errors.New("auth: is nil")
+		}
+	case *OAuthCredentials:
+		if !a.made() {
+			return fmt.Errorf("auth: %w", errNotMade)
+		}
 	}
-	return s.MaxResult
+	return nil
 }

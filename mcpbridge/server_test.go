@@ -2,16 +2,19 @@ package mcpbridge
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
+
+// noLogin is a handler that cannot log in.
+type noLogin struct{ auth.OAuthHandler }
 
 func TestValidateNamesTheField(t *testing.T) {
 	for want, srv := range map[string]Server{
@@ -26,17 +29,17 @@ func TestValidateNamesTheField(t *testing.T) {
 		"httpClient: has a Timeout":         {Name: "a", URL: "http://x", HTTPClient: &http.Client{Timeout: time.Second}},
 		"maxResult: -2 is negative":         {Name: "a", Command: "x", MaxResult: -2},
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
-		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(&handler{})},
+		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(&noLogin{})},
 		"inheritEnv: is for servers with a": {Name: "a", URL: "http://x", InheritEnv: true},
 		"noCookies: and httpClient has a":   {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
-		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(&handler{}), HTTPClient: &http.Client{Jar: jar{}}},
+		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)
 	}
 	for _, srv := range []Server{
 		{Name: "a", Command: "x"},
 		{Name: "a.b-C_9", URL: "https://x/mcp?token=y", Transport: TransportSSE},
-		{Name: "a", URL: "https://x", Auth: OAuth(&handler{}), HTTPClient: &http.Client{}},
+		{Name: "a", URL: "https://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{}},
 		{Name: "a", URL: "https://x", HTTPClient: &http.Client{Jar: jar{}}},
 		{Name: "a", URL: "https://x", Headers: map[string]string{"authorization": "Bearer \tü!", "X-A_b.c~1": ""}},
 		{Name: "a", InMemory: mcp.NewServer(&mcp.Implementation{}, nil), MaxResult: -1},
@@ -83,7 +86,7 @@ func TestCredentialsOverPlainHTTPAreRefusedUnlessAllowed(t *testing.T) {
 		"headers: they would be sent to Example.com":                 {URL: "HTTP://Example.com:80", Headers: header, Transport: TransportSSE},
 		"headers: they would be sent to localhost.example.com":       {URL: "http://localhost.example.com", Headers: header},
 		"headers: they would be sent to fe80::1":                     {URL: "http://[fe80::1]:80", Headers: header},
-		"auth: its credentials would be sent to x":                   {URL: "http://x", Auth: OAuth(&handler{})},
+		"auth: its credentials would be sent to x":                   {URL: "http://x", Auth: OAuth(&noLogin{})},
 		"url: its user would be sent to x":                           {URL: "http://user:hush-hush@x"},
 		"url: its user would be sent to y":                           {URL: "http://hush-hush@y"},
 	} {
@@ -98,18 +101,18 @@ func TestCredentialsOverPlainHTTPAreRefusedUnlessAllowed(t *testing.T) {
 		require.False(t, srv.Same(&allowed))
 	}
 	for _, host := range []string{"localhost", "LOCALHOST.:80", "mcp.localhost", "127.0.0.1", "127.8.8.8:1", "[::1]", "[::ffff:127.0.0.1]"} {
-		srv := Server{Name: "a", URL: "http://user:hush-hush@" + host, Headers: header, Auth: OAuth(&handler{})}
+		srv := Server{Name: "a", URL: "http://user:hush-hush@" + host, Headers: header, Auth: OAuth(&noLogin{})}
 		require.NoError(t, srv.Validate(), host)
 	}
 	require.NoError(t, (&Server{Name: "a", URL: "http://x"}).Validate(), "there are none")
-	require.NoError(t, (&Server{Name: "a", URL: "https://x", Headers: header, Auth: OAuth(&handler{})}).Validate())
+	require.NoError(t, (&Server{Name: "a", URL: "https://x", Headers: header, Auth: OAuth(&noLogin{})}).Validate())
 }
 
 // values is an authenticator that cannot be compared, though its type can.
 type values struct{ Authenticator }
 
 func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
-	one, two := OAuth(&handler{}), OAuth(&handler{})
+	one, two := OAuth(&noLogin{}), OAuth(&noLogin{})
 	f := AuthenticatorFunc(func(context.Context, messages.Key) (Credentials, error) { return nil, nil })
 	for _, c := range []struct {
 		a, b Authenticator
@@ -132,18 +135,4 @@ func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
 		b.URL = "http://y"
 		require.False(t, a.Same(&b))
 	}
-}
-
-func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
-	srv := &Server{
-		Args: []string{"--token", "arg-secret-1", "--api-key=arg-secret-2", "--root", "/not/a/secret", "--verbose=nothing-secret"},
-		Setup: []*mcp.CallToolParams{
-			{Name: "login", Arguments: map[string]any{"auth": map[string]any{"passwords": []any{"setup-secret-1"}}}},
-			{Name: "login", Arguments: struct{ Pin string }{"setup-secret-2"}},
-			{Name: "login", Arguments: json.RawMessage(`{"pin":"setup-secret-3"}`)},
-		},
-	}
-	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
-	require.NotContains(t, clean(text, srv.secrets()...), "secret")
-	require.Equal(t, "/not/a/secret nothing-secret", clean("/not/a/secret nothing-secret", srv.secrets()...))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -25,7 +26,7 @@ import (
 type Supervisor struct {
 	system      *actor.ActorSystem
 	pid         *actor.PID
-	bridge      *mcpbridge.Bridge
+	bridge      mcpbridge.Bridge
 	logger      *relay.Logger
 	events      *relay.Relay[any] // to the EventStream
 	intercepted operationCount    // operations that run in interceptors
@@ -50,7 +51,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	bridge := mcpbridge.New(cfg.Servers, cfg.Capabilities)
+	bridge := dialer.New(cfg.Servers, cfg.Capabilities)
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {

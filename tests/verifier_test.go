@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -101,7 +102,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			e := serve(t, faults.NewTools())
 			defer e.end()
-			bridge := mcpbridge.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil)
+			bridge := dialer.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil)
 			defer bridge.Close()
 			w := newWorld(t)
 			w.watch.Dialer, w.executed, w.overlaps = bridge, e.Executions, e.Overlaps

@@ -97,3 +97,20 @@ func hasForms(r rune) bool {
 	}
 	return unicode.IsSymbol(r) || unicode.IsPunct(r)
 }
+
+// MaxDetail is how many bytes of a text [Detail] returns.
+const MaxDetail = 512
+
+// Detail returns what can be seen of a text that others have written, on one line, for
+// an error or a log: valid UTF-8, of at most [MaxDetail] bytes and an ellipsis.
+func Detail(text string) string {
+	return Shorten(strings.TrimSpace(Line(strings.ToValidUTF8(text, "\ufffd"))))
+}
+
+// Shorten cuts a text off after [MaxDetail] bytes, and puts an ellipsis there.
+func Shorten(text string) string {
+	if len(text) > MaxDetail {
+		text = strings.TrimSpace(strings.ToValidUTF8(text[:MaxDetail], "")) + "…"
+	}
+	return text
+}

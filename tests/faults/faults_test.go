@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -37,7 +38,7 @@ func serve(t *testing.T, tools *faults.Tools) *faults.Server {
 // connect opens a session without any supervision.
 func connect(t *testing.T, srv mcpbridge.Server, hooks faults.Hooks) mcpbridge.Conn {
 	t.Helper()
-	bridge := mcpbridge.New([]mcpbridge.Server{srv}, nil)
+	bridge := dialer.New([]mcpbridge.Server{srv}, nil)
 	conn, err := hooks.Wrap(bridge).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -250,7 +251,7 @@ func TestHooksSeeAndChangeEverything(t *testing.T) {
 	require.EqualValues(t, 1, closes.Load())
 
 	failing := faults.Hooks{AfterDial: func(context.Context, mcpbridge.DialRequest, error) error { return io.EOF }}
-	_, err = failing.Wrap(mcpbridge.New([]mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, nil)).
+	_, err = failing.Wrap(dialer.New([]mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, nil)).
 		Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
 	require.ErrorIs(t, err, io.EOF)
 	refusing := faults.Hooks{BeforeDial: func(context.Context, mcpbridge.DialRequest) error { return io.EOF }}
@@ -330,7 +331,7 @@ func TestHookThatLooksOnKeepsTheErrorOfADial(t *testing.T) {
 	var seen error
 	hooks := faults.Hooks{AfterDial: func(_ context.Context, _ mcpbridge.DialRequest, err error) error { seen = err; return nil }}
 	srv := mcpbridge.Server{Name: "s", Command: "no-such-command"}
-	conn, err := hooks.Wrap(mcpbridge.New([]mcpbridge.Server{srv}, nil)).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
+	conn, err := hooks.Wrap(dialer.New([]mcpbridge.Server{srv}, nil)).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
 	require.Error(t, err)
 	require.Nil(t, conn)
 	require.Equal(t, err, seen)

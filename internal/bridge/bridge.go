@@ -1,0 +1,163 @@
+// Package bridge is the implementation of [mcpbridge.Bridge] with the Go SDK of MCP: it dials
+// servers over any transport, runs operations, and settles what their errors mean for a
+// session.
+//
+// Its rooms are the packages below this directory. Imports run one way, and the linter checks it:
+//
+//	bridge ──▶ streamable ──▶ sse ──▶ outbound ─┬─▶ transport ──▶ wire ─┬─▶ rpc
+//	       ├─▶ stdio, memory ─────────▶ tap ────┘                       └─▶ redact ──▶ mcpbridge
+//
+// Start with design.go.
+package bridge
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
+type Bridge struct {
+	opener   opener
+	controls controls
+	strays   atomic.Uint64
+
+	mu      sync.Mutex
+	servers map[string]*endpoint
+	retired []*endpoint // that a Set has replaced
+}
+
+// New returns the bridge to servers, which must be valid. capabilities are
+// what the servers are told that they can ask for; nil is nothing.
+func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
+	b := new(Bridge)
+	b.opener = opener{newClient(capabilities), &b.strays, b.controls.compare}
+	b.controls.opener = &b.opener
+	b.Set(servers)
+	return b
+}
+
+// Set replaces the list of servers.
+func (b *Bridge) Set(servers []mcpbridge.Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.servers
+	b.servers = make(map[string]*endpoint, len(servers))
+	for _, config := range servers {
+		if at := before[config.Name]; at != nil && at.Same(&config) {
+			b.servers[config.Name] = at
+			delete(before, config.Name)
+			continue
+		}
+		b.servers[config.Name] = newEndpoint(config)
+	}
+	for _, at := range before {
+		b.retired = append(b.retired, at)
+	}
+}
+
+// Strays returns how many answers were dropped because they belong to other connections.
+func (b *Bridge) Strays() uint64 { return b.strays.Load() }
+
+// Prune closes the idle connections to servers that a Set has replaced.
+func (b *Bridge) Prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.retired {
+		at.newest.Release()
+	}
+	b.retired = nil
+}
+
+// Close closes idle connections.
+func (b *Bridge) Close() {
+	b.controls.end()
+	b.Set(nil)
+	b.Prune()
+}
+
+// Dial opens a session, attaches to one, or adopts one that a control has opened.
+func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mcpbridge.Conn, err error) {
+	defer wire.Recover(&err)
+	b.mu.Lock()
+	at := b.servers[req.Key.Server]
+	b.mu.Unlock()
+	if at == nil {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "no such server"}
+	}
+	credentials, err := at.credentials(ctx, req.Key)
+	shown := fingerprint(ctx, credentials, err)
+	if req.Refused != nil && fingerprintIn(req.Refused) == shown {
+		return nil, req.Refused
+	}
+	if err != nil {
+		return nil, withFingerprint(err, shown)
+	}
+	c, e := b.dial(ctx, at, attempt{DialRequest: req, credentials: credentials})
+	if e != nil {
+		return nil, withFingerprint(e, shown)
+	}
+	return c, nil
+}
+
+func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
+	if c := b.controls.adopt(ctx, at, req); c != nil {
+		return c, nil
+	}
+	if req.Resume != nil && at.transport().HasSessions() && at.owns(req.Resume, req.credentials) {
+		c, e := b.attach(ctx, at, req)
+		if e == nil || e.Session != mcpbridge.Gone || req.Only {
+			return c, e
+		}
+	}
+	if req.Only {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "the session is of another endpoint or identity"}
+	}
+	req.Resume = nil
+	return b.opener.dial(ctx, at, req)
+}
+
+// attach resumes a session that the server may still know. The question of [doubts]
+// shows whether it does. If the answer is in doubt, the control decides, and the session that
+// it has opened is adopted if the first is dead.
+func (b *Bridge) attach(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
+	quiet := req
+	quiet.Down = nil // nobody owns the session before it has answered
+	c, e := b.opener.dial(ctx, at, quiet)
+	if e != nil {
+		return nil, e
+	}
+	var asked reply
+	if !req.Only {
+		if asked = c.question(ctx); asked.refusal != nil && asked.refusal.Doubt { // the credentials are new by now
+			asked = c.question(wire.WithoutRefresh(ctx))
+		}
+		e = asked.refusal
+	}
+	switch {
+	case e == nil:
+		c.belongsTo(req.DialRequest)
+		c.info.Attached = true
+		if req.Answered != nil {
+			req.Answered()
+		}
+		return c, nil
+	case e.Doubt && b.controls.compareUntil(ctx, c, asked) == verdictDead:
+		go c.endQuietly() // whoever dials does not wait for it
+		c.discard()
+		if second := b.controls.adopt(ctx, at, req); second != nil {
+			return second, nil
+		}
+		return nil, unavailable(e)
+	}
+	c.discard()
+	if e.Session != mcpbridge.Gone {
+		e = unavailable(e)
+	}
+	return nil, e
+}

@@ -1,0 +1,190 @@
+package bridge
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// handler handles what the server of one session says and asks.
+type handler interface {
+	// hear handles a notification.
+	hear(messages.Notification)
+	// ask returns the answer to a request of the server; a [*messages.Refusal] is one.
+	ask(context.Context, messages.Request) messages.Answer
+	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
+	currentRoots() *messages.SetRoots
+	// logLevel returns the level that requests shall name, or nothing.
+	logLevel() string
+}
+
+// handlerOf returns the handler of the session that ctx belongs to. The SDK hands the
+// values of the context that a session was connected with to all of its handlers.
+func handlerOf(ctx context.Context) handler {
+	if h, ok := wire.ExchangeOf(ctx).Owner.(handler); ok {
+		return h
+	}
+	return nobody{}
+}
+
+// nobody is the handler of no session.
+type nobody struct{}
+
+func (nobody) hear(messages.Notification)       {}
+func (nobody) currentRoots() *messages.SetRoots { return nil }
+func (nobody) logLevel() string                 { return "" }
+func (nobody) ask(context.Context, messages.Request) messages.Answer {
+	return &messages.Refusal{Reason: "nobody is there who could answer"}
+}
+
+// sdkClient is the SDK's client of all sessions. What its handlers get belongs to the
+// session in their context.
+type sdkClient struct {
+	*mcp.Client
+	send         mcp.MethodHandler
+	capabilities *mcp.ClientCapabilities
+}
+
+func newClient(capabilities *mcp.ClientCapabilities) *sdkClient {
+	if capabilities == nil {
+		capabilities = &mcp.ClientCapabilities{}
+	}
+	options := &mcp.ClientOptions{
+		Capabilities: capabilities,
+		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
+			handlerOf(ctx).hear(&messages.ToolsChanged{})
+		},
+		PromptListChangedHandler: func(ctx context.Context, _ *mcp.PromptListChangedRequest) {
+			handlerOf(ctx).hear(&messages.PromptsChanged{})
+		},
+		ResourceListChangedHandler: func(ctx context.Context, _ *mcp.ResourceListChangedRequest) {
+			handlerOf(ctx).hear(&messages.ResourcesChanged{})
+		},
+		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI})
+		},
+		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
+			handlerOf(ctx).hear(&messages.ServerLog{Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data})
+		},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
+	}
+	if capabilities.Elicitation != nil {
+		options.ElicitationHandler = elicit
+	}
+	if capabilities.Sampling != nil {
+		options.CreateMessageWithToolsHandler = sample
+	}
+	c := &sdkClient{
+		Client:       mcp.NewClient(&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"}, options),
+		capabilities: capabilities,
+	}
+	var receive mcp.MethodHandler
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		receive = receiving(next)
+		return receive
+	})
+	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		c.send = sending(next)
+		return answerInputRequests(c.send, receive)
+	})
+	return c
+}
+
+// elicit passes on a request of the server for input of the user.
+func elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: req.Params})
+	if err != nil {
+		return nil, err
+	}
+	if r := answer.Result; r != nil && r.Action == "accept" && r.Content == nil {
+		empty := *r
+		empty.Content = map[string]any{} // the SDK checks it against the form
+		return &empty, nil
+	}
+	return answer.Result, nil
+}
+
+// sample passes on a request of the server for a message of a model.
+func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+	answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: req.Params})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Result, nil
+}
+
+// listRoots returns the roots of the session, or asks for them.
+func listRoots(ctx context.Context) (mcp.Result, error) {
+	if set := handlerOf(ctx).currentRoots(); set != nil {
+		return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, set.Roots...)}, nil
+	}
+	answer, err := askFor[*messages.Roots](ctx, &messages.ListRoots{})
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, answer.Roots...)}, nil
+}
+
+// askFor passes on a request, and waits for an answer of the type that the request needs.
+func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answer A, err error) {
+	reason := "the answer is of another kind"
+	switch got := handlerOf(ctx).ask(ctx, req).(type) {
+	case A:
+		return got, nil
+	case *messages.Refusal:
+		reason = got.Reason
+	}
+	return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
+}
+
+// receiving is middleware for what comes from a server. It answers roots/list, which
+// the SDK would answer alike for all sessions, and refuses what the SDK does not
+// survive: missing parameters.
+func receiving(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		refused := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " cannot be handled as it is"}
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = nil, refused
+			}
+		}()
+		switch method {
+		case rpc.MethodListRoots:
+			return listRoots(ctx)
+		case "elicitation/create", "notifications/elicitation/complete", "notifications/resources/updated":
+			if reflect.ValueOf(req.GetParams()).IsNil() {
+				return nil, refused
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// sending is middleware for requests to a server. It notes that another request of the operation
+// begins, names the log level, and asks for progress.
+func sending(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ex := wire.ExchangeOf(ctx)
+		ex.Begin()
+		if level := handlerOf(ctx).logLevel(); level != "" && req.GetParams() != nil {
+			meta := req.GetParams().GetMeta()
+			if meta == nil {
+				meta = map[string]any{}
+			}
+			meta[mcp.MetaKeyLogLevel] = level
+			req.GetParams().SetMeta(meta)
+		}
+		if ex.ProgressToken != "" {
+			if params, ok := req.GetParams().(mcp.RequestParams); ok {
+				params.SetProgressToken(ex.ProgressToken)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}

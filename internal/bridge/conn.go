@@ -1,0 +1,233 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cleanupTimeout bounds what has to be cleaned up after a dial that failed.
+const cleanupTimeout = time.Second
+
+// conn is the [mcpbridge.Conn] over every transport.
+type conn struct {
+	transport.Session
+	at     *endpoint
+	client *sdkClient
+	link   transport.Conn     // nil if it could not be made
+	cs     *mcp.ClientSession // nil until the handshake has succeeded
+	info   mcpbridge.Info     // read-only once the session is open
+
+	key      messages.Key
+	identity string // of whoever owns the credentials
+	owner    atomic.Pointer[owner]
+	results  atomic.Uint64 // how many operations had one
+	doubts   doubts
+	// compare settles a doubt by a second session.
+	compare func(context.Context, *conn, reply) verdict
+
+	asked atomic.Int32 // requests of the server that are not answered yet
+	roots atomic.Pointer[messages.SetRoots]
+
+	mu    sync.Mutex
+	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
+	level string          // of the log, for protocol 2026-07-28, or empty
+
+	cancel  context.CancelFunc // ends Cut, and so whatever the session waits for
+	dialing atomic.Pointer[handshake]
+
+	isClosing atomic.Bool // the end of the connection is our own doing
+	closing   sync.Once
+	closed    chan struct{} // closed when the SDK has closed; made by closing
+}
+
+// owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
+type owner struct {
+	down  func(*mcpbridge.Error)
+	heard func(messages.Notification, messages.Operation) // or nil
+	ask   func(context.Context, messages.Request) messages.Answer
+}
+
+// handshake is what there is of a session only until it is open.
+type handshake struct {
+	abort context.CancelCauseFunc // ends it
+	ctx   context.Context         // of its requests, with their exchange
+}
+
+// belongsTo makes whoever dials the owner of the session.
+func (c *conn) belongsTo(req mcpbridge.DialRequest) {
+	c.owner.Store(&owner{req.Down, req.Heard, req.Ask})
+}
+
+// reportDown tells the owner that the session has ended by itself.
+func (c *conn) reportDown(e *mcpbridge.Error) {
+	if o := c.owner.Load(); o != nil && o.down != nil {
+		o.down(e)
+	}
+}
+
+// opened notes that the handshake has succeeded.
+func (c *conn) opened() {
+	c.dialing.Store(nil)
+	c.IsOpen.Store(true)
+}
+
+// newExchange returns a context for an operation of the session, with its exchange.
+func (c *conn) newExchange(ctx context.Context) (context.Context, *wire.Exchange) {
+	return wire.NewExchange(ctx, c, c.at.URL != "")
+}
+
+// isModern reports whether the session has a protocol after 2025-11-25.
+func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
+
+// isResumable reports whether the server knows the session beyond the connection.
+func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
+
+// hasExpired reports whether the server does not know the session any more.
+func (c *conn) hasExpired() bool {
+	session := c.link.Resumable()
+	return session != nil && session.HasExpired()
+}
+
+// endQuietly ends on the server a session that counts as expired.
+func (c *conn) endQuietly() {
+	if session := c.link.Resumable(); session != nil {
+		session.EndQuietly()
+	}
+}
+
+// Info describes the session.
+func (c *conn) Info() mcpbridge.Info { return c.info }
+
+// Resume returns what it takes to attach again.
+func (c *conn) Resume() *mcpbridge.Resume {
+	session, id := c.link.Resumable(), c.cs.ID()
+	if session == nil || id == "" {
+		return nil
+	}
+	return &mcpbridge.Resume{
+		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
+		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(),
+	}
+}
+
+// Hint reports whether a tool may run twice.
+func (c *conn) Hint(tool string) (safe, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hints[tool], c.hints != nil
+}
+
+// setHints remembers which tools may run twice.
+func (c *conn) setHints(tools []*mcp.Tool) {
+	hints := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		if a := tool.Annotations; a != nil {
+			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hints = hints
+}
+
+// clearHints forgets which tools may run twice: the tools have changed.
+func (c *conn) clearHints() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hints = nil
+}
+
+// secrets returns what no error text about the session may contain.
+func (c *conn) secrets() []string {
+	if c.link == nil {
+		return c.at.transport().Secrets()
+	}
+	return c.link.Secrets()
+}
+
+// explain says what err means, and how the server ended if it did.
+func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error {
+	e := ex.Explain(ctx, err, append(c.secrets(), c.cs.ID())...)
+	if e.Session == mcpbridge.Broken {
+		if e.Class == mcpbridge.Lost && c.link.NeverRead(ex) {
+			e.Class = mcpbridge.NotSent
+		}
+		c.addObituary(e)
+	}
+	return e
+}
+
+// addObituary adds to an error how the server ended, and reports whether that is known.
+func (c *conn) addObituary(e *mcpbridge.Error) (known bool) {
+	detail, quote := c.link.Obituary()
+	if detail != "" {
+		e.Detail, e.Quote = detail, quote
+	}
+	return detail != ""
+}
+
+// Close ends the session on the server, then here.
+func (c *conn) Close(ctx context.Context) error {
+	c.isClosing.Store(true)
+	c.link.Closing()
+	refused := c.link.EndSession(ctx)
+	return errors.Join(refused, c.Detach(ctx))
+}
+
+// Detach ends the session here.
+func (c *conn) Detach(ctx context.Context) error {
+	c.isClosing.Store(true)
+	c.link.Closing()
+	c.cancel()
+	c.closing.Do(func() {
+		c.closed = make(chan struct{})
+		go func() {
+			defer close(c.closed)
+			c.cs.Close() // its error is about the transport, which is ours
+		}()
+	})
+	if err := c.link.Close(ctx); err != nil {
+		return err
+	}
+	// With everything cut there is nothing left to wait for, so that a short time
+	// is enough even if ctx has ended.
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-c.closed:
+		return nil
+	case <-timer.C:
+		return errors.New("the session did not let go of its transport")
+	}
+}
+
+// discard closes what a failed handshake has left. A session that was to be
+// attached to stays on the server: it is not ours, and may be attached to the next time.
+func (c *conn) discard() {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	if c.link == nil {
+		c.cancel()
+		return
+	}
+	if session := c.link.Resumable(); session != nil {
+		session.Discard(ctx)
+	}
+	if c.cs != nil {
+		c.Detach(ctx) //nolint:errcheck // the error that led here is the one to report
+		return
+	}
+	c.cancel()
+	c.link.Kill()
+	c.link.Close(ctx) //nolint:errcheck // as above
+}

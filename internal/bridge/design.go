@@ -1,0 +1,96 @@
+package bridge
+
+/*
+The way of a request over HTTP, and the way of a fault
+
+# A request
+
+Three goroutines take part in a call over streamable HTTP: the caller's, which is where conn.Do runs; the same
+goroutine again inside the SDK, which writes the request; and one of the SDK that reads an answer that is a stream.
+
+	 conn.Do            makes a wire.Exchange, whose context ends with the caller's and with the session's
+	   │
+	   ▼
+	 mcp.ClientSession  encodes the call, counts it from 1
+	   │                sending (client.go) notes: Begin
+	   ▼
+	 exchanger.post     replaces the id by one that no other connection has      (rpc.IDs)
+	   │                                                                         streamable/exchanger.go
+	   ▼
+	 Sender.Send        follows redirects within the origin                      outbound/sender.go
+	   │ authorizer     adds headers and credentials; refreshes them once, for all who wait
+	   │ cookies        adds and keeps the cookies of the session
+	   ▼
+	 once               hands the request to net/http, once; notes: Sent, or NotSent with a proof
+	   │
+	   ▼
+	 the server answers
+	   │
+	   ├─ 2xx ────────▶ session.accepted notes: Accepted                         streamable/accepted.go
+	   │                  JSON    is read here: notes Answered, or Refused if it is no response
+	   │                  stream  is read by the SDK through an answerStream: notes the same
+	   │
+	   ├─ other ──────▶ session.refused notes: Refused                           streamable/refused.go
+	   │                  wire.Refusal.Judge says what the status and the JSON-RPC code mean
+	   │                  the SDK gets a JSON-RPC error, so that only this call fails
+	   │
+	   └─ no answer ──▶ the error goes through the SDK to conn.Do
+
+	 conn.Do            on an error: Exchange.Explain, from what was noted and in the order of certainty;
+	                    if the refusal is in doubt: doubts.settle waits for the verdict, at most 5 s
+
+What may block: conn.Do until its context ends; Sender.Send in the user's Credentials and HTTPClient, until the
+request's context ends; nothing else. The exchanger holds no lock while it sends. A call that is given up
+ends with the context that conn.Do has made, also where the SDK ignores contexts.
+
+Over the other transports a tap (package tap) takes the place of the exchanger: it sees the messages between
+the SDK and its connection, and notes the same steps.
+
+# A fault
+
+A fault is found where the wire is, judged here, and acted on by whoever dialed: the actor of the session.
+
+	 evidence                           found in                      what it says
+	 ─────────────────────────────────────────────────────────────────────────────────────────────────────
+	 404 or 410 on a session's request  session.refused, stream       Gone, at once; a fresh session is asked
+	                                                                  again first, for up to 2 s
+	 the connection ended               tap.end                       Broken
+	 any other refusal                  Exchange.Explain              Doubt ───┐
+	 three streams that end at once     stream.ended                  Doubt ───┤
+	                                                                           ▼
+	                                            doubts: one inquiry for all callers, in a goroutine of its own
+	                                                                           │
+	                            question: ping, and one page of a list ──result──▶ alive for 30 s
+	                                                                           │
+	                                                              refused alike│
+	                                                                           ▼
+	                            controls.compare: a second session, asked the same
+	                                   │                               │
+	                          refused alike: alive            answers: the first is dead
+	                          (the second is ended)           (the second is kept)
+	                                                                   │
+	       ┌───────────────────────────────────────────────────────────┘
+	       ▼
+	 conn.Expired, conn.Broke ──▶ DialRequest.Down, once, from any goroutine
+	       │                      and each call gets its own Error: Expired if it has not run, Lost if it may have
+	       ▼
+	 the actor restarts, and calls Bridge.Dial
+	       │
+	       ├─ a control is kept for the key ──▶ adopt it
+	       ├─ the server may know the session ▶ attach: handshake without a request, then the question
+	       └─ else ───────────────────────────▶ open a new session
+	                                            over the older transport if the server refuses the newer one
+
+Who decides what: the rooms below decide what is evidence; this package decides what the evidence means for a session;
+whether to restart, and when, is decided by the strategy of the supervisor.
+
+What may block: Bridge.Dial until its context ends, and then for cleanupTimeout at most; doubts.run until the
+session is cut. Methods of transport.Watcher never block: what may take time, such as waiting for the end of
+a process, is done in a goroutine of its own.
+
+# Adding a transport
+
+A transport is a type that implements transport.Server, in a package of its own beside stdio, and one row in
+transports.go. If it is for URLs, the table schemes of package mcpbridge gets a row as well, with the name of the
+transport. No other code changes. Package memory is the shortest; package stdio adds what is known of a process.
+*/

@@ -1,0 +1,130 @@
+package bridge
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// accused is a session that answers questions as it is told.
+type accused struct {
+	refusal  *mcpbridge.Error // of the question; nil: a result
+	takes    time.Duration    // how long a question takes
+	verdict  verdict          // of the control
+	plain    bool             // its transport has no sessions
+	asked    int
+	controls int
+	expired  []*mcpbridge.Error
+}
+
+func (a *accused) mayRefuse() bool                          { return true }
+func (a *accused) isResumable() bool                        { return !a.plain }
+func (a *accused) mayBeAsked() bool                         { return true }
+func (a *accused) isFresh() bool                            { return false }
+func (a *accused) resultCount() uint64                      { return 0 }
+func (a *accused) untilCut() context.Context                { return context.Background() }
+func (a *accused) becomesKnown(context.Context, reply) bool { return false }
+func (a *accused) expire(e *mcpbridge.Error)                { a.expired = append(a.expired, e) }
+
+func (a *accused) control(context.Context, reply) verdict {
+	a.controls++
+	return a.verdict
+}
+
+func (a *accused) question(context.Context) reply {
+	a.asked++
+	time.Sleep(a.takes)
+	return reply{refusal: a.refusal}
+}
+
+func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
+	refused := func(status int) *mcpbridge.Error {
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true}
+	}
+	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
+	for name, c := range map[string]struct {
+		accused  accused
+		call     *mcpbridge.Error
+		want     mcpbridge.Error // class and session
+		controls int
+		expired  int
+	}{
+		"a result":                         {accused{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"refused alike, and the control":   {accused{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"refused alike, the control not":   {accused{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"a 5xx may have run":               {accused{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"refused otherwise":                {accused{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the question finds it gone":       {accused{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"no sessions, refused alike":       {accused{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
+		"no sessions, an error on a pipe":  {accused{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
+		"the question takes too long":      {accused{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"a refusal that is not in doubt":   {accused{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
+		"late, and the question refused":   {accused{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
+		"unsettled: the control is absent": {accused{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := doubts{about: &c.accused}
+				began := time.Now()
+				e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), c.call)
+				require.LessOrEqual(t, time.Since(began), verdictTimeout)
+				require.Equal(t, c.want, mcpbridge.Error{Class: e.Class, Session: e.Session}, "%v", e)
+				require.Equal(t, c.controls, c.accused.controls)
+				require.Len(t, c.accused.expired, c.expired)
+				time.Sleep(time.Hour) // a question that takes long ends
+			})
+		})
+	}
+}
+
+func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
+		a := &accused{refusal: refusal, takes: time.Second, verdict: verdictDead}
+		d := doubts{about: a}
+		settled := make(chan *mcpbridge.Error, 20)
+		for range cap(settled) {
+			go func() { settled <- d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal) }()
+		}
+		for range cap(settled) {
+			require.Equal(t, mcpbridge.Expired, (<-settled).Class)
+		}
+		require.Equal(t, 1, a.asked)
+		require.Equal(t, 1, a.controls)
+		require.Len(t, a.expired, 1)
+	})
+}
+
+func TestVerdictHoldsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
+		a := new(accused)
+		d := doubts{about: a}
+		ask := func() int {
+			d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal)
+			synctest.Wait()
+			return a.asked
+		}
+		require.Equal(t, 1, ask())
+		require.Equal(t, 1, ask(), "alive, for 30 s")
+		time.Sleep(aliveFor)
+		require.Equal(t, 2, ask())
+		time.Sleep(aliveFor)
+		a.refusal = &mcpbridge.Error{Status: 500, Doubt: true} // another one: nothing is settled
+		require.Equal(t, 3, ask())
+		require.Equal(t, 3, ask(), "not again at once")
+		time.Sleep(pauseMin)
+		require.Equal(t, 4, ask())
+		time.Sleep(pauseMin)
+		require.Equal(t, 4, ask(), "the pause grows")
+		time.Sleep(pauseMin)
+		require.Equal(t, 5, ask())
+	})
+}

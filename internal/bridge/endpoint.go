@@ -1,0 +1,155 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// protocolLegacy is requested of a server that ignores server/discover.
+	protocolLegacy = "2025-11-25"
+	// legacyFor is how long it is remembered that a server speaks only older
+	// protocols: it may have learned more under the same name.
+	legacyFor = time.Hour
+)
+
+// endpoint is a server with what its sessions share.
+type endpoint struct {
+	mcpbridge.Server
+	fingerprint string // stands for the URL; empty without one
+
+	newest    transport.Server
+	older     transport.Server // or nil
+	usesOlder atomic.Bool      // the server refuses newest, and takes older
+
+	mu     sync.Mutex
+	legacy bool      // the server speaks only protocols that are older than server/discover
+	known  string    // which server and version that was
+	asked  time.Time // when it was found out
+}
+
+func newEndpoint(config mcpbridge.Server) *endpoint {
+	at := &endpoint{Server: config}
+	at.newest = newTransport(&at.Server)
+	at.older = at.newest.Older()
+	if config.URL != "" {
+		at.fingerprint = fingerprintOf(config.URL)
+	}
+	return at
+}
+
+// transport returns the way to reach the server.
+func (at *endpoint) transport() transport.Server {
+	if at.usesOlder.Load() {
+		return at.older
+	}
+	return at.newest
+}
+
+// version returns the protocol version to request; empty is the newest.
+func (at *endpoint) version(resume *mcpbridge.Resume) string {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	switch {
+	case resume != nil:
+		return resume.Server.ProtocolVersion
+	case at.ProtocolVersion == "" && (at.legacy && time.Since(at.asked) < legacyFor || at.transport().SpeaksOldProtocolsOnly()):
+		return protocolLegacy
+	}
+	return at.ProtocolVersion
+}
+
+// setLegacy remembers that the server ignored server/discover.
+func (at *endpoint) setLegacy() {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy, at.asked = true, time.Now()
+}
+
+// learn remembers whether a server speaks only older protocols, so that not every
+// session asks it with server/discover first. Another server, or another version of
+// it, is asked again.
+func (at *endpoint) learn(requested string, server *mcp.InitializeResult) {
+	var who string
+	if server.ServerInfo != nil {
+		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || at.known == "" || at.known == who)
+	at.known = who
+	if requested == "" {
+		at.asked = time.Now()
+	}
+}
+
+// unlearn forgets that: the server has refused.
+func (at *endpoint) unlearn() {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.legacy = false
+}
+
+// credentials returns the credentials of a key.
+func (at *endpoint) credentials(ctx context.Context, key messages.Key) (mcpbridge.Credentials, error) {
+	if at.Auth == nil {
+		return nil, nil
+	}
+	c, err := guard.Call(func() (mcpbridge.Credentials, error) { return at.Auth.Credentials(ctx, key) })
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() != nil:
+		return nil, mcpbridge.AsDialError(ctx.Err())
+	}
+	return nil, wire.Unauthorized("no credentials: ", err, at.transport().Secrets())
+}
+
+// owns reports whether a session belongs to this server and to the owner of the credentials.
+func (at *endpoint) owns(r *mcpbridge.Resume, c mcpbridge.Credentials) bool {
+	return r.Endpoint == at.fingerprint && r.Identity == at.identity(r.SessionID, identityOf(c))
+}
+
+// identity returns [mcpbridge.Resume.Identity] for a session; empty if nothing tells one
+// identity from another. It differs for each session, so that it does not show
+// which records belong to the same owner.
+func (at *endpoint) identity(sessionID, who string) string {
+	if who == "" && len(at.Headers) == 0 {
+		return ""
+	}
+	said := fmt.Appendf(nil, "%q of %q", sessionID, who)
+	for _, name := range slices.Sorted(maps.Keys(at.Headers)) {
+		said = fmt.Appendf(said, ", %q: %q", http.CanonicalHeaderKey(name), at.Headers[name])
+	}
+	return fingerprintOf(string(said))
+}
+
+// identityOf returns whose credentials these are, if they know; otherwise they belong to the key.
+func identityOf(c mcpbridge.Credentials) string {
+	if known, ok := c.(mcpbridge.Identified); ok {
+		return known.Identity()
+	}
+	return ""
+}
+
+// fingerprintOf returns a text that stands for another one, without revealing it.
+func fingerprintOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,36 @@
+// Package memory is the transport to servers in our own process.
+package memory
+
+import (
+	"net"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/tap"
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Server is the [transport.Server] for [mcpbridge.Server.InMemory].
+type Server struct{ transport.Defaults }
+
+// New returns the way to reach a server in memory.
+func New(config *mcpbridge.Server) transport.Server {
+	return &Server{transport.Defaults{Config: config}}
+}
+
+// Connect connects the server to one end of a pipe. The connection has the server for itself,
+// so that its requests keep the ids of the SDK.
+func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
+	near, far := net.Pipe()
+	if _, err := s.Config.InMemory.Connect(session.Cut, &mcp.IOTransport{Reader: far, Writer: far}, nil); err != nil {
+		return nil, err
+	}
+	input := &tap.Input{Writer: near}
+	return &conn{tap.New(s.Config, session, &mcp.IOTransport{Reader: near, Writer: input}, input, nil)}, nil
+}
+
+type conn struct{ *tap.Tap }
+
+// MayRefuseSession returns false: the server and the session live as long as the connection.
+func (*conn) MayRefuseSession() bool { return false }

@@ -1,0 +1,81 @@
+// Package outbound sends the HTTP requests of sessions, and only to the origin of their server:
+// with the headers of the configuration, the credentials of the key, and the cookies of the
+// session. It sends each POST once.
+//
+// A [Sender] is all that a session sends requests with: also the DELETE that ends the session.
+// Inside it, an authorizer is the only place that adds headers of the user. What was sent
+// lately is kept out of all error texts.
+package outbound
+
+import (
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+const (
+	// maxIdlePerHost keeps the connections of a busy session warm. The default
+	// of net/http, 2, halves the throughput at 64 callers.
+	maxIdlePerHost = 256
+	// idleTimeout is below the 5 s after which Node closes an idle connection:
+	// a call sent at that moment would be lost.
+	idleTimeout = 4 * time.Second
+)
+
+// Client is what the sessions of one HTTP server share.
+type Client struct {
+	Config *mcpbridge.Server
+	URL    *url.URL
+
+	transport   http.RoundTripper
+	own         *http.Transport // inside transport, where it is ours
+	sent        redact.Recent   // credentials of all sessions
+	unreachable atomic.Bool     // the last request got no connection
+}
+
+// NewClient returns the client for a server with a valid URL.
+func NewClient(config *mcpbridge.Server) *Client {
+	c := &Client{Config: config}
+	c.URL, _ = url.Parse(config.URL) // which is valid
+	given := http.DefaultTransport
+	if config.HTTPClient != nil && config.HTTPClient.Transport != nil {
+		given = config.HTTPClient.Transport
+	} else if c.own = ownTransport(); c.own != nil {
+		given = c.own
+	}
+	c.transport = newOnce(given, c.own != nil && c.URL.Scheme == "http", &c.unreachable)
+	return c
+}
+
+// ownTransport returns a transport like http.DefaultTransport with enough idle
+// connections. It returns nil if the program has wrapped http.DefaultTransport, for example to
+// trace its requests: then our requests are sent through the wrapper, too.
+func ownTransport() *http.Transport {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil
+	}
+	own := base.Clone()
+	own.MaxIdleConns = 0
+	own.MaxIdleConnsPerHost = maxIdlePerHost
+	own.IdleConnTimeout = idleTimeout
+	return own
+}
+
+// Secrets returns what no text about the server may contain: the secrets of the configuration, and
+// the credentials that were sent lately.
+func (c *Client) Secrets() []string { return c.sent.AppendTo(redact.OfServer(c.Config)) }
+
+// IsUnreachable reports whether the last request got no connection.
+func (c *Client) IsUnreachable() bool { return c.unreachable.Load() }
+
+// Release closes the idle connections, where they are ours.
+func (c *Client) Release() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,34 @@
+package redact
+
+import (
+	"slices"
+	"sync"
+)
+
+// Recent is a bounded set of secrets that were sent lately. The zero value is empty.
+type Recent struct {
+	mu     sync.Mutex
+	values []string // the last ones last
+}
+
+// Add adds a value, in place of the oldest if there are most already. It reports
+// whether the value was not there.
+func (r *Recent) Add(value string, most int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(r.values, value) {
+		return false
+	}
+	r.values = append(r.values[max(0, len(r.values)-most+1):], value)
+	return true
+}
+
+// AppendTo appends the values to a list of secrets.
+func (r *Recent) AppendTo(all []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, value := range r.values {
+		all = Append(all, value)
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// secretFlag finds the arguments of a command whose value is a secret.
+var secretFlag = regexp.MustCompile(`(?i)token|secret|passw|api-?_?key|auth|credential|bearer`)
+
+// textsIn returns the strings in decoded JSON.
+func textsIn(value any) (texts []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	case map[string]any:
+		for _, one := range v {
+			texts = append(texts, textsIn(one)...)
+		}
+	}
+	return texts
+}
+
+// OfServer returns the secrets of a configuration: the values of headers, of the environment,
+// of the arguments of set-up calls, and of those arguments of the command that are named like
+// secrets; the words in them; and the secrets of the URL.
+func OfServer(s *mcpbridge.Server) []string {
+	var all []string
+	add := func(value string) { all = Append(all, value) }
+	for _, value := range s.Headers {
+		add(value)
+	}
+	for _, value := range s.Env {
+		add(value)
+	}
+	for _, call := range s.Setup {
+		data, _ := json.Marshal(call.Arguments) // what is no JSON is not sent either
+		var arguments any
+		json.Unmarshal(data, &arguments) //nolint:errcheck // as above
+		for _, text := range textsIn(arguments) {
+			add(text)
+		}
+	}
+	for i, arg := range s.Args {
+		name, value, given := strings.Cut(arg, "=")
+		switch {
+		case given && secretFlag.MatchString(name):
+			add(value)
+		case i > 0 && secretFlag.MatchString(s.Args[i-1]) && strings.HasPrefix(s.Args[i-1], "-"):
+			add(arg)
+		}
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		all = append(all, OfURL(u)...)
+	}
+	return all
+}
+
+// maxWord is the length from which a part of the path of a URL counts as a secret, whatever
+// it consists of.
+const maxWord = 20
+
+// OfURL returns the secrets of a URL: the user and password, the values of the query, the path
+// as a whole, and those parts of the path that are no plain words, since many services have a
+// token there. Each is returned as it is written and as it reads.
+func OfURL(u *url.URL) (all []string) {
+	add := func(value string) {
+		if len(value) >= MinSecret {
+			all = append(all, value)
+		}
+	}
+	add(u.RawQuery)
+	for _, values := range u.Query() {
+		for _, value := range values {
+			all = Append(all, value)
+			add(url.QueryEscape(value))
+		}
+	}
+	for _, path := range []string{u.Path, u.EscapedPath()} {
+		add(path)
+		for part := range strings.SplitSeq(path, "/") {
+			if !isWord(part) {
+				add(part)
+			}
+		}
+	}
+	if u.User != nil {
+		user := u.User.Username()
+		password, given := u.User.Password()
+		add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
+		if add(password); !given { // then the user is a token
+			add(user)
+		}
+	}
+	return all
+}
+
+// isWord reports whether a part of a path looks as if a person had named it: short, in
+// lower case, without digits.
+func isWord(part string) bool {
+	return len(part) < maxWord && !strings.ContainsFunc(part, func(r rune) bool {
+		return (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+// MinSecret is the length from which a configured value counts as a secret.
+// Shorter values, such as "1" or "true", would garble the texts that contain them.
+const MinSecret = 8
+
+// Append appends a value and the words in it, as far as they count as secrets.
+func Append(all []string, value string) []string {
+	for _, v := range append([]string{value}, strings.Fields(value)...) {
+		if len(v) >= MinSecret {
+			all = append(all, v)
+		}
+	}
+	return all
+}

@@ -1,0 +1,25 @@
+package redact
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
+	srv := &mcpbridge.Server{
+		Args: []string{"--token", "arg-secret-1", "--api-key=arg-secret-2", "--root", "/not/a/secret", "--verbose=nothing-secret"},
+		Setup: []*mcp.CallToolParams{
+			{Name: "login", Arguments: map[string]any{"auth": map[string]any{"passwords": []any{"setup-secret-1"}}}},
+			{Name: "login", Arguments: struct{ Pin string }{"setup-secret-2"}},
+			{Name: "login", Arguments: json.RawMessage(`{"pin":"setup-secret-3"}`)},
+		},
+	}
+	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
+	require.NotContains(t, Clean(text, OfServer(srv)...), "secret")
+	require.Equal(t, "/not/a/secret nothing-secret", Clean("/not/a/secret nothing-secret", OfServer(srv)...))
+}

@@ -1,0 +1,100 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Error is the error member of a JSON-RPC response.
+type Error struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Envelope is what has to be known of a JSON-RPC message. Its ID is that member as JSON.
+type Envelope struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Error   *Error          `json:"error"`
+}
+
+// IsCall reports whether the message is a request that gets a response.
+func (m *Envelope) IsCall() bool { return m.Method != "" && HasID(m.ID) }
+
+// HasID reports whether the id of a message is there, and is not null.
+func HasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
+
+// The codes of errors that mean the same from every server.
+const (
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	// CodeURLElicitation asks the user to visit a URL first.
+	CodeURLElicitation = -32042
+	// CodeMCPFirst and CodeMCPLast bound the errors that the specification of MCP defines for a
+	// request that the server has processed: -32020, -32021 and -32022.
+	CodeMCPFirst = -32020
+	CodeMCPLast  = -32022
+)
+
+// Scan returns the envelope of a call from its first bytes. It returns false if the call does
+// not begin as the SDK writes it, with an id that is a number.
+func Scan(begin []byte) (msg Envelope, ok bool) {
+	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
+	if !ok {
+		return msg, false
+	}
+	id, rest, ok := bytes.Cut(rest, []byte(`,"method":"`))
+	if !ok || len(id) == 0 || bytes.ContainsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
+		return msg, false
+	}
+	method, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok || bytes.ContainsRune(method, '\\') {
+		return msg, false
+	}
+	return Envelope{Version: "2.0", ID: json.RawMessage(id), Method: string(method)}, true
+}
+
+// Parse returns the envelope of a JSON-RPC message, or an empty one if the message is malformed.
+func Parse(raw []byte) Envelope {
+	var msg Envelope
+	if json.Unmarshal(raw, &msg) != nil {
+		return Envelope{}
+	}
+	return msg
+}
+
+// Failure returns a JSON-RPC error response with a code and a text.
+func Failure(id json.RawMessage, code int64, text string) []byte {
+	return Refusal(id, Error{Code: code, Message: text})
+}
+
+// Refusal returns a JSON-RPC error response.
+func Refusal(id json.RawMessage, e Error) []byte {
+	if !HasID(id) {
+		id = json.RawMessage("null")
+	}
+	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
+	return data
+}
+
+// ResponseOf returns the response that the SDK decodes data to, or nil if it decodes no response.
+func ResponseOf(data []byte) *jsonrpc.Response {
+	msg, err := jsonrpc.DecodeMessage(data)
+	resp, ok := msg.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return nil
+	}
+	return resp
+}
+
+// IDOf returns the id that the SDK decodes JSON to.
+func IDOf(raw json.RawMessage) jsonrpc.ID {
+	var value any
+	json.Unmarshal(raw, &value)    //nolint:errcheck // raw was parsed before
+	id, _ := jsonrpc.MakeID(value) // or none
+	return id
+}

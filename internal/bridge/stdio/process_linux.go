@@ -1,0 +1,61 @@
+package stdio
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupLeader makes a process the leader of a group, and has the kernel kill it
+// when the thread that started it ends: when we die, then.
+func groupLeader() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitExit waits for the end of a process and leaves it to be reaped.
+func awaitExit(cmd *exec.Cmd) {
+	defer orphans.watch(cmd.Process.Pid)()
+	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+// pending returns how many bytes are in a pipe.
+func pending(f *os.File) (n int) {
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then there are none
+			n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		})
+	}
+	return n
+}
+
+// unread takes what nobody has read out of a pipe, given its writing end, and
+// returns how many bytes that were; -1 if it cannot be told. It closes the pipe:
+// what was taken out, nobody else can read any more.
+func unread(f *os.File) int64 {
+	in := -1
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then there is nothing to read from
+			path := "/proc/self/fd/" + strconv.Itoa(int(fd))
+			in, _ = unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		})
+	}
+	f.Close()
+	if in < 0 {
+		return -1
+	}
+	defer unix.Close(in) //nolint:errcheck // it was only read
+	var total int64
+	for buf := make([]byte, 16<<10); ; {
+		switch n, err := unix.Read(in, buf); {
+		case err == unix.EINTR:
+		case n <= 0:
+			return total
+		default:
+			total += int64(n)
+		}
+	}
+}

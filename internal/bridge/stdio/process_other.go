@@ -1,0 +1,43 @@
+//go:build !unix
+
+package stdio
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// Without process groups only the leader is ended: children of a server that do
+// not end with their input are left over, and so is the leader when we are
+// killed. There is no signal to ask with, either.
+
+func groupLeader() *syscall.SysProcAttr { return nil }
+
+func awaitExit(cmd *exec.Cmd) {
+	cmd.Wait() //nolint:errcheck // it is in ProcessState
+}
+
+func terminateGroup(leader *os.Process) { killGroup(leader) }
+
+func killGroup(leader *os.Process) {
+	leader.Kill() //nolint:errcheck // it may have ended
+}
+
+func reapGroup(int) {}
+
+var watchdog watchdogShell
+
+type watchdogShell struct{}
+
+func (watchdogShell) add(int)    {}
+func (watchdogShell) remove(int) {}
+
+// pending cannot be told here.
+func pending(*os.File) int { return 0 }
+
+// unread closes a pipe. What nobody has read of it cannot be told here.
+func unread(f *os.File) int64 {
+	f.Close()
+	return -1
+}

@@ -1,0 +1,96 @@
+package streamable
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// exchanger is the http.RoundTripper of the SDK for one connection. It notes in the exchange of
+// each operation what happened to its requests, and hands the SDK answers in place of refusals,
+// so that a refusal fails its own call and no other. The design is described in design.go.
+type exchanger struct {
+	standalone
+	cancellations outbound.Cancellations
+}
+
+// RoundTrip does one exchange.
+func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isStandalone(req) {
+		x.note(req)
+		return x.open(req), nil // the stream ends with the session by itself
+	}
+	return outbound.UntilCut(x.Cut, req, x.exchange)
+}
+
+func (x *exchanger) exchange(req *http.Request) (*http.Response, error) {
+	x.note(req)
+	switch req.Method {
+	case http.MethodDelete:
+		return outbound.Respond(req, http.StatusOK, "", nil), nil // EndSession sends its own
+	case http.MethodGet:
+		return x.resumeAnswer(req)
+	}
+	return x.post(req)
+}
+
+// post sends one message of the SDK.
+func (x *exchanger) post(req *http.Request) (*http.Response, error) {
+	m := message{isHandshake: !x.IsOpen.Load(), ex: wire.ExchangeOf(req.Context())}
+	m.Envelope, m.req = x.ids.Renumber(req)
+	switch {
+	case m.isHandshake:
+		x.Discovery.Asked(m.Method)
+		m.ex.Restart() // what counts is what became of the last request
+		if resp := x.attach(m); resp != nil {
+			return resp, nil
+		}
+	case !m.IsCall():
+		// The exchange of a call records nothing of the notification that the call is cancelled,
+		// and the connection of the notification nothing of the call.
+		ctx, ex := wire.NewExchange(wire.WithoutValues(m.req.Context()), nil, true)
+		m.req, m.ex = m.req.WithContext(ctx), ex
+		if m.Method == rpc.MethodCancelled {
+			release, err := x.cancellations.Wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+		}
+	}
+	m.ex.Message(m.ID)
+	if m.Method == rpc.MethodListen {
+		return x.subscribe(m), nil
+	}
+	resp, err := x.send(m)
+	if err != nil {
+		return x.notAnswered(m, err)
+	}
+	if m.isHandshake {
+		x.Discovery.Answered()
+	}
+	if !is2xx(resp) {
+		return x.refused(m, resp)
+	}
+	return x.accepted(m, resp), nil
+}
+
+func (x *exchanger) send(m message) (*http.Response, error) {
+	if m.Method == rpc.MethodInitialize {
+		return x.initialize(m.req)
+	}
+	return x.out.Send(m.req)
+}
+
+// notAnswered handles an error in place of an answer. An error of ours fails the message alone.
+func (x *exchanger) notAnswered(m message, err error) (*http.Response, error) {
+	var ours *mcpbridge.Error
+	if errors.As(err, &ours) {
+		return x.reject(m, http.StatusInternalServerError, nil, ours), nil
+	}
+	return nil, err
+}

@@ -1,0 +1,216 @@
+package streamable
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+const (
+	streamRetryMin = 500 * time.Millisecond
+	streamRetryMax = 30 * time.Second
+	// streamSteady is how long a stream lasts that does not end at once, and streamShort
+	// how many streams in a row that do make the session doubtful.
+	streamSteady = 5 * time.Second
+	streamShort  = 3
+	// streamHeaders bounds the wait for a server to answer a request that opens
+	// the stream again.
+	streamHeaders = 30 * time.Second
+)
+
+// stream is the standalone stream of a session, over which the server sends
+// what was not asked for. The SDK would end the session when the stream is cut a few
+// times, or refused once; but the server decides when the session ends. So the SDK
+// gets one stream that does not end. Behind it the real stream is opened
+// again for as long as it takes, by the goroutine of the SDK that reads. Most streams
+// are quiet most of the time: then they have no buffer of ours.
+type stream struct {
+	s      *session
+	first  <-chan struct{} // closed after the first attempt; nil if that was made
+	ctx    context.Context // of the SDK's request
+	req    *http.Request   // the last one
+	missed func()          // called when the server opens another stream, and not where the last one was cut
+
+	body   io.ReadCloser // the real stream, nil while there is none
+	again  bool          // it is opened again when it ends, or if there is none
+	worked bool          // the server has opened a stream before
+	lastID string        // the id of the last whole event
+	delay  time.Duration // before it is opened again
+	retry  time.Duration // what the server asked for in an event, or 0
+	busy   time.Duration // what its last refusal asked for, or 0
+	opened time.Time     // the last time
+	short  int           // how many streams in a row have ended soon after they were opened
+
+	rpc.EventBuffer
+	id string // of the event that is coming
+}
+
+func newStream(s *session, req *http.Request, missed func()) *stream {
+	return &stream{s: s, ctx: req.Context(), req: req, missed: missed, delay: streamRetryMin}
+}
+
+// open opens the stream once. If that fails, again says whether to try again.
+// It gives up when giveUp ends before the server has answered.
+func (st *stream) open(giveUp context.Context) *http.Response {
+	st.again = true
+	ctx, cancel := st.untilCut()
+	defer context.AfterFunc(giveUp, cancel)()
+	st.req = st.req.WithContext(ctx)
+	if st.req.GetBody != nil {
+		st.req.Body, _ = st.req.GetBody() // of bytes, which does not fail
+	}
+	if st.lastID != "" {
+		st.req.Header = st.req.Header.Clone()
+		st.req.Header.Set(outbound.HeaderEvent, st.lastID)
+	}
+	resp, err := st.s.out.Send(st.req)
+	if err != nil {
+		cancel()
+		return nil
+	}
+	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
+		if st.worked && st.lastID == "" {
+			st.missed()
+		}
+		st.worked, st.id, st.opened = true, st.lastID, time.Now()
+		st.s.habits.streams.Store(true)
+		st.body = outbound.CancelBody(resp.Body, cancel)
+		return resp
+	}
+	e, _ := st.s.judge(st.req, resp, nil)
+	cancel()
+	st.refused(resp.StatusCode, e)
+	return nil
+}
+
+// refused decides what follows from a refusal of the stream.
+func (st *stream) refused(status int, e *mcpbridge.Error) {
+	switch {
+	case e.Session == mcpbridge.Gone && st.worked:
+		st.s.Expire(e)
+		st.again = false
+	case st.worked, e.Class == mcpbridge.Unauthorized, e.Class == mcpbridge.RateLimited, e.Class == mcpbridge.ServerError, status == http.StatusConflict:
+		st.busy = e.RetryAfter
+		if st.worked && e.Doubt {
+			st.s.Watcher.Doubt(http.MethodGet, e)
+		}
+	default:
+		st.again = false // this server has no such stream
+		if e.Session != mcpbridge.Gone {
+			st.s.habits.streams.Store(false)
+		}
+	}
+}
+
+// untilCut returns a context that ends with the session, here or for the SDK. It has
+// no values of the SDK's request, which are those of the handshake.
+func (st *stream) untilCut() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(wire.InBackground(st.s.Cut))
+	stop := context.AfterFunc(st.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Read reads whole events, so that a stream that is cut in the middle of one does
+// not garble the next. It ends with the session, and not before, even if nothing
+// more can come.
+func (st *stream) Read(p []byte) (int, error) {
+	if st.first != nil {
+		<-st.first
+		st.first = nil
+	}
+	for !st.Ready() {
+		if st.body == nil && !st.reopen() {
+			return 0, io.EOF
+		}
+		n, err := st.body.Read(p)
+		if !st.Feed(p[:n], wire.MaxResult(st.s.client.Config), st) || err != nil {
+			st.Close() //nolint:errcheck // it has none
+		}
+	}
+	return st.Next(p), nil
+}
+
+// Close ends the real stream, and drops the event that was coming.
+func (st *stream) Close() error {
+	if st.body != nil {
+		st.body.Close()
+	}
+	st.body = nil
+	st.DropPartial()
+	st.ended()
+	return nil
+}
+
+// ended notes how long the stream has lasted. A stream that ends at once again and again is
+// opened less often, and makes the session doubtful.
+func (st *stream) ended() {
+	if time.Since(st.opened) >= streamSteady {
+		st.delay, st.short = streamRetryMin, 0
+		return
+	}
+	if st.short++; st.short%streamShort == 0 {
+		st.s.Watcher.Doubt("", nil)
+	}
+}
+
+// reopen opens the stream again, for as long as it takes. It returns false when the
+// session has ended.
+func (st *stream) reopen() bool {
+	ctx, cancel := st.untilCut()
+	defer cancel()
+	for st.again && ctx.Err() == nil {
+		wait := st.delay/2 + rand.N(st.delay)
+		if asked := max(st.busy, st.retry); asked > 0 {
+			wait = min(max(asked, streamRetryMin), streamRetryMax)
+		}
+		st.busy, st.delay = 0, min(2*st.delay, streamRetryMax)
+		if !wire.Sleep(ctx, wait) {
+			return false
+		}
+		headers, cancel := context.WithTimeout(ctx, streamHeaders)
+		st.open(headers) //nolint:bodyclose // it is st.body
+		cancel()
+		if st.body != nil {
+			return true
+		}
+	}
+	<-ctx.Done()
+	return false
+}
+
+// OnLine notes what a line says about the stream.
+func (st *stream) OnLine(line []byte) {
+	switch field, value := rpc.FieldOf(line); field {
+	case "id":
+		// Subscriptions are made anew, not resumed; and no header can carry a
+		// control character.
+		if st.req.Method == http.MethodGet && strings.IndexFunc(value, unicode.IsControl) < 0 {
+			st.id = value
+		}
+	case "retry":
+		if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
+			st.retry = time.Duration(ms) * time.Millisecond
+		}
+	}
+}
+
+// OnEvent notes the id of a whole event, and drops responses to other connections.
+func (st *stream) OnEvent(event []byte) []byte {
+	st.lastID = st.id
+	if !rpc.IsMessage(event) {
+		return event
+	}
+	st.s.Progress.NotifyEvent(event)
+	event, _ = st.s.ids.RestoreEvent(event, nil)
+	return event
+}

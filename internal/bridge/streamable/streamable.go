@@ -1,0 +1,90 @@
+// Package streamable is the transport over streamable HTTP: it decides what becomes of a call
+// and of its session where the truth is, at the HTTP exchange.
+package streamable
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/sse"
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Server is the [transport.Server] for [mcpbridge.TransportHTTP].
+type Server struct {
+	*outbound.Client
+	habits habits
+}
+
+// New returns the way to reach a server over streamable HTTP.
+func New(config *mcpbridge.Server) transport.Server {
+	return &Server{Client: outbound.NewClient(config)}
+}
+
+// HasSessions returns true.
+func (*Server) HasSessions() bool { return true }
+
+// SpeaksOldProtocolsOnly returns false.
+func (*Server) SpeaksOldProtocolsOnly() bool { return false }
+
+// Older returns HTTP+SSE, which the specification has clients try when a server refuses
+// streamable HTTP.
+func (s *Server) Older() transport.Server { return sse.NewWith(s.Client) }
+
+// Connect returns a connection that sends nothing before the SDK does.
+func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
+	session := &session{
+		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
+		ids: rpc.NewIDs(about.Strays), habits: &s.habits,
+	}
+	x := &exchanger{standalone{session: session}, outbound.NewCancellations()}
+	return &conn{exchanger: x}, nil
+}
+
+// conn is the [transport.Conn] of a session.
+type conn struct{ *exchanger }
+
+// SDK returns the SDK's transport, which sends through the exchanger.
+func (c *conn) SDK() mcp.Transport {
+	config := c.client.Config
+	return &mcp.StreamableClientTransport{
+		Endpoint: config.URL, HTTPClient: outbound.NoRedirects(c.exchanger), MaxEventSize: wire.SDKLimit(config),
+		MaxRetries: 2 * maxResumptions, DisableStandaloneSSE: config.NoStream,
+	}
+}
+
+// Succeeded notes that the server knows the session.
+func (c *conn) Succeeded() {
+	if c.fresh.Load() {
+		c.fresh.Store(false)
+	}
+}
+
+// IsFresh reports whether the server has answered nothing since initialize.
+func (c *conn) IsFresh() bool { return c.fresh.Load() }
+
+// Cookies returns the cookies of the session.
+func (c *conn) Cookies() string { return c.out.Cookies() }
+
+// Resumable returns the session.
+func (c *conn) Resumable() transport.Resumable { return c }
+
+// MayRefuseSession returns true.
+func (*conn) MayRefuseSession() bool { return true }
+
+// The rest is for transports with a connection that can end, and with a process. Here each
+// request has its own exchange, which ends when the session is cut.
+
+func (*conn) Forget(*wire.Exchange)            {}
+func (*conn) HasRead() bool                    { return true }
+func (*conn) Ended() error                     { return nil }
+func (*conn) Obituary() (detail, quote string) { return "", "" }
+func (*conn) NeverRead(*wire.Exchange) bool    { return false }
+func (*conn) Closing()                         {}
+func (*conn) Kill()                            {}
+func (*conn) Close(context.Context) error      { return nil }

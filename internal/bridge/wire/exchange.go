@@ -1,0 +1,369 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Exchange is the record of what the wire shows of one operation. It travels in the
+// context of the operation, so that whoever sees the wire can write to it. An operation may take
+// several requests; the steps of each are, in this order:
+//
+//	Begin     the SDK is asked to send a request
+//	Sent      the request was handed to a transport, and may reach the server
+//	Accepted  the server has taken it: a 2xx
+//	Answered  its response has arrived, whether a result or an error
+//	Refused   something else came in place of the response
+//
+// All methods may be called from any goroutine.
+type Exchange struct {
+	context.Context                 // ends when the operation has to
+	values          context.Context // of the caller, or nil
+
+	// Owner is the connection that the operation runs on.
+	Owner any
+	// ProgressToken is what the server reports progress with, or empty.
+	ProgressToken string
+	// Over is closed when the operation is over or its connection is cut. It is nil for a
+	// handshake.
+	Over <-chan struct{}
+
+	trace httptrace.ClientTrace
+
+	mu          sync.Mutex
+	sent        bool // some of a request may have reached the server
+	handedOver  bool // a request was handed to net/http, and may have left
+	unprocessed bool // the server has said that it did not process the request
+	connection  connection
+	network     net.Conn // the connection of the last request over HTTP
+
+	accepted bool             // the server has taken a request of the operation
+	earlier  bool             // the server has taken a request before the last one
+	begun    bool             // a request was answered over a pipe
+	answered bool             // the response to the last request has arrived
+	failure  error            // the error in that response, if it is one
+	refusal  *mcpbridge.Error // the last thing that came in place of a response
+
+	resumptions int          // attempts to resume a stream that broke off
+	streams     int          // open streams that answer the operation
+	lingers     *atomic.Bool // set while streams > 0
+	release     func()       // called when the last stream ends; nil before Finish
+
+	credentials http.Header // what the last request was sent with, for a question
+
+	end int64           // the offset in a pipe at which the last request ends
+	id  jsonrpc.ID      // of the last request over a pipe
+	raw json.RawMessage // the id of the last request over HTTP, as JSON
+}
+
+type exchangeKey struct{}
+
+// NewExchange returns a context that carries a new exchange. If traced is true, net/http
+// reports to the exchange which connections its requests get.
+func NewExchange(ctx context.Context, owner any, traced bool) (context.Context, *Exchange) {
+	ex := &Exchange{Context: ctx, Owner: owner}
+	if !traced {
+		return ex, ex
+	}
+	ex.trace.GetConn, ex.trace.GotConn = ex.wantsConnection, ex.gotConnection
+	return httptrace.WithClientTrace(ex, &ex.trace), ex
+}
+
+// ExchangeOf returns the exchange of ctx, or one that nobody reads.
+func ExchangeOf(ctx context.Context) *Exchange {
+	if ex, ok := ctx.Value(exchangeKey{}).(*Exchange); ok {
+		return ex
+	}
+	return new(Exchange)
+}
+
+// IsExchangeKey reports whether a context is asked for its exchange.
+func IsExchangeKey(key any) bool { return key == exchangeKey{} }
+
+// WithValues has the exchange look up values in the caller's context, which does not end it.
+func (ex *Exchange) WithValues(ctx context.Context) { ex.values = ctx }
+
+// Value finds the exchange in its own context.
+func (ex *Exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return ex
+	}
+	if value := ex.Context.Value(key); value != nil || ex.values == nil {
+		return value
+	}
+	return ex.values.Value(key)
+}
+
+// Begin notes that another request begins. What is known of the response to the request
+// before says nothing about it: the SDK may refuse to send it.
+func (ex *Exchange) Begin() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.answered, ex.earlier = false, ex.accepted || ex.begun
+}
+
+// Restart forgets the requests so far, none of which has run.
+func (ex *Exchange) Restart() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.sent, ex.handedOver, ex.unprocessed = false, false, false
+	ex.accepted, ex.begun, ex.answered, ex.refusal = false, false, false, nil
+}
+
+// Message notes which message the SDK sends next over HTTP, by its id as JSON.
+func (ex *Exchange) Message(id json.RawMessage) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.answered, ex.failure, ex.raw = false, nil, id
+}
+
+// MessageID returns the id of that message.
+func (ex *Exchange) MessageID() json.RawMessage {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.raw
+}
+
+// Sent notes that a request is handed to net/http. From here on it counts as sent, unless
+// [Exchange.NotSent] proves the contrary.
+func (ex *Exchange) Sent() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.sent, ex.handedOver, ex.unprocessed, ex.connection = true, true, false, connectionUnknown
+}
+
+// NotSent notes that net/http failed to send the request, and whether the server said that it did
+// not process it. It reports whether no connection could be had.
+func (ex *Exchange) NotSent(unprocessed bool) (unconnected bool) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.unprocessed = unprocessed
+	unconnected = ex.connection == connectionWanted
+	if unprocessed || unconnected {
+		ex.sent, ex.handedOver = false, false
+	}
+	return unconnected
+}
+
+// Repeats notes that a request was refused before it did anything, and is sent again.
+func (ex *Exchange) Repeats() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.sent, ex.handedOver = false, false
+}
+
+// Accepted notes that the server has taken the request.
+func (ex *Exchange) Accepted() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.accepted, ex.refusal = true, nil
+}
+
+// WasAccepted reports whether the server has taken a request of the operation.
+func (ex *Exchange) WasAccepted() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.accepted
+}
+
+// Answered notes that the response has arrived; failure is the error in it, or nil.
+func (ex *Exchange) Answered(failure error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.answered, ex.failure = true, failure
+}
+
+// AnsweredOverPipe is [Exchange.Answered] for a response over a pipe. A later request of the
+// operation that is not sent does not prove that nothing has run.
+func (ex *Exchange) AnsweredOverPipe(failure error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.begun, ex.answered, ex.failure = true, true, failure
+}
+
+// Refused notes what came in place of a response. If the server has taken an earlier request of the
+// operation, a refusal does not prove that nothing has run.
+func (ex *Exchange) Refused(e *mcpbridge.Error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.accepted && e.Class == mcpbridge.Expired {
+		lost := *e
+		lost.Class = mcpbridge.Lost
+		e = &lost
+	}
+	ex.refusal = e
+}
+
+// BrokeOff notes that the stream with the response ended before the response came, and
+// that this cannot be mended.
+func (ex *Exchange) BrokeOff(e *mcpbridge.Error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.refusal = e
+}
+
+// Resumes notes an attempt to resume the stream with the response. It returns how many there were,
+// and what has been refused before, or nil.
+func (ex *Exchange) Resumes() (attempts int, refusal *mcpbridge.Error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.resumptions++
+	return ex.resumptions, ex.refusal
+}
+
+// HadEarlierRequests reports whether the server has taken a request of the operation before the
+// last one. Then the operation may have run, whatever became of the last request.
+func (ex *Exchange) HadEarlierRequests() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.earlier
+}
+
+// HasMismatchedHeaders reports whether the operation was refused, before any of it ran,
+// because headers do not match its arguments.
+func (ex *Exchange) HasMismatchedHeaders() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.refusal != nil && ex.refusal.Code == mcp.CodeHeaderMismatch && !ex.accepted
+}
+
+// Outcome reports whether the last request was refused, and whether it was answered with an error.
+func (ex *Exchange) Outcome() (refused, failed bool) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.refusal != nil, ex.answered && ex.failure != nil
+}
+
+// SentWith notes the credentials that a question is sent with.
+func (ex *Exchange) SentWith(credentials http.Header) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.credentials = credentials
+}
+
+// Credentials returns the credentials that the last question was sent with.
+func (ex *Exchange) Credentials() http.Header {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.credentials
+}
+
+// SentOverPipe notes that a request is written to a pipe.
+func (ex *Exchange) SentOverPipe(id jsonrpc.ID) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.sent, ex.answered, ex.id = true, false, id
+}
+
+// WrittenOverPipe notes the offset at which the request ends, once all of it is written.
+func (ex *Exchange) WrittenOverPipe(end int64) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.end = end
+}
+
+// NotWritten notes that writing the request failed; whole says whether all of it was written
+// nevertheless. It returns the refusal of the HTTP request that carried it, where there
+// is one.
+func (ex *Exchange) NotWritten(whole bool) (refusal *mcpbridge.Error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.sent = whole || ex.refusal != nil || ex.handedOver // the latter two only over HTTP+SSE
+	return ex.refusal
+}
+
+// LastOverPipe returns the id of the last request over a pipe, and the offset at which it ends.
+// begun reports whether a request of the operation was answered.
+func (ex *Exchange) LastOverPipe() (id jsonrpc.ID, end int64, begun bool) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.id, ex.end, ex.begun
+}
+
+// maxLinger is how long the stream with a response may stay open after the response.
+const maxLinger = time.Second
+
+// Finish cancels what an operation has left behind. A stream that has brought the response gets
+// time to end by itself, since its connection is lost otherwise. Lingers is set when
+// it does not: such a server would pile up streams, so that its later streams get no time.
+func (ex *Exchange) Finish(succeeded bool, cancel context.CancelFunc) {
+	ex.mu.Lock()
+	wait := succeeded && ex.streams > 0 && !ex.lingers.Load()
+	if wait {
+		timer := time.AfterFunc(maxLinger, func() { ex.lingers.Store(true); cancel() })
+		ex.release = func() { timer.Stop(); cancel() }
+	}
+	ex.mu.Unlock()
+	if !wait {
+		cancel()
+	}
+}
+
+// StreamOpened notes that a stream is read for the response. lingers is true of servers that
+// leave such streams open.
+func (ex *Exchange) StreamOpened(lingers *atomic.Bool) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.streams++
+	ex.lingers = lingers
+}
+
+// StreamClosed notes that the stream was closed.
+func (ex *Exchange) StreamClosed() {
+	ex.mu.Lock()
+	ex.streams--
+	release := ex.release
+	last := ex.streams == 0 && release != nil
+	ex.mu.Unlock()
+	if last {
+		release()
+	}
+}
+
+// connection is what is known of the connection of an HTTP request.
+type connection uint8
+
+const (
+	connectionUnknown connection = iota // the transport does not report it
+	connectionWanted                    // there is none yet
+	connectionGot
+)
+
+// wantsConnection notes that the transport looks for a connection.
+func (ex *Exchange) wantsConnection(string) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.connection == connectionUnknown {
+		ex.connection = connectionWanted
+	}
+}
+
+// gotConnection notes that a request has a connection: from here on some of it may reach
+// the server.
+func (ex *Exchange) gotConnection(info httptrace.GotConnInfo) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.connection, ex.network = connectionGot, info.Conn
+}
+
+// OverHTTP2 reports whether the last request got a connection of HTTP/2, or of a kind
+// that is not known.
+func (ex *Exchange) OverHTTP2() bool {
+	ex.mu.Lock()
+	network := ex.network
+	ex.mu.Unlock()
+	conn, ok := network.(*tls.Conn)
+	return !ok || conn.ConnectionState().NegotiatedProtocol == "h2"
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Recover turns a panic, of a hook or of the SDK, into an error. Defer it.
+func Recover(err *error) {
+	if r := recover(); r != nil {
+		*err = mcpbridge.AsError(guard.New(r))
+	}
+}
+
+// Unauthorized returns the error for credentials that cannot be had. The error for a panic is
+// internal.
+func Unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		return &mcpbridge.Error{Class: mcpbridge.Internal, Detail: text + redact.Clean(panicked.Brief(), secrets...), Err: panicked}
+	}
+	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: text + redact.Describe(err, secrets...), Err: err}
+}
+
+// IsEndOfStream reports whether a connection that ended with err ended between two messages, as
+// opposed to a message that could not be read.
+func IsEndOfStream(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrClosed)
+}
+
+// MaxRefusal bounds how much of a refusal is read.
+const MaxRefusal = 64 << 10
+
+// MaxResult returns the bound on one message of a server, as a number that is never 0.
+func MaxResult(srv *mcpbridge.Server) int {
+	switch srv.MaxResult {
+	case 0:
+		return mcpbridge.DefaultMaxResult
+	case -1:
+		return int(^uint(0) >> 1)
+	}
+	return srv.MaxResult
+}
+
+// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
+// is larger than [MaxResult], so that our check comes first and its error names the cause.
+func SDKLimit(srv *mcpbridge.Server) int {
+	switch srv.MaxResult {
+	case 0:
+		return mcpbridge.DefaultMaxResult + MaxRefusal
+	case -1:
+		return -1
+	}
+	return srv.MaxResult + MaxRefusal
+}
+
+// TooLarge says that a result exceeds [MaxResult].
+func TooLarge(srv *mcpbridge.Server) string {
+	return fmt.Sprintf("the result has more than %d bytes (maxResult)", MaxResult(srv))
+}

@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// freshLimit is how long a server may take to know a session that it has just opened,
+	// and freshInterval how soon it is asked again.
+	freshLimit    = 2 * time.Second
+	freshInterval = 50 * time.Millisecond
+)
+
+// WhileFresh yields, at growing intervals, for as long as a server may not know a session
+// that it has just opened.
+func WhileFresh(ctx context.Context) func(yield func() bool) {
+	return func(yield func() bool) {
+		limit := time.Now().Add(freshLimit)
+		for wait := freshInterval; time.Now().Add(wait).Before(limit) && Sleep(ctx, wait); wait = min(2*wait, freshLimit/5) {
+			if !yield() {
+				return
+			}
+		}
+	}
+}
+
+// Sleep waits for d. It returns false if ctx ended before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+)
+
+// Progress passes on the progress of the operations of one connection. It reads the
+// wire, where progress that precedes an answer is seen before the answer; the SDK handles
+// notifications and answers concurrently. The zero value is ready for use.
+type Progress struct {
+	mu       sync.Mutex
+	prefix   string // of the tokens: the server may still report on calls of an earlier connection
+	last     uint64
+	watchers map[string]func(*mcp.ProgressNotificationParams) // by token
+}
+
+// Nonce returns a text that no other connection has. It is no secret.
+func Nonce() string { return fmt.Sprintf("%016x", rand.Uint64()) }
+
+// Watch returns the token with which the server reports to f. f must not block.
+func (p *Progress) Watch(f func(*mcp.ProgressNotificationParams)) (token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watchers == nil {
+		p.watchers = map[string]func(*mcp.ProgressNotificationParams){}
+		p.prefix = "mcpactor-" + Nonce() + "-"
+	}
+	p.last++
+	token = p.prefix + strconv.FormatUint(p.last, 10)
+	p.watchers[token] = f
+	return token
+}
+
+// Unwatch forgets a token.
+func (p *Progress) Unwatch(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.watchers, token)
+}
+
+// isIdle reports whether nobody watches, which is the usual case.
+func (p *Progress) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.watchers) == 0
+}
+
+// Notify reports a notification to whoever watches its token.
+func (p *Progress) Notify(params json.RawMessage) {
+	var note mcp.ProgressNotificationParams
+	if p.isIdle() || json.Unmarshal(params, &note) != nil {
+		return
+	}
+	token, _ := note.ProgressToken.(string)
+	p.mu.Lock()
+	f := p.watchers[token]
+	p.mu.Unlock()
+	if f != nil {
+		f(&note)
+	}
+}
+
+// NotifyEvent does the same with an event of a stream, if it is a notification of progress.
+func (p *Progress) NotifyEvent(event []byte) {
+	if p.isIdle() || !bytes.Contains(event, []byte(rpc.MethodProgress)) {
+		return
+	}
+	var msg struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(rpc.DataOf(event), &msg) == nil && msg.Method == rpc.MethodProgress {
+		p.Notify(msg.Params)
+	}
+}

@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Refusal is an HTTP response that is not a 2xx, with what has to be known of its request.
+type Refusal struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	// OfSession is true if the request belongs to a session.
+	OfSession bool
+	// ID is that of the request as it was sent; nil for a notification or a stream.
+	ID json.RawMessage
+}
+
+// Judge says what a refusal means by itself. The table in the documentation of package
+// mcpbridge lists the cases. The words of the server play no part in it.
+func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
+	msg, text := rpc.Envelope{}, string(r.Body)
+	if json.Unmarshal(r.Body, &msg) == nil && msg.Error != nil {
+		text = msg.Error.Message
+	} else {
+		msg.Error = nil
+	}
+	e := &mcpbridge.Error{Sent: true, Detail: strconv.Itoa(r.Status) + " " + http.StatusText(r.Status), Status: r.Status}
+	said := redact.Clean(plain(text, r.Header), secrets...)
+	if msg.Error != nil {
+		e.Code = msg.Error.Code
+	}
+	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
+	own := msg.Error != nil && rpc.HasID(r.ID) && bytes.Equal(bytes.TrimSpace(msg.ID), r.ID)
+	missing := r.Status == http.StatusNotFound || r.Status == http.StatusGone
+	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code)
+	e.Server = presenceOf(r.Status, msg.Error != nil)
+
+	if r.OfSession && missing && !own {
+		e.Class, e.Session, e.Doubt, e.Quote = mcpbridge.Expired, mcpbridge.Gone, false, said
+		return e
+	}
+	if said != "" {
+		e.Detail += ": " + said
+	}
+	switch {
+	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden, r.Status == http.StatusProxyAuthRequired:
+		e.Class = mcpbridge.Unauthorized
+	case r.Status == http.StatusTooManyRequests:
+		e.Class, e.RetryAfter = mcpbridge.RateLimited, retryAfter(r.Header)
+	case r.Status >= 500 || r.Status == http.StatusRequestTimeout:
+		e.Class, e.RetryAfter = mcpbridge.ServerError, retryAfter(r.Header)
+	case missing && !own:
+		e.Class = mcpbridge.Unavailable
+		e.Detail += " (is the URL the server's MCP endpoint?)"
+	case r.Status >= 400:
+		e.Class = mcpbridge.Invalid
+	default: // neither 1xx nor 3xx is an answer
+		e.Class = mcpbridge.Protocol
+	}
+	return e
+}
+
+// Alike reports whether two refusals have the same status and code. A nil is no refusal.
+func Alike(e, other *mcpbridge.Error) bool {
+	return e != nil && other != nil && e.Status == other.Status && e.Code == other.Code
+}
+
+// saysAlive reports whether only a live session answers with this JSON-RPC error.
+func saysAlive(code int64) bool {
+	return code == rpc.CodeURLElicitation || rpc.CodeMCPLast <= code && code <= rpc.CodeMCPFirst
+}
+
+// plain drops text that is not meant for people: the HTML pages of proxies.
+func plain(body string, header http.Header) string {
+	if strings.Contains(header.Get("Content-Type"), "html") {
+		return ""
+	}
+	return body
+}
+
+// presenceOf returns what a status shows of the server. isJSONRPC is true if the body is a
+// JSON-RPC error.
+func presenceOf(status int, isJSONRPC bool) mcpbridge.Presence {
+	switch {
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
+		return mcpbridge.Absent
+	case isJSONRPC, status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired,
+		status == http.StatusTooManyRequests:
+		return mcpbridge.Present
+	}
+	return mcpbridge.Strange
+}
+
+// maxRetryAfter bounds the delay that a server can ask for.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter returns the Retry-After of a response, or 0.
+func retryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 {
+		return min(time.Duration(min(seconds, 1<<30))*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(0, time.Until(at).Round(time.Second)), maxRetryAfter)
+	}
+	return 0
+}

@@ -1,0 +1,17 @@
+// Package dialer makes the [mcpbridge.Bridge] that dials servers with the Go SDK of MCP.
+package dialer
+
+import (
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/bridge"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// New returns a bridge to servers, which must be valid: see [mcpbridge.Server.Validate].
+// Capabilities are what the servers are told that they may ask the client for; nil is
+// nothing. A supervisor makes its own bridge; call New to use one without a supervisor, or
+// in tests.
+func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) mcpbridge.Bridge {
+	return bridge.New(servers, capabilities)
+}

@@ -3,8 +3,9 @@ package mcpbridge
 import (
 	"context"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Conn is one MCP session with its transport. Its methods may be called from any goroutine.

@@ -22,7 +22,7 @@ const (
 	// killWait is how long stop waits at least for SIGKILL to take effect.
 	killWait = time.Second
 	// endWait is how long the output of a process that has ended may be held open
-	// by others, and how long an obituary waits for the end.
+	// by others, and how long describeEnd waits for the end.
 	endWait = 250 * time.Millisecond
 )
 
@@ -242,9 +242,9 @@ func (p *process) closePipes() {
 	p.stderr.Close()
 }
 
-// obituary says how the process ended, and apart from that what it wrote last to stderr. It waits
-// a little for the end: the pipes break before it.
-func (p *process) obituary() (detail, quote string) {
+// describeEnd says how the process ended, and apart from that what it wrote last to stderr. It
+// waits a little for the end: the pipes break before it.
+func (p *process) describeEnd() (detail, quote string) {
 	timer := time.NewTimer(endWait)
 	defer timer.Stop()
 	for _, over := range []<-chan struct{}{p.done, p.drained} {
@@ -256,12 +256,12 @@ func (p *process) obituary() (detail, quote string) {
 	}
 	detail = "closed its output"
 	if isClosed(p.done) {
-		detail = describeEnd(p.cmd.ProcessState)
+		detail = exitText(p.cmd.ProcessState)
 	}
 	return detail, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.config)...)
 }
 
-func describeEnd(state *os.ProcessState) string {
+func exitText(state *os.ProcessState) string {
 	switch {
 	case state == nil:
 		return "ended" // and other code of our process waited for it

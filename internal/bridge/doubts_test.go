@@ -64,7 +64,7 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 		"the question finds it gone":       {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
 		"no sessions, refused alike":       {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
 		"no sessions, an error on a pipe":  {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
-		"the question takes too long":      {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the question takes too long":      {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 		"a refusal that is not in doubt":   {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
 		"late, and the question refused":   {fakeSubject{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
 		"unsettled: the control is absent": {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
@@ -76,9 +76,10 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 				e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), c.call)
 				require.LessOrEqual(t, time.Since(began), verdictTimeout)
 				require.Equal(t, c.want, mcpbridge.Error{Class: e.Class, Session: e.Session}, "%v", e)
+				time.Sleep(time.Hour) // until a question that takes long has ended
+				synctest.Wait()
 				require.Equal(t, c.controls, c.subject.controls)
 				require.Len(t, c.subject.expired, c.expired)
-				time.Sleep(time.Hour) // a question that takes long ends
 			})
 		})
 	}

@@ -28,8 +28,8 @@ vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	GOOS=darwin go vet ./bench ./messages ./internal/... ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./cmd/demo ./tests/faults
-	GOOS=windows go vet ./bench ./messages ./internal/... ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./cmd/demo ./tests/faults
+	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
@@ -41,13 +41,12 @@ fmt: ## format the code
 
 .PHONY: bench
 bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
-	go run ./cmd/demo bench --json docs/performance.json
-	go run ./cmd/demo bench report docs/performance.json
-	go run ./cmd/demo bench plot docs/performance.json docs/performance
+	go run ./cmd/mcpactor bench --benchfmt docs/performance.txt
+	go run ./cmd/mcpactor bench report docs/performance.txt
 
 .PHONY: bench-others
 bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm
-	bench/others/install
+	internal/bench/others/install
 
 .PHONY: load
 load: ## show the load test's figures: 1,000 keys, with and without faults
@@ -75,3 +74,7 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 .PHONY: demo
 demo: ## run the show
 	go run ./cmd/demo
+
+.PHONY: picture
+picture: ## run the show, and make the picture of the README (docs/demo.svg) from it
+	go run ./docs/picture

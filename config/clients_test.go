@@ -36,8 +36,8 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 	}
 	for file, want := range map[string]struct {
 		servers  []mcpbridge.Server
-		tools    map[string]toolset.Server // of those that are filtered
-		warnings []string                  // their fields
+		tools    map[string]toolset.Server // of the servers with filters
+		warnings []string                  // the fields of the warnings
 	}{
 		// modelcontextprotocol.io, "Connect to local MCP servers".
 		"claude_desktop_config.json": {

@@ -15,12 +15,12 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// A program takes its servers from a file of VS Code, whose inputs it has in its own
+// A program reads its servers from a file of VS Code, and the inputs from its own
 // environment.
 func Example() {
 	system := newSystem()
 	loader := config.Loader{
-		LookupEnv: lookup, // os.LookupEnv if it is left out
+		LookupEnv: lookup, // defaults to os.LookupEnv
 		Variable: func(name string) (string, bool) {
 			if name == "input:issues-key" {
 				return lookup("ISSUES_KEY")
@@ -30,7 +30,7 @@ func Example() {
 	}
 	file, err := loader.Load("testdata/.vscode/mcp.json")
 	if err != nil {
-		log.Fatal(err) // each error on a line of its own, with its place
+		log.Fatal(err) // each error is on a line of its own, with its place in the file
 	}
 	for _, warning := range file.Warnings {
 		fmt.Println(warning)
@@ -52,8 +52,8 @@ func Example() {
 		fmt.Println(server.Name, server.Command+server.URL)
 	}
 	// Output:
-	// line 18: servers.docs.sandboxEnabled: is not used here
-	// line 19: servers.docs.dev: is not used here
+	// line 18: servers.docs.sandboxEnabled: has no effect
+	// line 19: servers.docs.dev: has no effect
 	// docs node
 	// issues https://issues.example.com/mcp
 	// legacy http://127.0.0.1:3001/sse

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// expressible reports whether a field of Go can stand in a file.
+// expressible reports whether a file can have a value of the type of a field.
 func expressible(field reflect.StructField) bool {
 	return slices.Contains([]reflect.Type{
 		reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[time.Duration](),
@@ -19,7 +19,7 @@ func expressible(field reflect.StructField) bool {
 	}, field.Type)
 }
 
-// Finding H: a new field of a server or of the supervisor gets a key, in entry.fields or
+// Finding H: a new field of a server or of the supervisor needs a key in entry.fields or
 // File.settings.
 func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 	e, f := &entry{}, &File{}
@@ -29,7 +29,7 @@ func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 			targets[target] = true
 		}
 	}
-	assembled := []string{ // of several keys, or of the name
+	assembled := []string{ // set from several keys, or from the name of the server
 		"Name", "Command", "Args", "Env", "URL", "Transport", "Disabled", "Allow", "Deny", "Metadata",
 	}
 	for _, value := range []any{&e.server, &e.tools, &f.Supervisor} {

@@ -10,22 +10,22 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// File is what a configuration file says.
+// File is the content of a configuration file.
 type File struct {
-	// Supervisor has the servers that are not disabled, in the order of their names, and
-	// the settings of the object supervisor. It is ready for [supervisor.Start].
+	// Supervisor has the enabled servers, in the order of their names, and the settings of
+	// the object supervisor. It is ready for [supervisor.Start].
 	Supervisor supervisor.Config
-	// Tools say which tools of these servers are wanted: one for each of
-	// Supervisor.Servers, in the same order.
+	// Tools has the tool filters and metadata of each of Supervisor.Servers, in the same
+	// order.
 	Tools []toolset.Server
-	// Store is the path of the file that remembers sessions, for resume.Open. Empty is
-	// none.
+	// Store is the path of the file that remembers sessions, for resume.Open. It is empty if
+	// the file has no store.
 	Store string
-	// Warnings are the fields that have no effect: those of other clients.
+	// Warnings has the fields that have no effect, and the servers that get another name.
 	Warnings []Warning
 }
 
-// Warning is a field of a file that has no effect.
+// Warning is a note about a field of a file, such as that the field has no effect.
 type Warning struct {
 	Field string // such as "mcpServers.files.timeout"
 	Line  int
@@ -35,16 +35,16 @@ type Warning struct {
 // String returns the warning as one line.
 func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line, w.Field, w.Text) }
 
-// Error is what is wrong with a file. [Load] joins them, if there are several, as
-// [errors.Join] does. None has the value of an environment variable or of a header.
+// Error is an error in a file. If there are several, [Load] joins them as [errors.Join]
+// does. An error never has the value of an environment variable or of a header.
 type Error struct {
-	File  string // empty if there is none
+	File  string // the path; empty for [Loader.Parse]
 	Field string // such as "mcpServers.files.args[1]"; empty for the file as a whole
-	Line  int    // 0 if it is not known
+	Line  int    // 0 if the line is unknown
 	Err   error
 }
 
-// Error returns file, line, field and what is wrong, as one line.
+// Error returns the file, the line, the field and the text of Err as one line.
 func (e *Error) Error() string {
 	var text strings.Builder
 	switch {
@@ -64,15 +64,16 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Loader reads configuration files. Its zero value is useful.
+// Loader reads configuration files. The zero value is ready to use.
 type Loader struct {
-	// LookupEnv finds environment variables. Defaults to [os.LookupEnv].
+	// LookupEnv returns environment variables. Defaults to [os.LookupEnv].
 	LookupEnv func(name string) (value string, ok bool)
-	// Variable answers what is no environment variable, by what stands between the
-	// braces: "input:api-key" for the inputs of VS Code, "workspaceFolder",
-	// "LIBRECHAT_USER_ID". It is asked first. What nobody answers is an error. Defaults
-	// to nil: only "userHome" and "pathSeparator" are known, and "workspaceFolder" of a file
-	// in a folder .vscode or .cursor.
+	// Variable returns the values of variables that LookupEnv does not know, by the text
+	// between the braces: "input:api-key" for an input of VS Code, "workspaceFolder",
+	// "LIBRECHAT_USER_ID". For ${NAME} it takes precedence over LookupEnv. Load itself knows
+	// "userHome", "pathSeparator" and, for a file in a folder .vscode or .cursor,
+	// "workspaceFolder". A variable without a value is an error. Defaults to nil, which
+	// returns no value.
 	Variable func(name string) (value string, ok bool)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// Finding H: a file that is read keeps all that restricts.
+// Finding H: no restriction of a file is lost.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"], "env": {"A": "b"}}}, "supervisor": {"callTimeout": "1s"}}`,
@@ -53,9 +53,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Finding H: each word that restricts, in each spelling, at each place of a file, with each
-// kind of value.
-func TestNoSpellingOfARestrictionIsDropped(t *testing.T) {
+// Finding H: no restriction is lost, for each word, spelling, place in a file and kind of
+// value.
+func TestNoSpellingOfARestrictionIsIgnored(t *testing.T) {
 	spellings := []func(string) string{
 		func(word string) string { return word },
 		strings.ToLower, strings.ToUpper,
@@ -94,7 +94,7 @@ func TestNoSpellingOfARestrictionIsDropped(t *testing.T) {
 		for _, spelling := range spellings {
 			for _, place := range []string{places[0], places[2], places[4], places[5]} {
 				_, err := parse(strings.Replace(place, "%s", `"`+spelling(word)+`": `+off, 1))
-				require.Error(t, err, "the only server is disabled, or the field is not understood")
+				require.Error(t, err, "the only server is disabled, or the field is unknown")
 			}
 		}
 	}
@@ -107,8 +107,7 @@ func values(of map[string]string) (values []string) {
 	return values
 }
 
-// restrictionsHold looks for fields that restrict in a file of mcpServers, and for what
-// became of them.
+// restrictionsHold checks that each restriction in a file with mcpServers has its effect.
 func restrictionsHold(t *testing.T, root map[string]any, file *config.File) {
 	servers, ours := root["mcpServers"].(map[string]any)
 	if !ours {
@@ -127,7 +126,7 @@ func restrictionsHold(t *testing.T, root map[string]any, file *config.File) {
 			continue
 		}
 		if i < 0 {
-			continue // by another name, or excluded
+			continue // the server has another name, or is excluded
 		}
 		for field, value := range entry {
 			list, _ := value.([]any)
@@ -148,8 +147,8 @@ func restrictionsHold(t *testing.T, root map[string]any, file *config.File) {
 	}
 }
 
-// restrictions returns the names of fields that restrict, in any case and with any
-// punctuation, unless their values say nothing.
+// restrictions returns the names of the fields that restrict, in any case and with any
+// punctuation, unless their values have no effect.
 func restrictions(value any) (found []string) {
 	switch value := value.(type) {
 	case []any:
@@ -164,7 +163,7 @@ func restrictions(value any) (found []string) {
 				}
 				return -1
 			}, name))
-			if slices.Contains([]string{"deny", "disabledtools", "excludetools", "includetools", "enabledtools", "allowedtools"}, word) && says(field) {
+			if slices.Contains([]string{"deny", "disabledtools", "excludetools", "includetools", "enabledtools", "allowedtools"}, word) && hasEffect(field) {
 				found = append(found, name)
 			}
 			found = append(found, restrictions(field)...)
@@ -173,18 +172,18 @@ func restrictions(value any) (found []string) {
 	return found
 }
 
-// says reports whether a value is more than false, nothing, or lists of these.
-func says(value any) bool {
+// hasEffect reports whether a value is more than false, empty, or a list of such values.
+func hasEffect(value any) bool {
 	switch value := value.(type) {
 	case bool, nil:
 		return false // "deny": false
 	case string:
 		return value != ""
 	case []any:
-		return slices.ContainsFunc(value, says)
+		return slices.ContainsFunc(value, hasEffect)
 	case map[string]any:
 		for _, field := range value {
-			if says(field) {
+			if hasEffect(field) {
 				return true
 			}
 		}

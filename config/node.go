@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// kind is what a value is. Its text stands in errors.
+// kind is the type of a value, as errors name it.
 type kind string
 
 const (
@@ -19,17 +19,17 @@ const (
 	isObject  kind = "an object"
 )
 
-// node is a value in a file, JSON or YAML, with its place.
+// node is a value in a JSON or YAML file, with its position.
 type node struct {
-	parent *node // nil for the whole file
-	name   string
-	index  int // of an item of a list
+	parent *node  // nil for the root
+	name   string // of a field
+	index  int    // in the list or object
 	line   int
-	depth  int // how many nodes are above
+	depth  int // the number of ancestors
 
 	kind  kind
-	text  string  // of a string; a number and a boolean as they are written
-	items []*node // of a list; the fields of an object, in order, with their names
+	text  string  // of a string; a number or a boolean as it is written
+	items []*node // the items of a list, or the fields of an object, in order
 }
 
 // add adds a field or an item.
@@ -39,7 +39,7 @@ func (n *node) add(name string, line int) *node {
 	return child
 }
 
-// field returns a field of an object, or nil. A field that is null is not there.
+// field returns a field of an object. It returns nil if the field is missing or null.
 func (n *node) field(name string) *node {
 	if n == nil || n.kind != isObject {
 		return nil
@@ -52,7 +52,7 @@ func (n *node) field(name string) *node {
 	return nil
 }
 
-// path returns the names from the top of the file, such as "mcpServers.a.args[1]".
+// path returns the names from the root to n, such as "mcpServers.a.args[1]".
 func (n *node) path() string {
 	var parts []string
 	for ; n.parent != nil; n = n.parent {
@@ -72,7 +72,7 @@ func (n *node) path() string {
 	return path.String()
 }
 
-// printable quotes a name that would be mistaken for something else in a log.
+// printable quotes a name that is empty or has characters that are not printable.
 func printable(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)

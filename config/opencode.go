@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// unsafe is what opencode replaces in the names of servers and tools.
+// unsafe matches the characters that opencode replaces in the names of servers and tools.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// prefixOf returns what the names of a server's tools begin with in opencode.
+// prefixOf returns the prefix that opencode gives to the names of a server's tools.
 func prefixOf(server *node) string { return unsafe.ReplaceAllString(server.name, "_") + "_" }
 
-// switched applies opencode's fields tools and permission, which have patterns of names
-// such as "server_tool": those that refuse tools of a server become its deny. What comes
-// later in the file and allows some of them again is not followed.
-func (r *reader) switched(n *node) {
+// permissions applies the fields tools and permission of opencode. They map patterns of names
+// such as "server_tool" to permissions. A pattern that denies tools of a server becomes part
+// of its deny, even if a later field allows some of these tools again.
+func (r *reader) permissions(n *node) {
 	for _, field := range n.items {
-		if !refuses(field) {
+		if !denies(field) {
 			continue
 		}
 		used := false
@@ -31,28 +31,28 @@ func (r *reader) switched(n *node) {
 				pattern, own = "*", true
 			}
 			if !own || field.kind == isObject || strings.ContainsAny(pattern, `[\`) {
-				r.fail(field, "refuses tools of %s in a way that is not understood: write deny into the server", server.path())
+				r.fail(field, "denies tools of %s by a pattern that cannot be converted: add deny to the server", server.path())
 				continue
 			}
 			r.file.Tools[i].Deny = append(r.file.Tools[i].Deny, pattern)
 		}
 		if !used {
-			r.warn(field, "is about no tool of these servers")
+			r.warn(field, "matches no tool of these servers")
 		}
 	}
 }
 
-// restrictsByName reports whether an object has patterns that refuse tools of a server.
+// restrictsByName reports whether n is an object of permissions that denies tools of a server.
 func (r *reader) restrictsByName(n *node) bool {
 	if name := plain(n.name); name != "tools" && name != "permission" && name != "permissions" {
 		return false
 	}
 	if n.kind != isObject {
-		return refuses(n)
+		return denies(n)
 	}
 	for _, field := range n.items {
 		for _, server := range r.entries {
-			if refuses(field) && mayMatch(field.name, prefixOf(server)) {
+			if denies(field) && mayMatch(field.name, prefixOf(server)) {
 				return true
 			}
 		}
@@ -60,20 +60,20 @@ func (r *reader) restrictsByName(n *node) bool {
 	return false
 }
 
-// refuses reports whether a value refuses a tool, or some of its calls.
-func refuses(n *node) bool {
+// denies reports whether a value denies a tool, or some of its calls.
+func denies(n *node) bool {
 	if n.kind == isBoolean && n.text == "false" || n.kind == isText && plain(n.text) == "deny" {
 		return true
 	}
 	for _, item := range n.items {
-		if refuses(item) {
+		if denies(item) {
 			return true
 		}
 	}
 	return false
 }
 
-// mayMatch reports whether a pattern may match names that begin with a prefix.
+// mayMatch reports whether a pattern can match a name that begins with a prefix.
 func mayMatch(pattern, prefix string) bool {
 	if i := strings.IndexAny(pattern, `*?[{`); i >= 0 {
 		pattern = pattern[:i]

@@ -8,19 +8,20 @@ import (
 
 // reader reads one file, once.
 type reader struct {
-	loader         Loader
-	name           string // of the file, in errors
-	dir, workspace string
+	loader    Loader
+	name      string // the path, for errors
+	dir       string // the folder of the file; relative paths start there
+	workspace string // the workspace folder, or empty
 
 	file    *File
 	errs    []error
-	entries []*node          // of the servers in file
-	names   map[string]*node // of the same, by their names
+	entries []*node          // the nodes of file.Supervisor.Servers, in the same order
+	names   map[string]*node // the same nodes by the names of the servers
 
-	opencode bool    // whether {env:VAR} is replaced
-	dollars  dollars // what is made of $VAR
-	only     *node   // of Gemini CLI: the servers that are allowed, or nil
-	without  *node   // of Gemini CLI: the servers that are excluded, or nil
+	opencode bool       // {env:VAR} is supported
+	dollars  dollarMode // how to treat $VAR
+	allowed  *node      // the list of allowed servers of Gemini CLI, or nil
+	excluded *node      // the list of excluded servers of Gemini CLI, or nil
 }
 
 func (r *reader) read(data []byte) (*File, error) {
@@ -40,17 +41,17 @@ func (r *reader) read(data []byte) (*File, error) {
 	return r.file, nil
 }
 
-// fail reports what is wrong with a value.
+// fail adds the error of a value.
 func (r *reader) fail(n *node, format string, args ...any) {
 	r.errs = append(r.errs, &Error{File: r.name, Field: n.path(), Line: n.line, Err: fmt.Errorf(format, args...)})
 }
 
-// failField reports what is wrong with a field that is not there.
+// failField adds the error of a field that is missing.
 func (r *reader) failField(n *node, field, format string, args ...any) {
 	r.fail(&node{parent: n, name: field, line: n.line}, format, args...)
 }
 
-// warn reports a value that has no effect.
+// warn adds the warning of a value.
 func (r *reader) warn(n *node, format string, args ...any) {
 	r.file.Warnings = append(r.file.Warnings, Warning{Field: n.path(), Line: n.line, Text: fmt.Sprintf(format, args...)})
 }

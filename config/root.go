@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// root reads the whole file.
+// root reads the root object of the file.
 func (r *reader) root(n *node) {
 	var mcpServers, servers, contextServers, mcp, settings, inputs *node
 	targets := map[string]any{
@@ -28,15 +28,15 @@ func (r *reader) root(n *node) {
 		case all == nil:
 			all = given
 		default:
-			r.fail(given, "is given, and so is %s: give one of them", all.name)
+			r.fail(given, "conflicts with %s: give one of them", all.name)
 		}
 	}
 	switch {
 	case mcp == nil:
-	case all != nil: // Gemini CLI's settings of servers
+	case all != nil: // the object mcp of Gemini CLI, which has no servers
 		r.dollars = expandDollars
 		names := []string{"allowed", "excluded"}
-		r.fields(mcp, map[string]any{names[0]: &r.only, names[1]: &r.without}, func(field *node) { r.otherOfFile(field, names) })
+		r.fields(mcp, map[string]any{names[0]: &r.allowed, names[1]: &r.excluded}, func(field *node) { r.unknownInFile(field, names) })
 	default:
 		all = r.nested(mcp)
 	}
@@ -45,25 +45,24 @@ func (r *reader) root(n *node) {
 			r.failField(n, "mcpServers", "is missing")
 		}
 		for _, field := range others {
-			r.otherOfFile(field, known)
+			r.unknownInFile(field, known)
 		}
 		return
 	}
 	r.servers(all)
 	for _, field := range others {
 		if name := field.name; r.opencode && (name == "tools" || name == "permission") && field.kind == isObject {
-			r.switched(field)
+			r.permissions(field)
 			continue
 		}
-		r.otherOfFile(field, known)
+		r.unknownInFile(field, known)
 	}
 	if len(r.errs) == 0 && len(r.file.Supervisor.Servers) == 0 {
-		r.fail(all, "has no server that is not disabled")
+		r.fail(all, "has no enabled server")
 	}
 }
 
-// nested returns the servers in an object mcp: those of opencode, or of the settings of VS
-// Code.
+// nested returns the servers in an object mcp, of opencode or of the settings of VS Code.
 func (r *reader) nested(mcp *node) *node {
 	servers := mcp.field("servers")
 	if servers == nil || servers.field("type") != nil && servers.field("type").kind == isText || servers.field("enabled") != nil {
@@ -73,12 +72,12 @@ func (r *reader) nested(mcp *node) *node {
 	r.opencode = mcp.field("inputs") == nil
 	var found, inputs *node
 	names := []string{"servers", "inputs"}
-	r.fields(mcp, map[string]any{names[0]: &found, names[1]: &inputs}, func(field *node) { r.otherOfFile(field, names) })
+	r.fields(mcp, map[string]any{names[0]: &found, names[1]: &inputs}, func(field *node) { r.unknownInFile(field, names) })
 	return found
 }
 
-// geminis are fields of a server that Gemini CLI has, which replaces $VAR.
-var geminis = []string{"httpUrl", "includeTools", "excludeTools", "trust"}
+// geminiFields are fields that only Gemini CLI has. It replaces $VAR.
+var geminiFields = []string{"httpUrl", "includeTools", "excludeTools", "trust"}
 
 // servers reads all servers, in the order of their names.
 func (r *reader) servers(n *node) {
@@ -89,18 +88,18 @@ func (r *reader) servers(n *node) {
 	seen := map[string]bool{}
 	for _, server := range n.items {
 		if seen[server.name] {
-			r.fail(server, "is there twice")
+			r.fail(server, "is a duplicate")
 			continue
 		}
 		seen[server.name] = true
 		sorted = append(sorted, server)
-		for _, field := range geminis {
+		for _, field := range geminiFields {
 			if server.field(field) != nil {
 				r.dollars = expandDollars
 			}
 		}
 	}
-	for _, list := range []*node{r.only, r.without} {
+	for _, list := range []*node{r.allowed, r.excluded} {
 		if list == nil {
 			continue
 		}
@@ -108,12 +107,12 @@ func (r *reader) servers(n *node) {
 		r.into(list, &names)
 		for i, name := range names {
 			if !seen[name] {
-				r.warn(list.items[i], "is no server of this file")
+				r.warn(list.items[i], "is not a server of this file")
 			}
 		}
 	}
-	if r.only != nil && len(r.only.items) == 0 {
-		r.fail(r.only, "is empty: leave it out if all servers are wanted")
+	if r.allowed != nil && len(r.allowed.items) == 0 {
+		r.fail(r.allowed, "is empty: remove it to allow all servers")
 	}
 	slices.SortFunc(sorted, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	for _, server := range sorted {
@@ -121,10 +120,10 @@ func (r *reader) servers(n *node) {
 	}
 }
 
-// excluded reports whether the settings of Gemini CLI exclude a server.
-func (r *reader) excluded(n *node) bool {
+// isExcluded reports whether the settings of Gemini CLI exclude a server.
+func (r *reader) isExcluded(n *node) bool {
 	lists := func(list *node) bool {
 		return list != nil && slices.ContainsFunc(list.items, func(item *node) bool { return item.text == n.name })
 	}
-	return lists(r.without) || r.only != nil && !lists(r.only)
+	return lists(r.excluded) || r.allowed != nil && !lists(r.allowed)
 }

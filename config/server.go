@@ -14,31 +14,31 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// entry is what a file says of one server.
+// entry has the fields of one server.
 type entry struct {
 	server mcpbridge.Server
 	tools  toolset.Server
 
-	command, setup, metadata     *node
-	args                         arguments
-	kind, transport, kindOfCline string // all of them are the type
-	url, serverURL, httpURL      string
-	env, environment             map[string]string
-	envFile, source              string
-	disabled, enabled            bool
-	allow, deny                  *node
-	include, exclude             *node // of Gemini CLI
-	enabledTools, disabledTools  *node
-	listed                       *node
+	command, setup, metadata       *node
+	args                           arguments
+	kind, transport, transportType string // three names for the transport
+	url, serverURL, httpURL        string
+	env, environment               map[string]string
+	envFile, source                string
+	disabled, enabled              bool
+	allow, deny                    *node
+	include, exclude               *node // of Gemini CLI
+	enabledTools, disabledTools    *node
+	listed                         *node // the field tools
 }
 
-// fields are the fields of a server by their names in a file: ours, and those of other
-// clients that mean the same. A field of [mcpbridge.Server] or [toolset.Server] that a
-// file can express belongs here; a test says which are missing.
+// fields returns the fields of a server by their names in a file: those of this package, and
+// the supported ones of other clients. It has each field of [mcpbridge.Server] and
+// [toolset.Server] that a file can express, which a test checks.
 func (e *entry) fields() map[string]any {
 	return map[string]any{
 		"command": &e.command, "args": &e.args, "env": &e.env, "environment": &e.environment, "envFile": &e.envFile, "inheritEnv": &e.server.InheritEnv, "cwd": &e.server.Dir,
-		"type": &e.kind, "transport": &e.transport, "transportType": &e.kindOfCline, "source": &e.source,
+		"type": &e.kind, "transport": &e.transport, "transportType": &e.transportType, "source": &e.source,
 		"url": &e.url, "serverUrl": &e.serverURL, "httpUrl": &e.httpURL, "headers": &e.server.Headers,
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
@@ -50,18 +50,18 @@ func (e *entry) fields() map[string]any {
 	}
 }
 
-// server reads one server. Of one that is disabled it reads no more than that.
+// server reads one server. It ignores the other fields of a disabled server.
 func (r *reader) server(n *node) {
-	says := func(field, value string) bool {
+	has := func(field, value string) bool {
 		f := n.field(field)
 		return f != nil && f.kind == isBoolean && f.text == value
 	}
-	if says("disabled", "true") || says("enabled", "false") || r.excluded(n) {
+	if has("disabled", "true") || has("enabled", "false") || r.isExcluded(n) {
 		return
 	}
 	e := &entry{}
 	before := len(r.errs)
-	r.fields(n, e.fields(), r.otherOfServer)
+	r.fields(n, e.fields(), r.unknownInServer)
 	r.start(n, e)
 	r.remote(n, e)
 	if e.setup != nil && r.is(e.setup, isList) {
@@ -87,7 +87,7 @@ func (r *reader) server(n *node) {
 	r.entries = append(r.entries, n)
 }
 
-// start reads what a stdio server is started with.
+// start reads the command, the arguments and the environment of a stdio server.
 func (r *reader) start(n *node, e *entry) {
 	switch {
 	case e.command == nil:
@@ -97,14 +97,14 @@ func (r *reader) start(n *node, e *entry) {
 		if len(words) > 0 {
 			e.server.Command, e.args = words[0], append(words[1:], e.args...)
 		}
-	case e.command.kind == isObject: // Zed, formerly
-		r.fields(e.command, map[string]any{"path": &e.server.Command, "args": &e.args, "env": &e.env}, r.otherOfServer)
+	case e.command.kind == isObject: // Zed before version 0.200
+		r.fields(e.command, map[string]any{"path": &e.server.Command, "args": &e.args, "env": &e.env}, r.unknownInServer)
 	default:
 		r.into(e.command, &e.server.Command)
 	}
 	e.server.Args = e.args
 	if e.env != nil && e.environment != nil {
-		r.fail(n.field("environment"), "is given, and so is env: give one of them")
+		r.fail(n.field("environment"), "conflicts with env: give one of them")
 	}
 	if e.envFile != "" {
 		e.server.Env = r.envFile(n.field("envFile"), e.envFile)
@@ -118,26 +118,26 @@ func (r *reader) start(n *node, e *entry) {
 	}
 }
 
-// kinds are the types of servers, without case and punctuation.
+// kinds are the transports by their names in lower case, without punctuation.
 var kinds = map[string]string{
 	"stdio": "stdio", "local": "stdio",
 	"http": mcpbridge.TransportHTTP, "streamablehttp": mcpbridge.TransportHTTP, "sse": mcpbridge.TransportSSE,
-	"remote": "remote", // over HTTP, as far as opencode knows
+	"remote": "remote", // opencode does not say which of the HTTP transports
 }
 
-// remote reads where a server is, and how it is spoken to.
+// remote reads the URL and the transport of a server.
 func (r *reader) remote(n *node, e *entry) {
-	kind, says := "", ""
-	for _, given := range []struct{ field, kind string }{{"type", e.kind}, {"transport", e.transport}, {"transportType", e.kindOfCline}} {
+	kind, source := "", ""
+	for _, given := range []struct{ field, kind string }{{"type", e.kind}, {"transport", e.transport}, {"transportType", e.transportType}} {
 		known := kinds[plain(given.kind)]
 		switch {
 		case given.kind == "":
 		case known == "":
-			r.fail(n.field(given.field), "%q is none of stdio, http and sse", n.field(given.field).text)
+			r.fail(n.field(given.field), "%q is not supported: use stdio, http or sse", n.field(given.field).text)
 		case kind == "":
-			kind, says = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
+			kind, source = known, fmt.Sprintf("%s is %q", given.field, n.field(given.field).text)
 		case kind != known:
-			r.fail(n.field(given.field), "is %q, but %s", n.field(given.field).text, says)
+			r.fail(n.field(given.field), "is %q, but %s", n.field(given.field).text, source)
 		}
 	}
 	for _, given := range []struct{ field, url string }{{"url", e.url}, {"httpUrl", e.httpURL}, {"serverUrl", e.serverURL}} {
@@ -146,16 +146,16 @@ func (r *reader) remote(n *node, e *entry) {
 		case e.server.URL == "":
 			e.server.URL = given.url
 		case e.server.URL != given.url:
-			r.fail(n.field(given.field), "is another URL of the same server: give one")
+			r.fail(n.field(given.field), "is a different URL for the same server: give one of them")
 		}
 	}
 	switch {
 	case e.source == "extension":
-		r.fail(n.field("source"), "is an extension, which only Zed starts: give its command or its url")
+		r.fail(n.field("source"), "is \"extension\", which only Zed can start: give the command or the URL of the server")
 	case kind == "stdio" && n.field("command") == nil:
-		r.failField(n, "command", "is empty, but %s", says)
+		r.failField(n, "command", "is empty, but %s", source)
 	case kind != "" && kind != "stdio" && e.server.URL == "":
-		r.failField(n, "url", "is empty, but %s", says)
+		r.failField(n, "url", "is empty, but %s", source)
 	}
 	switch {
 	case kind == mcpbridge.TransportHTTP || kind == mcpbridge.TransportSSE:
@@ -165,7 +165,7 @@ func (r *reader) remote(n *node, e *entry) {
 	}
 }
 
-// call reads one call of setup.
+// call reads one call of the field setup.
 func (r *reader) call(n *node) *mcp.CallToolParams {
 	call := &mcp.CallToolParams{Arguments: map[string]any{}}
 	var arguments *node
@@ -179,11 +179,11 @@ func (r *reader) call(n *node) *mcp.CallToolParams {
 	return call
 }
 
-// filters reads which tools are wanted.
+// filters reads the filters of tools.
 func (r *reader) filters(e *entry) {
 	if e.listed != nil && e.listed.kind != isList {
 		if !neutral(e.listed) {
-			r.fail(e.listed, "is %s, which may restrict the tools: name them in allow and deny", e.listed.kind)
+			r.fail(e.listed, "is %s, which may restrict tools: use allow and deny", e.listed.kind)
 		}
 		e.listed = nil
 	}
@@ -195,12 +195,12 @@ func (r *reader) filters(e *entry) {
 		patterns := r.patterns(list)
 		switch {
 		case first != nil:
-			r.fail(list, "is given, and so is %s: give one of them", first.name)
+			r.fail(list, "conflicts with %s: give one of them", first.name)
 		case list.kind == isList && len(list.items) == 0:
-			r.fail(list, "is empty: leave it out if all tools are wanted, and disable the server if none is")
+			r.fail(list, "is empty: remove it to allow all tools, or disable the server to allow none")
 		}
 		first = list
-		if list != e.allow && !slices.Equal(patterns, []string{"*"}) { // names, of other clients
+		if list != e.allow && !slices.Equal(patterns, []string{"*"}) { // the fields of other clients have names, not patterns
 			for i := range patterns {
 				patterns[i] = special.ReplaceAllString(patterns[i], `\$0`)
 			}
@@ -214,10 +214,10 @@ func (r *reader) filters(e *entry) {
 	}
 }
 
-// special are the characters of a name that a pattern does not match as they are.
+// special matches the characters that have a meaning in a pattern.
 var special = regexp.MustCompile(`[*?\[\\]`)
 
-// patterns reads names and patterns of tools.
+// patterns reads a list of names and patterns of tools.
 func (r *reader) patterns(n *node) (patterns []string) {
 	before := len(r.errs)
 	r.into(n, &patterns)
@@ -228,28 +228,28 @@ func (r *reader) patterns(n *node) (patterns []string) {
 		if pattern == "" {
 			r.fail(n.items[i], "is empty")
 		} else if _, err := path.Match(pattern, ""); err != nil {
-			r.fail(n.items[i], "%q is no pattern: %w", n.items[i].text, err)
+			r.fail(n.items[i], "%q is not a valid pattern: %w", n.items[i].text, err)
 		}
 	}
 	return patterns
 }
 
-// forbidden is what the name of a server does not have.
+// forbidden matches the characters that the name of a server cannot have.
 var forbidden = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf returns the name of a server. One that we do not allow, such as "My Server", is
-// changed, with a warning, unless two servers would have the same.
+// nameOf returns the name of a server. It replaces a name that is not valid, such as
+// "My Server", and adds a warning. Two servers with the same name are an error.
 func (r *reader) nameOf(n *node) string {
 	name := n.name
 	if (&mcpbridge.Server{Name: name, Command: "any"}).Validate() != nil {
 		name = strings.Trim(forbidden.ReplaceAllString(name, "-"), "._-")
 	}
 	if other := r.names[name]; other != nil {
-		r.fail(n, "would have the name %q, as %s has: rename one of them", name, other.path())
+		r.fail(n, "would get the name %q, which is the name of %s: rename one of them", name, other.path())
 	}
 	r.names[name] = n
 	if name != n.name && name != "" {
-		r.warn(n, "has the name %q here: other characters than letters, digits, dots, dashes and underscores are replaced", name)
+		r.warn(n, "gets the name %q: a name has only letters, digits, dots, dashes and underscores", name)
 	}
 	return name
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// settings are the fields of the object supervisor: those of [supervisor.Config] that a
-// file can express, and some of its own kind. A test says which are missing.
+// settings returns the fields of the object supervisor: store, roots, and each field of
+// [supervisor.Config] that a file can express, which a test checks.
 func (f *File) settings(roots *bool) map[string]any {
 	cfg := &f.Supervisor
 	return map[string]any{

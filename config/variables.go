@@ -7,46 +7,48 @@ import (
 	"strings"
 )
 
-// dollars is what is made of a name after a dollar sign, without braces.
-type dollars int
+// dollarMode is how to treat $NAME, without braces.
+type dollarMode int
 
 const (
-	refuseDollars dollars = iota // an error: no client but Gemini CLI replaces it
-	keepDollars                  // kept, for a shell
-	expandDollars                // an environment variable
+	rejectDollars dollarMode = iota // as an error: only Gemini CLI replaces $NAME
+	keepDollars                     // as text, for a shell
+	expandDollars                   // as an environment variable
 )
 
-// variable is all that some client replaces in strings.
+// variable matches every form of a variable that some client replaces. No library replaces
+// them all: [os.Expand] cannot tell ${NAME} from $NAME, and others replace a variable that
+// is not set by nothing, and $$ by $.
 var variable = regexp.MustCompile(`\$\{[^}]*\}?|\{\{\s*[A-Za-z_]\w*\s*\}\}|\{(?:env|file):[^{}]*\}|\$[A-Za-z_]\w*`)
 
-// named is the environment variable that a string between ${ and } names, with its
-// default.
-var named = regexp.MustCompile(`^(?s:(env:)?([A-Za-z_]\w*)(:-(.*))?)$`)
+// environmentForm matches the text between ${ and } if it is the name of an environment
+// variable, with an optional default.
+var environmentForm = regexp.MustCompile(`^(?s:(env:)?([A-Za-z_]\w*)(:-(.*))?)$`)
 
-// expand replaces the variables in a string. What comes from a variable is not
-// expanded again. What cannot be replaced is an error: it would be sent as it stands,
-// often in the place of a credential.
-func (r *reader) expand(n *node, text string, dollars dollars) string {
+// expand replaces the variables in a string. It does not expand the value of a variable
+// again. A variable that cannot be replaced is an error: otherwise its name would be sent to
+// the server, often in place of a credential.
+func (r *reader) expand(n *node, text string, dollars dollarMode) string {
 	return variable.ReplaceAllStringFunc(text, func(match string) string {
 		switch {
 		case strings.HasPrefix(match, "${"):
 			body, closed := strings.CutSuffix(match[2:], "}")
 			if !closed {
-				r.fail(n, "has a ${ without a }")
+				r.fail(n, "has a ${ without a closing }")
 				return ""
 			}
 			return r.braced(n, body)
 		case strings.HasPrefix(match, "{{"):
 			name := strings.TrimSpace(strings.Trim(match, "{}"))
-			if value, ok := r.asked(name); ok {
+			if value, ok := r.special(name); ok {
 				return value
 			}
-			r.fail(n, "{{%s}} is replaced for each user by the client that it is from: answer it in Loader.Variable, or remove it and give each key its credentials", name)
+			r.fail(n, "{{%s}} is a value of each user, which only the original client knows: supply it in Loader.Variable, or remove it and give each key its credentials", name)
 		case match[0] == '{':
 			form, name, _ := strings.Cut(match[1:len(match)-1], ":")
 			switch {
 			case !r.opencode:
-				r.fail(n, "{%s:…} is replaced in files of opencode only: write ${VAR} for an environment variable", form)
+				r.fail(n, "{%s:…} is supported only in files of opencode: write ${VAR} for an environment variable", form)
 			case form == "file":
 				return r.contents(n, name)
 			default:
@@ -57,29 +59,29 @@ func (r *reader) expand(n *node, text string, dollars dollars) string {
 		case dollars == expandDollars:
 			return r.environment(n, match[1:])
 		default:
-			r.fail(n, "%s is not replaced: write ${%s}, and a text that has a dollar sign into an environment variable", match, match[1:])
+			r.fail(n, "%s is not supported: write ${%s}, or put a text with a dollar sign into an environment variable", match, match[1:])
 		}
 		return ""
 	})
 }
 
-// braced returns what stands for ${body}.
+// braced returns the value of ${body}.
 func (r *reader) braced(n *node, body string) string {
-	parts := named.FindStringSubmatch(body)
-	if parts == nil || parts[2] == body { // else it can only be of the environment
-		if value, ok := r.asked(body); ok {
+	parts := environmentForm.FindStringSubmatch(body)
+	if parts == nil || parts[2] == body { // otherwise body is certainly an environment variable
+		if value, ok := r.special(body); ok {
 			return value
 		}
 	}
 	switch {
 	case strings.HasPrefix(body, "input:"):
-		r.fail(n, "needs the input %q, for which the client that it is from asks: answer it in Loader.Variable, or write ${VAR} for an environment variable", body[len("input:"):])
+		r.fail(n, "needs the input %q, for which the original client asks its user: supply it in Loader.Variable, or write ${VAR} for an environment variable", body[len("input:"):])
 	case strings.HasPrefix(body, "file:"):
 		return r.contents(n, body[len("file:"):])
 	case strings.HasPrefix(body, "workspaceFolder"):
-		r.fail(n, "the workspace folder is not known: answer %q in Loader.Variable, or write the path", body)
+		r.fail(n, "the workspace folder is unknown: supply %q in Loader.Variable, or write the path", body)
 	case parts == nil || strings.Contains(parts[4], "${"):
-		r.fail(n, "has a ${…} that is not known: there are ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome}")
+		r.fail(n, "has an unknown form of ${…}: the known forms are ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome}")
 	case parts[3] != "":
 		if value, _ := r.loader.LookupEnv(parts[2]); value != "" {
 			return value
@@ -91,7 +93,7 @@ func (r *reader) braced(n *node, body string) string {
 	return ""
 }
 
-// environment returns an environment variable.
+// environment returns the value of an environment variable.
 func (r *reader) environment(n *node, name string) string {
 	value, ok := r.loader.LookupEnv(name)
 	if !ok {
@@ -100,8 +102,8 @@ func (r *reader) environment(n *node, name string) string {
 	return value
 }
 
-// asked returns a variable that is not one of the environment.
-func (r *reader) asked(name string) (value string, ok bool) {
+// special returns the value of a variable that is not an environment variable.
+func (r *reader) special(name string) (value string, ok bool) {
 	if r.loader.Variable != nil {
 		if value, ok := r.loader.Variable(name); ok {
 			return value, true
@@ -121,7 +123,7 @@ func (r *reader) asked(name string) (value string, ok bool) {
 	return "", false
 }
 
-// contents returns the text of a file that a string names.
+// contents returns the content of a file.
 func (r *reader) contents(n *node, path string) string {
 	data, err := os.ReadFile(r.located(path))
 	if err != nil {
@@ -130,7 +132,7 @@ func (r *reader) contents(n *node, path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// located returns the path of a file that is named in our file.
+// located resolves the path of a file that the configuration names.
 func (r *reader) located(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -143,11 +145,11 @@ func (r *reader) located(path string) string {
 	return filepath.Join(r.dir, path)
 }
 
-// line is one of an environment file: a name, and a value that may be quoted.
-var line = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(?:"((?:[^"\\]|\\[n"\\])*)"|'([^']*)'|([^"'\s#][^#]*|))\s*(?:\s#.*)?$`)
+// envLine matches a line of an environment file: a name, and a value that may be quoted.
+var envLine = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(?:"((?:[^"\\]|\\[n"\\])*)"|'([^']*)'|([^"'\s#][^#]*|))\s*(?:\s#.*)?$`)
 
-// envFile reads an environment file: lines such as NAME=value. A line that could be
-// meant in another way is an error.
+// envFile reads an environment file, with lines such as NAME=value. An ambiguous line is an
+// error.
 func (r *reader) envFile(n *node, path string) map[string]string {
 	data, err := os.ReadFile(r.located(path))
 	if err != nil {
@@ -160,9 +162,9 @@ func (r *reader) envFile(n *node, path string) map[string]string {
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		parts := line.FindStringSubmatch(text)
+		parts := envLine.FindStringSubmatch(text)
 		if parts == nil {
-			r.fail(n, "line %d of the file is not understood: write NAME=value, with quotes around a value with spaces or #", i+1)
+			r.fail(n, "line %d of the file is invalid: write NAME=value, and quote a value that has spaces or #", i+1)
 			continue
 		}
 		escaped := strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`).Replace(parts[2])

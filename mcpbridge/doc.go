@@ -31,7 +31,8 @@
 //	a result; -32602 to resources/read that repeats the URI;          alive
 //	-32042, -32020, -32021, -32022
 //	429; no connection; a connection that broke                       not about the session
-//	any other 4xx or 5xx; any other JSON-RPC error                    doubt
+//	any other 4xx or 5xx; a redirect that is not followed; any        doubt
+//	other JSON-RPC error; a stream of events that ends empty
 //
 // Doubt is settled once for all callers of a session. No caller waits longer
 // than 5 s, nor past its deadline.
@@ -47,8 +48,8 @@
 //	                                                                  first after 1 s, later after up to 30 s
 //
 // A call that was refused by a session that is gone has not run if its own status is a 4xx, or its
-// answer an error, and the question was refused alike. After a 5xx it may have run. HTTP+SSE
-// and stdio have no control: if the question is refused as the call was, and no result
+// answer an error, and the question was refused alike. After a 5xx, a 302 or 303, or a stream that
+// ends empty, it may have run. HTTP+SSE and stdio have no control: if the question is refused as the call was, and no result
 // came in between, the session counts as broken. Attaching to a session, the standalone
 // stream and the ping that keeps a session alive are judged by the same rule.
 //

@@ -36,7 +36,7 @@ func (u Users) Credentials(ctx context.Context, key messages.Key) (mcpbridge.Cre
 	return &UserToken{vault: u.Vault, user: key.Scope, token: token}, nil
 }
 
-// UserToken is what the requests of one session are authorized with.
+// UserToken authorizes the requests of one session.
 type UserToken struct {
 	vault Vault
 	user  string
@@ -45,14 +45,14 @@ type UserToken struct {
 	token string
 }
 
-// Headers is called for every request.
+// Headers returns the headers of a request. It is called for every request.
 func (u *UserToken) Headers(context.Context) (http.Header, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return http.Header{"Authorization": {"Bearer " + u.token}}, nil
 }
 
-// Refresh is called when the server refused the token.
+// Refresh renews the token. It is called when the server has refused the token.
 func (u *UserToken) Refresh(ctx context.Context, _ *http.Request, _ *http.Response) error {
 	token, err := u.vault.Renew(ctx, u.user)
 	if err != nil {
@@ -138,7 +138,7 @@ type login struct {
 	user string
 }
 
-// Identity says whose session it is, also after a restart.
+// Identity names the owner of a session, also after a restart.
 func (l login) Identity() string { return l.user }
 
 // Each scope has a login of its own on each server.

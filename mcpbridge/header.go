@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
@@ -29,11 +31,11 @@ const reservedPrefix = "Mcp-Param-"
 func CheckHeader(name, value string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
-	case name == "" || strings.ContainsFunc(name, notInName):
+	case !httpguts.ValidHeaderFieldName(name):
 		return errors.New("is no name of a header")
 	case reserved[canonical] || strings.HasPrefix(canonical, reservedPrefix):
 		return errors.New("is set by the connection itself: leave it out")
-	case strings.ContainsFunc(value, notInValue):
+	case !httpguts.ValidHeaderFieldValue(value):
 		return errors.New("the value has a control character, such as the end of a line")
 	}
 	return nil
@@ -55,11 +57,3 @@ func checkHeaders(headers map[string]string) error {
 	}
 	return nil
 }
-
-// notInName reports what RFC 9110 does not have in a token.
-func notInName(r rune) bool {
-	isLetter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-	return !isLetter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-}
-
-func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

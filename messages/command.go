@@ -8,13 +8,13 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Command is anything that may be sent to the supervisor's PID. Every command
-// but [Cancel] gets exactly one [Reply], sent to the sender of the message; when the
-// supervisor has stopped, a [Failure] with [CodeClosed]. Commands are sent as pointers;
-// a value is understood as well. A type of the caller's around a command is refused.
+// Command is a message to the supervisor's PID. Every command but [Cancel] gets exactly
+// one [Reply], which is sent to the sender of the command; after the supervisor has
+// stopped, the reply is a [Failure] with [CodeClosed]. Commands are sent as pointers; a
+// value is accepted as well. A command of a type outside this package is rejected.
 type Command interface {
-	// RequestID is the caller's own name for the command. It comes back in the
-	// reply, and [Cancel] refers to it.
+	// RequestID returns the id that the caller has given the command. The reply carries
+	// it, and [Cancel] refers to it.
 	RequestID() string
 	command()
 }
@@ -22,12 +22,16 @@ type Command interface {
 // Operation is a command that runs on the session of one key.
 type Operation interface {
 	Command
-	// Head returns what all operations carry.
+	// Head returns the header.
 	Head() *Header
-	// Method is the operation's MCP method, such as "tools/call".
+	// Method returns the MCP method, such as "tools/call".
 	Method() string
-	// Validate reports a parameter that is missing.
+	// Validate returns an error if a parameter is missing.
 	Validate() error
+	// Idempotent reports whether running the operation twice has the effect of running it
+	// once: it only reads, or it sets something to a given value. An idempotent operation
+	// that was lost is replayed by default, see [Replay].
+	Idempotent() bool
 }
 
 // With returns a copy of an operation that carries another header.
@@ -40,43 +44,43 @@ func With(op Operation, h Header) Operation {
 	return copied
 }
 
-// Replay says whether a call that was sent and not answered, and so may have
-// run, may be run again. A call that provably did not run is replayed under
-// all of them but [ReplayNever].
+// Replay says whether a call that was sent and not answered, and so may have run, is
+// replayed. A call that certainly did not run is replayed with every Replay but
+// [ReplayNever].
 type Replay uint8
 
 const (
-	// ReplaySafe replays reads, and tools that the server annotated with
-	// readOnlyHint or idempotentHint. It is the default.
+	// ReplaySafe replays operations that are idempotent, and calls of tools that the
+	// server has annotated with readOnlyHint or idempotentHint. It is the default.
 	ReplaySafe Replay = iota
-	// ReplayNever replays nothing: not even a call that provably did not run.
+	// ReplayNever replays nothing, not even a call that certainly did not run.
 	ReplayNever
-	// ReplayAlways replays whatever was lost: the caller knows that running it
-	// twice does no harm.
+	// ReplayAlways replays every operation: the caller knows that running it twice does no
+	// harm.
 	ReplayAlways
 )
 
-// Header is what every operation carries. It keeps arguments out of logs: all
-// operations print as their header.
+// Header is part of every operation. An operation prints as its header, so that its
+// arguments stay out of logs.
 type Header struct {
-	// Key names the session. It is opened on first use.
+	// Key names the session, which is opened on first use.
 	Key Key
-	// ID is the caller's name for the operation: it comes back in the reply,
-	// and [Cancel] refers to it. It should be unique among the caller's
-	// operations on this key. Empty is fine for what is never cancelled.
+	// ID is chosen by the caller. The reply carries it, and [Cancel] refers to it. It
+	// should be unique among the operations on the key. It may be empty if the operation
+	// is never cancelled.
 	ID string
-	// Deadline is when the caller wants an answer at the latest. Zero means
-	// the configured call timeout from now.
+	// Deadline is the latest time of the reply. Zero means that the operation has the
+	// configured call timeout.
 	Deadline time.Time
-	// Replay says whether the operation may run twice when its answer was lost.
+	// Replay says whether the operation is replayed when its answer was lost.
 	Replay Replay
-	// Subscriber gets, before the reply, the [Progress] that the server tells of; and
-	// of a [Subscribe] all its [ResourceUpdated]. With nil, the server is not asked
-	// for progress.
+	// Subscriber gets the [Progress] of the operation, before the reply. The Subscriber of
+	// a [Subscribe] gets each [ResourceUpdated] of the resource. With nil, the server is
+	// not asked for progress.
 	Subscriber *actor.PID
 }
 
-// To returns the header of an operation on the session of server and scope.
+// To returns the header of an operation on the session of a server and a scope.
 func To(server, scope string) Header {
 	return Header{Key: Key{Server: server, Scope: scope}}
 }
@@ -84,25 +88,28 @@ func To(server, scope string) Header {
 // Head returns the header itself.
 func (h *Header) Head() *Header { return h }
 
-// RequestID returns the caller's name for the operation.
+// RequestID returns the id.
 func (h *Header) RequestID() string { return h.ID }
 
-// Validate accepts operations without parameters of their own.
+// Validate returns nil, for operations without parameters.
 func (h *Header) Validate() error { return nil }
 
-// String returns the key and the id, and nothing that could be a secret.
+// Idempotent returns false. Operations that are idempotent override it.
+func (h *Header) Idempotent() bool { return false }
+
+// String returns the key and the id, which are no secrets.
 func (h *Header) String() string { return h.Key.String() + "#" + h.ID }
 
-// LogValue returns the key and the id, and nothing that could be a secret.
+// LogValue returns the key and the id, which are no secrets.
 func (h *Header) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
 }
 
 func (*Header) command() {}
 
-// Cancel gives up the operations of a key that carry the given id, wherever
-// they are: they are answered with [CodeCancelled], and the server is told of
-// those it is working on. An id that is not (or no longer) known does nothing.
+// Cancel cancels the operations of a key that have the given id, wherever they are: they
+// are answered with [CodeCancelled], and those that run are cancelled on the server. An id
+// that is not known does nothing.
 //
 // Send to: the supervisor.
 // Replies: none.
@@ -117,9 +124,9 @@ func (m *Cancel) RequestID() string { return m.ID }
 
 func (*Cancel) command() {}
 
-// CloseScope closes the sessions of a scope on all servers. Calls in flight
-// may finish within the drain timeout, calls that wait are refused with
-// [CodeClosed]. Closing twice is fine.
+// CloseScope closes the sessions of a scope on all servers. Running calls may finish within
+// the drain timeout; waiting calls fail with [CodeClosed]. Closing a scope that has no
+// sessions does nothing.
 //
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
@@ -128,13 +135,12 @@ type CloseScope struct {
 	Scope string
 }
 
-// RequestID returns the caller's name for the command.
+// RequestID returns the id of the command.
 func (m *CloseScope) RequestID() string { return m.ID }
 
 func (*CloseScope) command() {}
 
-// CloseServer closes the sessions of all scopes on a server, as [CloseScope]
-// does.
+// CloseServer closes the sessions of all scopes on a server. See [CloseScope].
 //
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
@@ -143,13 +149,13 @@ type CloseServer struct {
 	Server string
 }
 
-// RequestID returns the caller's name for the command.
+// RequestID returns the id of the command.
 func (m *CloseServer) RequestID() string { return m.ID }
 
 func (*CloseServer) command() {}
 
-// CloseAll closes all sessions, as [CloseScope] does. The supervisor goes on:
-// a later operation opens a new session.
+// CloseAll closes all sessions. The supervisor does not stop: a later operation opens a new
+// session. See [CloseScope].
 //
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
@@ -157,40 +163,38 @@ type CloseAll struct {
 	ID string
 }
 
-// RequestID returns the caller's name for the command.
+// RequestID returns the id of the command.
 func (m *CloseAll) RequestID() string { return m.ID }
 
 func (*CloseAll) command() {}
 
-// DefaultInspectLimit is how many sessions a [Snapshot] has, unless [Inspect] says
-// otherwise.
+// DefaultInspectLimit is the default of [Inspect.Limit].
 const DefaultInspectLimit = 1000
 
-// Inspect asks for a [Snapshot] of the supervisor. Server, Scope and State choose the
-// sessions; with none of them it is all.
+// Inspect asks for a [Snapshot] of the supervisor. Server, Scope and State select the
+// sessions. Without them, all sessions are selected.
 //
-// When more sessions match than Limit lets through, the ones that draw attention
-// come first: those that are draining, then broken, connecting, waiting and ready
-// ones, in each state the ones of the server whose name sorts first, and of a server those that
-// have been in that state for longest. The answer takes time that grows with the
-// sessions in it, not with those that there are.
+// If more sessions are selected than Limit, the first ones in this order are listed: by
+// state, from draining over broken, connecting and waiting to ready; then by the name of
+// the server; then those that have been in their state for longest. The time that a
+// snapshot takes grows with the sessions that it lists, and not with the other sessions.
 //
 // Send to: the supervisor.
 // Replies: [Snapshot] or [Failure].
 type Inspect struct {
 	ID string
-	// Server is the name of the server whose sessions are asked for, or empty.
+	// Server selects the sessions of a server. Empty selects all.
 	Server string
-	// Scope is the scope whose sessions are asked for, or empty for all scopes.
+	// Scope selects the sessions of a scope. Empty selects all.
 	Scope string
-	// State is the state that the sessions are in that are asked for, or empty.
+	// State selects the sessions in a state. Empty selects all.
 	State State
-	// Limit is how many sessions are listed at most. The counts are those of all that
-	// match. Defaults to [DefaultInspectLimit]; -1 lists all.
+	// Limit is the maximum number of sessions that are listed. The counts include all
+	// selected sessions. Defaults to [DefaultInspectLimit]; -1 lists all.
 	Limit int
 }
 
-// RequestID returns the caller's name for the command.
+// RequestID returns the id of the command.
 func (m *Inspect) RequestID() string { return m.ID }
 
 func (*Inspect) command() {}

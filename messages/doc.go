@@ -1,8 +1,8 @@
-// Package messages holds what is said: keys, commands, replies, failures and
-// events. It is plain data, and names the parameter and result types of the MCP
-// Go SDK, so that callers keep the types they know.
+// Package messages contains what is sent to a supervisor and what comes from it: keys,
+// commands, replies, failures, events, and the requests of servers. The parameters and
+// results are the types of the MCP Go SDK.
 //
-// All messages are pointers to structs, immutable once sent. Commands are
-// imperative, events are past tense, replies are nouns. None of them prints
-// arguments or results.
+// All messages are pointers to structs, and immutable once they are sent. Commands are
+// imperative, events are in the past tense, replies are nouns. No message prints arguments
+// or results.
 package messages

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// Code says why an operation failed. It survives serialisation, and is an
-// error itself, so that errors.Is works against it.
+// Code says why an operation failed. It survives serialisation. It is an error, so that
+// errors.Is works with it.
 type Code string
 
 // Error returns the code.
@@ -19,42 +19,42 @@ func (c Code) Error() string { return string(c) }
 
 // The codes of a [Failure].
 const (
-	// CodeExpired: the session expired, and its successor did too.
+	// CodeExpired: the MCP session expired, and so did the next one when the call was
+	// replayed.
 	CodeExpired Code = "expired"
-	// CodeLost: the connection broke after the call was sent. It may have run.
+	// CodeLost: the connection broke after the call was sent. The call may have run.
 	CodeLost Code = "lost"
-	// CodeUnavailable: there is no session and none could be opened: until the
-	// deadline, where the server is down. The call did not run.
+	// CodeUnavailable: no session could be opened. If the server is down, the session was
+	// retried until the deadline. The call did not run.
 	CodeUnavailable Code = "unavailable"
-	// CodeBusy: a limit is reached: too many calls wait on the session, or the
-	// cap on sessions left no slot until the deadline. The call did not run.
+	// CodeBusy: too many calls are waiting, or the cap on sessions left no slot until the
+	// deadline. The call did not run.
 	CodeBusy Code = "busy"
 	// CodeDraining: the supervisor is being stopped. The call did not run.
 	CodeDraining Code = "draining"
-	// CodeClosed: the session, or the supervisor, was closed under the call.
+	// CodeClosed: the session was closed, or the supervisor was stopped, before the call was
+	// answered.
 	CodeClosed Code = "closed"
 	// CodeUnknownServer: no server of that name is configured.
 	CodeUnknownServer Code = "unknown_server"
-	// CodeInvalid: the command or its parameters are wrong: the caller's
-	// mistake.
+	// CodeInvalid: the command or its parameters are invalid.
 	CodeInvalid Code = "invalid"
-	// CodeRefused: an interceptor refused the operation, or the server asked for
-	// something to go on with, and was refused.
+	// CodeRefused: an interceptor has rejected the operation, or the server needed input
+	// from the handler and did not get it.
 	CodeRefused Code = "refused"
-	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials to
-	// send.
+	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials.
 	CodeUnauthorized Code = "unauthorized"
 	// CodeRateLimited: the server answered 429.
 	CodeRateLimited Code = "rate_limited"
-	// CodeServerError: the server answered with an error of its own.
+	// CodeServerError: the server answered with an error.
 	CodeServerError Code = "server_error"
-	// CodeProtocol: the server's answer was no valid MCP.
+	// CodeProtocol: the answer of the server was not valid MCP.
 	CodeProtocol Code = "protocol"
 	// CodeCancelled: the caller cancelled the call.
 	CodeCancelled Code = "cancelled"
 	// CodeDeadline: the deadline passed.
 	CodeDeadline Code = "deadline"
-	// CodeInternal: a bug, here or in a hook.
+	// CodeInternal: a bug in this module, or in code of the caller that it runs.
 	CodeInternal Code = "internal"
 )
 
@@ -78,41 +78,40 @@ var (
 	ErrInternal      error = CodeInternal
 )
 
-// Failure is the reply to a command that did not go well. It is an error:
-// errors.Is works against the sentinels of this package, and for
-// [CodeDeadline] and [CodeCancelled] against those of package context too.
+// Failure is the reply to a command that has failed. It is an error: errors.Is works with
+// the sentinels of this package and, for [CodeDeadline] and [CodeCancelled], with those of
+// package context.
 type Failure struct {
 	Key Key
-	// ID is the id that the command carried.
+	// ID is the id of the command.
 	ID string
 	// Op is the MCP method, or the name of the command.
 	Op string
-	// Target is the name of the tool or prompt that the operation was for, or the URI
-	// of the resource without its user and query. It is empty for other commands.
+	// Target is the name of the tool or prompt of the operation, or the URI of the resource
+	// without its user, query and fragment. It is empty for other commands.
 	Target string
 	Code   Code
-	// Detail is the cause in words, without the secrets of the configuration. When a
-	// stdio server ended, it has the last that the server wrote to stderr, which may
-	// quote the arguments of calls.
+	// Detail is the cause in words, without the secrets of the configuration. If a stdio
+	// server has ended, Detail contains the end of its stderr, which may quote the arguments
+	// of calls.
 	Detail string
-	// Generation is that of the session the operation ran on, or 0.
+	// Generation is that of the MCP session that the operation ran on, or 0.
 	Generation uint64
-	// Replayed is true when the operation was sent a second time.
+	// Replayed is true if the operation was sent a second time.
 	Replayed bool
-	// MayHaveRun is true when running the operation again could run it twice: it
-	// was sent and its fate is unknown, or it failed after it may have run.
+	// MayHaveRun is true if the operation may have run, so that sending it again could run
+	// it twice.
 	MayHaveRun bool
-	// RetryAfter is how long to wait before trying again, when that is known:
-	// from the server's Retry-After, a backoff, or the next probe of a server that is
-	// down.
+	// RetryAfter is the time until another attempt makes sense, or 0 if that is not known.
+	// It comes from the Retry-After of the server, from a backoff, or from the next probe
+	// of a server that is down.
 	RetryAfter time.Duration
-	// Cause is the error behind it, where there is one. It does not survive
-	// serialisation.
+	// Cause is the underlying error, or nil. It does not survive serialisation.
 	Cause error `json:"-"`
 }
 
-// NewFailure returns the failure of a command: it carries what the command says of
-// itself. One that is nil says nothing.
+// NewFailure returns the failure of a command. It takes the id, the key, the operation and
+// the target from the command, unless that is nil.
 func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	f = &Failure{Code: code, Detail: detail}
 	if cmd == nil {
@@ -129,7 +128,8 @@ func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	return f
 }
 
-// targetOf returns what an operation is for, within the session.
+// targetOf returns the name of the tool or prompt, or the URI of the resource, of an
+// operation.
 func targetOf(op Operation) string {
 	switch op := op.(type) {
 	case *CallTool:
@@ -169,8 +169,8 @@ const (
 	maxDetail = 2048
 )
 
-// Error returns the operation, what it was for, the key, the code and the detail, in
-// one line of bounded length.
+// Error returns one line of bounded length: the operation, its target, the key, the code
+// and the detail.
 func (f *Failure) Error() string {
 	if f == nil {
 		return "no failure: a nil *messages.Failure"
@@ -201,8 +201,8 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// oneLine makes a detail fit for a line of text: an interceptor, or a server through
-// it, may have written anything.
+// oneLine makes a detail printable in a line of text. An interceptor may have written
+// anything, and so may a server whose error it returns.
 func oneLine(detail string) string {
 	if len(detail) > maxDetail {
 		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
@@ -215,7 +215,8 @@ func oneLine(detail string) string {
 	}, detail)
 }
 
-// Is makes errors.Is work against codes, sentinels and context errors.
+// Is reports whether target is the code of the failure, or the context error that the code
+// stands for.
 func (f *Failure) Is(target error) bool {
 	if f == nil {
 		return false
@@ -239,7 +240,7 @@ func (f *Failure) Unwrap() error {
 	return f.Cause
 }
 
-// RequestID returns the id that the command carried.
+// RequestID returns the id of the command.
 func (f *Failure) RequestID() string {
 	if f == nil {
 		return ""
@@ -250,8 +251,8 @@ func (f *Failure) RequestID() string {
 // LogValue returns the error text.
 func (f *Failure) LogValue() slog.Value { return slog.StringValue(f.Error()) }
 
-// IgnoreDeadLetterLogging keeps a reply to an actor that has stopped meanwhile
-// out of Proto.Actor's dead letter log.
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of Proto.Actor's
+// dead letter log.
 func (*Failure) IgnoreDeadLetterLogging() {}
 
 func (*Failure) reply() {}

@@ -8,18 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultScope is the scope that an empty one stands for.
+// DefaultScope is the scope that an empty scope stands for.
 const DefaultScope = "default"
 
-// MaxScope is the longest scope that is accepted, in bytes.
+// MaxScope is the maximum length of a scope, in bytes.
 const MaxScope = 1024
 
-// Key names one session: the server it talks to, by its configured name, and
-// the scope of the caller who owns it. There is at most one live MCP session
-// per key.
+// Key names one session: by the name of its server in the configuration, and by the scope
+// of the caller. A key has at most one live MCP session.
 type Key struct {
 	Server string `json:"server"`
-	// Scope is the caller's unit of isolation: a conversation, a user, a
+	// Scope is the unit of isolation that the caller chooses: a conversation, a user, a
 	// tenant. Empty means [DefaultScope].
 	Scope string `json:"scope"`
 }
@@ -32,8 +31,8 @@ func (k Key) Normal() Key {
 	return k
 }
 
-// Validate reports what is wrong with the scope: control characters and
-// invalid UTF-8 are refused, because a scope ends up in log lines.
+// Validate returns an error if the scope is too long, or has control characters or invalid
+// UTF-8: a scope is part of log lines.
 func (k Key) Validate() error {
 	switch {
 	case len(k.Scope) > MaxScope:
@@ -46,8 +45,8 @@ func (k Key) Validate() error {
 	return nil
 }
 
-// String returns "server/scope", quoted where it could be mistaken for
-// something else.
+// String returns "server/scope". It is quoted if it contains characters that could be
+// misread, and bounded in length.
 func (k Key) String() string {
 	s := k.Server + "/" + k.Scope
 	if len(s) > 2*MaxScope {

@@ -7,9 +7,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The operations are sent to the supervisor. Each is answered with the reply that
-// its comment names, or with a [Failure]. Their parameters are the SDK's,
-// read-only once sent: they are copied for each attempt.
+// The operations are sent to the supervisor. Each is answered with the reply that its
+// comment names, or with a [Failure]. Their parameters are those of the SDK. They are
+// read-only once sent, and copied for each attempt.
 
 // CallTool calls a tool.
 //
@@ -23,7 +23,7 @@ type CallTool struct {
 // Method returns "tools/call".
 func (*CallTool) Method() string { return "tools/call" }
 
-// Validate wants the name of a tool.
+// Validate returns an error if the name of the tool is missing.
 func (m *CallTool) Validate() error {
 	if m.Params == nil || m.Params.Name == "" {
 		return errors.New("params: the tool name is empty")
@@ -31,7 +31,7 @@ func (m *CallTool) Validate() error {
 	return nil
 }
 
-// ListTools lists the tools of the server: all pages in one reply.
+// ListTools lists the tools of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [ToolList] or [Failure].
@@ -42,7 +42,10 @@ type ListTools struct {
 // Method returns "tools/list".
 func (*ListTools) Method() string { return "tools/list" }
 
-// ListResources lists the resources of the server: all pages in one reply.
+// Idempotent returns true: it only reads.
+func (*ListTools) Idempotent() bool { return true }
+
+// ListResources lists the resources of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [ResourceList] or [Failure].
@@ -53,7 +56,10 @@ type ListResources struct {
 // Method returns "resources/list".
 func (*ListResources) Method() string { return "resources/list" }
 
-// ListResourceTemplates lists the templates of resources: all pages in one reply.
+// Idempotent returns true: it only reads.
+func (*ListResources) Idempotent() bool { return true }
+
+// ListResourceTemplates lists the resource templates of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [ResourceTemplateList] or [Failure].
@@ -63,6 +69,9 @@ type ListResourceTemplates struct {
 
 // Method returns "resources/templates/list".
 func (*ListResourceTemplates) Method() string { return "resources/templates/list" }
+
+// Idempotent returns true: it only reads.
+func (*ListResourceTemplates) Idempotent() bool { return true }
 
 // ReadResource reads a resource.
 //
@@ -76,7 +85,10 @@ type ReadResource struct {
 // Method returns "resources/read".
 func (*ReadResource) Method() string { return "resources/read" }
 
-// Validate wants a URI.
+// Idempotent returns true: it only reads.
+func (*ReadResource) Idempotent() bool { return true }
+
+// Validate returns an error if the URI is missing.
 func (m *ReadResource) Validate() error {
 	if m.Params == nil || m.Params.URI == "" {
 		return errors.New("params: the URI is empty")
@@ -84,7 +96,7 @@ func (m *ReadResource) Validate() error {
 	return nil
 }
 
-// ListPrompts lists the prompts of the server: all pages in one reply.
+// ListPrompts lists the prompts of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [PromptList] or [Failure].
@@ -95,7 +107,10 @@ type ListPrompts struct {
 // Method returns "prompts/list".
 func (*ListPrompts) Method() string { return "prompts/list" }
 
-// GetPrompt fills in a prompt.
+// Idempotent returns true: it only reads.
+func (*ListPrompts) Idempotent() bool { return true }
+
+// GetPrompt gets a prompt with its arguments filled in.
 //
 // Send to: the supervisor.
 // Replies: [Prompt] or [Failure].
@@ -107,7 +122,10 @@ type GetPrompt struct {
 // Method returns "prompts/get".
 func (*GetPrompt) Method() string { return "prompts/get" }
 
-// Validate wants the name of a prompt.
+// Idempotent returns true: it only reads.
+func (*GetPrompt) Idempotent() bool { return true }
+
+// Validate returns an error if the name of the prompt is missing.
 func (m *GetPrompt) Validate() error {
 	if m.Params == nil || m.Params.Name == "" {
 		return errors.New("params: the prompt name is empty")
@@ -115,7 +133,7 @@ func (m *GetPrompt) Validate() error {
 	return nil
 }
 
-// Complete asks for ways to complete an argument of a prompt, or of a template of resources.
+// Complete gets completions for an argument of a prompt or of a resource template.
 //
 // Send to: the supervisor.
 // Replies: [Completion] or [Failure].
@@ -127,7 +145,10 @@ type Complete struct {
 // Method returns "completion/complete".
 func (*Complete) Method() string { return "completion/complete" }
 
-// Validate wants a reference.
+// Idempotent returns true: it only reads.
+func (*Complete) Idempotent() bool { return true }
+
+// Validate returns an error if the reference is missing.
 func (m *Complete) Validate() error {
 	if m.Params == nil || m.Params.Ref == nil {
 		return errors.New("params: the reference is missing")
@@ -135,22 +156,24 @@ func (m *Complete) Validate() error {
 	return nil
 }
 
-// Subscribe asks the server to tell when a resource changes. It is remembered, and
-// asked again on every session that a restart opens, until the session is closed
-// or evicted.
+// Subscribe subscribes to the changes of a resource. The subscription is repeated on each
+// MCP session that a restart opens, until the session is closed or evicted.
 //
 // Send to: the supervisor.
 // Replies: [Ack] or [Failure].
 type Subscribe struct {
 	Header
-	// URI is the resource's.
+	// URI is the URI of the resource.
 	URI string
 }
 
 // Method returns "resources/subscribe".
 func (*Subscribe) Method() string { return "resources/subscribe" }
 
-// Validate wants a URI.
+// Idempotent returns true: the second subscription replaces the first one.
+func (*Subscribe) Idempotent() bool { return true }
+
+// Validate returns an error if the URI is missing.
 func (m *Subscribe) Validate() error {
 	if m.URI == "" {
 		return errors.New("uri: is empty")
@@ -158,20 +181,23 @@ func (m *Subscribe) Validate() error {
 	return nil
 }
 
-// Unsubscribe takes a [Subscribe] back.
+// Unsubscribe ends a [Subscribe].
 //
 // Send to: the supervisor.
 // Replies: [Ack] or [Failure].
 type Unsubscribe struct {
 	Header
-	// URI is the resource's.
+	// URI is the URI of the resource.
 	URI string
 }
 
 // Method returns "resources/unsubscribe".
 func (*Unsubscribe) Method() string { return "resources/unsubscribe" }
 
-// Validate wants a URI.
+// Idempotent returns true: there is no subscription after it.
+func (*Unsubscribe) Idempotent() bool { return true }
+
+// Validate returns an error if the URI is missing.
 func (m *Unsubscribe) Validate() error {
 	if m.URI == "" {
 		return errors.New("uri: is empty")
@@ -179,21 +205,25 @@ func (m *Unsubscribe) Validate() error {
 	return nil
 }
 
-// SetLogLevel tells the server what to log. It is remembered, as a [Subscribe] is.
+// SetLogLevel sets the level of the log messages that the server sends. It is repeated as a
+// [Subscribe] is.
 //
 // Send to: the supervisor.
 // Replies: [Ack] or [Failure].
 type SetLogLevel struct {
 	Header
-	// Level is the least that the server shall send: debug, info, notice, warning,
-	// error, critical, alert or emergency. Protocol 2026-07-28 deprecates this.
+	// Level is the lowest level that the server sends: debug, info, notice, warning, error,
+	// critical, alert or emergency. Protocol 2026-07-28 deprecates this.
 	Level string
 }
 
 // Method returns "logging/setLevel".
 func (*SetLogLevel) Method() string { return "logging/setLevel" }
 
-// Validate wants a level.
+// Idempotent returns true: the level is the same after it.
+func (*SetLogLevel) Idempotent() bool { return true }
+
+// Validate returns an error if the level is missing.
 func (m *SetLogLevel) Validate() error {
 	if m.Level == "" {
 		return errors.New("level: is empty")
@@ -201,23 +231,26 @@ func (m *SetLogLevel) Validate() error {
 	return nil
 }
 
-// SetRoots tells which folders, or other roots, the server may work in: it replaces
-// what was told before, and the server is told that its list has changed. It is
-// remembered, as a [Subscribe] is, and answers the server instead of the handler of
-// [ListRoots]. Protocol 2026-07-28 deprecates roots.
+// SetRoots sets the roots, such as folders, that the server may work in, and notifies the
+// server of the change. The roots answer requests for them, which then are not sent to the
+// handler as [ListRoots]. SetRoots is repeated as a [Subscribe] is. Protocol 2026-07-28
+// deprecates roots.
 //
 // Send to: the supervisor, whose configured capabilities must have roots.
 // Replies: [Ack] or [Failure].
 type SetRoots struct {
 	Header
-	// Roots are all the roots; none is fine. Read-only.
+	// Roots are all roots. It may be empty. Read-only.
 	Roots []*mcp.Root
 }
 
 // Method returns "notifications/roots/list_changed".
 func (*SetRoots) Method() string { return "notifications/roots/list_changed" }
 
-// Validate wants a URI in each root.
+// Idempotent returns true: the roots are the same after it.
+func (*SetRoots) Idempotent() bool { return true }
+
+// Validate returns an error if the URI of a root is missing.
 func (m *SetRoots) Validate() error {
 	for i, root := range m.Roots {
 		if root == nil || root.URI == "" {
@@ -227,8 +260,8 @@ func (m *SetRoots) Validate() error {
 	return nil
 }
 
-// Ping asks the server for a sign of life on the key's session. Protocol
-// 2026-07-28 has no ping: there the server refuses it.
+// Ping checks that the server answers on the session of the key. Protocol 2026-07-28 has no
+// ping: a server that speaks it refuses the operation.
 //
 // Send to: the supervisor.
 // Replies: [Pong] or [Failure].
@@ -239,8 +272,11 @@ type Ping struct {
 // Method returns "ping".
 func (*Ping) Method() string { return "ping" }
 
-// Open opens the key's session ahead of the first call. It does nothing to
-// one that is open already.
+// Idempotent returns true: a ping changes nothing.
+func (*Ping) Idempotent() bool { return true }
+
+// Open opens the session of the key before the first call. It does nothing if the session
+// is open.
 //
 // Send to: the supervisor.
 // Replies: [SessionInfo] or [Failure].
@@ -250,3 +286,6 @@ type Open struct {
 
 // Method returns "initialize".
 func (*Open) Method() string { return "initialize" }
+
+// Idempotent returns true: a session that is open does not change.
+func (*Open) Idempotent() bool { return true }

@@ -7,31 +7,30 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Reply is the one answer to a command: a result or a [Failure].
+// Reply is the one reply to a command: a result or a [Failure].
 type Reply interface {
-	// RequestID is the id that the command carried.
+	// RequestID returns the id of the command.
 	RequestID() string
 	reply()
 }
 
-// Result is a reply of an operation that went well.
+// Result is the reply to an operation that has succeeded.
 type Result interface {
 	Reply
-	// GetReceipt returns what all results carry.
+	// GetReceipt returns the receipt.
 	GetReceipt() *Receipt
 }
 
-// Receipt is what every result carries. It keeps results out of logs: all of
-// them print as their receipt.
+// Receipt is part of every result. A result prints as its receipt, so that its content
+// stays out of logs.
 type Receipt struct {
 	Key Key
 	// ID is the operation's [Header.ID].
 	ID string
-	// Generation counts the MCP sessions that the key has had, from 1. When it
-	// grows, what the server kept for the session before is gone.
+	// Generation counts the MCP sessions of the key, from 1. When it grows, the state that
+	// the server kept for the previous MCP session is gone.
 	Generation uint64
-	// Replayed is true when the operation was sent a second time, after an
-	// expiry or a loss.
+	// Replayed is true if the operation was sent a second time.
 	Replayed bool
 }
 
@@ -49,14 +48,14 @@ func (r *Receipt) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", r.Key.String()), slog.String("id", r.ID))
 }
 
-// IgnoreDeadLetterLogging keeps a reply to an actor that has stopped meanwhile
-// out of Proto.Actor's dead letter log.
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of
+// Proto.Actor's dead letter log.
 func (r *Receipt) IgnoreDeadLetterLogging() {}
 
 func (*Receipt) reply() {}
 
-// ToolResult is the reply to [CallTool]. A tool's own error is data:
-// Result.IsError is set, and the call counts as answered.
+// ToolResult is the reply to [CallTool]. If the tool itself reports an error,
+// Result.IsError is set.
 type ToolResult struct {
 	Receipt
 	Result *mcp.CallToolResult
@@ -105,8 +104,7 @@ type Completion struct {
 	Result *mcp.CompleteResult
 }
 
-// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots]: the
-// server has accepted it.
+// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots].
 type Ack struct {
 	Receipt
 }
@@ -116,14 +114,14 @@ type Pong struct {
 	Receipt
 }
 
-// SessionInfo is the reply to [Open]. It has no session id: that is a secret.
+// SessionInfo is the reply to [Open]. It has no session id, because that is a secret.
 type SessionInfo struct {
 	Receipt
-	// Server is what the server says of itself: capabilities, name, version,
-	// instructions, negotiated protocol version. Read-only.
+	// Server has the capabilities, the name, the version and the instructions of the server,
+	// and the negotiated version of MCP. Read-only.
 	Server *mcp.InitializeResult
-	// Stateless is true for a session without a session id over HTTP: it
-	// cannot expire, and keeps nothing on the server.
+	// Stateless is true if the server keeps nothing for the session, so that the session
+	// cannot expire: it has no session id over HTTP.
 	Stateless bool
 }
 
@@ -132,12 +130,12 @@ type Closed struct {
 	ID string
 	// Sessions is how many sessions were closed.
 	Sessions int
-	// Left are the keys that could not be closed, with the reason. Closing
-	// again tries them again.
+	// Left are the keys that could not be closed, with the reason. Another close command
+	// tries again.
 	Left []Left
 }
 
-// Left is a session that could not be closed.
+// Left is a key whose MCP session could not be closed.
 type Left struct {
 	Key    Key    `json:"key"`
 	Reason string `json:"reason"`
@@ -146,76 +144,73 @@ type Left struct {
 // RequestID returns the id of the command.
 func (m *Closed) RequestID() string { return m.ID }
 
-// IgnoreDeadLetterLogging keeps a reply to an actor that has stopped meanwhile
-// out of Proto.Actor's dead letter log.
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of
+// Proto.Actor's dead letter log.
 func (*Closed) IgnoreDeadLetterLogging() {}
 
 func (*Closed) reply() {}
 
-// State is the state of a session, in the words of the design.
+// State is the state of a session.
 type State string
 
 // The states of a session.
 const (
-	// StateWaiting is a session that is not open: it waits for its turn to dial, for
-	// its server to come back, for a backoff to pass, or for a call.
+	// StateWaiting: the session has no connection. It waits for a call, a backoff, its
+	// server, a slot under the cap, or its turn to dial.
 	StateWaiting State = "waiting"
-	// StateConnecting is a session that is being dialed.
+	// StateConnecting: the session dials.
 	StateConnecting State = "connecting"
-	// StateReady is a session that takes calls.
+	// StateReady: the session has a connection.
 	StateReady State = "ready"
-	// StateDraining is a session that finishes what it has, and closes.
+	// StateDraining: the session finishes its calls, and closes.
 	StateDraining State = "draining"
-	// StateBroken is a key without a session that was given up, and that nobody has
-	// tried to open again since.
+	// StateBroken: the session has no connection, the strategy has given it up, and no call
+	// has tried to open it again since.
 	StateBroken State = "broken"
 )
 
-// Snapshot is the reply to [Inspect]: the supervisor at one moment. It is
-// immutable.
+// Snapshot is the reply to [Inspect]. It is immutable.
 type Snapshot struct {
 	ID   string    `json:"-"`
 	Time time.Time `json:"time"`
-	// Sessions are those that were asked for, sorted by key, and bounded by
-	// [Inspect.Limit].
+	// Sessions are the selected sessions, sorted by key, at most [Inspect.Limit] of them.
 	Sessions []SessionSnapshot `json:"sessions"`
-	// Total is how many sessions there are that were asked for.
+	// Total is the number of selected sessions.
 	Total int `json:"total"`
-	// States is how many of them are in which state.
+	// States is the number of selected sessions by state.
 	States   map[State]int `json:"states"`
 	Counters Counters      `json:"counters"`
-	// Waiting is how many calls of all sessions wait: for a session, for other calls of
-	// theirs, or in interceptors that have not passed them on.
+	// Waiting is the number of calls that wait, over all sessions: for a connection, for
+	// other calls of their session, or in interceptors.
 	Waiting int `json:"waiting"`
-	// Open counts the slots in use: sessions that are open, being opened or
-	// draining. It never exceeds Cap.
+	// Open is the number of slots in use, by sessions that are open, dial or drain. It never
+	// exceeds Cap.
 	Open int `json:"open"`
 	Cap  int `json:"cap"`
 }
 
-// SessionSnapshot is one key of a [Snapshot].
+// SessionSnapshot is one session of a [Snapshot].
 type SessionSnapshot struct {
 	Key        Key    `json:"key"`
 	State      State  `json:"state"`
 	Generation uint64 `json:"generation"`
-	// Outstanding is how many operations were accepted and not yet answered.
+	// Outstanding is the number of calls without a reply.
 	Outstanding int `json:"outstanding"`
-	// Calls is how many operations the key has had since its session actor
-	// was spawned.
+	// Calls is the number of calls since the session actor was spawned.
 	Calls uint64 `json:"calls"`
-	// Protocol is the version of MCP that was agreed on, or empty.
+	// Protocol is the negotiated version of MCP, or empty.
 	Protocol string `json:"protocol,omitempty"`
-	// Stateless is true for a session that keeps nothing on the server.
+	// Stateless is true if the server keeps nothing for the session.
 	Stateless bool `json:"stateless,omitempty"`
-	// LastUsed is when an operation last came in or was answered.
+	// LastUsed is when a call last came or was answered.
 	LastUsed time.Time `json:"lastUsed"`
-	// RetryAt is when the next attempt to dial is due, or zero.
+	// RetryAt is when the next dial is due, or zero.
 	RetryAt time.Time `json:"retryAt,omitzero"`
-	// Cause is what the last fault was, or empty.
+	// Cause is the last fault, or empty.
 	Cause string `json:"cause,omitempty"`
 }
 
-// Counters count since the supervisor was started.
+// Counters count since the start of the supervisor.
 type Counters struct {
 	Calls    uint64 `json:"calls"`
 	Dials    uint64 `json:"dials"`
@@ -226,20 +221,21 @@ type Counters struct {
 	Lost     uint64 `json:"lost"`
 	GaveUp   uint64 `json:"gaveUp"`
 	Restarts uint64 `json:"restarts"`
-	// Dropped counts events, those of servers included, that the handlers of the
-	// EventStream were too slow for.
+	// Dropped counts events and notifications that were dropped because the handlers of the
+	// EventStream were too slow.
 	Dropped uint64 `json:"dropped"`
-	// Strays counts answers of servers that belong to other connections, and were dropped.
+	// Strays counts responses of servers that were dropped because they belong to other
+	// connections.
 	Strays uint64 `json:"strays"`
-	// LinesDropped counts log lines that the writer was too slow for.
+	// LinesDropped counts log lines that were dropped because the writer was too slow.
 	LinesDropped uint64 `json:"linesDropped"`
 }
 
 // RequestID returns the id of the command.
 func (m *Snapshot) RequestID() string { return m.ID }
 
-// IgnoreDeadLetterLogging keeps a reply to an actor that has stopped meanwhile
-// out of Proto.Actor's dead letter log.
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of
+// Proto.Actor's dead letter log.
 func (*Snapshot) IgnoreDeadLetterLogging() {}
 
 func (*Snapshot) reply() {}

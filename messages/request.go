@@ -7,68 +7,68 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Request is what a server asks of the agent. It is sent to the supervisor's
-// handler, which answers its sender with the [Answer] that the request's comment
-// names, or with a [Refusal]. The server is refused when there is no handler, when
-// the handler has stopped, and when it has not answered by the deadline.
+// Request is a request of a server. It is sent to the supervisor's handler, which answers
+// its sender with the [Answer] that the comment of the request names, or with a [Refusal].
+// The server is refused if there is no handler, if the handler has stopped, or if it does
+// not answer by the deadline.
 type Request interface {
-	// GetOrigin returns what all requests carry.
+	// GetOrigin returns the origin.
 	GetOrigin() *Origin
 	request()
 }
 
-// Answer is a handler's answer to a [Request].
+// Answer is the answer of a handler to a [Request].
 type Answer interface {
 	answer()
 }
 
-// Origin is what every request carries. It keeps what is asked out of logs: all
-// requests print as their key.
+// Origin is part of every request. A request prints as its key, so that its content stays
+// out of logs.
 type Origin struct {
-	// Key is that of the session whose server asks.
+	// Key is the key of the session.
 	Key Key
-	// Deadline is when the server is refused for want of an answer.
+	// Deadline is when the server is refused if there is no answer.
 	Deadline time.Time
 }
 
 // GetOrigin returns the origin itself.
 func (o *Origin) GetOrigin() *Origin { return o }
 
-// String returns the key, and nothing of what is asked.
+// String returns the key, and nothing of the content.
 func (o *Origin) String() string { return o.Key.String() }
 
-// LogValue returns the key, and nothing of what is asked.
+// LogValue returns the key, and nothing of the content.
 func (o *Origin) LogValue() slog.Value { return slog.StringValue(o.Key.String()) }
 
-// IgnoreDeadLetterLogging keeps a request to a handler that has stopped out of
+// IgnoreDeadLetterLogging keeps requests to a handler that has stopped out of
 // Proto.Actor's dead letter log.
 func (*Origin) IgnoreDeadLetterLogging() {}
 
 func (*Origin) request() {}
 
-// Elicit asks the user for something: to fill in a form, or to visit a URL.
+// Elicit asks the user to fill in a form or to visit a URL.
 //
 // Send to: the handler.
 // Replies: [Elicited] or [Refusal].
 type Elicit struct {
 	Origin
-	// Params say what is asked. Read-only.
+	// Params are the parameters of the request. Read-only.
 	Params *mcp.ElicitParams
 }
 
-// Sample asks for a completion by the agent's model. Protocol 2026-07-28
-// deprecates this.
+// Sample asks for a completion by the model of the agent. Protocol 2026-07-28 deprecates
+// this.
 //
 // Send to: the handler.
 // Replies: [Sampled] or [Refusal].
 type Sample struct {
 	Origin
-	// Params say what is asked. Read-only.
+	// Params are the parameters of the request. Read-only.
 	Params *mcp.CreateMessageWithToolsParams
 }
 
-// ListRoots asks for the roots of a session that has none by [SetRoots].
-// Protocol 2026-07-28 deprecates this.
+// ListRoots asks for the roots of a session for which there was no [SetRoots]. Protocol
+// 2026-07-28 deprecates this.
 //
 // Send to: the handler.
 // Replies: [Roots] or [Refusal].
@@ -76,8 +76,8 @@ type ListRoots struct {
 	Origin
 }
 
-// Elicited answers [Elicit]. The content of one that was accepted must be what the
-// form asks for; else the server gets an error.
+// Elicited answers [Elicit]. If the user has accepted, the content must match the schema of
+// the form; otherwise the server gets an error.
 type Elicited struct {
 	discreet
 	Result *mcp.ElicitResult
@@ -98,7 +98,7 @@ type Roots struct {
 // Refusal answers any [Request].
 type Refusal struct {
 	discreet
-	// Reason is told to the server.
+	// Reason is sent to the server.
 	Reason string
 }
 
@@ -107,7 +107,7 @@ func (*Sampled) answer()  {}
 func (*Roots) answer()    {}
 func (*Refusal) answer()  {}
 
-// discreet keeps answers out of logs: a late one is a dead letter.
+// discreet keeps answers out of logs, because a late answer is a dead letter.
 type discreet struct{}
 
 // String returns nothing of the answer.
@@ -116,5 +116,5 @@ func (discreet) String() string { return "an answer" }
 // LogValue returns nothing of the answer.
 func (discreet) LogValue() slog.Value { return slog.StringValue("an answer") }
 
-// IgnoreDeadLetterLogging keeps a late answer out of Proto.Actor's dead letter log.
+// IgnoreDeadLetterLogging keeps late answers out of Proto.Actor's dead letter log.
 func (discreet) IgnoreDeadLetterLogging() {}

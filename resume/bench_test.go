@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// BenchmarkSave saves from many callers at once, beside what bbolt has for that:
-// a transaction each (Update), and transactions that wait for company (Batch). An
-// operation is one round of all callers.
+// BenchmarkSave saves from many callers at once, and compares the store with a
+// transaction for each record (Update) and with bbolt's batches (Batch). An operation
+// is one save of each caller.
 func BenchmarkSave(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		for _, by := range []string{"store", "update", "batch"} {

@@ -11,16 +11,16 @@ const Forever time.Duration = -1
 // DefaultMaxAge is the default of [Config.MaxAge]: 30 days.
 const DefaultMaxAge = 30 * 24 * time.Hour
 
-// lockWait is how long [Open] waits for each of its two locks. Who has the file
-// open refuses the first.
+// lockWait is how long [Open] waits for each of its two locks: the shared lock of
+// inspect, and the exclusive lock of the store.
 const lockWait = time.Second
 
 // Config is the configuration of a [File]. Its zero value is useful.
 type Config struct {
-	// MaxAge is how long a record is kept that nobody saves again: [Open]
-	// deletes the older ones, so that the file does not grow for ever with
-	// keys that nobody comes back to. Raise it when servers remember sessions
-	// for longer. Defaults to [DefaultMaxAge]; -1 ([Forever]) deletes none.
+	// MaxAge is how long a record is kept after it was last saved. [Open] deletes older
+	// records, so that keys that are no longer used do not accumulate. Raise it if
+	// servers keep sessions for longer. Defaults to [DefaultMaxAge]; -1 ([Forever])
+	// deletes none.
 	MaxAge time.Duration
 
 	now  func() time.Time

@@ -15,12 +15,12 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// bucket has the entries, by key. Its name changes with their format: a file
-// without it was written by something else.
+// bucket is the name of the bucket with the entries, by key. It changes with the format
+// of the entries: another program wrote a file without it.
 var bucket = []byte("mcpactor sessions 1")
 
-// inspect reads a file that is there, and changes nothing: bbolt writes to some
-// files as soon as they are opened for writing, also when they are not ours.
+// inspect checks an existing file, and changes nothing. bbolt writes to some files as
+// soon as it opens them for writing, also if they are not ours.
 func inspect(path string, wait time.Duration) error {
 	info, err := os.Stat(path)
 	switch {
@@ -39,7 +39,7 @@ func inspect(path string, wait time.Duration) error {
 	}
 	err = guarded(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			// A page that is beyond the end is a fault for whoever reads it.
+			// A read of a page beyond the end of the file is a fault.
 			if info, err := file.Stat(); err != nil || info.Size() < tx.Size() {
 				return ErrDamaged
 			}
@@ -52,8 +52,8 @@ func inspect(path string, wait time.Duration) error {
 	return errors.Join(err, release(db, file, errors.Is(err, ErrDamaged)))
 }
 
-// openDB opens a database, and creates the file when it may write. The file is
-// for closing what bbolt does not close.
+// openDB opens a database, and creates the file unless readOnly is set. The file is
+// returned for [release], which may have to close it without bbolt.
 func openDB(path string, wait time.Duration, readOnly bool) (db *bbolt.DB, file *os.File, err error) {
 	err = guarded(func() error {
 		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
@@ -71,13 +71,13 @@ func openDB(path string, wait time.Duration, readOnly bool) (db *bbolt.DB, file 
 		return db, file, nil
 	}
 	if file != nil {
-		_ = abandon(file) // bbolt closed it, if it did not panic
+		_ = abandon(file) // bbolt has closed it, unless it panicked
 	}
 	return nil, nil, reason(path, err)
 }
 
-// release closes a database. Where there was damage bbolt may hold its own locks
-// for ever, so only the file is closed, and its memory stays mapped.
+// release closes a database. After damage bbolt may hold its own locks for ever, so
+// only the file is closed, and its memory stays mapped.
 func release(db *bbolt.DB, file *os.File, damaged bool) error {
 	if damaged {
 		return abandon(file)
@@ -85,15 +85,15 @@ func release(db *bbolt.DB, file *os.File, damaged bool) error {
 	return db.Close()
 }
 
-// abandon unlocks and closes the file of a database. A file that is mapped stays
-// locked when it is only closed.
+// abandon unlocks and closes the file of a database. Closing alone does not unlock a
+// file that is mapped.
 func abandon(file *os.File) error {
 	unlock(file)
 	return file.Close()
 }
 
-// openPrivate opens a file, and refuses one that others than its owner may use.
-// It looks at what it opened: a file of that name may be another by now.
+// openPrivate opens a file, and refuses one that others than its owner may use. It
+// checks the open file and not its name, which may by now belong to another file.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, mode)
 	if err != nil {
@@ -110,7 +110,7 @@ func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// reason says why a file was not opened.
+// reason returns the error of [Open] for an error of bbolt or of the system.
 func reason(path string, err error) error {
 	var failure *fs.PathError
 	var errno syscall.Errno
@@ -122,24 +122,24 @@ func reason(path string, err error) error {
 		return ErrLocked
 	case errors.Is(err, fs.ErrNotExist) && missing(dir):
 		return fmt.Errorf("%w: the directory %s is missing: create it, with mode 0700", fs.ErrNotExist, dir)
-	case errors.As(err, &failure): // the path is said already
+	case errors.As(err, &failure): // the caller adds the path
 		return failure.Err
 	case errors.As(err, &errno):
 		return err
 	}
-	return ErrForeign // all else that bbolt says is that it does not understand it
+	return ErrForeign // any other error of bbolt is about the format
 }
 
-// missing tells whether there is no such file.
+// missing reports whether there is no such file.
 func missing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// guarded calls what uses the database. It makes errors of the panics with which
-// bbolt answers pages that it does not understand, and of the fault that a page
-// is which the disk does not give: a file that is damaged must not end our
-// process. Nothing else may be done inside, or its panics are hidden.
+// guarded calls a function that uses the database, and turns its panics and memory
+// faults into [ErrDamaged]: bbolt panics at a page that it does not understand, and
+// reading a page that the disk does not return is a fault. The function must do nothing
+// else, because its own panics would be hidden.
 func guarded(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

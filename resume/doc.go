@@ -1,19 +1,18 @@
-// Package resume keeps what it takes to attach to sessions that servers still
-// know: stores for [mcpbridge.Store].
+// Package resume stores what is needed to resume sessions. It has two stores for
+// [mcpbridge.Store]:
 //
-//   - [File] survives a restart of our process: one file, for one process at a
-//     time.
-//   - [Memory] does not: it is for tests, and for handing sessions over inside
-//     one process.
+//   - [File] survives a restart of the process. It is one file, for one process at a time.
+//   - [Memory] does not. It is for tests, and for passing sessions from one supervisor to
+//     the next inside one process.
 //
 // # Secrets
 //
-// A record has no credentials, but whoever knows a session id and the cookies that
-// go with it may be able to use the session. So the file is ours alone (mode 0600), one that others may
-// read is refused, and no error and no printed value has an id in it. What was
-// deleted stays in the free pages of the file until they are used again: to be
-// rid of it, delete the file. On Windows the mode says nothing and is not
-// looked at: put the file into a directory that is yours.
+// A record has no credentials, but a session id, together with its cookies, may be enough
+// to use the session. For this reason the file is private (mode 0600), a file that others
+// may read is refused, and no error and no printed value contains a session id. A deleted
+// record stays in the free pages of the file until they are used again: delete the file to
+// remove it for certain. On Windows the mode of a file says nothing and is not checked:
+// put the file into a private directory.
 //
 // # Concurrency
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// entry is a record as both stores keep it, in JSON: a copy that shares nothing
-// with what was given.
+// entry is a record in the form in which both stores keep it: JSON, which shares
+// nothing with the caller's record.
 type entry struct {
 	Saved  time.Time         `json:"saved"`
 	Record *mcpbridge.Record `json:"record"`
@@ -23,14 +23,14 @@ func encode(record *mcpbridge.Record, now time.Time) ([]byte, error) {
 	switch {
 	case record == nil:
 		return nil, errors.New("the record is nil: delete the key instead")
-	case !utf8.ValidString(record.SessionID): // JSON would change it in silence
+	case !utf8.ValidString(record.SessionID): // JSON would change it silently
 		return nil, errors.New("the session id is not valid UTF-8")
 	}
 	return json.Marshal(entry{now.UTC(), record})
 }
 
-// decode returns the record of an entry. The errors of the decoder quote what
-// they read, so they are dropped.
+// decode returns the record of an entry. It drops the errors of the decoder, because
+// they quote the text.
 func decode(value []byte) (*mcpbridge.Record, error) {
 	var e entry
 	if json.Unmarshal(value, &e) != nil || e.Record == nil {
@@ -39,8 +39,8 @@ func decode(value []byte) (*mcpbridge.Record, error) {
 	return e.Record, nil
 }
 
-// olderThan tells whether an entry was saved before a time. Garbage was not: it
-// has no time.
+// olderThan reports whether an entry was saved before a time. An entry that cannot be
+// read has no time, and is not older.
 func olderThan(limit time.Time, value []byte) bool {
 	var e struct {
 		Saved time.Time `json:"saved"`
@@ -48,8 +48,8 @@ func olderThan(limit time.Time, value []byte) bool {
 	return json.Unmarshal(value, &e) == nil && !e.Saved.IsZero() && e.Saved.Before(limit)
 }
 
-// keyBytes encodes a key. The length of the server's name comes first, so that
-// no two keys are alike, whatever is in their names.
+// keyBytes encodes a key. The length of the server's name comes first, so that no two
+// keys have the same encoding.
 func keyBytes(key messages.Key) []byte {
 	key = key.Normal()
 	b := binary.AppendUvarint(nil, uint64(len(key.Server)))
@@ -57,7 +57,7 @@ func keyBytes(key messages.Key) []byte {
 	return append(b, key.Scope...)
 }
 
-// keyOf returns the key that keyBytes has made bytes of.
+// keyOf decodes what keyBytes has encoded.
 func keyOf(b []byte) (key messages.Key, ok bool) {
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {

@@ -2,8 +2,8 @@ package resume
 
 import "errors"
 
-// What [Open] and the methods of [File] fail with, besides the errors of the
-// context and of the system. Use [errors.Is].
+// The errors of [Open] and of the methods of [File], besides those of the context and
+// of the system. Use [errors.Is].
 var (
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
@@ -11,9 +11,9 @@ var (
 	ErrLocked = errors.New("the file is in use: close the store there, or name another file")
 	// ErrMode: others than its owner may read or write the file.
 	ErrMode = errors.New("the file is not private")
-	// ErrForeign: the file is no store of sessions. It was not changed.
+	// ErrForeign: the file is no store of sessions. Open has not changed it.
 	ErrForeign = errors.New("the file is not a store of sessions: name another one")
-	// ErrDamaged: the file was one of ours, and cannot be read any more.
+	// ErrDamaged: the file is a store of sessions, and cannot be read.
 	ErrDamaged = errors.New("the file is damaged: delete it, and sessions are opened anew")
 	// ErrGarbage: one record cannot be read. The others are not affected.
 	ErrGarbage = errors.New("the record is garbage: delete it, or save over it")

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpactor/mcpactor/resume"
 )
 
-// What one process saved, the next one finds.
+// A record survives the end of the process.
 func Example() {
-	dir, err := os.MkdirTemp("", "resume") // in earnest: a directory that stays
+	dir, err := os.MkdirTemp("", "resume") // a real program uses a directory that stays
 	if err != nil {
 		log.Fatal(err)
 	}

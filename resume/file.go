@@ -17,30 +17,30 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// File is a store in a file, for one process at a time. What was saved survives
-// the end of the process, and of the machine, from when Save returned. Concurrent
-// writes share one transaction, as they come: see [File.write].
+// File is a store in a file, for one process at a time. Once Save has returned, the
+// record survives a crash of the process and of the machine. Concurrent writes share a
+// transaction: see [File.writer].
 //
-// Once an operation has met damage, all further ones fail with [ErrDamaged].
+// After an operation has found damage, all further operations fail with [ErrDamaged].
 type File struct {
 	path    string
 	cfg     Config
 	db      *bbolt.DB
-	file    *os.File // of db, for when db cannot be closed
+	file    *os.File // of db, to be closed if db cannot be
 	damaged atomic.Bool
 
-	commit  func([]*write) error // apply; tests hold it up
+	commit  func([]*write) error // apply, except in tests
 	writes  chan *write
 	closing chan struct{}
-	closed  func() error // what Close does, once
+	closed  func() error // runs once, for Close
 }
 
 var _ mcpbridge.Store = (*File)(nil)
 
-// Open opens the store in a file, and creates it if there is none; its directory
-// must be there. A file that is no store, or that others than its owner may
-// use, is refused and not changed. It fails with [ErrLocked] when the file stays
-// in use for about a second. Close the store when it is no longer used.
+// Open opens the store in a file, and creates the file if there is none; its directory
+// must exist. It refuses a file that is no store, or that others than its owner may
+// use, and does not change it. It fails with [ErrLocked] if the file is in use for
+// longer than about a second. Close the store after use.
 func Open(path string, cfg Config) (*File, error) {
 	f, err := open(path, cfg.withDefaults())
 	if err != nil {
@@ -80,8 +80,8 @@ func open(path string, cfg Config) (*File, error) {
 	return f, nil
 }
 
-// prepare makes the bucket and deletes what is too old. It writes nothing when
-// there is nothing to do.
+// prepare creates the bucket, and deletes records that are too old. It writes nothing
+// if there is nothing to do.
 func (f *File) prepare() error {
 	var old [][]byte
 	isNew := false
@@ -110,8 +110,8 @@ func (f *File) prepare() error {
 	})
 }
 
-// Load returns the record of a key, or nil when there is none. One that cannot be
-// read is [ErrGarbage].
+// Load returns the record of a key, or nil if there is none. It fails with [ErrGarbage]
+// if the record cannot be read.
 func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	if err := f.over(ctx); err != nil {
 		return nil, failed("load", key, err)
@@ -124,7 +124,7 @@ func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, e
 		})
 	})
 	switch {
-	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed since we looked
+	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed meanwhile
 		return nil, failed("load", key, ErrClosed)
 	case err != nil:
 		return nil, failed("load", key, err)
@@ -135,7 +135,7 @@ func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, e
 	return record, failed("load", key, err)
 }
 
-// Keys returns the keys that there are records of.
+// Keys returns the keys that have records.
 func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 	if err := f.over(ctx); err != nil {
 		return nil, fmt.Errorf("resume: keys: %w", err)
@@ -151,7 +151,7 @@ func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 		})
 	})
 	switch {
-	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed since we looked
+	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed meanwhile
 		err = ErrClosed
 		fallthrough
 	case err != nil:
@@ -160,8 +160,8 @@ func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 	return keys, nil
 }
 
-// Save replaces the record of a key. When ctx ends while it is being written, it
-// may be saved all the same; what is asked later of this key is done after it.
+// Save replaces the record of a key. If ctx ends during the write, the record may be
+// saved all the same; later operations on the key come after it.
 func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
 	value, err := encode(record, f.cfg.now())
 	if err == nil {
@@ -170,24 +170,24 @@ func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Rec
 	return failed("save", key, err)
 }
 
-// Delete forgets a key. One that is not there is fine. When ctx ends meanwhile,
-// it may be deleted all the same.
+// Delete deletes the record of a key, if there is one. If ctx ends during the write,
+// the record may be deleted all the same.
 func (f *File) Delete(ctx context.Context, key messages.Key) error {
 	return failed("delete", key, f.write(ctx, key, nil))
 }
 
-// Close closes the file. Writes that were begun are finished, those that wait
-// fail with [ErrClosed], as does all that comes later. Further calls return what
-// the first one returned.
+// Close closes the file. Writes that have begun are finished. Writes that wait, and all
+// later operations, fail with [ErrClosed]. Further calls return what the first one
+// returned.
 func (f *File) Close() error { return f.closed() }
 
 // String returns the path. It is safe after Close.
 func (f *File) String() string { return "sessions in " + f.path }
 
-// Format writes String for every verb: some would print the file.
+// Format writes String for every verb: some verbs would print the records.
 func (f *File) Format(s fmt.State, _ rune) { io.WriteString(s, f.String()) } //nolint:errcheck // fmt has nowhere to report it
 
-// over returns why an operation is not begun, if so.
+// over returns the error of an operation that must not begin, or nil.
 func (f *File) over(ctx context.Context) error {
 	select {
 	case <-f.closing:
@@ -197,8 +197,8 @@ func (f *File) over(ctx context.Context) error {
 	}
 }
 
-// guarded is [guarded], and does nothing any more once there was damage: after a
-// panic bbolt may hold its own locks for ever.
+// guarded is [guarded], but calls nothing after damage was found: after a panic bbolt
+// may hold its own locks for ever.
 func (f *File) guarded(do func() error) error {
 	if f.damaged.Load() {
 		return ErrDamaged

@@ -25,13 +25,13 @@ import (
 
 var ctx = context.Background()
 
-// put writes a value behind the store's back.
+// put writes a value directly to the database.
 func put(t *testing.T, f *File, k messages.Key, value []byte) {
 	t.Helper()
 	require.NoError(t, f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(keyBytes(k), value) }))
 }
 
-// unchanged returns a check that a file is as it is now.
+// unchanged returns a function that checks that a file has not changed since.
 func unchanged(t *testing.T, path string) func() {
 	t.Helper()
 	before, err := os.ReadFile(path)
@@ -123,7 +123,7 @@ func TestAFileThatIsNoStoreIsRefusedAndNotChanged(t *testing.T) {
 	})
 }
 
-// filled returns the path of a store with some hundred records, and its size.
+// filled returns the path and the size of a store with 300 records.
 func filled(t *testing.T) (path string, size int64) {
 	t.Helper()
 	path = pathIn(t)
@@ -182,7 +182,7 @@ func TestADamagedFileIsAnErrorAndNoCrash(t *testing.T) {
 			openAt(t, path, Config{}) // it is not locked afterwards
 		})
 	}
-	t.Run("emptied in use", func(t *testing.T) {
+	t.Run("emptied in use, then read", func(t *testing.T) {
 		path, _ := filled(t)
 		f := openAt(t, path, Config{})
 		require.NoError(t, os.Truncate(path, 0))
@@ -191,6 +191,13 @@ func TestADamagedFileIsAnErrorAndNoCrash(t *testing.T) {
 		require.ErrorIs(t, f.Save(ctx, key("a", "1"), sample(2)), ErrDamaged)
 		require.NoError(t, f.Close())
 		openAt(t, path, Config{}) // as a new one
+	})
+	t.Run("emptied in use, then written", func(t *testing.T) { // bbolt's Batch would end the process
+		path, _ := filled(t)
+		f := openAt(t, path, Config{})
+		require.NoError(t, os.Truncate(path, 0))
+		require.ErrorIs(t, f.Save(ctx, key("a", "1"), sample(2)), ErrDamaged)
+		require.NoError(t, f.Close())
 	})
 }
 
@@ -215,7 +222,7 @@ func TestAGarbageRecordIsSaidWithoutItsContent(t *testing.T) {
 		put(t, f, k, []byte(garbage))
 		require.NoError(t, f.Close())
 
-		f = openAt(t, path, Config{}) // which leaves it where it is, as it has no age
+		f = openAt(t, path, Config{}) // Open keeps it, because it has no age
 		_, err := f.Load(ctx, k)
 		require.ErrorIs(t, err, ErrGarbage, "%q", garbage)
 		require.ErrorContains(t, err, "resume: load a/b: ")
@@ -307,7 +314,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// watched is a context that tells when somebody waits for its end.
+// watched is a context that reports when its Done method is called.
 type watched struct {
 	context.Context
 	waits chan struct{}
@@ -318,8 +325,8 @@ func (w watched) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// blocked makes the disk of a store block until release is called. One Save of
-// the key a/0 is being written, two more, of a/1 and a/2, wait behind it.
+// blocked makes writes of a store block until release is called. A Save of the key a/0
+// has begun, and Saves of a/1 and a/2 wait.
 func blocked(ctx context.Context, f *File) (begun chan error, waiting chan error, release func()) {
 	entered, disk := make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() {
@@ -349,12 +356,12 @@ func TestAContextThatEndsEndsTheWaitForTheDisk(t *testing.T) {
 	for _, err := range []error{<-begun, <-waiting, <-waiting} {
 		require.ErrorIs(t, err, context.Canceled)
 	}
-	_, err := f.Load(ctx, key("a", "0")) // which nothing holds up
+	_, err := f.Load(ctx, key("a", "0")) // a read does not wait
 	require.NoError(t, err)
 	release()
 
 	require.NoError(t, f.Delete(ctx, key("a", "other")))
-	for i, want := range []*mcpbridge.Record{sample(1), nil, nil} { // what was begun was done
+	for i, want := range []*mcpbridge.Record{sample(1), nil, nil} { // only the write that had begun was done
 		r, err := f.Load(ctx, key("a", fmt.Sprint(i)))
 		require.NoError(t, err)
 		require.Equal(t, want, r)
@@ -402,8 +409,8 @@ func TestAKeyThatIsTooLongIsRefusedAlone(t *testing.T) {
 	require.Nil(t, r)
 }
 
-// A store that is open is refused by everyone else, until its process is dead; and
-// what it saved is there.
+// An open store cannot be opened again until its process has ended. Its records are
+// kept.
 func TestOneProcessHasTheFile(t *testing.T) {
 	path := pathIn(t)
 	cmd := exec.Command(os.Args[0])
@@ -432,12 +439,12 @@ func TestOneProcessHasTheFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sample(i), r)
 	}
-	_, err = Open(path, Config{wait: time.Millisecond}) // nor in our own process
+	_, err = Open(path, Config{wait: time.Millisecond}) // nor in the same process
 	require.ErrorIs(t, err, ErrLocked)
 }
 
-// FuzzFile plays the same moves on a file and on a model: a map. Each byte is one
-// move.
+// FuzzFile makes the same moves on a file and on a model, which is a map. Each byte is
+// one move.
 func FuzzFile(f *testing.F) {
 	f.Add("a", "b", "c", []byte("save, load, delete, reopen"))
 	f.Add("a", "a/b", "", []byte{0, 4, 8, 1, 5, 9, 2, 63, 3, 64, 68, 130, 255})

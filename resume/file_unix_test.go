@@ -64,6 +64,6 @@ func modeText(mode os.FileMode) string {
 func TestAPipeIsNoStore(t *testing.T) {
 	path := pathIn(t)
 	require.NoError(t, unix.Mkfifo(path, 0o600))
-	_, err := Open(path, Config{}) // which does not wait for a reader
+	_, err := Open(path, Config{}) // it does not wait for a reader
 	require.ErrorIs(t, err, ErrForeign)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// logged is what the loggers make of a value, those of the house included.
+// logged returns the output of several loggers for a value.
 func logged(v any) string {
 	var out bytes.Buffer
 	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), zerolog.NewSlogHandler(zerolog.New(&out))} {

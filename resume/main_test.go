@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// testHolder is set for the process that holds a file: see [hold].
+// testHolder is set in the environment of a process that keeps a file open: see [hold].
 const testHolder = "RESUME_TEST_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// hold saves records, says so, and holds the file until it is killed or its
-// stdin ends.
+// hold saves records, reports it on stdout, and keeps the file open until it is killed
+// or its stdin ends.
 func hold(path string) {
 	f, err := Open(path, Config{})
 	for i := uint64(0); err == nil && i < 10; i++ {

@@ -26,7 +26,7 @@ func NewMemory() *Memory {
 	return &Memory{entries: make(map[messages.Key][]byte)}
 }
 
-// Load returns a copy of the record of a key, or nil when there is none.
+// Load returns a copy of the record of a key, or nil if there is none.
 func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, failed("load", key, err)
@@ -37,7 +37,7 @@ func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record,
 	if value == nil {
 		return nil, nil
 	}
-	record, err := decode(value) // which is never changed, only replaced
+	record, err := decode(value) // the bytes never change: Save replaces them
 	return record, failed("load", key, err)
 }
 
@@ -56,7 +56,7 @@ func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.R
 	return nil
 }
 
-// Delete forgets a key. One that is not there is fine.
+// Delete deletes the record of a key, if there is one.
 func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
 	if err := ctx.Err(); err != nil {
 		return failed("delete", key, err)
@@ -67,7 +67,7 @@ func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
 	return nil
 }
 
-// Keys returns the keys that there are records of.
+// Keys returns the keys that have records.
 func (m *Memory) Keys(ctx context.Context) ([]messages.Key, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("resume: keys: %w", err)
@@ -84,10 +84,10 @@ func (m *Memory) String() string {
 	return fmt.Sprintf("%d records in memory", len(m.entries))
 }
 
-// Format writes String for every verb: the records have secrets.
+// Format writes String for every verb: the records are secret.
 func (m *Memory) Format(s fmt.State, _ rune) { io.WriteString(s, m.String()) } //nolint:errcheck // fmt has nowhere to report it
 
-// failed says what failed, and for which key.
+// failed adds the operation and the key to an error.
 func failed(op string, key messages.Key, err error) error {
 	if err == nil {
 		return nil

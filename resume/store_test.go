@@ -20,7 +20,7 @@ const secret = "hush-0123456789"
 
 func key(server, scope string) messages.Key { return messages.Key{Server: server, Scope: scope} }
 
-// sample is a record with all that a server may say of itself.
+// sample returns a record with every field of a server.
 func sample(generation uint64) *mcpbridge.Record {
 	return &mcpbridge.Record{
 		Resume: mcpbridge.Resume{
@@ -64,7 +64,7 @@ func TestFileIsAStore(t *testing.T) {
 	conforms(t, func(t *testing.T) mcpbridge.Store { return openAt(t, pathIn(t), Config{}) })
 }
 
-// conforms checks what [mcpbridge.Store] promises.
+// conforms checks that a store implements [mcpbridge.Store].
 func conforms(t *testing.T, open func(*testing.T) mcpbridge.Store) {
 	ctx := context.Background()
 	has := func(t *testing.T, s mcpbridge.Store, k messages.Key, want *mcpbridge.Record) {
@@ -235,7 +235,7 @@ func conforms(t *testing.T, open func(*testing.T) mcpbridge.Store) {
 	})
 }
 
-// hidden checks that values can be printed and logged.
+// hidden checks that printed and logged values contain no secret.
 func hidden(t *testing.T, values ...any) {
 	t.Helper()
 	for _, v := range values {
@@ -249,7 +249,7 @@ func hidden(t *testing.T, values ...any) {
 	}
 }
 
-// asKept is an entry as it stands in a file.
+// asKept is an entry in the form of the file.
 func asKept(t testing.TB, saved string, r *mcpbridge.Record) []byte {
 	t.Helper()
 	record, err := json.Marshal(r)

@@ -4,5 +4,5 @@ package resume
 
 import "os"
 
-// unlock does nothing: the lock that bbolt took here goes with the file.
+// unlock does nothing: closing the file releases the lock of bbolt on these systems.
 func unlock(*os.File) {}

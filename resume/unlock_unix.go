@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// unlock takes back the lock that bbolt took. It may be gone already.
+// unlock releases the lock of bbolt, which may already be released.
 func unlock(file *os.File) {
 	syscall.Flock(int(file.Fd()), syscall.LOCK_UN) //nolint:errcheck // see above
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxBatch is how many writes share one transaction at most.
+// maxBatch bounds the writes that share a transaction.
 const maxBatch = 256
 
 // write is one change of one key.
 type write struct {
 	key   []byte
 	value []byte     // nil: delete it
-	done  chan error // has room for one: the caller may have left
+	done  chan error // buffered: the caller may no longer wait
 }
 
-// write hands a change to the writer, and waits for it. The writer takes changes
-// in the order in which they came.
+// write passes a change to the writer, and waits until it is written. The writer takes
+// changes in the order in which they come.
 func (f *File) write(ctx context.Context, key messages.Key, value []byte) error {
 	if err := f.over(ctx); err != nil {
 		return err
@@ -44,9 +44,12 @@ func (f *File) write(ctx context.Context, key messages.Key, value []byte) error 
 	}
 }
 
-// writer is the goroutine that writes, until the store is closed. All that waits
-// when it is ready shares the next transaction, and its wait for the disk; who
-// comes alone does not wait for others, as it would in bbolt's own Batch.
+// writer is the goroutine that writes, until the store is closed. All changes that
+// wait when it is ready share the next transaction.
+//
+// The Batch method of bbolt is no replacement. It runs the transaction in a goroutine
+// of its own, where nothing recovers from a damaged page, so that damage would end the
+// process. A single write also waits 10 ms there for others.
 func (f *File) writer() {
 	for {
 		select {
@@ -62,7 +65,7 @@ func (f *File) writer() {
 	}
 }
 
-// gather returns a write and those that wait behind it.
+// gather returns a write and the writes that wait after it.
 func (f *File) gather(first *write) []*write {
 	batch := []*write{first}
 	for len(batch) < maxBatch {

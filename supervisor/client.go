@@ -14,83 +14,84 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Client is for plain Go code: it sends the same messages as an actor would,
-// and waits for the reply. Its methods may be called from any goroutine.
+// Client sends commands for Go code that is no actor, and waits for the replies. Its
+// methods may be called from any goroutine.
 //
-// A context that ends cancels the operation: [messages.Cancel] is sent. Its
-// deadline becomes the deadline of the operation, if that has none of its own.
-// All errors are of type [*messages.Failure].
+// When a context ends, its operation is cancelled with [messages.Cancel]. The deadline of
+// a context becomes the deadline of its operation, unless the operation has one. All
+// errors are of type [*messages.Failure].
 type Client struct {
 	s *Supervisor
 }
 
-// CallTool calls a tool on the session of server and scope. A tool's own error
-// is in the result: IsError.
+// CallTool calls a tool on the session of a server and a scope. If the tool itself reports
+// an error, IsError is set in the result.
 func (c *Client) CallTool(ctx context.Context, server, scope string, params *mcp.CallToolParams) (*messages.ToolResult, error) {
 	return ask[*messages.ToolResult](ctx, c, &messages.CallTool{Header: messages.To(server, scope), Params: params})
 }
 
-// ListTools lists the tools of a server, all pages of them.
+// ListTools lists the tools of a server, with all pages.
 func (c *Client) ListTools(ctx context.Context, server, scope string) (*messages.ToolList, error) {
 	return ask[*messages.ToolList](ctx, c, &messages.ListTools{Header: messages.To(server, scope)})
 }
 
-// ListResources lists the resources of a server, all pages of them.
+// ListResources lists the resources of a server, with all pages.
 func (c *Client) ListResources(ctx context.Context, server, scope string) (*messages.ResourceList, error) {
 	return ask[*messages.ResourceList](ctx, c, &messages.ListResources{Header: messages.To(server, scope)})
 }
 
-// ListResourceTemplates lists the templates of resources, all pages of them.
+// ListResourceTemplates lists the resource templates of a server, with all pages.
 func (c *Client) ListResourceTemplates(ctx context.Context, server, scope string) (*messages.ResourceTemplateList, error) {
 	return ask[*messages.ResourceTemplateList](ctx, c, &messages.ListResourceTemplates{Header: messages.To(server, scope)})
 }
 
-// ReadResource reads a resource on the session of server and scope.
+// ReadResource reads a resource on the session of a server and a scope.
 func (c *Client) ReadResource(ctx context.Context, server, scope, uri string) (*messages.ResourceContents, error) {
 	return ask[*messages.ResourceContents](ctx, c, &messages.ReadResource{Header: messages.To(server, scope), Params: &mcp.ReadResourceParams{URI: uri}})
 }
 
-// ListPrompts lists the prompts of a server, all pages of them.
+// ListPrompts lists the prompts of a server, with all pages.
 func (c *Client) ListPrompts(ctx context.Context, server, scope string) (*messages.PromptList, error) {
 	return ask[*messages.PromptList](ctx, c, &messages.ListPrompts{Header: messages.To(server, scope)})
 }
 
-// GetPrompt fills in a prompt.
+// GetPrompt gets a prompt with its arguments filled in.
 func (c *Client) GetPrompt(ctx context.Context, server, scope string, params *mcp.GetPromptParams) (*messages.Prompt, error) {
 	return ask[*messages.Prompt](ctx, c, &messages.GetPrompt{Header: messages.To(server, scope), Params: params})
 }
 
-// Complete asks for ways to complete an argument.
+// Complete gets completions for an argument.
 func (c *Client) Complete(ctx context.Context, server, scope string, params *mcp.CompleteParams) (*messages.Completion, error) {
 	return ask[*messages.Completion](ctx, c, &messages.Complete{Header: messages.To(server, scope), Params: params})
 }
 
-// Subscribe asks a server to tell when a resource changes.
+// Subscribe subscribes to the changes of a resource.
 func (c *Client) Subscribe(ctx context.Context, server, scope, uri string) (*messages.Ack, error) {
 	return ask[*messages.Ack](ctx, c, &messages.Subscribe{Header: messages.To(server, scope), URI: uri})
 }
 
-// Unsubscribe takes a Subscribe back.
+// Unsubscribe ends a subscription.
 func (c *Client) Unsubscribe(ctx context.Context, server, scope, uri string) (*messages.Ack, error) {
 	return ask[*messages.Ack](ctx, c, &messages.Unsubscribe{Header: messages.To(server, scope), URI: uri})
 }
 
-// SetLogLevel tells a server what to log on the session of a scope.
+// SetLogLevel sets the level of the log messages that a server sends on the session of a
+// scope.
 func (c *Client) SetLogLevel(ctx context.Context, server, scope string, level string) (*messages.Ack, error) {
 	return ask[*messages.Ack](ctx, c, &messages.SetLogLevel{Header: messages.To(server, scope), Level: level})
 }
 
-// SetRoots tells a server which roots it may work in, on the session of a scope.
+// SetRoots sets the roots that a server may work in, on the session of a scope.
 func (c *Client) SetRoots(ctx context.Context, server, scope string, roots []*mcp.Root) (*messages.Ack, error) {
 	return ask[*messages.Ack](ctx, c, &messages.SetRoots{Header: messages.To(server, scope), Roots: roots})
 }
 
-// Ping asks a server for a sign of life on the session of a scope.
+// Ping checks that a server answers on the session of a scope.
 func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Pong, error) {
 	return ask[*messages.Pong](ctx, c, &messages.Ping{Header: messages.To(server, scope)})
 }
 
-// Open opens the session of server and scope ahead of the first call.
+// Open opens the session of a server and a scope before the first call.
 func (c *Client) Open(ctx context.Context, server, scope string) (*messages.SessionInfo, error) {
 	return ask[*messages.SessionInfo](ctx, c, &messages.Open{Header: messages.To(server, scope)})
 }
@@ -105,26 +106,25 @@ func (c *Client) CloseServer(ctx context.Context, server string) (*messages.Clos
 	return ask[*messages.Closed](ctx, c, &messages.CloseServer{Server: server})
 }
 
-// CloseAll closes all sessions. The supervisor goes on.
+// CloseAll closes all sessions. The supervisor does not stop.
 func (c *Client) CloseAll(ctx context.Context) (*messages.Closed, error) {
 	return ask[*messages.Closed](ctx, c, &messages.CloseAll{})
 }
 
-// Inspect describes the supervisor at this moment, with the first
-// [messages.DefaultInspectLimit] sessions. To choose others, or more, pass a
-// [messages.Inspect] to Do.
+// Inspect returns a snapshot with the first [messages.DefaultInspectLimit] sessions. To
+// select sessions or list more, pass a [messages.Inspect] to Do.
 func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
 	return ask[*messages.Snapshot](ctx, c, &messages.Inspect{})
 }
 
-// Cancel gives up the operations of a key that carry an id. It does not wait.
+// Cancel cancels the operations of a key that have an id. It does not wait.
 func (c *Client) Cancel(key messages.Key, id string) {
 	if c.check(context.Background(), nil) == nil {
 		c.s.system.Root.Send(c.s.pid, &messages.Cancel{Key: key, ID: id})
 	}
 }
 
-// ask sends a command whose reply has a known type.
+// ask sends a command and returns its reply as an R.
 func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command) (R, error) {
 	var none R
 	reply, err := c.do(ctx, cmd)
@@ -133,30 +133,30 @@ func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command)
 	}
 	result, ok := reply.(R)
 	if !ok {
-		return none, messages.NewFailure(cmd, messages.CodeInternal, "the reply is of another type")
+		return none, messages.NewFailure(cmd, messages.CodeInternal, "the reply has an unexpected type")
 	}
 	return result, nil
 }
 
+// progressKey is the key of the function in a context of [WithProgress].
 type progressKey struct{}
 
-// maxNotes is how many notifications of progress wait for a function that is slow.
+// maxNotes is how many notifications of progress wait for a slow function.
 const maxNotes = 256
 
-// WithProgress returns a context for one operation of a [Client]: the server is asked
-// for its progress, and tell is called with it, in the goroutine of the caller,
-// before the operation returns. While tell is slow, progress beyond 256
-// notifications is skipped.
+// WithProgress returns a context for one operation of a [Client]. The server is asked for
+// progress, and tell is called with it, in the goroutine of the caller and before the
+// operation returns. While 256 notifications wait for tell, further ones are dropped.
 func WithProgress(ctx context.Context, tell func(*messages.Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }
 
-// progressOf returns what to do with notifications, and where they come in; nil
-// when nobody wants them.
+// progressOf returns the function for notifications and the channel that they come from,
+// or nil if no progress is wanted.
 func progressOf(ctx context.Context, cmd messages.Command) (tell func(messages.Notification), notes chan messages.Notification) {
 	f, wanted := ctx.Value(progressKey{}).(func(*messages.Progress))
 	op, ok := cmd.(messages.Operation)
-	_, subscribes := cmd.(*messages.Subscribe) // it has no use for an inbox that is soon closed
+	_, subscribes := cmd.(*messages.Subscribe) // its notifications come after the reply
 	if !wanted || !ok || subscribes || op.Head().Subscriber != nil {
 		return nil, nil
 	}
@@ -167,10 +167,11 @@ func progressOf(ctx context.Context, cmd messages.Command) (tell func(messages.N
 	}, make(chan messages.Notification, maxNotes)
 }
 
-// sequence names operations that have no id, so that they can be cancelled.
+// sequence numbers operations without an id, so that they can be cancelled.
 var sequence atomic.Uint64
 
-// Do sends any command, and waits for its reply. A [messages.Cancel] has none.
+// Do sends any command and waits for its reply. A [messages.Cancel] has no reply, and Do
+// returns nil, nil.
 func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, error) {
 	if v := reflect.ValueOf(cmd); v.Kind() != reflect.Pointer || v.IsNil() {
 		return nil, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command, a %T, is nil or none of package messages", cmd))
@@ -193,18 +194,19 @@ func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Fail
 	case ctx == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
 	case ctx.Err() != nil:
-		return gaveUp(ctx, cmd)
+		return contextFailure(ctx, cmd)
 	}
 	return nil
 }
 
-// do sends a command that is ours: what an operation's header lacks is filled in.
+// do sends a command that the caller does not share, and waits for its reply. It fills in
+// the header of an operation.
 func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.Reply, err error) {
 	if f := c.check(ctx, cmd); f != nil {
 		return nil, f
 	}
 	tell, notes := progressOf(ctx, cmd)
-	box := c.s.inbox(notes)
+	box := c.s.future(notes)
 	defer func() { c.s.release(box, reply != nil && notes == nil) }()
 	op, isOperation := cmd.(messages.Operation)
 	if isOperation {
@@ -228,12 +230,12 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 			for len(notes) > 0 {
 				tell(<-notes)
 			}
-			return settle(ctx, cmd, msg)
+			return outcome(ctx, cmd, msg)
 		case <-c.s.done:
 			waiting = false
 		case <-ctx.Done():
 			if !isOperation {
-				return nil, gaveUp(ctx, cmd)
+				return nil, contextFailure(ctx, cmd)
 			}
 			c.Cancel(op.Head().Key, op.RequestID())
 			waiting = false
@@ -244,17 +246,17 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	defer timer.Stop()
 	select {
 	case msg := <-box.Reply:
-		return settle(ctx, cmd, msg)
+		return outcome(ctx, cmd, msg)
 	case <-timer.C:
 		if ctx.Err() == nil {
 			return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped")
 		}
-		return nil, gaveUp(ctx, cmd)
+		return nil, contextFailure(ctx, cmd)
 	}
 }
 
-// settle makes of a reply what the caller gets.
-func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
+// outcome returns what the caller gets for a reply.
+func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
 	switch reply := msg.(type) {
 	case *messages.Failure:
 		if reply.Code == messages.CodeCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -269,8 +271,8 @@ func settle(ctx context.Context, cmd messages.Command, msg any) (messages.Reply,
 	return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
 }
 
-// gaveUp is the failure of a command whose context has ended.
-func gaveUp(ctx context.Context, cmd messages.Command) *messages.Failure {
+// contextFailure returns the failure of a command whose context has ended.
+func contextFailure(ctx context.Context, cmd messages.Command) *messages.Failure {
 	code := messages.CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = messages.CodeDeadline

@@ -14,137 +14,129 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Never turns a timeout off, where that is allowed.
+// Never disables a timeout whose comment allows it.
 const Never time.Duration = -1
 
-// Config is the configuration of a supervisor. The zero value of every field
-// but Servers is useful. It is copied by [Start].
+// Config is the configuration of a supervisor. The zero value of every field but Servers is
+// useful. [Start] copies it.
 type Config struct {
-	// Servers are the MCP servers, each under a name of its own. At least one.
+	// Servers are the MCP servers, with distinct names. There must be at least one.
 	Servers []mcpbridge.Server
 
-	// MaxSessions is the cap: how many sessions may be open at once, those
-	// being opened and those still draining included. When it is reached, the
-	// least recently used one makes room. Defaults to 256.
+	// MaxSessions is the cap: how many sessions may be open at once, including those that
+	// dial and those that drain. When it is reached, the least recently used session is
+	// evicted. Defaults to 256.
 	MaxSessions int
-	// MaxInFlight is how many calls run at once on one session. More wait.
+	// MaxInFlight is how many calls of one session run at once. Further calls wait.
 	// Defaults to 64.
 	MaxInFlight int
-	// MaxWaiting is how many calls may wait for one session. More are refused
-	// with busy. Defaults to 1024; -1 lets none wait once MaxInFlight are
-	// running.
+	// MaxWaiting is how many calls of one session may wait. Further calls fail with busy.
+	// Defaults to 1024; with -1 no call waits while MaxInFlight calls run.
 	MaxWaiting int
-	// MaxWaitingTotal is how many calls may wait for all sessions together, so that
-	// callers of very many keys cannot use up the memory: a call that waits takes about
-	// a kilobyte, and several if it is the first one of its key. More are refused with
-	// busy, unless their session is open and has room. Defaults to 131072; -1 sets no
-	// bound.
+	// MaxWaitingTotal is how many calls may wait, over all sessions. It bounds the memory
+	// that callers of very many keys can use: a waiting call takes about a kilobyte, and the
+	// first one of a key several. Further calls fail with busy, unless their session is open
+	// and can run them at once. Defaults to 131072; -1 sets no bound.
 	MaxWaitingTotal int
-	// MaxDials is how many sessions of one server are opened at once. Lower it
-	// for a server that is slow to start sessions. Defaults to 16.
+	// MaxDials is how many sessions of one server dial at once. Lower it for a server that
+	// opens sessions slowly. Defaults to 16.
 	MaxDials int
 
-	// FailFast makes a call fail with unavailable at once while its server is known
-	// to be down, but for one that tries it from time to time. Defaults to false:
-	// calls wait for the server until their deadline, and then fail with why it could
-	// not be reached.
+	// FailFast makes calls fail with unavailable at once while their server is known to be
+	// down, apart from the calls whose dials probe it. Defaults to false: calls wait for the
+	// server until their deadline, and then fail with the cause of the last failed dial.
 	FailFast bool
 
-	// IdleTimeout closes a session that nobody used for so long. Defaults to
-	// 30 minutes; [Never] keeps them until the cap needs room.
+	// IdleTimeout is the time without calls after which a session is closed. Defaults to 30
+	// minutes; with [Never] only the cap closes sessions.
 	IdleTimeout time.Duration
-	// ConnectTimeout bounds one attempt to open a session, from the start of its
-	// process or the first request. Defaults to 30 s.
+	// ConnectTimeout bounds one dial, from the start of its process or its first request.
+	// Defaults to 30 s.
 	ConnectTimeout time.Duration
-	// CallTimeout is the deadline of operations that bring none. Defaults to
-	// 60 s.
+	// CallTimeout is the timeout of operations that have no deadline. Defaults to 60 s.
 	CallTimeout time.Duration
-	// DrainTimeout is how long calls in flight may go on when their session is
-	// closed or replaced. Defaults to 10 s.
+	// DrainTimeout is how long running calls may take when their session is closed or
+	// restarted. Defaults to 10 s.
 	DrainTimeout time.Duration
-	// CloseTimeout bounds the closing of one connection: the DELETE over HTTP,
-	// the end of the process over stdio. Defaults to 5 s.
+	// CloseTimeout bounds the closing of one connection: the DELETE over HTTP, or the end of
+	// the process over stdio. Defaults to 5 s.
 	CloseTimeout time.Duration
 
-	// Interceptors are around every operation, the first one outermost: to log, to
-	// measure, to change, to refuse. Defaults to none.
+	// Interceptors wrap every operation, the first one outermost: to log, measure, change or
+	// reject it. Defaults to none.
 	Interceptors []actors.Interceptor
 
-	// Handler gets what servers ask: [messages.Elicit], [messages.Sample],
-	// [messages.ListRoots]. What it may be asked is in Capabilities. Defaults to
-	// nil: servers are told that they cannot ask, and refused if they do.
+	// Handler gets the requests of servers: [messages.Elicit], [messages.Sample] and
+	// [messages.ListRoots], as far as Capabilities declares them. Defaults to nil: no
+	// capability is declared, and requests are refused.
 	Handler *actor.PID
-	// HandlerTimeout is how long a server waits for Handler's answer. While a tool
-	// asks, its call goes on: give it a deadline that is longer. Defaults to 60 s.
+	// HandlerTimeout is how long a server waits for the answer of Handler. The deadline of a
+	// call whose tool sends requests should be longer. Defaults to 60 s.
 	HandlerTimeout time.Duration
-	// Capabilities are what servers are told that they may ask for, by protocol
-	// 2025-11-25 or older while a session is opened. Roots are in the field RootsV2:
-	// a server that knows roots may put them in the place of its own
-	// configuration. Defaults to elicitation, by form, if there is a Handler.
+	// Capabilities are the client capabilities that servers are told; up to protocol
+	// 2025-11-25 as a part of initialize. Roots are in the field RootsV2: a server that
+	// supports roots may use them instead of its own configuration. Defaults to elicitation
+	// by form if there is a Handler.
 	Capabilities *mcp.ClientCapabilities
-	// Subscriber gets every [messages.Notification] but progress, beside the
-	// EventStream. It has to keep up. Defaults to nil.
+	// Subscriber gets every [messages.Notification] but progress, in addition to the
+	// EventStream. Its mailbox is not bounded. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store remembers sessions across restarts of this process, and the generations of
-	// those that have ended: a session over
-	// streamable HTTP goes on without a new initialize if its server still knows it,
-	// else it has expired. See package resume. It is the caller's to close, after
-	// Stop. Each supervisor that runs needs one of its own. Defaults to nil: nothing
-	// is remembered.
+	// Store keeps MCP sessions over streamable HTTP, and the generations of all keys, across
+	// restarts of this process. After a restart an MCP session is resumed if its server still
+	// has it; otherwise it has expired. See package resume. The caller closes the store after
+	// Stop. Supervisors that run must not share a store. Defaults to nil: nothing is kept.
 	Store mcpbridge.Store
-	// LeaveOpen makes Stop leave the sessions open on their servers that Store
-	// remembers. Defaults to false: Stop ends all.
+	// LeaveOpen makes Stop leave those MCP sessions open on their servers that Store keeps.
+	// Defaults to false: Stop closes all.
 	LeaveOpen bool
 
-	// The fields below shape the default [Strategy], for faults of one session; see
-	// there.
+	// The fields below are the parameters of the default [Strategy].
 
-	// BackoffBase is the longest first delay. Defaults to 250 ms.
+	// BackoffBase is the maximum of the first delay. Defaults to 250 ms.
 	BackoffBase time.Duration
-	// BackoffMax is the longest delay. Defaults to 3 s.
+	// BackoffMax is the maximum of all delays. Defaults to 3 s.
 	BackoffMax time.Duration
-	// Budget is how many sessions of a key in a row may expire within seconds of
-	// their opening before the key is given up. Defaults to 3; -1 forgives none.
+	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
+	// opening before the key is given up. Defaults to 3; -1 allows none.
 	Budget int
-	// BudgetHalfLife is the time after which a failure counts half. Defaults to
-	// 1 minute.
+	// BudgetHalfLife is the time after which a failure counts half as much. Defaults to 1
+	// minute.
 	BudgetHalfLife time.Duration
-	// CoolDown is how long a key that was given up fails fast before one trial: its
-	// credentials were refused, and it has no others, or its sessions expire at once.
-	// Defaults to 30 s.
+	// CoolDown is how long the calls of a key fail after the key was given up: its
+	// credentials were refused, and have not changed, or its MCP sessions expire soon after
+	// their opening. Defaults to 30 s.
 	CoolDown time.Duration
 
-	// Strategy replaces the default one. Defaults to a [Strategy] made of the
-	// fields above.
+	// Strategy decides about faults. Defaults to a [Strategy] with the parameters above.
 	Strategy actors.Strategy
-	// WrapDialer wraps what opens sessions, to observe it or to inject faults.
-	// Defaults to nil: no wrapper.
+	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
+	// faults. Defaults to nil: no wrapper.
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
-	// Logger takes the log, in a goroutine that ends when there is nothing to log: a
-	// writer or a hook that is slow delays nobody. Lines that find thousands of others
-	// waiting are dropped and counted (LinesDropped), and a line says how many. Its zero value logs nothing.
+	// Logger writes the log, in a goroutine of its own, so that a slow writer or hook delays
+	// nothing else. While thousands of lines are queued, further lines are dropped and counted
+	// ([messages.Counters.LinesDropped]). The zero value logs nothing.
 	Logger zerolog.Logger
 }
 
 // withDefaults returns a copy with all fields set.
 func (c Config) withDefaults() Config {
-	preset(&c.MaxSessions, 256)
-	preset(&c.MaxInFlight, 64)
-	preset(&c.MaxWaiting, 1024)
-	preset(&c.MaxWaitingTotal, 1<<17)
-	preset(&c.MaxDials, 16)
-	preset(&c.IdleTimeout, 30*time.Minute)
-	preset(&c.ConnectTimeout, 30*time.Second)
-	preset(&c.CallTimeout, time.Minute)
-	preset(&c.DrainTimeout, 10*time.Second)
-	preset(&c.CloseTimeout, 5*time.Second)
-	preset(&c.BackoffBase, 250*time.Millisecond)
-	preset(&c.BackoffMax, 3*time.Second)
-	preset(&c.Budget, 3)
-	preset(&c.BudgetHalfLife, time.Minute)
-	preset(&c.CoolDown, 30*time.Second)
-	preset(&c.HandlerTimeout, time.Minute)
+	setDefault(&c.MaxSessions, 256)
+	setDefault(&c.MaxInFlight, 64)
+	setDefault(&c.MaxWaiting, 1024)
+	setDefault(&c.MaxWaitingTotal, 1<<17)
+	setDefault(&c.MaxDials, 16)
+	setDefault(&c.IdleTimeout, 30*time.Minute)
+	setDefault(&c.ConnectTimeout, 30*time.Second)
+	setDefault(&c.CallTimeout, time.Minute)
+	setDefault(&c.DrainTimeout, 10*time.Second)
+	setDefault(&c.CloseTimeout, 5*time.Second)
+	setDefault(&c.BackoffBase, 250*time.Millisecond)
+	setDefault(&c.BackoffMax, 3*time.Second)
+	setDefault(&c.Budget, 3)
+	setDefault(&c.BudgetHalfLife, time.Minute)
+	setDefault(&c.CoolDown, 30*time.Second)
+	setDefault(&c.HandlerTimeout, time.Minute)
 	if c.Capabilities == nil && c.Handler != nil {
 		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
 			Form: &mcp.FormElicitationCapabilities{},
@@ -159,21 +151,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func preset[T int | time.Duration](field *T, value T) {
+// setDefault sets a field that is zero.
+func setDefault[T int | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
 }
 
 const (
-	// most is the largest number that is taken: more is a mistake, and sums of such
-	// numbers would overflow.
-	most = 1 << 24
-	// longest is the longest duration that is taken, for the same reasons.
-	longest = 10 * 365 * 24 * time.Hour
+	// maxCount is the largest number that is accepted: sums of such numbers do not
+	// overflow.
+	maxCount = 1 << 24
+	// maxDuration is the longest duration that is accepted, for the same reason.
+	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
-// validate reports the fields that are wrong, after withDefaults.
+// validate returns an error for each field that is invalid. It must be called after
+// withDefaults.
 func (c Config) validate() error {
 	errs := validateServers(c.Servers)
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -183,11 +177,11 @@ func (c Config) validate() error {
 		least int
 		most  int
 	}{
-		{"maxSessions", c.MaxSessions, 1, most},
-		{"maxInFlight", c.MaxInFlight, 1, most},
-		{"maxWaiting", c.MaxWaiting, -1, most},
+		{"maxSessions", c.MaxSessions, 1, maxCount},
+		{"maxInFlight", c.MaxInFlight, 1, maxCount},
+		{"maxWaiting", c.MaxWaiting, -1, maxCount},
 		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
-		{"maxDials", c.MaxDials, 1, most},
+		{"maxDials", c.MaxDials, 1, maxCount},
 		{"budget", c.Budget, -1, math.MaxInt},
 	} {
 		switch {
@@ -215,8 +209,8 @@ func (c Config) validate() error {
 		switch {
 		case f.value < 0:
 			wrong("%s: %v is negative", f.name, f.value)
-		case f.value > longest:
-			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, longest)
+		case f.value > maxDuration:
+			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, maxDuration)
 		}
 	}
 	for i, f := range c.Interceptors {
@@ -239,7 +233,7 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateServers reports the servers that are wrong.
+// validateServers returns an error for each server that is invalid.
 func validateServers(servers []mcpbridge.Server) (errs []error) {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(servers) == 0 {

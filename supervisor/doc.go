@@ -1,84 +1,84 @@
-// Package supervisor is the front door: it runs MCP client sessions as
-// supervised actors in the caller's actor system.
+// Package supervisor runs MCP client sessions as supervised actors in the actor system of
+// the caller.
 //
-// Actors send the commands of package messages to [Supervisor.PID], plain Go
-// code uses a [Client]. Each pair of server and scope, a key, has a session of
-// its own. It is opened on first use, kept warm, rebuilt when it expired or
-// broke, and closed when it is idle, when the cap needs room, or on command.
+// Actors send the commands of package messages to [Supervisor.PID]. Go code that is no actor
+// uses a [Client]. Each key, a pair of server and scope, has a session of its own. The
+// session is opened on first use, kept open, restarted when its MCP session has expired or
+// its connection has broken, and closed when it is idle, when the cap is reached, or on
+// command.
 //
 // # Guarantees
 //
-// Each names the tests that prove it; they are in the package tests unless it
-// says otherwise.
+// Each guarantee names the tests that prove it. They are in package tests unless it says
+// otherwise.
 //
 //  1. One reply. Every command gets exactly one reply, a result or a
-//     [messages.Failure], not later than its deadline plus a second, whatever
-//     dies. (The verifier, world.verify, at the end of every scenario;
+//     [messages.Failure], at most a second after its deadline, even if a server, a
+//     process, the network or an actor fails. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
 //     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
-//     TestCommandsToAStoppedSupervisorAreAnswered; in package actors
+//     TestCommandsToAStoppedSupervisorAreAnswered; in internal/actors
 //     TestBugInASessionLosesNothing)
-//  2. One session per key. At most one live session and transport per key at
-//     any moment. (The verifier;
+//  2. One session per key. A key has at most one live MCP session and transport at any
+//     moment. (The verifier;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
 //     TestConnectionThatComesAfterTheCloseIsClosed)
-//  3. One creation. Concurrent first calls cause one dial and one initialize.
-//     One that fails fails all who waited, and a caller that gives up cancels
-//     nobody else's. (TestManyFirstCallsCauseOneInitialize;
+//  3. One creation. Concurrent first calls of a key cause one dial and one initialize. If
+//     the dial fails, all of these calls fail. A caller that gives up does not cancel the
+//     dial for the others. (TestManyFirstCallsCauseOneInitialize;
 //     TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew;
 //     TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers)
-//  4. One rebuild. However many calls notice that a session expired, it is
-//     rebuilt once. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
+//  4. One rebuild. An MCP session that has expired is rebuilt once, however many calls
+//     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
 //     TestEveryFormOfExpiryIsRecognised)
-//  5. At most one replay, and only when safe: provably not executed, read-only,
-//     idempotent, or allowed by the caller. And state is not thrown away: a
-//     connection that broke is attached to its session again before there is a
-//     new one. (TestLostCallIsReplayedWhenThatIsSafe;
+//  5. At most one replay, and only if it is safe: the call was certainly not executed, it
+//     is idempotent, or the caller allows it. State is not discarded: after a connection
+//     broke, its MCP session is resumed if the server still has it. (TestLostCallIsReplayedWhenThatIsSafe;
 //     TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
 //     TestBrokenConnectionsAreAttachedAgainWithTheStateKept;
 //     TestStateHeldForTheCallerIsPutBackBeforeAnyReplay; with a store
 //     TestSessionGoesOnAfterARestartOfOurProcess)
-//  6. Only expiry and loss restart. Tool errors, invalid parameters, 401, 403,
-//     429 and 5xx reach the caller as what they are.
+//  6. Only expiry and loss restart a session. Tool errors, invalid parameters, 401, 403,
+//     429 and 5xx reach the caller unchanged.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
 //     TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn)
-//  7. The cap holds. Open sessions, those draining included, never exceed it.
-//     The least recently used idle one goes first, a busy one only if all are,
-//     and by draining. (TestLeastRecentlyUsedIdleSessionMakesRoom;
-//     TestBusySessionIsEvictedByDrainingAndNothingIsCut; in package actors
+//  7. The cap holds. Open sessions, including those that drain, never exceed it. The least
+//     recently used idle session is evicted first. A busy session is evicted only if all
+//     are busy, and its running calls finish. (TestLeastRecentlyUsedIdleSessionMakesRoom;
+//     TestBusySessionIsEvictedByDrainingAndNothingIsCut; in internal/actors
 //     FuzzLRU)
-//  8. Closing is complete. It answers each call, ends each session on its
-//     server and each process with its children, in bounded time, and
-//     resurrects nothing. It may be repeated, and says what is left.
+//  8. Closing is complete. It answers each call, and ends each MCP session on its server
+//     and each process with its children, in bounded time. No session is opened again
+//     without a new call. A close command can be repeated, and its reply names the keys
+//     that could not be closed.
 //     (TestClosingAnswersEachCallAndEndsEachSession;
 //     TestClosingEndsTheSessionOnTheServer;
 //     TestStubbornProcessIsEndedWithItsChildren;
 //     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
 //     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
 //     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
-//  9. Keys are isolated. One that hangs delays no other; no actor blocks.
+//  9. Keys are isolated. A key that hangs delays no other key; no actor blocks.
 //     (TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
 //     TestReloadTouchesOnlyWhatChanged;
 //     TestLogWriterThatBlocksDelaysNothing;
 //     TestEventHandlerThatBlocksDelaysNothing;
 //     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn)
-//  10. Cancel reaches the server: notifications/cancelled is sent for calls
-//     that are cancelled or time out, and no other call is harmed.
+//  10. Cancel reaches the server. notifications/cancelled is sent for calls that are
+//     cancelled or time out, and no other call is affected.
 //     (TestCancelledCallIsCancelledOnTheServer;
 //     TestCancelledCallIsAnsweredOnceWhereverItIs)
-//  11. Bounded. Calls in flight and waiting are bounded per session; past that
-//     the reply is busy, at once. Memory and goroutines return to where they
-//     were. (TestFloodOnOneSessionIsBounded;
+//  11. Bounded. Running and waiting calls are bounded for each session; calls beyond the
+//     bounds fail with busy at once. After load, memory and goroutines return to what
+//     they were. (TestFloodOnOneSessionIsBounded;
 //     TestWaitingCallsAreBoundedOverAllSessions;
 //     TestFloodOfNotificationsIsBounded; goleak at the end of each package)
-//  12. Quiet about secrets. Session ids, headers, environment, arguments and
-//     results are in no log line, event or snapshot, and what a server sends
-//     cannot forge a log line. (TestNothingSecretIsLogged, TestNoTokenIsLogged)
+//  12. Secrets stay secret. Session ids, headers, environment, arguments and results are
+//     in no log line, event or snapshot, and a server cannot forge a log line. (TestNothingSecretIsLogged, TestNoTokenIsLogged)
 //
 // # Concurrency
 //
-// All exported functions and methods may be called from any goroutine. Values
-// given to a [Config] or sent in a message are read-only from then on.
+// All exported functions and methods may be called from any goroutine. Values in a [Config]
+// or in a message are read-only once they are passed.
 package supervisor

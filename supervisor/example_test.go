@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,9 +16,38 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Greeter is an agent: it asks, and takes the answer as a message.
+// Plain Go code uses a client.
+func Example_client() {
+	ctx := context.Background()
+	system := actor.NewActorSystem()
+	sup, err := supervisor.Start(system, supervisor.Config{
+		Servers: []mcpbridge.Server{
+			{Name: "greeter", InMemory: newGreeter()},
+			{Name: "browser", Command: "npx", Args: []string{"@playwright/mcp"}},
+			{Name: "search", URL: "https://search.example.com/mcp"},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(ctx)
+
+	reply, err := sup.Client().CallTool(ctx, "greeter", "conversation-1", &mcp.CallToolParams{
+		Name:      "greet",
+		Arguments: map[string]any{"name": "Ada"},
+	})
+	if errors.Is(err, messages.ErrLost) {
+		log.Fatal("the call may have run: ", err)
+	} else if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Result.Content[0].(*mcp.TextContent).Text)
+	// Output: Hello, Ada!
+}
+
+// Greeter is an agent. It sends a call, and receives the answer as a message.
 type Greeter struct {
-	sessions *actor.PID
+	sessions *actor.PID // sup.PID()
 	done     chan string
 }
 
@@ -33,7 +61,7 @@ func (g *Greeter) Receive(c actor.Context) {
 	case *messages.ToolResult:
 		g.done <- msg.Result.Content[0].(*mcp.TextContent).Text
 	case *messages.Failure:
-		g.done <- msg.Error() // msg.Code says why, msg.MayHaveRun whether it may have run
+		g.done <- msg.Error() // see msg.Code and msg.MayHaveRun
 	}
 }
 
@@ -41,11 +69,7 @@ func (g *Greeter) Receive(c actor.Context) {
 func Example_actor() {
 	system := newSystem()
 	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []mcpbridge.Server{
-			{Name: "greeter", InMemory: newGreeter()},
-			{Name: "browser", Command: "npx", Args: []string{"@playwright/mcp"}},
-			{Name: "search", URL: "https://search.example.com/mcp"},
-		},
+		Servers: []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -56,32 +80,6 @@ func Example_actor() {
 	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return greeter }))
 	fmt.Println(<-greeter.done)
 	// Output: Hello, Ada!
-}
-
-// Plain Go code uses a client.
-func Example_client() {
-	sup, err := supervisor.Start(newSystem(), supervisor.Config{
-		Servers: []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer sup.Stop(context.Background())
-
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	reply, err := sup.Client().CallTool(ctx, "greeter", "conversation-1", &mcp.CallToolParams{
-		Name:      "greet",
-		Arguments: map[string]any{"name": "Ada"},
-	})
-	if errors.Is(err, messages.ErrLost) {
-		log.Fatal("it may have run: ", err)
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(reply.Result.Content[0].(*mcp.TextContent).Text, "- session", reply.Generation)
-	// Output: Hello, Ada! - session 1
 }
 
 // Events tell what becomes of sessions.

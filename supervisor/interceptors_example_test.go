@@ -15,13 +15,13 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// timed tells how long each operation took, its replay included.
-func timed(tell func(method string, took time.Duration, err error)) actors.Interceptor {
+// timed reports how long each operation takes, including its replay.
+func timed(report func(method string, took time.Duration, err error)) actors.Interceptor {
 	return func(next actors.Runner) actors.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			began := time.Now()
 			result, err := next(ctx, op)
-			tell(op.Method(), time.Since(began), err)
+			report(op.Method(), time.Since(began), err)
 			return result, err
 		}
 	}

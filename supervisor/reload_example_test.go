@@ -32,9 +32,9 @@ func ExampleSupervisor_Reload() {
 	}
 
 	closed, err := sup.Reload(ctx, []mcpbridge.Server{
-		{Name: "greeter", InMemory: greeter},                        // the same: its sessions go on
+		{Name: "greeter", InMemory: greeter},                        // unchanged: its sessions stay open
 		{Name: "search", URL: "https://new.search.example.com/mcp"}, // changed: its sessions are closed
-	}) // and those of all others, which are gone
+	}) // a server that is not in the list is removed, and its sessions are closed
 	if err != nil {
 		log.Fatal(err) // nothing was changed
 	}

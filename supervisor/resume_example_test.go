@@ -36,12 +36,13 @@ func ExampleConfig_store() {
 // shop is one run of a program.
 func shop(url, path string) {
 	ctx := context.Background()
+	system := newSystem()
 	store, err := resume.Open(path, resume.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	sup, err := supervisor.Start(newSystem(), supervisor.Config{
+	sup, err := supervisor.Start(system, supervisor.Config{
 		Servers:   []mcpbridge.Server{{Name: "shop", URL: url}},
 		Store:     store,
 		LeaveOpen: true,

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// User is the actor in front of the person: it answers what servers ask.
+// User is an actor that answers the requests of servers.
 type User struct{}
 
 func (u *User) Receive(c actor.Context) {
@@ -22,7 +22,7 @@ func (u *User) Receive(c actor.Context) {
 		// An actor that asks a person keeps c.Sender(), and sends it the answer later.
 		c.Respond(&messages.Elicited{Result: u.ask(msg.Key.Scope, msg.Params.Message)})
 	case messages.Request:
-		c.Respond(&messages.Refusal{Reason: "this agent has no model to lend"})
+		c.Respond(&messages.Refusal{Reason: "this agent offers no model"})
 	}
 }
 

@@ -10,24 +10,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Strategy is the default supervision strategy. It decides about faults of one
-// session; whether a server is down is known to the supervisor by itself. For each
-// session:
+// Strategy is the default supervision strategy. It decides about the faults of one
+// session. Whether a server is down is not its decision. For each session:
 //
-//   - One that expired is opened again at once. Nothing is wrong with the
-//     server, unless more than Budget sessions in a row, within a few half-lives,
-//     have expired within seconds of their opening: then the key is given up, for
-//     Base, doubling up to CoolDown.
-//   - One whose connection broke, or that a server which is there would not open,
-//     waits: a random time up to Base, doubling with each failure still
-//     remembered, up to Max (full jitter), or what the server asks for, up to 5
-//     minutes, if that is longer. A failure counts half after HalfLife. Success
-//     does not reset the count, so that a server that flaps is not dialed without
-//     end.
-//   - What only a change of credentials or configuration can mend, a refused
-//     authorization or a protocol version that we do not speak, is given up at once,
-//     for CoolDown. What answers and is no MCP server is given up for Base, doubling
-//     up to Max: it may be a proxy in front of one that is being started.
+//   - After an expiry, it restarts at once, because nothing is wrong with the server. But if
+//     more than Budget consecutive MCP sessions, within a few half-lives, have expired within
+//     seconds of their opening, it gives up the key for Base, doubling up to CoolDown.
+//   - After the connection broke, or when a server that is up refuses the dial, it waits for
+//     a random time of at most Base, doubling with each failure that it remembers, up to Max
+//     (full jitter); or for the time that the server asks for, up to 5 minutes, if that is
+//     longer. A failure counts half as much after HalfLife. A success does not reset the
+//     count, so that a server that flaps is not dialed without end.
+//   - When only other credentials or another configuration can help, after a refused
+//     authorization or a protocol version that is not supported, it gives up at once, for
+//     CoolDown. When the answer is not MCP, it gives up for Base, doubling up to Max: it may
+//     come from a proxy in front of a server that is starting.
 type Strategy struct {
 	Base     time.Duration
 	Max      time.Duration
@@ -37,9 +34,9 @@ type Strategy struct {
 }
 
 const (
-	// short is the life of a session that has expired at once.
-	short = 5 * time.Second
-	// maxRetryAfter bounds what a server can ask for.
+	// shortLife is the longest life of an MCP session that counts as expired at once.
+	shortLife = 5 * time.Second
+	// maxRetryAfter bounds the delay that a server can ask for.
 	maxRetryAfter = 5 * time.Minute
 )
 
@@ -52,47 +49,47 @@ func (s Strategy) Decider(messages.Key) actors.Decider {
 type decider struct {
 	Strategy
 	failures decaying
-	expiries decaying // of sessions that lived for a short time, in a row
+	expiries decaying // of consecutive MCP sessions with a short life
 }
 
 // Decide decides by the class of the fault.
-func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Verdict {
+func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Decision {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
-		return d.expired(f, now)
+		return d.decideExpired(f, now)
 	}
 	attempt := d.failures.add(now, d.HalfLife)
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
-		return actors.Verdict{GiveUp: true, Delay: d.ceiling(attempt), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Verdict{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
-	return actors.Verdict{Delay: max(jitter(d.ceiling(attempt)), asked), Attempt: attempt}
+	return actors.Decision{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
 }
 
-// expired decides about a session that the server does not know any more.
-func (d *decider) expired(f *actors.Fault, now time.Time) actors.Verdict {
-	if f.Lived > short {
+// decideExpired decides about an MCP session that has expired.
+func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Decision {
+	if f.Lived > shortLife {
 		d.expiries = decaying{}
-		return actors.Verdict{Attempt: 1}
+		return actors.Decision{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.HalfLife)
 	if over := attempt - d.Budget; over > 0 {
-		return actors.Verdict{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
 	}
-	return actors.Verdict{Attempt: attempt}
+	return actors.Decision{Attempt: attempt}
 }
 
-// ceiling returns the longest delay after so many failures.
-func (d *decider) ceiling(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
+// maxDelay returns the longest delay of an attempt.
+func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
 
-// doubled returns base for the first attempt, and double that for each later one.
+// doubled returns base for the first attempt, and twice as much for each later one.
 func doubled(base time.Duration, attempt int) time.Duration {
 	return time.Duration(min(float64(base)*math.Pow(2, float64(attempt-1)), math.MaxInt64/2))
 }
 
-// jitter returns a random duration up to most.
+// jitter returns a random duration below most.
 func jitter(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -100,13 +97,13 @@ func jitter(most time.Duration) time.Duration {
 	return rand.N(most)
 }
 
-// decaying is a count of events that fade: each counts half after a half-life.
+// decaying counts events. Each counts half as much after a half-life.
 type decaying struct {
 	count float64
 	last  time.Time
 }
 
-// add counts one more, and returns the count, rounded.
+// add adds an event, and returns the rounded count.
 func (d *decaying) add(now time.Time, halfLife time.Duration) int {
 	if halfLife > 0 {
 		d.count *= math.Exp2(-float64(now.Sub(d.last)) / float64(halfLife))

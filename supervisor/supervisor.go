@@ -13,33 +13,33 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Supervisor runs MCP sessions in the caller's actor system. [Start] makes it. Its
-// methods may be called from any goroutine. Those of a nil Supervisor return an error.
+// Supervisor runs MCP sessions in the actor system of the caller. It is made by [Start].
+// Its methods may be called from any goroutine. Those of a nil Supervisor return an error
+// or nil.
 type Supervisor struct {
-	system       *actor.ActorSystem
-	pid          *actor.PID
-	bridge       mcpbridge.Bridge
-	logger       *relay.Logger
-	events       *relay.Relay[any] // what goes to the EventStream
-	intercepting running           // operations that are with the interceptors
-	stop         sync.Once
-	done         chan struct{}   // closed when the registry has stopped
-	left         []messages.Left // written before done is closed
+	system      *actor.ActorSystem
+	pid         *actor.PID
+	bridge      mcpbridge.Bridge
+	logger      *relay.Logger
+	events      *relay.Relay[any] // to the EventStream
+	intercepted operationCount    // operations that run in interceptors
+	stop        sync.Once
+	done        chan struct{}   // closed when the actors have stopped
+	left        []messages.Left // written before done is closed
 
-	inboxes chan *actors.Inbox // to be used again
+	futures chan *actors.Future // kept for reuse
 }
 
-// Start starts a supervisor in a system, which stays the caller's: it is never
-// shut down from here. The supervisor takes messages when Start returns; no
-// session is opened before it is used. The error names the fields of cfg that
-// are wrong.
+// Start starts a supervisor in an actor system, which it never shuts down. The supervisor
+// takes commands when Start returns. Sessions are opened on first use. The error names the
+// invalid fields of cfg.
 func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	cfg = cfg.withDefaults()
 	err := cfg.validate()
@@ -63,7 +63,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
 	}
 	s := &Supervisor{
-		system: system, bridge: bridge, done: make(chan struct{}), inboxes: make(chan *actors.Inbox, maxInboxes),
+		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
 		logger: relay.NewLogger(cfg.Logger),
 	}
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
@@ -77,20 +77,20 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: s.intercepting.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			release()
 			s.left = left
 			close(s.done)
-			s.closeInboxes()
+			s.closeFutures()
 		},
 	})
 	return s, nil
 }
 
-// unbounded returns the bound that a field sets, where -1 sets none.
+// unbounded returns a bound, or math.MaxInt for -1.
 func unbounded(most int) int {
 	if most < 0 {
 		return math.MaxInt
@@ -98,12 +98,12 @@ func unbounded(most int) int {
 	return most
 }
 
-// stores has the stores of the supervisors that run. Two that share one would each end
-// the sessions of the other.
+// stores contains the stores of the supervisors that run. Supervisors that share a store
+// would close each other's MCP sessions.
 var stores sync.Map
 
-// reserve notes that a store is in use until it is released. It reports whether it was
-// not in use before.
+// reserve marks a store as used until release is called. ok is false if it is used
+// already.
 func reserve(store mcpbridge.Store) (release func(), ok bool) {
 	if store == nil || !reflect.ValueOf(store).Comparable() {
 		return func() {}, true
@@ -112,7 +112,7 @@ func reserve(store mcpbridge.Store) (release func(), ok bool) {
 	return func() { stores.Delete(store) }, !taken
 }
 
-// reachable reports the actors of cfg that are not in the system.
+// reachable returns an error for each actor of cfg that is not in the system.
 func reachable(system *actor.ActorSystem, cfg *Config) error {
 	var errs []error
 	for name, pid := range map[string]*actor.PID{"handler": cfg.Handler, "subscriber": cfg.Subscriber} {
@@ -126,17 +126,17 @@ func reachable(system *actor.ActorSystem, cfg *Config) error {
 	return errors.Join(errs...)
 }
 
-// errNotStarted is the error of a Supervisor that Start has not made.
+// errNotStarted is the error for a Supervisor that is not from Start.
 var errNotStarted = errors.New("supervisor: is not started: use the one that Start returns when its error is nil")
 
-// errNoContext is the error of a call with a nil context.
+// errNoContext is the error for a nil context.
 var errNoContext = errors.New("supervisor: the context is nil: use context.Background")
 
-// started reports whether Start has made the supervisor.
+// started reports whether the supervisor is from Start.
 func (s *Supervisor) started() bool { return s != nil && s.pid != nil }
 
-// PID is where commands go: see package messages. It stays valid after Stop: commands
-// are answered with [messages.CodeClosed] from then on.
+// PID returns the PID that takes the commands of package messages. It stays valid: after
+// Stop, commands are answered with [messages.CodeClosed].
 func (s *Supervisor) PID() *actor.PID {
 	if !s.started() {
 		return nil
@@ -144,7 +144,7 @@ func (s *Supervisor) PID() *actor.PID {
 	return s.pid
 }
 
-// System is the actor system that the supervisor was started in.
+// System returns the actor system that the supervisor was started in.
 func (s *Supervisor) System() *actor.ActorSystem {
 	if !s.started() {
 		return nil
@@ -152,10 +152,10 @@ func (s *Supervisor) System() *actor.ActorSystem {
 	return s.system
 }
 
-// Client returns a client for plain Go code. It is cheap.
+// Client returns a client for Go code that is no actor. It is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
 
-// stopped reports whether the supervisor's actors have ended.
+// stopped reports whether the actors have stopped.
 func (s *Supervisor) stopped() bool {
 	select {
 	case <-s.done:
@@ -165,12 +165,12 @@ func (s *Supervisor) stopped() bool {
 	}
 }
 
-// Reload replaces the list of servers, while the supervisor runs. The sessions of
-// servers that are gone or changed are closed as by [messages.CloseServer]; Reload
-// returns when that is done. The others are left alone. HTTPClient, InMemory and
-// Auth are compared by identity, all else by value. The error names the
-// fields that are wrong, and then nothing is changed; or it is that of ctx, and the
-// rest goes on by itself.
+// Reload replaces the list of servers. The sessions of servers that were removed or
+// changed are closed as by [messages.CloseServer], and Reload returns when they are
+// closed. Other sessions are not touched. HTTPClient, InMemory and Auth are compared by
+// identity, all other fields by value. If servers is invalid, nothing changes, and the
+// error names the invalid fields. If ctx ends, Reload returns its error, and the reload
+// continues.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
 	switch {
 	case !s.started():
@@ -182,7 +182,7 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	servers = slices.Clone(servers)
-	box := actors.NewInbox(s.system, nil)
+	box := actors.NewFuture(s.system, nil)
 	defer box.Close()
 	reload := &actors.Reload{Servers: servers, Apply: func() { s.bridge.Set(servers) }}
 	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
@@ -199,16 +199,15 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 	}
 }
 
-// Stop closes all sessions: no new call is accepted, calls in flight have the
-// drain timeout, then the sessions end, and at last the supervisor's actors. It
-// returns when that is done, or when ctx ends: then the rest goes on by itself,
-// and may be waited for by another Stop. The error, a [StopError], says what
-// could not be closed. Calling it again is fine.
+// Stop closes all sessions and stops the actors. No new call is accepted, and running
+// calls have the drain timeout. Stop returns when all is closed or when ctx ends; in the
+// latter case closing continues, and another Stop can wait for it. The error, a
+// [*StopError], says what could not be closed. Stop may be called more than once.
 //
-// The events and the log lines that wait for slow handlers, or for a slow writer, get 2
-// more seconds, and so do interceptors that do not return. That bounds also a Stop that
-// an event handler or an interceptor calls and so waits for itself: the error says so.
-// Each handler, writer or interceptor that never returns keeps its goroutine.
+// Queued events and log lines have 2 more seconds, and so have interceptors that do not
+// return. This also bounds a Stop that is called by an event handler or an interceptor,
+// which would wait for itself: the error says so. A handler, writer or interceptor that
+// never returns keeps its goroutine.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	switch {
 	case !s.started():
@@ -220,10 +219,10 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 	case <-ctx.Done():
-		// The registry does not block: it answers at once, or has just stopped.
+		// The registry never blocks, so that it answers at once, unless it has stopped.
 		snap, failure := ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
 		if errors.Is(failure, messages.CodeClosed) {
-			<-s.done // what is left is about to be said
+			<-s.done // it is about to be closed, and left to be written
 			break
 		}
 		err := &StopError{Cause: context.Cause(ctx)}
@@ -244,18 +243,18 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 }
 
 const (
-	// maxEvents bounds the events that wait for slow handlers.
+	// maxEvents bounds the events that are queued for slow handlers.
 	maxEvents = 1 << 14
-	// lastWords is how long handlers and writers have for what was said last.
-	lastWords = 2 * time.Second
+	// flushTimeout is how long handlers and writers have for the last events and lines.
+	flushTimeout = 2 * time.Second
 )
 
-// stuck waits for the last events and log lines, and says what code of the caller's
-// does not return.
+// stuck waits for the last events and log lines, and returns which code of the caller does
+// not return.
 func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	if n := s.intercepting.wait(ctx); n > 0 {
+	if n := s.intercepted.wait(ctx); n > 0 {
 		stuck = append(stuck, fmt.Sprintf("the interceptors of %d operations do not return", n))
 	}
 	if !s.events.Flush(ctx) {
@@ -267,18 +266,18 @@ func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
 	return stuck
 }
 
-// StopError is what [Supervisor.Stop] could not do.
+// StopError says what [Supervisor.Stop] could not do.
 type StopError struct {
 	// Left are the keys that could not be closed, with the reason.
 	Left []messages.Left
-	// Stuck says, in words, which code of the caller's had not returned: an event
-	// handler, an interceptor, the writer of the log.
+	// Stuck says in words which code of the caller has not returned: an event handler, an
+	// interceptor, the writer of the log.
 	Stuck []string
-	// Cause is why Stop did not wait any longer, or nil.
+	// Cause is why Stop returned before all was closed, or nil.
 	Cause error
 }
 
-// Error lists the keys, and what is stuck.
+// Error returns the keys, and the code that does not return.
 func (e *StopError) Error() string {
 	if e == nil {
 		return "no error: a nil *supervisor.StopError"

@@ -35,7 +35,7 @@ func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 		require.Equal(t, "2", waiting.text())
 		require.LessOrEqual(t, time.Since(back), time.Second)
 		require.Greater(t, await(w, func(*messages.SessionRestarted) bool { return true }).Elapsed, 20*time.Second, "since the loss")
-		require.Equal(t, 1, count[*messages.SessionRestarting](w), "it is told once")
+		happened[*messages.SessionRestarting](w, 1) // it is told once
 	})
 }
 
@@ -145,8 +145,8 @@ type stubborn struct{}
 
 func (stubborn) Decider(messages.Key) actors.Decider { return stubborn{} }
 
-func (stubborn) Decide(f *actors.Fault, _ time.Time) actors.Verdict {
-	return actors.Verdict{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
+func (stubborn) Decide(f *actors.Fault, _ time.Time) actors.Decision {
+	return actors.Decision{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
 }
 
 func TestStrategyCanBeReplaced(t *testing.T) {
@@ -174,4 +174,4 @@ type panicking struct{}
 
 func (panicking) Decider(messages.Key) actors.Decider { return panicking{} }
 
-func (panicking) Decide(*actors.Fault, time.Time) actors.Verdict { panic("a hook") }
+func (panicking) Decide(*actors.Fault, time.Time) actors.Decision { panic("a hook") }

@@ -7,7 +7,7 @@
 // wire_test.go) and real processes (process_test.go), with the faults of package
 // faults. A seeded soak does all of it at random, on all transports (soak_test.go).
 //
-// The rows of the fault catalogue, which the README has, and the tests of each:
+// The rows of the fault catalogue, docs/faults.md, and the tests of each:
 //
 //	A1  TestManyFirstCallsCauseOneDial
 //	    TestManyFirstCallsCauseOneInitialize

@@ -22,8 +22,8 @@ func TestExpiredSessionIsRebuiltAndItsCallReplayed(t *testing.T) {
 		require.True(t, r.Replayed)
 		require.Zero(t, time.Since(began), "expiry restarts at once")
 		require.False(t, w.send(call("a", "count")).ok().Replayed)
-		require.Equal(t, 1, count[*messages.SessionExpired](w))
-		require.Equal(t, 1, count[*messages.SessionRestarted](w))
+		happened[*messages.SessionExpired](w, 1)
+		happened[*messages.SessionRestarted](w, 1)
 	})
 }
 
@@ -36,7 +36,7 @@ func TestManyCallsThatFindTheSessionExpiredCauseOneRebuild(t *testing.T) {
 			require.EqualValues(t, 2, p.ok().Generation)
 		}
 		require.Equal(t, 2, w.watch.dialed())
-		require.Equal(t, 1, count[*messages.SessionExpired](w))
+		happened[*messages.SessionExpired](w, 1)
 	})
 }
 
@@ -66,7 +66,7 @@ func TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored(t *testing.T) {
 		require.Equal(t, "done", slow.text())
 		require.EqualValues(t, 1, slow.ok().Generation)
 		require.Equal(t, "1", next.text())
-		require.Equal(t, 1, count[*messages.SessionExpired](w))
+		happened[*messages.SessionExpired](w, 1)
 	})
 }
 

@@ -18,8 +18,10 @@ func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
 	require.NoError(t, err)
 	files, err := filepath.Glob("../*/*_test.go")
 	require.NoError(t, err)
+	internal, err := filepath.Glob("../internal/*/*_test.go")
+	require.NoError(t, err)
 	var defined []byte
-	for _, file := range files {
+	for _, file := range append(files, internal...) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		defined = append(defined, text...)

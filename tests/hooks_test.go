@@ -166,7 +166,7 @@ func TestForeignMessageIsLoggedOnceByItsType(t *testing.T) {
 			w.system.Root.Send(w.sup.PID(), 4711)
 		}
 		synctest.Wait()
-		require.Equal(t, 2, strings.Count(log.String(), "does not know"))
+		require.Equal(t, 2, strings.Count(log.String(), "of an unknown type"))
 		require.NotContains(t, log.String(), "secret")
 		require.NotContains(t, log.String(), "4711")
 		require.Equal(t, "1", w.send(call("a", "count")).text())

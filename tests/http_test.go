@@ -27,7 +27,7 @@ func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 					require.EqualValues(t, 2, r.Generation)
 				}
 				require.Equal(t, 2, e.Count("initialize"))
-				require.Equal(t, 1, count[*messages.SessionExpired](w))
+				happened[*messages.SessionExpired](w, 1)
 			})
 		})
 	}

@@ -251,3 +251,60 @@ func TestInterceptorsAreMadeOnceAndTheirOperationsAreBounded(t *testing.T) {
 	_, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{at("s", "http://x")}, Interceptors: []actors.Interceptor{nil}})
 	require.ErrorContains(t, err, "interceptors[0]: is nil")
 }
+
+// What the interceptors hold and what waits for sessions count together.
+func TestOperationsThatInterceptorsHoldAreBoundedTogetherWithCallsThatWait(t *testing.T) {
+	var release chan struct{}
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		if op.Head().Key.Scope == "held" {
+			<-release
+		}
+		return next(ctx, op)
+	})
+	cfg.MaxWaitingTotal = 4
+	imagine(t, cfg, func(w *world) {
+		release = make(chan struct{}) // of the bubble
+		w.fake.dial = slowly(time.Second, nil)
+		all := append(w.calls(2, "a", "count"), w.calls(2, "held", "count")...)
+		synctest.Wait()
+		require.Equal(t, 4, w.inspect().Waiting)
+		for _, scope := range []string{"a", "b", "held"} {
+			require.Contains(t, w.send(call(scope, "count")).fails(messages.CodeBusy).Detail, "4 calls of all sessions are waiting (MaxWaitingTotal)")
+		}
+		close(release)
+		for _, p := range all {
+			p.ok()
+		}
+		synctest.Wait()
+		require.Zero(t, w.inspect().Waiting)
+	})
+}
+
+func TestOperationThatIsSentAsAValueIsIntercepted(t *testing.T) {
+	policy := errors.New("not on Sundays")
+	cfg := intercepting(func(context.Context, messages.Operation, actors.Runner) (messages.Result, error) { return nil, policy })
+	imagine(t, cfg, func(w *world) {
+		require.ErrorIs(t, asValue[*messages.Failure](w, *call("a", "count")), policy)
+	})
+}
+
+// A cancellation means the operations that came before it, also when it waits in a burst.
+func TestBurstOfCancellationsReachesTheInterceptedOperationsThatItMeans(t *testing.T) {
+	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		return next(ctx, op)
+	})
+	imagine(t, cfg, func(w *world) {
+		all := w.calls(500, "a", "hang")
+		synctest.Wait()
+		for _, p := range all {
+			w.cancel(p)
+		}
+		again := call("a", "slow")
+		again.ID = all[len(all)-1].cmd.RequestID()
+		answer := w.send(again)
+		for _, p := range all {
+			p.fails(messages.CodeCancelled)
+		}
+		require.Equal(t, "done", answer.text())
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	registry "github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -27,7 +28,7 @@ import (
 // ask sends anything to the supervisor, and returns the reply, or nil when there is
 // none in an hour.
 func (w *world) ask(msg any) any {
-	box := actors.NewInbox(w.system, nil)
+	box := registry.NewFuture(w.system, nil)
 	defer box.Close()
 	w.system.Root.RequestWithCustomSender(w.pid, msg, box.PID)
 	select {
@@ -112,7 +113,7 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 			w.system.Root.Stop(w.pid)
 		},
 		"while stopped": func(w *world) {
-			w.system.Root.Send(w.pid, &actors.Stop{})
+			w.system.Root.Send(w.pid, &registry.Stop{})
 			f, ok := w.send(call("a", "count")).reply().(*messages.Failure)
 			require.True(w.t, ok)
 			require.Contains(w.t, []messages.Code{messages.CodeDraining, messages.CodeClosed}, f.Code)
@@ -160,6 +161,7 @@ func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
 		for _, p := range w.sent() {
 			p.reply()
 		}
+		synctest.Wait() // an actor that others stop does not wait for its connection to close
 	})
 }
 

@@ -30,7 +30,7 @@ func testsByRow(t *testing.T) map[string][]string {
 	byRow := map[string][]string{}
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	for _, file := range append(files, "../actors/bug_test.go") {
+	for _, file := range append(files, "../internal/actors/session_bug_test.go") {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		for _, decl := range parsed.Decls {
@@ -72,16 +72,16 @@ func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	require.Contains(t, string(doc), table.String(), "doc.go must have this table:\n%s", table.String())
 }
 
-// The README tells of every row, with a link to its tests.
-func TestReadmeTellsOfEveryRow(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// docs/faults.md has every row, with a link to its tests.
+func TestPageOfFaultsHasEveryRow(t *testing.T) {
+	page, err := os.ReadFile("../docs/faults.md")
 	require.NoError(t, err)
 	told := map[string]bool{}
-	for _, line := range regexp.MustCompile(`(?m)^\| ([A-G]\d[^|]*)\|[^|]*\|[^|]*\|([^|]*)\|$`).FindAllStringSubmatch(string(readme), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^\| ([A-G]\d[^|]*)\|[^|]*\|[^|]*\|([^|]*)\|$`).FindAllStringSubmatch(string(page), -1) {
 		for _, row := range regexp.MustCompile(`[A-G]\d+`).FindAllString(line[1], -1) {
 			told[row] = true
 			names, covered := testsByRow(t)[row], false
-			for _, link := range regexp.MustCompile(`\]\(([a-z_/]+\.go)\)`).FindAllStringSubmatch(line[2], -1) {
+			for _, link := range regexp.MustCompile(`\]\(\.\./([a-z_/]+\.go)\)`).FindAllStringSubmatch(line[2], -1) {
 				text, err := os.ReadFile("../" + link[1])
 				require.NoError(t, err, line[0])
 				covered = covered || slices.ContainsFunc(names, func(name string) bool {

@@ -103,7 +103,7 @@ var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor
 // surroundings is what there was before a scenario on the real machine.
 type surroundings struct {
 	goroutines goleak.Option
-	files      int
+	files      []string
 	processes  []string
 }
 
@@ -113,19 +113,17 @@ func lookAround() surroundings {
 
 // wrong tells what a scenario has left: goroutines, file descriptors, processes.
 func (s surroundings) wrong() error {
-	var files int
-	var processes []string
+	var files, processes []string
 	for range 200 { // they may take a moment to go
-		files = openFiles()
-		processes = slices.DeleteFunc(children(), func(pid string) bool { return slices.Contains(s.processes, pid) })
-		if files <= s.files && len(processes) == 0 {
+		files, processes = without(openFiles(), s.files), without(children(), s.processes)
+		if len(files) == 0 && len(processes) == 0 {
 			break
 		}
 		<-time.After(10 * time.Millisecond)
 	}
 	errs := []error{goleak.Find(s.goroutines, throttle)}
-	if files > s.files {
-		errs = append(errs, fmt.Errorf("%d files are open, %d more than before", files, files-s.files))
+	if len(files) > 0 {
+		errs = append(errs, fmt.Errorf("files are open: %v", files))
 	}
 	if len(processes) > 0 {
 		errs = append(errs, fmt.Errorf("processes %v are left", processes))
@@ -138,17 +136,22 @@ func (s surroundings) verify(t *testing.T) {
 	require.NoError(t, s.wrong())
 }
 
-// openFiles returns how many files and sockets this process has open. The
+// without returns what is in all and not in known.
+func without(all, known []string) []string {
+	return slices.DeleteFunc(all, func(one string) bool { return slices.Contains(known, one) })
+}
+
+// openFiles returns the files and sockets that this process has open, each with its
+// number. A count would not do: what was open before may be closed meanwhile. The
 // runtime's own for waiting are there once the first socket was.
-func openFiles() int {
+func openFiles() (all []string) {
 	files, _ := os.ReadDir("/proc/self/fd")
-	n := 0
 	for _, f := range files {
 		if at, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && !strings.HasPrefix(at, "anon_inode:") {
-			n++
+			all = append(all, f.Name()+" "+at)
 		}
 	}
-	return n
+	return all
 }
 
 // children returns the processes that this one has started.

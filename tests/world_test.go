@@ -284,7 +284,29 @@ func await[E messages.Event](w *world, matches func(E) bool) E {
 	}
 }
 
-// count returns how many events of a type there were.
+// happened checks how many events of a type there were. An event may come after the reply
+// of the call that it tells of.
+func happened[E messages.Event](w *world, n int) {
+	w.t.Helper()
+	limit := time.After(10 * time.Second)
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		if count[E](w) >= n {
+			break
+		}
+		select {
+		case <-changed:
+			continue
+		case <-limit:
+		}
+		break
+	}
+	require.Equal(w.t, n, count[E](w), "%T", *new(E))
+}
+
+// count returns how many events of a type there were so far.
 func count[E messages.Event](w *world) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

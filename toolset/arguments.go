@@ -8,7 +8,7 @@ import (
 
 var errNoObject = errors.New("not a JSON object")
 
-// argumentsOf renders the arguments of a call: see [Set.Call].
+// argumentsOf returns the arguments of a call as a JSON object: see [Set.Call].
 func argumentsOf(arguments any) (json.RawMessage, error) {
 	var text []byte
 	switch a := arguments.(type) {

@@ -12,28 +12,28 @@ import (
 
 // Config is the configuration of a toolset. It is read-only once given to [New].
 type Config struct {
-	// Scope is whose sessions are used. Empty means [messages.DefaultScope].
+	// Scope is the scope whose sessions are used. Empty means [messages.DefaultScope].
 	Scope string
-	// Servers are the servers whose tools are wanted. None is fine: it gives none.
+	// Servers are the servers whose tools are wanted. An empty list gives no tools.
 	Servers []Server
-	// ListTimeout is how long [Toolset.Tools] waits for servers at most. A list that
-	// takes longer is fetched in the background, within the supervisor's call
-	// timeout, and used next time. Defaults to 10 s.
+	// ListTimeout bounds how long [Toolset.Tools] waits for servers. A list that takes
+	// longer is fetched in the background, within the supervisor's call timeout, and
+	// the next call of Tools returns it. Defaults to 10 s.
 	ListTimeout time.Duration
 }
 
-// Server says which tools of a server are wanted, and what is told of them.
+// Server selects the tools of one server and sets their metadata.
 type Server struct {
 	// Name is the server's name in the supervisor's configuration.
 	Name string
-	// Disabled servers give no tools, and are not asked for any.
+	// Disabled excludes the server: its tools are not listed.
 	Disabled bool
-	// Allow are the tools that are wanted: the names that the server gives them, or
-	// patterns as of [path.Match], but that "*" and "?" match slashes too. Defaults to
-	// all.
+	// Allow lists the tools that are wanted, by the name that the server gives them or
+	// by a pattern of [path.Match] in which "*" and "?" match a slash as well. Defaults
+	// to all tools.
 	Allow []string
-	// Deny are tools that are not wanted, whatever Allow says, in the same form:
-	// "admin*" is also the tool "admin/drop".
+	// Deny lists the tools that are not wanted, in the same form. It takes precedence
+	// over Allow. "admin*" matches the tool "admin/drop" as well.
 	Deny []string
 
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the
@@ -41,7 +41,8 @@ type Server struct {
 	DisplayName string
 	// Slug is "slug" in the metadata of each tool. Defaults to Name.
 	Slug string
-	// Metadata is added to the metadata of each tool. It wins over what is there.
+	// Metadata is added to the metadata of each tool, and replaces values of the same
+	// name.
 	Metadata map[string]any
 }
 
@@ -88,7 +89,7 @@ func (s Server) validate() error {
 	}{{"allow", s.Allow}, {"deny", s.Deny}} {
 		for i, pattern := range list.patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return fmt.Errorf("%s[%d]: %q is no pattern: %w", list.field, i, pattern, err)
+				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, pattern, err)
 			}
 			if pattern == "" {
 				return fmt.Errorf("%s[%d]: is empty", list.field, i)
@@ -101,7 +102,7 @@ func (s Server) validate() error {
 // wants reports whether a tool passes the filters.
 func (s Server) wants(tool string) bool {
 	match := func(pattern string) bool {
-		return pattern == tool || matches(pattern, tool) // validate has seen the pattern
+		return pattern == tool || matches(pattern, tool) // validate has checked the pattern
 	}
 	return (len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, match)) && !slices.ContainsFunc(s.Deny, match)
 }

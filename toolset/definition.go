@@ -2,8 +2,8 @@ package toolset
 
 import "encoding/json"
 
-// OpenAIChat returns the definitions of all tools for the "tools" of OpenAI's Chat
-// Completions API, and of those that are made like it: one JSON object each.
+// OpenAIChat returns the definitions of all tools for the field "tools" of OpenAI's
+// Chat Completions API and of compatible APIs: one JSON object for each tool.
 func (s *Set) OpenAIChat() []json.RawMessage {
 	return s.define(func(t *Tool) any {
 		return struct {
@@ -13,9 +13,9 @@ func (s *Set) OpenAIChat() []json.RawMessage {
 	})
 }
 
-// OpenAIResponses returns the definitions of all tools for the "tools" of OpenAI's
-// Responses API: one JSON object each. They say that "strict" is false: it is true by
-// default there, and most schemas of MCP servers are not made for it.
+// OpenAIResponses returns the definitions of all tools for the field "tools" of
+// OpenAI's Responses API: one JSON object for each tool. They set "strict" to false: it
+// defaults to true, and most schemas of MCP servers do not meet its rules.
 func (s *Set) OpenAIResponses() []json.RawMessage {
 	return s.define(func(t *Tool) any {
 		return struct {
@@ -26,8 +26,8 @@ func (s *Set) OpenAIResponses() []json.RawMessage {
 	})
 }
 
-// Anthropic returns the definitions of all tools for the "tools" of Anthropic's
-// Messages API: one JSON object each.
+// Anthropic returns the definitions of all tools for the field "tools" of Anthropic's
+// Messages API: one JSON object for each tool.
 func (s *Set) Anthropic() []json.RawMessage {
 	return s.define(func(t *Tool) any {
 		return struct {
@@ -38,7 +38,7 @@ func (s *Set) Anthropic() []json.RawMessage {
 	})
 }
 
-// function is what both of OpenAI's APIs call a function.
+// function describes a tool for both of OpenAI's APIs.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -47,7 +47,8 @@ type function struct {
 
 func functionOf(t *Tool) function { return function{t.Name, t.Description, t.parameters} }
 
-// define renders each tool. The result is never nil, which would be null as JSON.
+// define renders each tool. A Set without tools gives an empty list and not nil, which
+// is null in JSON.
 func (s *Set) define(render func(*Tool) any) []json.RawMessage {
 	if s == nil {
 		return nil

@@ -1,18 +1,18 @@
-// Package toolset gives a model the tools of several MCP servers, and gives it back
-// what they answer.
+// Package toolset presents the tools of several MCP servers to a model, and converts
+// their results for it.
 //
-// A [Toolset] is for one scope over servers of one supervisor. [Toolset.Tools]
-// returns a [Set]: tools under names that the APIs of models accept, with filters
-// applied. The Set renders their definitions for these APIs, and makes the message
-// that calls one. [Convert] makes of a result what a model can read.
+// A [Toolset] serves one scope, with servers of one supervisor. [Toolset.Tools] returns
+// a [Set]: the tools that pass the filters, under names that the APIs of models accept.
+// The Set renders their definitions for these APIs, and makes the message that calls a
+// tool. [Convert] converts a result into parts that a model can read.
 //
-// Lists of tools are fetched when they are first asked for, kept, and fetched again
-// once the server has said that they changed, or its session was restarted, closed or
-// replaced. A server that is down hides no tools of the others.
+// The list of a server's tools is fetched on first use and kept. It is fetched again
+// after the server has said that it changed, and after its session was restarted, closed
+// or replaced. A server that is down does not affect the tools of the others.
 //
 // # Concurrency
 //
-// All functions and methods may be called from any goroutine. A [Set], its tools and
-// an [Output] are never changed once returned: they are read-only for the caller, too.
-// A Toolset that nobody waits on has no goroutine, but for a fetch under way.
+// All functions and methods may be called from any goroutine. A [Set], its tools and an
+// [Output] do not change after they are returned, and the caller must not change them.
+// A Toolset has a goroutine only while it fetches a list.
 package toolset

@@ -49,7 +49,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, missing := range set.Missing {
-		log.Print("goes on without ", missing.Server, ": ", missing.Err)
+		log.Print("continuing without ", missing.Server, ": ", missing.Err)
 	}
 	for _, tool := range set.Tools {
 		fmt.Println(tool.Name, "-", tool.Metadata["display_name"])
@@ -96,7 +96,7 @@ func (a *Agent) Receive(c actor.Context) {
 	case *actor.Started:
 		root, self, tools := c.ActorSystem().Root, c.Self(), a.tools
 		go func() {
-			set, err := tools.Tools(context.Background()) // takes as long as ListTimeout at most
+			set, err := tools.Tools(context.Background()) // returns within ListTimeout
 			if err != nil {
 				root.Send(self, err) // a *messages.Failure
 				return
@@ -106,7 +106,7 @@ func (a *Agent) Receive(c actor.Context) {
 	case *toolset.Set:
 		call, err := msg.Call("files__read", `{"path": "notes.txt"}`)
 		if err != nil {
-			a.done <- err.Error() // tell the model: the tool or the arguments are wrong
+			a.done <- err.Error() // for the model: the tool or the arguments are wrong
 			return
 		}
 		c.Request(a.sessions, call)

@@ -4,29 +4,30 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// list is what is known of one server's tools. The toolset's mutex guards all fields
-// but the first two, which never change.
+// list is the last known list of one server's tools. The toolset's mutex guards all
+// fields but the first two, which never change.
 type list struct {
 	key    messages.Key
 	server Server
 
-	tools []*Tool // the last that were listed; read-only
-	fetch *fetch  // the one under way, or nil
+	tools []*Tool // of the last list; read-only
 
-	// What makes the tools stale, and how much of it they have seen. Changes are
-	// counted: who lists after one has seen it. A new session is known by its
-	// generation: its event may come after its list, and must not make that stale.
+	// wanted counts the events that make the tools stale, seen those that the tools
+	// reflect. A new session counts by its generation, because its event may come after
+	// the list that was fetched on it.
 	wanted, seen news
 	evicted      uint64 // the newest generation that was evicted
 }
 
-// news is how much has happened to a list.
+// news counts what has happened to a list.
 type news struct {
 	changes    uint64 // how often the tools may have changed
-	generation uint64 // of the session; the oldest that will do, if it is wanted
+	generation uint64 // of the session; in wanted, the oldest that is new enough
 }
 
 // stale reports whether the tools must be listed again.
@@ -34,51 +35,23 @@ func (l *list) stale() bool {
 	return l.seen.changes != l.wanted.changes || l.seen.generation < l.wanted.generation
 }
 
-// fetch is one attempt to list the tools of a server, for all who wait for it.
-type fetch struct {
-	key  messages.Key
-	seen news // what was wanted when it began: it sees no less
-	done chan struct{}
-	err  error // written before done is closed
-}
-
-// wait waits for the end of a fetch, or of ctx. There is nothing to wait for if the
-// fetch is nil.
-func (f *fetch) wait(ctx context.Context) error {
-	if f == nil {
-		return nil
-	}
-	select {
-	case <-f.done:
-		return f.err
-	default:
-	}
-	select {
-	case <-f.done:
-		return f.err
-	case <-ctx.Done():
-		return &messages.Failure{
-			Key: f.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-			Detail: "the list takes longer: it is used when it has come",
-		}
-	}
-}
-
-// join returns the fetch of a list that must be fetched, or nil. It begins one unless
-// one is under way.
-func (t *Toolset) join(l *list) *fetch {
+// join returns a channel that gets the end of the fetch of a list that must be fetched,
+// or nil. It begins a fetch unless one is under way. That one may have begun before the
+// list became stale.
+func (t *Toolset) join(l *list) <-chan singleflight.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.fetch == nil && l.stale() {
-		l.fetch = &fetch{key: l.key, seen: l.wanted, done: make(chan struct{})}
-		go t.run(l, l.fetch)
+	if !l.stale() {
+		return nil
 	}
-	return l.fetch
+	return t.fetches.DoChan(l.server.Name, func() (any, error) { return nil, t.fetch(l) })
 }
 
-// run fetches a list. No caller's context ends it.
-func (t *Toolset) run(l *list, f *fetch) {
-	defer close(f.done)
+// fetch fetches a list. No caller's context ends it.
+func (t *Toolset) fetch(l *list) error {
+	t.mu.Lock()
+	seen := l.wanted // the reply reflects all events so far
+	t.mu.Unlock()
 	reply, err := t.client.ListTools(t.ctx, l.key.Server, l.key.Scope)
 	var tools []*Tool
 	if err == nil {
@@ -86,24 +59,45 @@ func (t *Toolset) run(l *list, f *fetch) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l.fetch, f.err = nil, err
 	switch {
 	case err == nil:
-		l.tools, l.seen = tools, f.seen
+		l.tools, l.seen = tools, seen
 		l.seen.generation = max(l.seen.generation, reply.Generation)
 	case errors.Is(err, messages.ErrUnknownServer):
 		l.tools = nil
 	}
+	return err
 }
 
-// onEvent notes what makes a list stale. Sessions are closed when their server is
-// reloaded. One that was evicted says nothing of the server, and to list its tools
-// would only open it again.
+// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
+func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error {
+	if fetch == nil {
+		return nil
+	}
+	select {
+	case result := <-fetch:
+		return result.Err
+	default:
+	}
+	select {
+	case result := <-fetch:
+		return result.Err
+	case <-ctx.Done():
+		return &messages.Failure{
+			Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
+			Detail: "the list takes longer: it is used when it has come",
+		}
+	}
+}
+
+// onEvent records events that make a list stale. A session that was closed does,
+// because its server may have been reloaded. A session that was evicted does not:
+// listing the tools again would only open another session.
 func (t *Toolset) onEvent(event any) {
 	switch e := event.(type) {
 	case *messages.ToolsChanged:
 		t.mark(e.Key, (*list).changed)
-	case *messages.SessionRestarted: // also if attached: what was said meanwhile is lost
+	case *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
 		t.mark(e.Key, (*list).changed)
 	case *messages.SessionOpened:
 		t.mark(e.Key, func(l *list) { l.want(e.Generation) })
@@ -118,13 +112,13 @@ func (t *Toolset) onEvent(event any) {
 	}
 }
 
-// changed makes a list stale, whichever session it is of.
+// changed makes a list stale, whichever session it was fetched on.
 func (l *list) changed() { l.wanted.changes++ }
 
-// want makes a list stale that is of a session before the given generation.
+// want makes a list stale if it was fetched on a session before the given generation.
 func (l *list) want(generation uint64) { l.wanted.generation = max(l.wanted.generation, generation) }
 
-// mark does something to the list of a key, if there is one.
+// mark changes the list of a key, if the toolset has one.
 func (t *Toolset) mark(key messages.Key, do func(*list)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// Finding G: a toolset is refused that could not work.
+// New refuses a toolset that cannot work.
 func TestToolsetWithoutItsSupervisorIsRefused(t *testing.T) {
 	imagine(t, toolset.Config{}, func(_ context.Context, w *world) {
 		for _, sup := range []*supervisor.Supervisor{nil, {}} {
@@ -29,7 +29,7 @@ func TestToolsetWithoutItsSupervisorIsRefused(t *testing.T) {
 	})
 }
 
-// Finding G: what toolset.New has not made says so, and so does a nil context.
+// A toolset that New has not made, and a nil context, give an error.
 func TestToolsetThatWasNotMadeSaysSo(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		var none context.Context

@@ -24,12 +24,12 @@ var (
 // SafeName returns the name of a server's tool for the APIs of models: it matches
 // ^[a-zA-Z0-9_-]{1,64}$, and depends on nothing but its arguments.
 //
-// It is "server__tool" where that is safe and could be no other tool's name. Else
-// other characters become "_", what is too long is cut, and a hash of server and tool
-// is appended: "_" and 8 hexadecimal digits. That is also so for servers whose name
-// contains "__" or ends in "_", since it would not be clear where the tool begins, and
-// for tools whose name ends as if it had a hash. So two tools get the same name only
-// if their hashes are the same; a [Set] then gives both a longer hash.
+// The name is "server__tool" if that is safe and unambiguous. Otherwise other
+// characters become "_", a name that is too long is cut, and a hash of server and tool
+// is appended: "_" and 8 hexadecimal digits. A name is ambiguous if the server's name
+// contains "__" or ends in "_", and if the tool's name ends in what looks like such a
+// hash. Two tools get the same name only if their hashes are the same; a [Set] then
+// gives both a longer hash.
 func SafeName(server, tool string) string {
 	name := server + "__" + tool
 	plain := !strings.Contains(server, "__") && !strings.HasSuffix(server, "_")
@@ -47,7 +47,7 @@ func hashedName(server, tool string, n int) string {
 	return name[:min(len(name), maxName-len(suffix))] + suffix
 }
 
-// distinct gives tools of one name a longer hash each, in place. The tools differ in
+// distinct gives tools that share a name a longer hash, in place. The tools differ in
 // server or original name.
 func distinct(tools []*Tool) {
 	count := map[string]int{}

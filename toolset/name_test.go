@@ -36,7 +36,7 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
-// named makes tools of pairs of server and tool, with the names of a set.
+// named returns tools for pairs of server and tool, with the names of a Set.
 func named(pairs [][2]string) map[[2]string]string {
 	var tools []*Tool
 	for _, pair := range pairs {
@@ -50,8 +50,8 @@ func named(pairs [][2]string) map[[2]string]string {
 }
 
 func TestToolsWhoseHashesAreTheSameGetLongerOnes(t *testing.T) {
-	// Long names with the same beginning differ in their hashes only, which are short
-	// enough to find two that are the same.
+	// Long names with the same beginning differ only in their hashes, which are short
+	// enough to find a collision.
 	seen := map[string]string{}
 	for i := 0; ; i++ {
 		tool := strings.Repeat("x", 60) + fmt.Sprint(i)

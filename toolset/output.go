@@ -19,53 +19,55 @@ const (
 	KindImage Kind = "image"
 	// KindAudio is a sound: Data, of MIMEType.
 	KindAudio Kind = "audio"
-	// KindLink is a link to a resource: URI, and in Text what is said of it.
+	// KindLink is a link to a resource: URI, and its name, title and description in
+	// Text.
 	KindLink Kind = "link"
-	// KindResource is a resource that came along: URI, and Text or Data or both.
+	// KindResource is an embedded resource: URI, and Text or Data or both.
 	KindResource Kind = "resource"
 	// KindStructured is the structured content: Text is its JSON.
 	KindStructured Kind = "structured"
-	// KindOther is content that is not known here: Text is its JSON.
+	// KindOther is content of an unknown type: Text is its JSON.
 	KindOther Kind = "other"
 )
 
-// noContent stands for what a tool did not say. APIs refuse a text that is blank.
+// noContent is the text of an empty result. APIs refuse a blank text.
 const noContent = "(no content)"
 
-// Output is what a tool answered, in parts. It is read-only, and shares the data of
-// the result that it was made of.
+// Output is the result of a tool in parts. It is read-only, and shares data with the
+// result that it was made from.
 type Output struct {
-	// Parts are never empty when [Convert] made them.
+	// Parts is never empty if [Convert] made it.
 	Parts []Part
-	// IsError is true for the tool's own error: Parts say what it is.
+	// IsError is true if the tool reported an error, which Parts describe.
 	IsError bool
 }
 
 // Part is one piece of an [Output].
 type Part struct {
 	Kind Kind
-	// Text is what there is to read: see the kinds.
+	// Text is the text of the part: see the kinds.
 	Text string
-	// Data is binary, not in base64.
+	// Data is binary data. It is not encoded in base64.
 	Data []byte
-	// MIMEType is that of Data, or of the resource. It may be empty.
+	// MIMEType is the type of Data or of the resource. It may be empty.
 	MIMEType string
-	// URI is that of the resource.
+	// URI is the URI of the resource.
 	URI string
-	// Size is that of Data, or of the resource that is linked, in bytes. It is 0 when
-	// that is not known.
+	// Size is the size of Data or of the linked resource, in bytes. It is 0 if it is
+	// not known.
 	Size int64
-	// Content is what the part was made of, with annotations and metadata, which are
-	// not given to models. It is nil for [KindStructured], and when there was none.
+	// Content is the content that the part was made from, with the annotations and
+	// metadata, which models do not get. It is nil for [KindStructured] and for an
+	// empty result.
 	Content mcp.Content
 }
 
-// Convert makes of a tool's result what can be given to a model, and drops nothing:
+// Convert converts the result of a tool into parts for a model. It drops nothing:
 //
-//   - Each content is a part, in order, also one of a type that is not known.
-//   - The structured content is the last part, unless a text is the same JSON already:
-//     servers should send it as text too, and most do.
-//   - Without any, and for nil, there is one part with the text "(no content)".
+//   - Each content becomes a part, in order, also if its type is unknown.
+//   - The structured content becomes the last part, unless a text part is the same JSON:
+//     most servers send it as text as well.
+//   - A result without content, and nil, become one part with the text "(no content)".
 //
 // [Output.Text], [Output.Anthropic], [Output.OpenAIChat] and [Output.OpenAIResponses]
 // render it.
@@ -86,7 +88,7 @@ func Convert(result *mcp.CallToolResult) Output {
 	return out
 }
 
-// partOf makes a part of a content that is not nil.
+// partOf converts a content that is not nil.
 func partOf(content mcp.Content) Part {
 	part := Part{Content: content}
 	switch c := content.(type) {
@@ -115,7 +117,7 @@ func partOf(content mcp.Content) Part {
 	return part
 }
 
-// about says what a link says of itself.
+// about returns the name, title and description of a link.
 func about(link *mcp.ResourceLink) string {
 	text := link.Name
 	for _, more := range []string{link.Title, link.Description} {
@@ -129,9 +131,9 @@ func about(link *mcp.ResourceLink) string {
 	return text
 }
 
-// addStructured adds the structured content, unless a text is the same JSON, whatever
-// the order of members and the space between them. Numbers are compared as the SDK has
-// them, as float64.
+// addStructured adds the structured content, unless a text part is the same JSON. The
+// order of members and white space make no difference. Numbers are compared as float64,
+// as the SDK decodes them.
 func (o *Output) addStructured(value any) {
 	if value == nil {
 		return
@@ -148,7 +150,7 @@ func (o *Output) addStructured(value any) {
 	o.Parts = append(o.Parts, Part{Kind: KindStructured, Text: text})
 }
 
-// jsonOf renders a value as JSON. One that has none is named by its type.
+// jsonOf renders a value as JSON, or names its type if JSON cannot express the value.
 func jsonOf(value any) string {
 	if _, err := json.Marshal(value); err != nil {
 		return fmt.Sprintf("[%T, which is no JSON]", value)

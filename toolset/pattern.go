@@ -2,57 +2,41 @@ package toolset
 
 import (
 	"path"
-	"unicode/utf8"
+	"regexp"
+	"strings"
 )
 
+// stand takes the place of a slash in patterns and names. It is a control character,
+// which no name of a tool needs.
+const stand = "\x00"
+
+// slashed matches the parts of a pattern that can match a slash: an escape, a class, or
+// the slash itself.
+var slashed = regexp.MustCompile(`(?s)\\.|\[(?:\\.|[^\]\\])*\]|/`)
+
 // matches reports whether a valid pattern of [path.Match] matches all of a tool's name.
-// Unlike there, a slash is like any other character: a tool's name is no path, and a
-// pattern of what is denied must not be too narrow because somebody gave it one.
+// A slash is a character like any other here: a tool's name is no path, and "admin*" in
+// a list of denied tools must match "admin/drop".
 func matches(pattern, name string) bool {
-	starred, after, from := false, "", "" // what follows the last star, and where that was tried
-	for pattern != "" || name != "" {
-		if pattern != "" && pattern[0] == '*' {
-			pattern = pattern[1:]
-			starred, after, from = true, pattern, name
-			continue
+	pattern = slashed.ReplaceAllStringFunc(pattern, func(part string) string {
+		if part[0] == '[' {
+			return class(part)
 		}
-		if pattern != "" && name != "" {
-			one, first := element(pattern), character(name)
-			if ok, _ := path.Match(one, first); ok || one == "?" {
-				pattern, name = pattern[len(one):], name[len(first):]
-				continue
-			}
-		}
-		if !starred || from == "" {
-			return false
-		}
-		from = from[1:]
-		pattern, name = after, from
-	}
-	return true
+		return strings.ReplaceAll(part, "/", stand)
+	})
+	ok, _ := path.Match(pattern, strings.ReplaceAll(name, "/", stand))
+	return ok
 }
 
-// element returns the part at the beginning of a valid pattern that matches one
-// character.
-func element(pattern string) string {
-	switch pattern[0] {
-	case '\\':
-		return pattern[:1+len(character(pattern[1:]))]
-	case '[':
-		for i := 1; i < len(pattern); i++ {
-			switch pattern[i] {
-			case '\\':
-				i++
-			case ']':
-				return pattern[:i+1]
-			}
-		}
+// class returns a character class with stand as one more character if the class names
+// the slash. The slash itself stays, because it can be the end of a range.
+func class(part string) string {
+	start := "["
+	if part[1] == '^' {
+		start = "[^"
 	}
-	return character(pattern)
-}
-
-// character returns the first character of a text.
-func character(text string) string {
-	_, size := utf8.DecodeRuneInString(text)
-	return text[:size]
+	if slash, _ := path.Match(part, "/"); slash == (start == "[^") {
+		return part
+	}
+	return start + stand + part[len(start):]
 }

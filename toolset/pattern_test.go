@@ -24,11 +24,18 @@ func TestSlashIsACharacterLikeAnyOther(t *testing.T) {
 		{"*a*b", "/a/ab/b", true},
 		{`\**`, "*/a", true},
 		{`[\]*]*`, "]/", true},
+		{"[ -~]*", "/x", true},
+		{`[/\]]x`, "/x", true},
+		{`[^\]]x`, "/x", true},
+		{"[/-z]", "a", true},
 		{"é?", "é/", true},
 		{"admin*", "an/admin", false},
 		{"a?b", "ab", false},
 		{"a/*", "a", false},
 		{`\*`, "a/", false},
+		{"[^+-0]x", "/x", false},
+		{"[^/]x", "/x", false},
+		{"[/-z]", ".", false},
 		{"", "/", false},
 	} {
 		require.NoError(t, Server{Name: "s", Deny: []string{test.pattern + "*"}}.validate())

@@ -10,9 +10,8 @@ import (
 // toolError marks an error where the API has no field for it.
 const toolError = "[tool error]"
 
-// Text returns everything as text, for models that read nothing else: one part after
-// the other, each on lines of its own. An error begins with the line "[tool error]".
-// What is binary becomes a line like "[image image/png, 2048 bytes]".
+// Text returns all parts as text, each on its own lines. An error begins with the line
+// "[tool error]". Binary data becomes a line such as "[image image/png, 2048 bytes]".
 func (o Output) Text() string {
 	var texts []string
 	if o.IsError {
@@ -28,9 +27,9 @@ func (o Output) Text() string {
 // Completions API: [Output.Text] as a JSON string.
 func (o Output) OpenAIChat() json.RawMessage { return encode(o.Text()) }
 
-// OpenAIResponses returns the "output" of a function_call_output for OpenAI's
-// Responses API: a JSON array of input_text and input_image. An error begins with the
-// text "[tool error]". What is neither text nor an image (PNG, JPEG, GIF, WebP) is text
+// OpenAIResponses returns the "output" of a function_call_output for OpenAI's Responses
+// API: a JSON array of input_text and input_image. An error begins with the text "[tool
+// error]". A part that is neither text nor an image (PNG, JPEG, GIF, WebP) becomes text
 // as in [Output.Text].
 func (o Output) OpenAIResponses() json.RawMessage {
 	items := []any{}
@@ -57,8 +56,9 @@ func (o Output) OpenAIResponses() json.RawMessage {
 }
 
 // Anthropic returns the "content" of a tool_result for Anthropic's Messages API: a JSON
-// array of text and image blocks. Set "is_error" of the tool_result to [Output.IsError].
-// What is neither text nor an image (PNG, JPEG, GIF, WebP) is text as in [Output.Text].
+// array of text and image blocks. Set "is_error" of the tool_result to
+// [Output.IsError]. A part that is neither text nor an image (PNG, JPEG, GIF, WebP)
+// becomes text as in [Output.Text].
 func (o Output) Anthropic() json.RawMessage {
 	type source struct {
 		Type      string `json:"type"`
@@ -82,7 +82,7 @@ func (o Output) Anthropic() json.RawMessage {
 	return encode(blocks)
 }
 
-// image returns the MIME type of an image that the APIs take, or "".
+// image returns the MIME type of an image that the APIs accept, or "".
 func (p Part) image() string {
 	if p.Kind != KindImage || len(p.Data) == 0 {
 		return ""
@@ -121,7 +121,7 @@ func (p Part) text() string {
 	return p.Text
 }
 
-// label names a part that is not, or not only, text, on one line.
+// label describes a part with binary data or a URI, on one line.
 func (p Part) label() string {
 	label := line(string(p.Kind) + " " + p.URI + " " + p.MIMEType)
 	if p.Size > 0 || p.Data != nil || p.Kind == KindImage || p.Kind == KindAudio {

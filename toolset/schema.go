@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxSchema bounds the input schemas that are given to models, in bytes: a larger
-	// one would fill much of a model's context by itself.
+	// maxSchema bounds the input schema that a model gets, in bytes. A larger one would
+	// fill much of the model's context.
 	maxSchema = 256 << 10
-	// maxDepth is how deep branches of branches are looked into.
+	// maxDepth bounds the depth of nested branches.
 	maxDepth = 32
 )
 
-// parameters renders an input schema as [Tool.Parameters] says. It does not change it.
-// The work is linear in the size of the schema.
+// parameters renders an input schema as [Tool.Parameters] describes. It does not change
+// the schema. Its time is linear in the size of the schema.
 func parameters(schema any) json.RawMessage {
 	top, fits := object(schema)
 	if !fits {
@@ -53,17 +53,17 @@ func parameters(schema any) json.RawMessage {
 	return encode(top)
 }
 
-// branches gathers what is said of properties in the branches of a schema.
+// branches collects the properties in the branches of a schema.
 type branches struct {
 	top      map[string]any
-	seen     map[visit]bool   // references may go in circles, and many may be to the same
-	known    map[variant]bool // what is in variants
+	seen     map[visit]bool   // references may be circular, and several may have one target
+	known    map[variant]bool // the contents of variants
 	variants map[string][]any // the different schemas of each property
-	names    map[string]bool  // that are required
-	required []any            // those in the branches that always hold, and not at the top
+	names    map[string]bool  // of required properties
+	required []any            // of the branches that always hold, without those of the top
 }
 
-// visit is a look into a branch.
+// visit identifies a branch that was read.
 type visit struct {
 	schema uintptr // the address of its map
 	always bool
@@ -72,7 +72,8 @@ type visit struct {
 // variant is one schema of a property, as JSON.
 type variant struct{ name, text string }
 
-// under looks into the branches of a schema. It always holds, or is one of several.
+// under reads the branches of a schema. always is false if the schema is one of several
+// alternatives.
 func (b *branches) under(schema map[string]any, always bool, depth int) {
 	if ref, _ := schema["$ref"].(string); ref != "" {
 		b.add(b.resolve(ref), always, depth)
@@ -88,7 +89,7 @@ func (b *branches) under(schema map[string]any, always bool, depth int) {
 	}
 }
 
-// add notes what a branch says, and those under it.
+// add reads a branch and the branches under it.
 func (b *branches) add(branch any, always bool, depth int) {
 	schema, _ := branch.(map[string]any)
 	look := visit{reflect.ValueOf(schema).Pointer(), always}
@@ -113,7 +114,7 @@ func (b *branches) add(branch any, always bool, depth int) {
 	b.under(schema, always, depth+1)
 }
 
-// resolve returns the definition that a reference is to, or nil.
+// resolve returns the definition that a reference names, or nil.
 func (b *branches) resolve(ref string) any {
 	pointer, _ := strings.CutPrefix(ref, "#/")
 	pointer, err := url.PathUnescape(pointer)
@@ -128,8 +129,8 @@ func (b *branches) resolve(ref string) any {
 	return at
 }
 
-// properties returns the properties in all branches. One that differs from branch to
-// branch may be any of what they say.
+// properties returns the properties of all branches. One that differs between branches
+// becomes an anyOf of its schemas.
 func (b *branches) properties() map[string]any {
 	all := map[string]any{}
 	for name, list := range b.variants {
@@ -141,9 +142,9 @@ func (b *branches) properties() map[string]any {
 	return all
 }
 
-// object returns a schema as decoded JSON, which is the caller's, with visible text
-// only. It is empty if the schema is no JSON object. It does not fit if it has more
-// than maxSchema bytes.
+// object returns a copy of a schema as decoded JSON, with visible text only. The copy
+// is empty if the schema is no JSON object. fits is false if the schema has more than
+// maxSchema bytes.
 func object(schema any) (top map[string]any, fits bool) {
 	text, err := json.Marshal(schema)
 	if len(text) > maxSchema {
@@ -160,8 +161,9 @@ func object(schema any) (top map[string]any, fits bool) {
 	return readable(top).(map[string]any), true
 }
 
-// readable returns decoded JSON with what is visible of its texts, the names of members
-// and all values included: one that differs is then unknown to the server, and refused.
+// readable removes invisible characters from all texts in decoded JSON, names of
+// members and values included. The server refuses a name or value that was changed,
+// because it does not know it.
 func readable(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -185,7 +187,8 @@ func readable(value any) any {
 	return value
 }
 
-// encode renders what can be rendered as JSON, without the escapes for HTML.
+// encode renders a value as JSON without escapes for HTML, or as null if JSON cannot
+// express the value.
 func encode(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

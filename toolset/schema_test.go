@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// many renders as many elements as make about 200 KB, with commas between them.
+// many renders about 200 KB of elements, separated by commas.
 func many(element func(i int) string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < 200<<10; i++ {
@@ -23,7 +23,7 @@ func many(element func(i int) string) string {
 	return b.String()
 }
 
-// spelled returns one of the ways to write a run of a's in a reference.
+// spelled returns one of the spellings of a run of a's in a reference.
 func spelled(i int) string {
 	var b strings.Builder
 	for bit := range 16 {
@@ -36,8 +36,8 @@ func spelled(i int) string {
 	return b.String()
 }
 
-// Finding D6: the time that a schema takes grows with its size, and not with the square
-// of it, which was seconds for some of these.
+// The time for a schema is linear in its size. Quadratic time would be seconds for some
+// of these schemas.
 func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 	target := `{"anyOf":[` + strings.Repeat(`{"properties":{"x":{}}},`, 2000) + `{}]}`
 	for name, schema := range map[string]string{
@@ -59,7 +59,7 @@ func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 	}
 }
 
-// Finding D6: a schema that is too large for a model harms no other tool.
+// A schema that is too large for a model does not affect other tools.
 func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 	large := map[string]any{"type": "object", "description": strings.Repeat("x", maxSchema)}
 	set := newSet("", newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}}), nil)
@@ -72,7 +72,7 @@ func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 	require.Equal(t, "large", call.Params.Name)
 }
 
-// Finding E10: models and people are told what people can see.
+// Neither models nor people get invisible characters.
 func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 	from := &mcp.Tool{
 		Name: "re\u200bad", Title: "Read\u202e\na file", Description: "Reads.\n\U000E0049\U000E0067Done ✔\ufe0f.",

@@ -15,21 +15,21 @@ import (
 type Set struct {
 	// Tools are sorted by name. Names are unique.
 	Tools []*Tool
-	// Missing are the servers that could not be listed, in the order of the
-	// configuration. Tools that such a server had before are in Tools still, unless the
-	// supervisor does not know it any more.
+	// Missing are the servers whose tools could not be listed, in the order of the
+	// configuration. Tools still has the tools that such a server had before, unless
+	// the supervisor no longer knows the server.
 	Missing []Missing
 
 	scope string
 	names map[string]*Tool
 }
 
-// Missing is a server that could not be listed.
+// Missing is a server whose tools could not be listed.
 type Missing struct {
-	// Server is its name.
+	// Server is the name of the server.
 	Server string
-	// Err is why, of type [*messages.Failure]. It is of code [messages.CodeDeadline]
-	// when the list is being fetched still.
+	// Err is the cause, of type [*messages.Failure]. Its code is
+	// [messages.CodeDeadline] if the list is still being fetched.
 	Err error
 }
 
@@ -51,11 +51,11 @@ func (s *Set) Tool(name string) *Tool {
 	return s.names[name]
 }
 
-// Call returns the message that calls the tool of a safe name, to be sent to the
+// Call returns the message that calls the tool of a safe name. Send it to the
 // supervisor; ID, Deadline and Replay may be set before. The arguments are a map or a
-// struct that marshals to a JSON object, or its text, as models write it: a
-// [json.RawMessage], a []byte or a string. Nothing, which may be nil, null or an empty
-// text, stands for {}. The message has a copy of them.
+// struct that marshals to a JSON object, or the JSON text that a model has written: a
+// [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
+// The message has a copy of the arguments.
 //
 // The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such
 // tool, or the arguments are no JSON object.
@@ -74,7 +74,7 @@ func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
 	return call, nil
 }
 
-// unknown is the failure of a call of a tool that is not there.
+// unknown returns the failure for a name that no tool has.
 func (s *Set) unknown(name string) *messages.Failure {
 	detail := fmt.Sprintf("no tool has the name %.100q", name)
 	if s != nil && len(s.Missing) > 0 {

@@ -21,36 +21,35 @@ type Tool struct {
 	// Title is for people. It is the tool's title, or else that of its annotations,
 	// or else Original, on one line of visible characters.
 	Title string
-	// Description is for models: what is visible of what the server says. It may be
-	// empty.
+	// Description is for models: the server's description without invisible characters.
+	// It may be empty.
 	Description string
-	// InputSchema and OutputSchema are JSON Schemas as the SDK has them: any value
-	// that marshals to one, or nil, untouched. [Tool.Parameters] is what models are
-	// given.
+	// InputSchema and OutputSchema are the JSON Schemas as the server sent them: values
+	// that marshal to a schema, or nil. Models get [Tool.Parameters].
 	InputSchema, OutputSchema any
-	// Annotations are the server's hints, or nil. They are not to be trusted.
+	// Annotations are the server's hints, or nil. Do not trust them.
 	Annotations *mcp.ToolAnnotations
-	// Metadata is for tracing: "tool_type" is "mcp"; "display_name", "server" and
-	// "slug" say what was called; and what [Server.Metadata] adds.
+	// Metadata is for tracing. "tool_type" is "mcp"; "display_name", "server" and
+	// "slug" name the tool and its server; [Server.Metadata] adds more.
 	Metadata map[string]any
 
 	parameters json.RawMessage
 }
 
-// Parameters returns the input schema as the APIs of models accept it: an object with
-// "type": "object" and "properties", also when the server gave no schema. Keywords that
-// the APIs refuse at the top level ($ref, allOf, anyOf, oneOf, if, then, else, enum,
-// not) are left out; the properties of all their schemas are kept, also behind
-// references to "#/$defs/…" and "#/definitions/…", and what $ref and allOf require.
-// What is lost with them the server checks still, against its own schema.
+// Parameters returns the input schema in the form that the APIs of models accept: an
+// object with "type": "object" and "properties", also if the server gave no schema. The
+// keywords that the APIs refuse at the top level ($ref, allOf, anyOf, oneOf, if, then,
+// else, enum, not) are removed. The properties of their schemas are kept, also those
+// behind references to "#/$defs/…" and "#/definitions/…", and so is what $ref and allOf
+// require. The server still checks the arguments against its own schema.
 //
-// Characters that nobody sees are dropped from all texts, as from Description: see
-// docs/security.md. A schema of more than 256 KiB is left out, and a description says
-// so in its place.
+// Invisible characters are removed from all texts, as in Description: see
+// docs/security.md. A schema of more than 256 KiB is replaced by one without
+// properties, whose description says so.
 func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 
-// newTools makes of what a server lists the tools that its configuration wants. Of two
-// tools of one name it takes the first.
+// newTools returns the listed tools that pass the filters of their server. Of two tools
+// of one name it takes the first.
 func newTools(srv Server, listed []*mcp.Tool) []*Tool {
 	var tools []*Tool
 	seen := map[string]bool{}

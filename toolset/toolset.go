@@ -7,13 +7,14 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/eventstream"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Toolset gives the tools of several servers to the agent of one scope. It must be
-// closed, or it stays subscribed to the actor system's EventStream.
+// Toolset provides the tools of several servers to the agent of one scope. Close it:
+// until then it is subscribed to the actor system's EventStream.
 type Toolset struct {
 	cfg    Config
 	client *supervisor.Client
@@ -22,16 +23,16 @@ type Toolset struct {
 	ctx    context.Context // of all fetches
 	cancel context.CancelFunc
 
-	lists []*list // of the servers that are not disabled; never changes
+	lists   []*list            // of the servers that are not disabled; never changes
+	fetches singleflight.Group // by the server's name
 
 	mu sync.Mutex // guards what is in the lists; never held while waiting
 }
 
-// New returns a toolset over servers of a supervisor, which runs in the given actor
-// system. Nothing is fetched before it is needed. The error names the fields of cfg
-// that are wrong, or says that the supervisor is not started, or that it runs in another
-// system, whose events are not heard here. A server that the supervisor does not know is in
-// [Set.Missing].
+// New returns a toolset for servers of a supervisor that runs in the given actor
+// system. It fetches nothing before it is needed. The error names the fields of cfg
+// that are wrong, or says that the supervisor is not started or runs in another system.
+// A server that the supervisor does not know is in [Set.Missing].
 func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*Toolset, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(fits(system, sup), cfg.validate()); err != nil {
@@ -60,8 +61,8 @@ func fits(system *actor.ActorSystem, sup *supervisor.Supervisor) error {
 	return nil
 }
 
-// Close unsubscribes from events, and gives up the lists that are being fetched. It
-// closes no session. Calling it again is fine.
+// Close ends the subscription to events, and the fetches under way. It closes no
+// session. Further calls do nothing.
 func (t *Toolset) Close() {
 	if t == nil || t.ctx == nil {
 		return
@@ -70,30 +71,29 @@ func (t *Toolset) Close() {
 	t.stream.Unsubscribe(t.events)
 }
 
-// Tools returns the tools of all servers, as they are now. Lists that are not known, or
-// no longer right, are fetched, from all servers at once, and once for all callers. It
-// waits for them as long as [Config.ListTimeout]. What a server had before is used when
-// it cannot be listed, unless the supervisor does not know it any more; [Set.Missing]
-// says so.
+// Tools returns the current tools of all servers. It fetches the lists that are missing
+// or stale, from all servers at once; concurrent callers share a fetch. It waits up to
+// [Config.ListTimeout]. A server whose list cannot be fetched is in [Set.Missing], and
+// keeps the tools that it had before unless the supervisor no longer knows it.
 //
-// The error is a [*messages.Failure]: ctx ended before all lists were there, which ends
-// no fetch, or the toolset was closed.
+// The error is a [*messages.Failure]: ctx ended before all lists were fetched, or the
+// toolset was closed. The end of ctx ends no fetch.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	if f := t.check(ctx); f != nil {
 		return nil, f
 	}
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
-	fetches := make([]*fetch, len(t.lists))
+	fetches := make([]<-chan singleflight.Result, len(t.lists))
 	for i, l := range t.lists {
 		fetches[i] = t.join(l)
 	}
 	var missing []Missing
 	for i, l := range t.lists {
-		err := fetches[i].wait(limited)
+		err := l.wait(limited, fetches[i])
 		if err == nil {
-			// It may have begun before what we know of: then the next one has not.
-			err = t.join(l).wait(limited)
+			// That fetch may have begun before the list became stale. The next one has not.
+			err = l.wait(limited, t.join(l))
 		}
 		if err != nil {
 			missing = append(missing, Missing{Server: l.server.Name, Err: err})
@@ -120,9 +120,8 @@ func (t *Toolset) known(missing []Missing) *Set {
 }
 
 // Call calls the tool of a safe name, and waits for the result: see [Set.Call] for the
-// arguments, [Convert] for the result, and [supervisor.Client] for ctx. A name of a
-// tool that was listed before is called without listing anything. All errors are of
-// type [*messages.Failure].
+// arguments, [Convert] for the result, and [supervisor.Client] for ctx. It lists tools
+// only if the name is unknown. All errors are of type [*messages.Failure].
 func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
 	if f := t.check(ctx); f != nil {
 		return nil, f

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 
-// world is a supervisor with servers "one" and "two", and a toolset over them.
+// world is a supervisor with the servers "one" and "two", and a toolset for them.
 type world struct {
 	*testing.T
 	system *actor.ActorSystem
@@ -36,7 +36,7 @@ type world struct {
 	*toolset.Toolset
 }
 
-// imagine runs a scenario in a bubble of fake time.
+// imagine runs a scenario in a bubble of testing/synctest.
 func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context
 		require.NoError(t, err)
 		defer func() {
 			require.NoError(t, w.sup.Stop(context.Background()))
-			time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
+			time.Sleep(3 * time.Second) // until Proto.Actor's throttle of dead letters ends
 		}()
 		subscribed := w.system.EventStream.Length()
 		if cfg.Servers == nil {
@@ -66,7 +66,8 @@ func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context
 	})
 }
 
-// tools returns the names of the tools, and of the servers that are missing after "!".
+// tools returns the names of the tools, and the names of missing servers with the
+// prefix "!".
 func (w *world) tools(ctx context.Context) string {
 	w.Helper()
 	set, err := w.Tools(ctx)
@@ -81,7 +82,7 @@ func (w *world) tools(ctx context.Context) string {
 	return strings.Join(names, " ")
 }
 
-// ask asks for the tools in a goroutine of its own.
+// ask asks for the tools in a new goroutine.
 func (w *world) ask(ctx context.Context) <-chan string {
 	names := make(chan string, 1)
 	go func() { names <- w.tools(ctx) }()
@@ -89,7 +90,7 @@ func (w *world) ask(ctx context.Context) <-chan string {
 	return names
 }
 
-// changed tells that the tools of a server have changed.
+// changed publishes that the tools of a server have changed.
 func (w *world) changed(server, scope string) {
 	stamp := messages.Stamp{Key: messages.Key{Server: server, Scope: scope}}
 	w.system.EventStream.Publish(&messages.ToolsChanged{Stamp: stamp})
@@ -157,7 +158,7 @@ func TestToolsOfAllServersAreListedOnceAndCalled(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		for range 3 {
 			require.Equal(w, "one__a one__b two__c", w.tools(ctx))
-			synctest.Wait() // the events of the sessions have come
+			synctest.Wait() // until the events of the sessions have arrived
 		}
 		require.Equal(w, 1, w.one.listed())
 		require.Equal(w, 1, w.two.listed())
@@ -235,7 +236,7 @@ func TestNewSessionIsListedAgain(t *testing.T) {
 		require.NoError(w, err)
 		synctest.Wait()
 		w.one.add("z")
-		for range 3 { // the second knows of the session that the first has opened
+		for range 3 { // the first call opens a session, whose event comes before the second
 			require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
 			synctest.Wait()
 		}
@@ -318,7 +319,7 @@ func TestReloadIsFollowed(t *testing.T) {
 func TestCallTellsThatAServerWasRemoved(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		w.tools(ctx)
-		time.Sleep(time.Hour) // its session was evicted: nothing is closed by the reload
+		time.Sleep(time.Hour) // its session is evicted, so the reload closes nothing
 		_, err := w.sup.Reload(ctx, []mcpbridge.Server{{Name: "one", InMemory: w.one.mcp}})
 		require.NoError(w, err)
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))

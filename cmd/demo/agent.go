@@ -12,40 +12,40 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// mood is how an agent fares, for people to see.
-type mood int32
+// status is the state of an agent, as the screen shows it.
+type status int32
 
 const (
-	resting  mood = iota // between two calls
-	waiting              // for an answer
-	restored             // its last call was replayed, or its state was gone
-	failed               // its last call failed, and it was told
+	resting  status = iota // between two calls
+	waiting                // for a reply
+	restored               // the last call was replayed, or its session was rebuilt
+	failed                 // the last call failed
 	finished
 )
 
-// agent is an actor that works in a scope of its own: it calls tools on one
-// server, one call after the other, until it is told to finish.
+// agent is an actor that calls tools on one server, one after the other, in a scope of its
+// own, until it gets finish.
 //
 //	resting ──next──▶ waiting ──reply──▶ resting … ──finish──▶ finished
 type agent struct {
 	number     int
 	server     string
 	supervisor *actor.PID
-	ledger     *ledger
+	verifier   *verifier
 	random     *rand.Rand
 	pause      time.Duration
 	done       func()
 
-	mood       *atomic.Int32 // for the view
+	status     *atomic.Int32 // for the screen
 	calls      int
-	generation uint64      // of its session, as far as it has noticed
+	generation uint64      // of the session, in the last result
 	timer      *time.Timer // sends next; nil before the first rest
 	ending     bool
 }
 
 type (
-	next   struct{} // time for another call
-	finish struct{} // no more calls
+	next   struct{} // starts the next call
+	finish struct{} // ends the agent after its last reply
 )
 
 // Receive makes calls and takes replies.
@@ -62,8 +62,8 @@ func (a *agent) Receive(c actor.Context) {
 	case *messages.ToolResult:
 		a.onResult(c, msg)
 	case *messages.Failure:
-		a.ledger.replied(msg)
-		a.mood.Store(int32(failed))
+		a.verifier.replied(msg)
+		a.status.Store(int32(failed))
 		a.rest(c)
 	case *finish:
 		a.ending = true
@@ -73,7 +73,7 @@ func (a *agent) Receive(c actor.Context) {
 	}
 }
 
-// call sends one call: three of four change the session's state.
+// call sends one call. Three calls of four change the state of the session.
 func (a *agent) call(c actor.Context) {
 	a.calls++
 	id := fmt.Sprintf("%d-%d", a.number, a.calls)
@@ -83,35 +83,35 @@ func (a *agent) call(c actor.Context) {
 	}
 	op := &messages.CallTool{
 		Header: messages.To(a.server, fmt.Sprint("agent-", a.number)),
-		Params: &mcp.CallToolParams{Name: tool, Arguments: toolArgs{Call: id}},
+		Params: &mcp.CallToolParams{Name: tool, Arguments: counterArguments{Call: id}},
 	}
 	op.ID = id
-	a.ledger.sent(id, tool == "total")
-	a.mood.Store(int32(waiting))
+	a.verifier.sent(id, tool == "total")
+	a.status.Store(int32(waiting))
 	c.Request(a.supervisor, op)
 }
 
-// onResult notices whether the state of the session is still there.
+// onResult records a result. A new generation says that the session was rebuilt.
 func (a *agent) onResult(c actor.Context, msg *messages.ToolResult) {
-	a.ledger.replied(msg)
-	fares := resting
+	a.verifier.replied(msg)
+	status := resting
 	if msg.Replayed || a.generation > 0 && msg.Generation > a.generation {
-		fares = restored
+		status = restored
 	}
 	a.generation = msg.Generation
-	a.mood.Store(int32(fares))
+	a.status.Store(int32(status))
 	a.rest(c)
 }
 
-// rest waits until it is time for the next call.
+// rest waits for a random time before the next call.
 func (a *agent) rest(c actor.Context) {
 	if a.ending {
-		a.mood.Store(int32(finished))
+		a.status.Store(int32(finished))
 		a.done()
 		return
 	}
 	pause := a.pause/2 + time.Duration(a.random.Int64N(int64(a.pause)))
-	if a.random.IntN(12) == 0 { // it thinks, and others use its slot
+	if a.random.IntN(12) == 0 { // a long pause, in which other sessions use the slot
 		pause *= 20
 	}
 	root, self := c.ActorSystem().Root, c.Self()

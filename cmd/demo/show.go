@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,37 +20,39 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
+	"github.com/mcpactor/mcpactor/internal/cli"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// showCmd is the show.
+// showCmd is the command that runs the show.
 type showCmd struct {
 	Duration    time.Duration `default:"9s" help:"How long the agents work, from 1s to 10m. Default: 9s."`
-	Agents      int           `default:"36" placeholder:"N" help:"How many agents work, from 3 to 1000. A third of them use the stdio server, a process each. Default: 36."`
-	MaxSessions int           `default:"28" placeholder:"N" help:"How many sessions may be open at once. Fewer than agents, so that some are evicted. Default: 28."`
-	Seed        uint64        `placeholder:"N" help:"Seed of the order of the faults and of the agents' choices. 0 picks one. Default: 0."`
-	Plain       bool          `help:"Print plain lines even on a terminal."`
+	Agents      int           `default:"36" placeholder:"N" help:"Number of agents, from 3 to 1000. A third of them use the stdio server, with a process each. Default: 36."`
+	MaxSessions int           `default:"28" placeholder:"N" help:"Maximum number of open sessions. If it is less than the number of agents, sessions are evicted. Default: 28."`
+	Seed        uint64        `placeholder:"N" help:"Seed for the order of the faults and the choices of the agents. 0 picks a seed. Default: 0."`
+	Plain       bool          `help:"Print plain lines, even on a terminal."`
+	Record      string        `hidden:"" placeholder:"FILE" help:"Record the screen as an asciicast."`
 }
 
 const (
-	// callLimit is the deadline of each call: at the end the agents wait so long
-	// for their last answers, and a little longer.
+	// callLimit is the deadline of each call. At the end the show waits for the last
+	// replies a second longer.
 	callLimit = 10 * time.Second
 	// stopLimit is how long closing the sessions may take.
 	stopLimit = 10 * time.Second
 )
 
-// Run runs the show, and fails if any claim does not hold.
-func (cmd *showCmd) Run(std streams) error {
+// Run runs the show. It fails if a claim does not hold.
+func (cmd *showCmd) Run(p *cli.Program) error {
 	switch {
 	case cmd.Duration < time.Second || cmd.Duration > 10*time.Minute:
-		return &usageError{fmt.Errorf("--duration: %v is not from 1s to 10m", cmd.Duration)}
+		return cli.Usagef("--duration: %v is not from 1s to 10m", cmd.Duration)
 	case cmd.Agents < 3 || cmd.Agents > 1000:
-		return &usageError{fmt.Errorf("--agents: %d is not from 3 to 1000", cmd.Agents)}
+		return cli.Usagef("--agents: %d is not from 3 to 1000", cmd.Agents)
 	case cmd.MaxSessions < 1:
-		return &usageError{fmt.Errorf("--max-sessions: %d is less than 1", cmd.MaxSessions)}
+		return cli.Usagef("--max-sessions: %d is less than 1", cmd.MaxSessions)
 	}
 	if cmd.Seed == 0 {
 		cmd.Seed = rand.Uint64N(1_000_000) + 1
@@ -58,105 +64,107 @@ func (cmd *showCmd) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	out, terminal := std.out.(*os.File)
-	var shown view = newLines(std.out)
-	if terminal && term.IsTerminal(int(out.Fd())) && !cmd.Plain {
-		shown = newScreen(s, out)
+	out, isFile := p.Out.(*os.File)
+	var v view = newPlain(p.Out)
+	report := p.Out
+	switch {
+	case cmd.Record != "":
+		file, err := os.Create(cmd.Record)
+		if err != nil {
+			return cli.Usagef("--record: %w", err)
+		}
+		defer file.Close()
+		recorded := newCast(s, file)
+		v, report = recorded, io.MultiWriter(p.Out, recorded)
+	case isFile && term.IsTerminal(int(out.Fd())) && !cmd.Plain:
+		v = newScreen(s, out)
 	}
-	claims := s.play(ctx, shown)
+	claims := s.run(ctx, v)
 	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
-	if !s.report(std.out, claims) {
-		return errFailed
+	if !s.report(report, claims) {
+		return cli.ErrFailed
 	}
 	return nil
 }
 
-// show is the cast and the stage.
+// show has the agents, the servers and the supervisor between them.
 type show struct {
 	*showCmd
-	system  *actor.ActorSystem
-	sup     *supervisor.Supervisor
-	web     *web
-	journal *journal
-	ledger  *ledger
-	random  *rand.Rand
-	moods   []atomic.Int32
-	agents  []*actor.PID
-	working sync.WaitGroup
-	final   *messages.Snapshot
+	system     *actor.ActorSystem
+	sup        *supervisor.Supervisor
+	http       *httpServer
+	processes  *processLog
+	verifier   *verifier
+	random     *rand.Rand
+	statuses   []atomic.Int32 // of the agents
+	agents     []*actor.PID
+	unfinished sync.WaitGroup // agents
+	final      *messages.Snapshot
 }
 
-// view shows what happens as it happens.
-type view interface {
-	// note shows one line. fault is true for what the director does.
-	note(fault bool, text string)
-	// run shows until ctx ends. It calls interrupt if the person wants to stop.
-	run(ctx context.Context, interrupt func())
-}
-
-// newShow starts the servers and the supervisor.
+// newShow starts the HTTP server and the supervisor. The supervisor starts the processes of
+// the stdio server.
 func newShow(cmd *showCmd) (*show, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &show{showCmd: cmd, ledger: newLedger(), random: rand.New(rand.NewPCG(cmd.Seed, 0)), moods: make([]atomic.Int32, cmd.Agents)}
-	if s.web, err = newWeb(s.ledger.executed); err != nil {
+	s := &show{showCmd: cmd, verifier: newVerifier(), random: rand.New(rand.NewPCG(cmd.Seed, 0)), statuses: make([]atomic.Int32, cmd.Agents)}
+	if s.http, err = newHTTPServer(s.verifier.executed); err != nil {
 		return nil, err
 	}
-	if s.journal, err = newJournal(); err != nil {
+	if s.processes, err = newProcessLog(); err != nil {
 		return nil, err
 	}
-	s.system = newSystem(zerolog.Nop())
+	s.system = cli.NewSystem(zerolog.Nop())
 	s.sup, err = supervisor.Start(s.system, supervisor.Config{
 		Servers: []mcpbridge.Server{
-			{Name: "web", URL: "http://" + s.web.addr},
-			{Name: "stdio", Command: exe, Args: []string{"serve"}, Env: map[string]string{journalVar: s.journal.path}},
+			{Name: "web", URL: "http://" + s.http.addr},
+			{Name: "stdio", Command: exe, Args: []string{"serve"}, Env: map[string]string{processLogVar: s.processes.path}},
 		},
 		MaxSessions: cmd.MaxSessions, MaxDials: 8, Budget: 50, BackoffBase: 50 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
 		CallTimeout: callLimit, DrainTimeout: time.Second, CloseTimeout: time.Second,
-		WrapDialer: s.ledger.watch,
+		WrapDialer: s.verifier.watch,
 	})
 	return s, err
 }
 
-// play plays the show, and returns what is claimed of it.
-func (s *show) play(ctx context.Context, shown view) []claim {
-	working, enough := context.WithTimeout(ctx, s.Duration)
-	defer enough()
+// run runs the show, and returns its claims.
+func (s *show) run(ctx context.Context, v view) []claim {
+	working, interrupt := context.WithTimeout(ctx, s.Duration)
+	defer interrupt()
 
 	subscription := s.system.EventStream.Subscribe(func(event any) {
 		if e, ok := event.(messages.Event); ok {
-			shown.note(false, describe(e))
+			v.note(false, describe(e))
 		}
 	})
 	defer s.system.EventStream.Unsubscribe(subscription)
-	shown.note(true, fmt.Sprintf("%d agents, 2 servers, at most %d sessions; seed %d", s.Agents, s.MaxSessions, s.Seed))
-	s.hire()
+	v.note(true, fmt.Sprintf("%d agents, 2 servers, at most %d sessions; seed %d", s.Agents, s.MaxSessions, s.Seed))
+	s.startAgents()
 
-	viewing, over := context.WithCancel(context.Background())
+	viewing, endView := context.WithCancel(context.Background())
 	var views sync.WaitGroup
-	views.Go(func() { shown.run(viewing, enough) })
-	s.direct(working, shown)
+	views.Go(func() { v.run(viewing, interrupt) })
+	s.injectFaults(working, v)
 
-	shown.note(true, "the agents finish")
+	v.note(true, "the agents finish")
 	for _, pid := range s.agents {
 		s.system.Root.Send(pid, &finish{})
 	}
-	unfinished := !within(callLimit+time.Second, s.working.Wait)
-	claims := s.strike(unfinished)
-	over()
+	finished := within(callLimit+time.Second, s.unfinished.Wait)
+	claims := s.stop(finished)
+	endView()
 	views.Wait()
 	return claims
 }
 
-// hire starts the agents.
-func (s *show) hire() {
-	s.working.Add(s.Agents)
+func (s *show) startAgents() {
+	s.unfinished.Add(s.Agents)
 	for i := range s.Agents {
 		a := &agent{
-			number: i + 1, server: "web", supervisor: s.sup.PID(), ledger: s.ledger, mood: &s.moods[i],
-			random: rand.New(rand.NewPCG(s.Seed, uint64(i)+1)), pause: 120 * time.Millisecond, done: s.working.Done,
+			number: i + 1, server: "web", supervisor: s.sup.PID(), verifier: s.verifier, status: &s.statuses[i],
+			random: rand.New(rand.NewPCG(s.Seed, uint64(i)+1)), pause: 120 * time.Millisecond, done: s.unfinished.Done,
 		}
 		if i%3 == 0 {
 			a.server = "stdio"
@@ -165,23 +173,23 @@ func (s *show) hire() {
 	}
 }
 
-// direct lets faults in until ctx ends.
-func (s *show) direct(ctx context.Context, shown view) {
+// injectFaults injects one fault after the other until ctx ends.
+func (s *show) injectFaults(ctx context.Context, v view) {
 	faults := []func() string{
-		func() string { return fmt.Sprintf("the web server forgets %d session", s.web.forget(1, 0)) },
-		func() string { return fmt.Sprintf("%d server process is killed", s.journal.kill(1)) },
+		func() string { return fmt.Sprintf("the web server forgets %d session", s.http.forget(1, 0)) },
+		func() string { return fmt.Sprintf("%d server process is killed", s.processes.kill(1)) },
 		func() string {
-			return fmt.Sprintf("the web server forgets all of its %d sessions", s.web.forget(1<<30, s.random.IntN(len(refusals))))
+			return fmt.Sprintf("the web server forgets all of its %d sessions", s.http.forget(1<<30, s.random.IntN(len(refusals))))
 		},
-		func() string { return fmt.Sprintf("%d server processes are killed", s.journal.kill(1<<30)) },
+		func() string { return fmt.Sprintf("%d server processes are killed", s.processes.kill(1<<30)) },
 		func() string {
-			if err := s.web.restart(); err != nil {
+			if err := s.http.restart(); err != nil {
 				return "the web server could not restart: " + err.Error()
 			}
 			return "the web server restarts"
 		},
 		func() string {
-			return fmt.Sprintf("the web server forgets %d sessions", s.web.forget(5, s.random.IntN(len(refusals))))
+			return fmt.Sprintf("the web server forgets %d sessions", s.http.forget(5, s.random.IntN(len(refusals))))
 		},
 	}
 	order := s.random.Perm(len(faults))
@@ -193,13 +201,14 @@ func (s *show) direct(ctx context.Context, shown view) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			shown.note(true, faults[order[i%len(order)]]())
+			v.note(true, faults[order[i%len(order)]]())
 		}
 	}
 }
 
-// strike ends everything, and checks what is claimed.
-func (s *show) strike(unfinished bool) []claim {
+// stop stops the supervisor, the agents and the HTTP server, and returns the claims.
+// finished says whether all agents have finished.
+func (s *show) stop(finished bool) []claim {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	var left []string
@@ -210,35 +219,70 @@ func (s *show) strike(unfinished bool) []claim {
 	for _, pid := range s.agents {
 		s.system.Root.Stop(pid)
 	}
-	if n := s.web.sessions(); n > 0 {
+	if n := s.http.sessions(); n > 0 {
 		left = append(left, fmt.Sprintf("the web server still has %d sessions", n))
 	}
-	s.web.close()
-	if err := s.journal.read(func(what, value string) {
-		if what == "run" {
-			s.ledger.executed(value)
+	s.http.close()
+	if err := s.processes.read(func(key, value string) {
+		if key == "run" {
+			s.verifier.executed(value)
 		}
 	}); err != nil {
 		left = append(left, err.Error())
 	}
-	processes := s.journal.left()
-	os.Remove(s.journal.path) //nolint:errcheck // it is in the directory for such files
+	processes := s.processes.waitForExit()
+	os.Remove(s.processes.path) //nolint:errcheck // the file is in the directory for temporary files
 
-	unanswered, twice, two, above := s.ledger.check(s.MaxSessions)
-	if unfinished {
-		unanswered = append(unanswered, "some agents still wait")
+	unanswered, repeated, connections, aboveCap := s.verifier.check(s.MaxSessions)
+	if !finished {
+		unanswered = append(unanswered, "some agents still wait for a reply")
 	}
 	return []claim{
 		{"every call got exactly one reply", unanswered},
-		{"no call ran twice that must not", twice},
-		{"no key had two connections, and all were closed", two},
-		{fmt.Sprintf("never more than %d sessions were open", s.MaxSessions), above},
+		{"no call ran twice that must not", repeated},
+		{"no key had two connections, and all were closed", connections},
+		{fmt.Sprintf("never more than %d sessions were open", s.MaxSessions), aboveCap},
 		{"no session was left on the server", left},
 		{"no server process was left over", processes},
 	}
 }
 
-// within reports whether f returns in time.
+// claim is something that must hold at the end, with its violations.
+type claim struct {
+	text       string
+	violations []string
+}
+
+// report prints the summary and the claims, and reports whether all claims hold.
+func (s *show) report(out io.Writer, claims []claim) (hold bool) {
+	v := s.verifier
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", len(v.calls), v.answered, v.replayed, short(v.slowest), s.Seed)
+	if s.final != nil {
+		n := s.final.Counters
+		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d lost, %d restarts, %d evicted\n", n.Dials, n.Opened, n.Expired, n.Lost, n.Restarts, n.Evicted)
+	}
+	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
+		fmt.Fprintf(out, "%d failures: %s\n", v.failures[code], code)
+	}
+	fmt.Fprintln(out)
+	hold = true
+	for _, c := range claims {
+		if len(c.violations) == 0 {
+			fmt.Fprintf(out, "  ok        %s\n", c.text)
+			continue
+		}
+		hold = false
+		fmt.Fprintf(out, "  VIOLATED  %s\n", c.text)
+		for _, violation := range c.violations[:min(len(c.violations), 10)] {
+			fmt.Fprintf(out, "            %s\n", violation)
+		}
+	}
+	return hold
+}
+
+// within reports whether f returns within a limit.
 func within(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -250,7 +294,8 @@ func within(limit time.Duration, f func()) bool {
 	}
 }
 
-// goroutinesLeft waits a little for goroutines to end.
+// goroutinesLeft waits up to three seconds until there are no more goroutines than before,
+// and describes the surplus.
 func goroutinesLeft(before int) (left []string) {
 	for range 150 {
 		if runtime.NumGoroutine() <= before {

@@ -2,54 +2,88 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/internal/cli"
 )
 
-func TestShowHoldsItsClaims(t *testing.T) {
-	var out bytes.Buffer
-	require.Equal(t, exitOK, run([]string{"--duration", "2s", "--agents", "12", "--max-sessions", "8"}, streams{nil, &out, &out}), out.String())
-	require.Contains(t, out.String(), "ok        no call ran twice")
+func TestMain(m *testing.M) {
+	if os.Getenv(processLogVar) != "" { // the show starts this binary as its stdio server
+		os.Exit(newProgram().Run(&commands{}, []string{"serve"}))
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 
-// The books must not balance when something is wrong.
-func TestLedgerFindsWhatIsWrong(t *testing.T) {
-	result := func(id string) messages.Reply { return &messages.ToolResult{Receipt: messages.Receipt{ID: id}} }
-	key := messages.Key{Server: "s", Scope: "a"}
-	for name, c := range map[string]struct {
-		do   func(l *ledger)
-		want [4]int // unanswered, twice, two, above
-	}{
-		"all is well":      {func(l *ledger) { l.sent("1", false); l.executed("1"); l.replied(result("1")) }, [4]int{}},
-		"no reply":         {func(l *ledger) { l.sent("1", false) }, [4]int{1, 0, 0, 0}},
-		"two replies":      {func(l *ledger) { l.sent("1", false); l.executed("1"); l.replied(result("1")); l.replied(result("1")) }, [4]int{1, 0, 0, 0}},
-		"foreign reply":    {func(l *ledger) { l.replied(result("1")) }, [4]int{0, 0, 1, 0}},
-		"ran twice":        {func(l *ledger) { l.sent("1", false); l.executed("1"); l.executed("1"); l.replied(result("1")) }, [4]int{0, 1, 0, 0}},
-		"a read ran twice": {func(l *ledger) { l.sent("1", true); l.executed("1"); l.executed("1"); l.replied(result("1")) }, [4]int{}},
-		"made up":          {func(l *ledger) { l.sent("1", false); l.replied(result("1")) }, [4]int{0, 1, 0, 0}},
-		"two connections":  {func(l *ledger) { l.opened(key, 1); l.opened(key, 1); l.opened(key, -1); l.opened(key, -1) }, [4]int{0, 0, 1, 0}},
-		"left open":        {func(l *ledger) { l.opened(key, 1) }, [4]int{0, 0, 1, 0}},
-		"above the cap": {func(l *ledger) {
-			for _, scope := range []string{"a", "b", "c"} {
-				l.opened(messages.Key{Scope: scope}, 1)
-			}
-			for _, scope := range []string{"a", "b", "c"} {
-				l.opened(messages.Key{Scope: scope}, -1)
-			}
-		}, [4]int{0, 0, 0, 1}},
+// run runs the program, and returns its exit status and its output.
+func run(args ...string) (status int, stdout, stderr string) {
+	var out, log bytes.Buffer
+	program := newProgram()
+	program.In, program.Out, program.Err = &bytes.Buffer{}, &out, &log
+	status = program.Run(&commands{}, args)
+	return status, out.String(), log.String()
+}
+
+func TestShowHoldsItsClaims(t *testing.T) {
+	status, stdout, stderr := run("--duration", "2s", "--agents", "12", "--max-sessions", "8")
+	require.Equal(t, cli.ExitOK, status, stdout+stderr)
+	require.Contains(t, stdout, "ok        no call ran twice")
+}
+
+func TestInvalidUsageExitsWithTwo(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown flag --nonsense":        {"--nonsense"},
+		"--agents: 1 is not from 3":      {"--agents", "1"},
+		"--duration: 1ms is not from 1s": {"--duration", "1ms"},
+		"only the show starts serve":     {"serve"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLedger()
-			c.do(l)
-			unanswered, twice, two, above := l.check(2)
-			require.Equal(t, c.want, [4]int{len(unanswered), len(twice), len(two), len(above)})
-			var out bytes.Buffer
-			s := &show{showCmd: &showCmd{}, ledger: l}
-			claims := []claim{{"a", unanswered}, {"b", twice}, {"c", two}, {"d", above}}
-			require.Equal(t, c.want == [4]int{}, s.report(&out, claims), out.String())
-		})
+		status, stdout, stderr := run(args...)
+		require.Equal(t, cli.ExitUsage, status, want)
+		require.Contains(t, stderr, want)
+		require.Empty(t, stdout, want)
+	}
+}
+
+func TestMovedCommandsWorkAndNameTheNewProgram(t *testing.T) {
+	server := newCounterServer(func(string) {})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer web.Close()
+	config := filepath.Join(t.TempDir(), "servers.json")
+	require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(`{"mcpServers": {"s": {"url": %q}}}`, web.URL)), 0o600))
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+		stdout string
+	}{
+		"exec":  {[]string{"--config", config}, cli.ExitOK, `{"id":1,"ok":true,"generation":1,"replayed":false,"result":{"content":[{"type":"text","text":"1"}]}}`},
+		"tools": {[]string{"--config", config, "--json"}, cli.ExitOK, `"name":"s__add"`},
+		"bench": {[]string{"report", "/no/such/file"}, cli.ExitFailed, ""},
+	} {
+		var out, log bytes.Buffer
+		program := newProgram()
+		program.In, program.Out, program.Err = strings.NewReader(`{"id":1,"server":"s","tool":"add","arguments":{"call":"x"}}`), &out, &log
+		require.Equal(t, c.status, program.Run(&commands{}, append([]string{name}, c.args...)), log.String())
+		require.Contains(t, out.String(), c.stdout)
+		require.Equal(t, 1, strings.Count(log.String(), fmt.Sprintf(`demo: "demo %s" is deprecated: use "mcpactor %[1]s"`, name)), log.String())
+	}
+}
+
+func TestHelpExplainsTheFlagsOfTheShowOnly(t *testing.T) {
+	status, stdout, _ := run("--help")
+	require.Equal(t, cli.ExitOK, status)
+	for _, flag := range []string{"--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
+		require.Contains(t, stdout, flag)
+	}
+	for _, hidden := range []string{"exec", "tools", "bench", "--config", "<command>"} {
+		require.NotContains(t, stdout, hidden)
 	}
 }

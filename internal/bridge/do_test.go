@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,57 +16,104 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// maxLinger is how long a stream of events stays open after its answer.
+const maxLinger = time.Second
+
 // An answer is a stream of events, which may end a little later. Its connection is used
 // again all the same.
 func TestConnectionsOfAnswersAreKept(t *testing.T) {
-	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	answered, idle := make(chan struct{}), make(chan net.Conn, 100)
-	var connected atomic.Bool
-	var opened atomic.Int32
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inner.ServeHTTP(w, r)
-		if connected.Load() && r.Method == http.MethodPost {
+	synctest.Test(t, func(t *testing.T) {
+		server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+		var connected atomic.Bool
+		var late, cut atomic.Int32
+		web := newPipes()
+		defer web.Close()
+		go web.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inner.ServeHTTP(w, r)
+			if !connected.Load() || r.Method != http.MethodPost {
+				return
+			}
 			w.(http.Flusher).Flush()
 			select {
-			case <-answered: // the client has the answer, and the stream is open
+			case <-time.After(maxLinger / 2):
+				late.Add(1)
 			case <-r.Context().Done():
+				cut.Add(1)
 			}
-		}
-	}))
-	web.Config.ConnState = func(c net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			opened.Add(1)
-		case http.StateIdle, http.StateClosed:
-			if connected.Load() {
-				idle <- c
-			}
-		}
-	}
-	web.Start()
-	defer web.Close()
-	b := New([]mcpbridge.Server{{Name: "test", URL: web.URL, NoStream: true}}, nil)
-	defer b.Close()
-	c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
-	require.NoError(t, err)
-	connected.Store(true)
-	before := opened.Load()
-	for range 20 {
-		ctx, cancel := context.WithCancel(t.Context())
-		_, err := c.Do(ctx, &messages.Ping{})
-		cancel() // as who has the answer does
+		}))
+		wire := &http.Transport{DialContext: web.dial}
+		defer wire.CloseIdleConnections()
+		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test", NoStream: true, HTTPClient: &http.Client{Transport: wire}}}, nil)
+		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 		require.NoError(t, err)
-		select {
-		case answered <- struct{}{}:
-			<-idle
-		case <-idle: // it was cut
+		defer func() { require.NoError(t, c.Close(context.Background())) }()
+		synctest.Wait() // the connections of the handshake are idle
+		connected.Store(true)
+		dialed := web.dialed.Load()
+		for range 20 {
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := c.Do(ctx, &messages.Ping{})
+			cancel() // as who has the answer does
+			require.NoError(t, err)
+			require.Zero(t, time.Since(began), "the end of the stream is not waited for")
+			time.Sleep(maxLinger)
+			synctest.Wait()
 		}
-	}
-	connected.Store(false)
-	require.LessOrEqual(t, opened.Load()-before, int32(2))
-	require.NoError(t, c.Close(t.Context()))
+		require.Zero(t, web.dialed.Load()-dialed)
+		require.EqualValues(t, 20, late.Load(), "streams that end by themselves")
+		require.Zero(t, cut.Load())
+	})
 }
+
+// pipes is a server and the network to it, within the bubble of a test.
+type pipes struct {
+	http.Server
+	conns  chan net.Conn
+	closed chan struct{}
+	dialed atomic.Int32
+}
+
+func newPipes() *pipes {
+	return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// serve serves until the server is closed.
+func (p *pipes) serve(h http.Handler) {
+	p.Handler = h
+	p.Serve(pipeListener{p})
+}
+
+// dial is for [http.Transport].
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	p.dialed.Add(1)
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type pipeListener struct{ *pipes }
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 func TestStreamThatStaysOpenAfterItsAnswerIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

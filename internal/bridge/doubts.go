@@ -134,8 +134,8 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 		return e
 	}
 	// A 4xx, or an error that is the whole answer, refuses the session and not the
-	// call, if the question is refused alike. A 5xx may come after the call has run.
-	notRun := e.Status < 500 && wire.Alike(e, i.refusal) && !ex.HadEarlierRequests()
+	// call, if the question is refused alike.
+	notRun := !mayFollowRun(e) && wire.Alike(e, i.refusal) && !ex.HadEarlierRequests()
 	settled := *e
 	switch i.verdict {
 	case verdictDead:
@@ -157,6 +157,12 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 		settled.Class = mcpbridge.Expired
 	}
 	return &settled
+}
+
+// mayFollowRun reports whether a server may answer like this after a call has run: with a failure, with a
+// redirect to the result, or with a stream that ends without one.
+func mayFollowRun(e *mcpbridge.Error) bool {
+	return e.Status >= 500 || e.Status == http.StatusFound || e.Status == http.StatusSeeOther || e.Class == mcpbridge.Lost
 }
 
 // isAboutResource reports whether a refusal repeats the URI of the resource that was read.

@@ -101,7 +101,7 @@ func TestWhatACallComesTo(t *testing.T) {
 		"too large":               {then(nil, says(200, outbound.TypeJSON, large)), tooLarge, nil},
 		"too large, over SSE":     {stays("data: " + large), tooLarge, nil},
 		"too large, after an id":  {stays(primed + "data: " + large), tooLarge, nil},
-		"SSE, ends":               {says(200, outbound.TypeSSE, ": so\n\n"), &mcpbridge.Error{Session: mcpbridge.Broken}, nil},
+		"SSE, ends":               {says(200, outbound.TypeSSE, ": so\n\n"), &mcpbridge.Error{Detail: "without a response"}, nil},
 		"SSE, cut":                {breaks("data: " + done[:20]), &mcpbridge.Error{Session: mcpbridge.Broken}, nil},
 		"SSE, resumed":            {breaks(primed + "data: {"), nil, says(200, outbound.TypeSSE, "data: "+done+"\n\n")},
 		"SSE, expired":            {breaks(primed), &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "the session expired: 404"}, says(404, "", "")},

@@ -11,8 +11,8 @@ import (
 // maxLines bounds the log lines that wait for a slow writer.
 const maxLines = 4096
 
-// Logger is a logger that never waits for the writer, the hooks or the sampler of
-// the one behind it. The zero value is not usable.
+// Logger is a logger in front of another logger. It never waits for the writer, the
+// hooks or the sampler of that logger. The zero value is not usable.
 type Logger struct {
 	zerolog.Logger
 	lines *Relay[line]
@@ -24,10 +24,10 @@ type line struct {
 	text  []byte
 }
 
-// NewLogger returns a Logger before another one, which gets each line with the level
-// that it had.
+// NewLogger returns a Logger in front of another one, which gets each line with its
+// level.
 func NewLogger(behind zerolog.Logger) *Logger {
-	if all := behind.Sample(nil); all.WithLevel(zerolog.PanicLevel) == nil { // its zero value, or a disabled one
+	if all := behind.Sample(nil); all.WithLevel(zerolog.PanicLevel) == nil { // the zero value, or a disabled logger
 		return &Logger{zerolog.Nop(), New(0, func(line) {}, nil, nil)}
 	}
 	l := &Logger{}
@@ -38,23 +38,23 @@ func NewLogger(behind zerolog.Logger) *Logger {
 	return l
 }
 
-// Write takes a line without a level.
+// Write queues a line without a level.
 func (l *Logger) Write(p []byte) (int, error) { return l.WriteLevel(zerolog.NoLevel, p) }
 
-// WriteLevel takes a line.
+// WriteLevel queues a line.
 func (l *Logger) WriteLevel(level zerolog.Level, p []byte) (int, error) {
 	l.lines.Put(line{level, bytes.Clone(p)})
 	return len(p), nil
 }
 
-// Dropped returns how many lines were dropped so far.
+// Dropped returns how many lines have been dropped.
 func (l *Logger) Dropped() uint64 { return l.lines.Dropped() }
 
-// Flush waits until all lines are written, and reports whether they were before ctx
-// ended.
+// Flush waits until all lines are written or ctx ends, and reports whether all were
+// written.
 func (l *Logger) Flush(ctx context.Context) bool { return l.lines.Flush(ctx) }
 
-// repeat writes a line again, field by field.
+// repeat writes a line to another logger, field by field.
 func repeat(to *zerolog.Logger, ln line) {
 	e := to.WithLevel(ln.level)
 	if e == nil {

@@ -1,5 +1,5 @@
-// Package relay hands what actors say to code that may block for ever: the writer
-// of the log, the handlers of the EventStream.
+// Package relay passes log lines and events from actors to code that may block: the
+// writer of the log, and the handlers of the EventStream.
 package relay
 
 import (
@@ -8,23 +8,22 @@ import (
 	"sync"
 )
 
-// Relay hands values to a function, one after the other, in a goroutine of its
-// own. Put never waits for that function: a value that finds too many others
-// waiting is dropped, and counted. The goroutine ends when there is nothing left
-// to hand over, so a Relay needs no end. Its methods may be called from any
-// goroutine.
+// Relay passes values to a function, one after the other, in its own goroutine. Put
+// never waits for that function: if too many values are queued it drops the value and
+// counts it. The goroutine ends when the queue is empty, so a Relay need not be closed.
+// Its methods may be called from any goroutine.
 type Relay[T any] struct {
 	limit int
 	take  func(T)
-	lost  func(n uint64)                      // said before the next value, when some were dropped
-	bug   func(v T, reason any, stack []byte) // take has panicked
+	lost  func(n uint64)                      // called before the next value if values were dropped
+	bug   func(v T, reason any, stack []byte) // called if take panics
 
 	mu      sync.Mutex
 	queue   []item[T]
-	shares  map[any]int   // how many values of each source wait
-	idle    chan struct{} // closed when nothing is left; nil when nothing is there
+	shares  map[any]int   // the number of queued values of each source
+	idle    chan struct{} // closed when the queue becomes empty; nil while the Relay is idle
 	dropped uint64
-	said    uint64 // of dropped, how many lost was told of
+	told    uint64 // the value of dropped at the last call of next
 }
 
 type item[T any] struct {
@@ -32,17 +31,18 @@ type item[T any] struct {
 	source any
 }
 
-// New returns a Relay that hands values to take, and keeps up to limit of them
-// while that is busy. When take returns after some were dropped, lost is called
-// with their number; when it panics, bug. Both may be nil, and run where take does.
+// New returns a Relay that passes values to take, and queues up to limit of them while
+// take is busy. lost is called with the number of values that were dropped since its
+// last call, and bug if take panics. Both may be nil, and run in the goroutine of take.
 func New[T any](limit int, take func(T), lost func(n uint64), bug func(v T, reason any, stack []byte)) *Relay[T] {
 	return &Relay[T]{limit: limit, take: take, lost: lost, bug: bug, shares: map[any]int{}}
 }
 
-// Put hands a value over, or drops it.
+// Put queues a value, or drops it.
 func (r *Relay[T]) Put(v T) { r.PutOf(nil, r.limit, v) }
 
-// PutOf hands over a value of a source that may have only so many waiting.
+// PutOf queues a value of a source, or drops it if most values of this source are
+// queued.
 func (r *Relay[T]) PutOf(source any, most int, v T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,14 +58,14 @@ func (r *Relay[T]) PutOf(source any, most int, v T) {
 	}
 }
 
-// Dropped returns how many values were dropped so far.
+// Dropped returns how many values have been dropped.
 func (r *Relay[T]) Dropped() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dropped
 }
 
-// Flush waits until nothing is left, and reports whether it was before ctx ended.
+// Flush waits until the queue is empty or ctx ends, and reports whether it is empty.
 func (r *Relay[T]) Flush(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
@@ -82,8 +82,8 @@ func (r *Relay[T]) Flush(ctx context.Context) bool {
 	}
 }
 
-// run hands over what there is. It begins anew where the function has ended its
-// goroutine.
+// run passes on all queued values. It starts again in a new goroutine if the function
+// has ended this one.
 func (r *Relay[T]) run() {
 	over := false
 	defer func() {
@@ -104,11 +104,11 @@ func (r *Relay[T]) run() {
 	}
 }
 
-// next takes the first value out. Its source may have another one waiting from now on.
+// next removes the first value from the queue, and from the share of its source.
 func (r *Relay[T]) next() (v T, lost uint64, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lost, r.said = r.dropped-r.said, r.dropped
+	lost, r.told = r.dropped-r.told, r.dropped
 	if len(r.queue) == 0 {
 		close(r.idle)
 		r.idle, r.queue = nil, nil
@@ -123,7 +123,7 @@ func (r *Relay[T]) next() (v T, lost uint64, more bool) {
 	return first.value, lost, true
 }
 
-// hand calls the function.
+// hand calls take, and bug if take panics.
 func (r *Relay[T]) hand(v T) {
 	defer func() {
 		if reason := recover(); reason != nil && r.bug != nil {

@@ -37,7 +37,7 @@ func TestValuesAreHandedOverInOrderAndDroppedBeyondTheLimit(t *testing.T) {
 		var lost uint64
 		r := New(10, func(v int) { <-open; got = append(got, v) }, func(n uint64) { lost += n }, nil)
 		r.Put(0)
-		synctest.Wait() // it is being handed over
+		synctest.Wait() // until take has it
 		for i := 1; i <= 15; i++ {
 			r.Put(i)
 		}

@@ -1,20 +1,20 @@
-// Package visible takes out of a text what a reader does not see: control characters,
-// and characters that Unicode renders as nothing or that turn the order of others
-// around. With them a server can hide instructions to a model in the description of a
-// tool, make one name look like another, or rearrange a line of a log.
+// Package visible removes invisible characters from texts: control characters, and
+// characters that Unicode renders as nothing or that reverse the order of others. With
+// them a server can hide instructions to a model in the description of a tool, make one
+// name look like another, or rearrange a line of a log.
 //
-// They are dropped and not spelled out: what is hidden from a person must not reach a
-// model in another form. Three kinds stay, because texts need them and because they
-// carry next to nothing where they may stand:
+// They are dropped and not escaped: what is hidden from a person must not reach a model
+// in another form. Three kinds stay, because texts need them and because they carry
+// almost no information in the places where they are allowed:
 //
 //   - the zero-width joiner and non-joiner between two characters outside ASCII, for
-//     Persian and the scripts of India, and for emoji that are made of several;
-//   - one selector of the text or emoji form (U+FE0E, U+FE0F) after the symbol, digit or
-//     punctuation that it is for;
-//   - Arabic number signs and their like, which are format characters and are seen.
+//     Persian and Indic scripts, and for emoji that consist of several characters;
+//   - one variation selector for text or emoji (U+FE0E, U+FE0F) after the symbol, digit or
+//     punctuation that it applies to;
+//   - Arabic number signs and similar characters, which are visible format characters.
 //
-// Marks of direction are dropped even where Arabic or Hebrew would be set better with
-// them. A flag that is spelled in tags, such as that of Scotland, becomes a black flag.
+// Directional marks are dropped even where they improve the layout of Arabic or Hebrew.
+// A flag that consists of tags, such as that of Scotland, becomes a black flag.
 package visible
 
 import (
@@ -23,8 +23,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns what can be seen of a text. Tabs and line breaks stay, and other control
-// characters become spaces.
+// Text returns a text without invisible characters. Tabs and line breaks stay, and
+// other control characters become spaces.
 func Text(text string) string {
 	return show(text, func(r rune) rune {
 		switch r {
@@ -37,8 +37,8 @@ func Text(text string) string {
 	})
 }
 
-// Line returns what can be seen of a text, on one line: control characters and line
-// breaks become spaces.
+// Line returns a text without invisible characters, on one line: control characters and
+// line breaks become spaces.
 func Line(text string) string {
 	return show(text, func(rune) rune { return ' ' })
 }
@@ -48,12 +48,12 @@ const (
 	textForm, emojiForm = '\ufe0e', '\ufe0f'
 )
 
-// show returns the text with its control characters and line breaks replaced, and
-// without what is hidden. The result is valid UTF-8.
+// show replaces control characters and line breaks, and removes hidden characters. The
+// result is valid UTF-8.
 func show(text string, control func(rune) rune) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	before := rune(0) // the last that was kept
+	before := rune(0) // the last character that was kept
 	for i, r := range text {
 		switch {
 		case r < utf8.RuneSelf && !unicode.IsControl(r): // the usual case
@@ -79,13 +79,13 @@ func show(text string, control func(rune) rune) string {
 	return b.String()
 }
 
-// hidden reports whether a character is not seen by itself.
+// hidden reports whether a character is invisible.
 func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// joins reports whether a joiner means something beside a character.
+// joins reports whether a joiner is allowed beside a character.
 func joins(r rune) bool {
 	return r >= utf8.RuneSelf && r != utf8.RuneError && !hidden(r) && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsSymbol(r))
 }

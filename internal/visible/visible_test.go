@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Finding E10.
 func TestHiddenCharactersAreDropped(t *testing.T) {
-	tags := func(text string) string { // as instructions are hidden in them
+	tags := func(text string) string { // instructions can be hidden in tags
 		return strings.Map(func(r rune) rune { return 0xE0000 + r }, text)
 	}
 	for name, test := range map[string]struct{ text, want string }{

@@ -1,5 +1,5 @@
-// Package wellformed checks that text is Unicode. encoding/json replaces what is not by
-// U+FFFD without a word, so that two different names become one.
+// Package wellformed checks that JSON is valid Unicode. encoding/json silently replaces
+// invalid text by U+FFFD, so that two different names can become one.
 package wellformed
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON reports what is wrong with the text in valid JSON: bytes that are not UTF-8, and
-// escapes that are half of a surrogate pair.
+// JSON returns an error if valid JSON contains bytes that are not UTF-8, or an escape
+// that is half of a surrogate pair.
 func JSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("is not valid UTF-8")

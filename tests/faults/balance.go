@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Balance returns a handler that hands each request to the next of the given ones, as
-// a balancer does that knows nothing of sessions. With the name of a cookie, it hands
-// the requests that have the cookie to the one that answered the first.
+// Balance returns a handler that passes each request to the next of the given handlers,
+// as a load balancer does that does not know about sessions. With the name of a cookie
+// it sets the cookie, and passes requests with the cookie to the handler that answered
+// the first one.
 func Balance(cookie string, pods ...http.Handler) http.Handler {
 	var turn atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,29 +8,32 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Hooks are called around everything that the sessions of a supervisor do. Each
-// may be nil. They may be called from several goroutines at once, and may block:
-// what they are around then takes that long.
+// Hooks are called around every dial, call and close of a supervisor's connections.
+// Each may be nil. They may be called from several goroutines at once. A hook that
+// blocks delays the operation that it belongs to.
 type Hooks struct {
-	// BeforeDial may fail a dial, with an [*mcpbridge.Error] or any other error.
+	// BeforeDial may return an error, which fails the dial: an [*mcpbridge.Error] or
+	// any other.
 	BeforeDial func(ctx context.Context, req mcpbridge.DialRequest) error
-	// AfterDial is told what a dial came to. It may fail one that succeeded: the
-	// connection is closed then. Returning nil changes nothing.
+	// AfterDial gets the error of a dial, or nil. If it returns an error the dial fails
+	// with it, and a connection that was opened is closed. If it returns nil nothing
+	// changes.
 	AfterDial func(ctx context.Context, req mcpbridge.DialRequest, err error) error
-	// BeforeCall may fail an operation that was not sent.
+	// BeforeCall may return an error, which fails the operation before it is sent.
 	BeforeCall func(ctx context.Context, key messages.Key, op messages.Operation) error
-	// AfterCall may change what an operation came to.
+	// AfterCall may change the result and the error of an operation.
 	AfterCall func(ctx context.Context, key messages.Key, op messages.Operation, result messages.Result, err error) (messages.Result, error)
-	// BeforeClose may fail the closing of a connection, which then stays open.
+	// BeforeClose may return an error, which fails the close. The connection stays
+	// open.
 	BeforeClose func(ctx context.Context, key messages.Key) error
-	// AfterClose is told what closing, or letting go, has come to.
+	// AfterClose gets the error of a close or a detach, or nil.
 	AfterClose func(key messages.Key, err error)
 }
 
-// closeLimit bounds the closing of a connection that a hook did not want.
+// closeLimit bounds the close of a connection whose dial AfterDial has failed.
 const closeLimit = 5 * time.Second
 
-// Wrap returns what goes into supervisor.Config.WrapDialer.
+// Wrap returns a dialer with the hooks. It is for supervisor.Config.WrapDialer.
 func (h Hooks) Wrap(inner mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{inner, h} }
 
 type dialer struct {
@@ -85,7 +88,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 // Close closes between the hooks.
 func (c *conn) Close(ctx context.Context) error { return c.end(ctx, c.Conn.Close) }
 
-// Detach lets go between the hooks.
+// Detach detaches between the hooks.
 func (c *conn) Detach(ctx context.Context) error { return c.end(ctx, c.Conn.Detach) }
 
 func (c *conn) end(ctx context.Context, end func(context.Context) error) error {

@@ -1,21 +1,20 @@
-// Package faults makes MCP servers misbehave, so that agents can be tested
-// against what happens in the field: sessions that expire in any of the forms
-// that servers in use have for it, connections that are cut at any point,
-// servers that hang, restart, or speak nonsense, processes that do not end.
+// Package faults makes MCP servers misbehave, so that agents can be tested against faults
+// of real servers: sessions that expire in any of the forms that servers in use have for
+// it, connections that break at any point, servers that hang, restart or send invalid
+// messages, and processes that do not end.
 //
-//   - [Server] is an HTTP server for MCP on a loopback socket: in front of a
-//     handler, or, as a [Proxy], of a server somewhere else.
-//   - [Fault] is what it does to a request.
-//   - [Local] is the same without a socket, for tests in a bubble of testing/synctest.
-//   - [Refusals] are what servers in use answer to a session that they do not know,
-//     and what they say in the same words of other things, each with its source.
-//   - [Tools] is an MCP server whose tools count, wait, and record every
-//     execution.
+//   - [Server] is an HTTP server for MCP on a loopback socket. It is in front of a handler
+//     or, as a [Proxy], in front of another server.
+//   - [Fault] is what the server does to a request.
+//   - [Local] is a server without a socket, for tests inside a bubble of testing/synctest.
+//   - [Refusals] are answers of servers in use, each with its source: answers to a session
+//     that they do not know, and answers about something else in the same words.
+//   - [Tools] is an MCP server whose tools count, wait, and record every execution.
 //   - [Process] is a stdio server that misbehaves on command.
-//   - [Hooks] wrap the dialer of a supervisor: before and after each dial, call
+//   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //
-// Nothing here depends on the time or on chance, but for the port of a server and
-// [Sometimes], which is seeded. Everything listens on loopback only. It is made for tests, by its own
-// and by those of other modules; nothing of it belongs into production.
+// Faults depend neither on the time nor on chance, except for the port of a server and for
+// [Sometimes], which has a seed. Every server listens on loopback only. The package is for
+// tests, in this module and in others. Do not use it in production.
 package faults

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Fault handles a request in place of the server, or around it: next is the
-// server. It may be called from several goroutines at once.
+// Fault handles a request. next is the server, which the fault may call. A fault may be
+// called from several goroutines at once.
 type Fault func(w http.ResponseWriter, r *Request, next http.Handler)
 
 // around returns a handler that runs the fault.
@@ -21,15 +21,15 @@ func (f Fault) around(req *Request, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { f(w, req, next) })
 }
 
-// Refuse answers with a status and a body, and the server gets nothing. A body
-// that begins with a brace is JSON, and "%s" in it is the id of the request.
+// Refuse answers with a status and a body. The server does not get the request. A body
+// that begins with a brace is JSON, in which "%s" stands for the id of the request.
 func Refuse(status int, body string) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) {
 		Expiry{Status: status, Body: body}.answer(w, r)
 	}
 }
 
-// RefuseFor is [Refuse] with a Retry-After of so many seconds.
+// RefuseFor is [Refuse] with a Retry-After header, in seconds.
 func RefuseFor(seconds, status int, body string) Fault {
 	refuse := Refuse(status, body)
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
@@ -38,12 +38,12 @@ func RefuseFor(seconds, status int, body string) Fault {
 	}
 }
 
-// Hang does not answer until the client gives up. The server gets nothing.
+// Hang does not answer until the client gives up. The server does not get the request.
 func Hang() Fault {
 	return func(_ http.ResponseWriter, r *Request, _ http.Handler) { <-r.Context().Done() }
 }
 
-// Delay passes a request on after a while.
+// Delay passes a request on after the given time.
 func Delay(d time.Duration) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		timer := time.NewTimer(d)
@@ -56,21 +56,20 @@ func Delay(d time.Duration) Fault {
 	}
 }
 
-// Cut resets the connection. The server gets nothing, which the client cannot
-// know.
+// Cut resets the connection. The server does not get the request, but the client cannot
+// know that.
 func Cut() Fault {
 	return func(_ http.ResponseWriter, r *Request, _ http.Handler) {
 		if tcp, ok := connOf(r).(*net.TCPConn); ok {
-			tcp.SetLinger(0) //nolint:errcheck // then it is closed in peace
+			tcp.SetLinger(0) //nolint:errcheck // otherwise the close sends no reset
 		}
 		hangUp(r)
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// CutAnswer lets the server handle the request, passes n bytes of the body of its
-// answer on, and closes the connection in place of the rest. An answer that is not
-// longer than that is passed on whole.
+// CutAnswer passes the request on, and closes the connection after n bytes of the body
+// of the answer. A body of n bytes or fewer is passed on unchanged.
 func CutAnswer(n int) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s := &short{ResponseWriter: w, r: r, left: n}
@@ -81,7 +80,7 @@ func CutAnswer(n int) Fault {
 	}
 }
 
-// Times runs a fault for the first n requests, and passes the others on.
+// Times runs a fault for the first n requests, and passes later requests on.
 func Times(n int, f Fault) Fault {
 	var mu sync.Mutex
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
@@ -97,9 +96,9 @@ func Times(n int, f Fault) Fault {
 	}
 }
 
-// Sometimes runs one of the faults for some of the requests, the given share of
-// them, and passes the others on. The seed decides which of the first, the second
-// and so on; in which order requests come in is up to those who send them.
+// Sometimes runs one of the faults for the given share of the requests, and passes the
+// others on. The seed decides, by the order in which requests come in, which request
+// meets which fault.
 func Sometimes(seed uint64, share float64, faults ...Fault) Fault {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -115,21 +114,20 @@ func Sometimes(seed uint64, share float64, faults ...Fault) Fault {
 	}
 }
 
-// connOf returns the connection that a request came over, or nil.
+// connOf returns the connection of a request, or nil.
 func connOf(r *Request) net.Conn {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	return conn
 }
 
-// hangUp closes the connection that a request came over, when all that was written
-// has been sent.
+// hangUp closes the connection of a request, after everything that was written is sent.
 func hangUp(r *Request) {
 	if conn := connOf(r); conn != nil {
 		conn.Close() //nolint:errcheck // that is the purpose
 	}
 }
 
-// short passes on the beginning of an answer, and cuts the connection then.
+// short passes on the beginning of an answer, and then closes the connection.
 type short struct {
 	http.ResponseWriter
 	r    *Request
@@ -146,7 +144,7 @@ func (s *short) Write(p []byte) (int, error) {
 		return s.ResponseWriter.Write(p)
 	}
 	if s.left > 0 {
-		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // it is cut either way
+		s.ResponseWriter.Write(p[:s.left])                   //nolint:errcheck // the connection is cut either way
 		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as above
 	}
 	s.cut = true
@@ -156,20 +154,20 @@ func (s *short) Write(p []byte) (int, error) {
 
 // Flush is for handlers that ask for an [http.Flusher].
 func (s *short) Flush() {
-	http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+	http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 }
 
 // Unwrap is for [http.ResponseController].
 func (s *short) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// Expiry is a form in which a server says that it does not know a session.
+// Expiry is a form in which a server refuses a session that it does not know.
 type Expiry struct {
-	// Name says whose form it is.
+	// Name names the server.
 	Name string
-	// Status is that of HTTP.
+	// Status is the status of HTTP.
 	Status int
-	// Body is the answer's. If it begins with a brace it is JSON, and "%s" in it
-	// is the id of the request.
+	// Body is the body of the answer. If it begins with a brace it is JSON, in which
+	// "%s" stands for the id of the request.
 	Body string
 }
 
@@ -187,8 +185,8 @@ func (e Expiry) answer(w http.ResponseWriter, r *Request) {
 	w.Write([]byte(strings.ReplaceAll(e.Body, "%s", string(id)))) //nolint:errcheck // its client is gone
 }
 
-// Expiries returns the forms in which servers in use say that they do not know a
-// session. The first is that of the Go SDK.
+// Expiries returns the forms in which servers in use refuse a session that they do not
+// know. The first is that of the Go SDK.
 func Expiries() []Expiry {
 	return []Expiry{
 		{"Go SDK", 404, "session not found"},

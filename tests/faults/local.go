@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// Local returns a server without a socket. Its only client is one whose transport it
-// is, see [Server.RoundTrip]. It runs inside a bubble of testing/synctest.
+// Local returns a server without a socket. Only an HTTP client whose transport is this
+// server can reach it: see [Server.RoundTrip]. It can run inside a bubble of
+// testing/synctest.
 func Local(fresh func() http.Handler) *Server {
 	s := newServer(fresh)
 	s.addr, s.local = "local.invalid", true
@@ -20,7 +21,7 @@ func Local(fresh func() http.Handler) *Server {
 	return s
 }
 
-// RoundTrip hands a request to the server without a socket. It implements
+// RoundTrip sends a request to a server without a socket. It implements
 // [http.RoundTripper].
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
@@ -79,19 +80,19 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// localAnswer is both ends of an answer: the handler writes it, and the client reads
-// it as the body of a response.
+// localAnswer is an answer in memory: the handler writes it, and the client reads it as
+// the body of a response.
 type localAnswer struct {
 	header http.Header
-	begun  chan struct{} // closed with the status, or the end
+	begun  chan struct{} // closed when the status is written, or at the end
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	more   *sync.Cond
 	status int
-	sent   http.Header // as it was with the status
+	sent   http.Header // a copy from when the status was written
 	rest   []byte
-	err    error // of the next read, once rest is empty
+	err    error // returned by Read once rest is empty
 }
 
 func (a *localAnswer) Header() http.Header { return a.header }
@@ -127,10 +128,10 @@ func (a *localAnswer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush sends the headers, if they were not sent.
+// Flush sends the headers, unless they are already sent.
 func (a *localAnswer) Flush() { a.WriteHeader(http.StatusOK) }
 
-// end ends the answer, once.
+// end ends the answer. Further calls do nothing.
 func (a *localAnswer) end(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +148,7 @@ func (a *localAnswer) end(err error) {
 	a.more.Broadcast()
 }
 
-// Read is the client's.
+// Read is called by the client.
 func (a *localAnswer) Read(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +163,7 @@ func (a *localAnswer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close is the client's.
+// Close is called by the client.
 func (a *localAnswer) Close() error {
 	a.cancel()
 	a.end(io.ErrClosedPipe)

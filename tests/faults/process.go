@@ -23,7 +23,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Trait is how a [Process] misbehaves without being told.
+// Trait is how a [Process] misbehaves from its start.
 type Trait string
 
 // The traits.
@@ -34,34 +34,36 @@ const (
 	Dies Trait = "dies"
 	// Mute: it reads everything and answers nothing.
 	Mute Trait = "mute"
-	// Babbling: it answers the first request with what is no JSON.
+	// Babbling: it answers each request with text that is not JSON.
 	Babbling Trait = "babbling"
-	// Antique: it speaks a version of the protocol that nobody else does.
+	// Antique: it offers only a version of the protocol that does not exist.
 	Antique Trait = "antique"
 )
 
-// Process is a stdio server that misbehaves on command: the program that runs,
-// started once more for each session. That program must call [Main] first. It has
-// the tools of [Tools], but "wait" never returns the first time that a call runs,
-// by its argument "call", and at once the second time. And it has:
+// Process is a stdio server that misbehaves on command. It is the program that runs,
+// started again for each session; that program must call [Main] first. It has the tools
+// of [Tools], but "wait" never returns on the first run of a call, by its argument
+// "call", and returns at once on the second. It also has these tools:
 //
 //	pid     returns its process id
-//	spawn   starts a child that holds its stdout and ignores SIGTERM, and returns the child's process id
-//	exit    exits with status 7, having written to stderr
+//	spawn   starts a child that keeps stdout open and ignores SIGTERM, and returns the
+//	        child's process id
+//	exit    writes to stderr, and exits with status 7
 //	flood   writes as many bytes to stderr as its argument "size" says
-//	garble  writes a line to stdout that is no JSON-RPC
-//	line    writes a line of so many bytes to stdout, which is JSON and no message
+//	garble  writes a line to stdout that is not JSON-RPC
+//	line    writes a line of as many bytes to stdout as its argument "size" says, which
+//	        is JSON but no message
 //	half    writes half a message to stdout, and exits with status 0
-//	stop    stops itself, with SIGSTOP, when it has answered
-//	lose    refuses every request after it but pings, with the JSON-RPC error that is
-//	        its argument "refusal", as a gateway does whose own server died
+//	stop    answers, and then stops itself with SIGSTOP
+//	lose    refuses every later request but pings with the JSON-RPC error in its argument
+//	        "refusal", as a gateway does whose own server has died
 type Process struct {
 	dir   string
 	trait Trait
 }
 
-// NewProcess returns a process with a trait, or none: "". It keeps its records in
-// dir, which must be empty.
+// NewProcess returns a process with a trait; "" is none. It keeps its records in dir,
+// which must be empty.
 func NewProcess(dir string, trait Trait) *Process { return &Process{dir, trait} }
 
 const (
@@ -69,7 +71,7 @@ const (
 	dirVar   = "MCPACTOR_FAULTS_DIR"
 )
 
-// Server returns the configuration of the server.
+// Server returns the configuration of the server, for a supervisor.
 func (p *Process) Server(name string) (mcpbridge.Server, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -92,8 +94,8 @@ func (p *Process) Executions() (map[string]int, error) {
 	return runs, err
 }
 
-// Overlaps returns the scopes that had two processes at once. It knows the scope of
-// a process from the calls that have an argument "scope".
+// Overlaps returns the scopes that had two processes at the same time. The scope of a
+// process is the argument "scope" of its calls.
 func (p *Process) Overlaps() ([]string, error) { return p.read("overlaps") }
 
 func (p *Process) read(name string) ([]string, error) {
@@ -108,14 +110,14 @@ func (p *Process) read(name string) ([]string, error) {
 	return lines, err
 }
 
-// Main must be called first by the program, in main or in TestMain:
+// Main runs the server if the program was started as a [Process], and does not return
+// then. Otherwise it does nothing. The program must call it first, in main or in
+// TestMain:
 //
 //	func TestMain(m *testing.M) {
 //		faults.Main()
 //		os.Exit(m.Run())
 //	}
-//
-// It returns, unless the program was started as a [Process].
 func Main() {
 	dir, ok := os.LookupEnv(dirVar)
 	if !ok {
@@ -125,17 +127,17 @@ func Main() {
 	os.Exit(s.main(Trait(os.Getenv(traitVar))))
 }
 
-// sleeper is the trait of a child.
+// sleeper is the trait of a child process.
 const sleeper Trait = "sleeper"
 
-// main is the process.
+// main runs the process until it exits.
 func (s *stdio) main(trait Trait) (status int) {
 	switch trait {
 	case Dies:
 		fmt.Fprintln(os.Stderr, "reading configuration\nno license found")
 		return 3
 	case Mute:
-		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends with its stdin
+		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends at the end of stdin
 		return 0
 	case Babbling:
 		answerAll(func(message) string { return "Welcome to the server!" })
@@ -157,18 +159,18 @@ func (s *stdio) main(trait Trait) (status int) {
 		}
 	}
 	if trait == Stubborn || trait == sleeper {
-		<-time.After(time.Hour) // somebody has to kill it
+		<-time.After(time.Hour) // until it is killed
 	}
 	return 1
 }
 
-// message is what has to be known of a request.
+// message is the part of a request that the server needs.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 }
 
-// answerAll answers every request with a line, until the end of stdin.
+// answerAll answers every request with one line, until the end of stdin.
 func answerAll(answer func(message) string) {
 	for in := json.NewDecoder(os.Stdin); ; {
 		var msg message
@@ -186,8 +188,8 @@ type stdio struct {
 	dir string
 
 	mu      sync.Mutex
-	locks   map[string]*os.File // of the scopes it has served
-	refusal *jsonrpc.Error      // of every request but pings, or nil
+	locks   map[string]*os.File // by scope
+	refusal *jsonrpc.Error      // the answer to every request but pings, or nil
 }
 
 // serve serves until the end of stdin.
@@ -201,7 +203,7 @@ func (s *stdio) serve() error {
 	return server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// record writes down every call before it runs.
+// record records every call before it runs.
 func (s *stdio) record(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		s.mu.Lock()
@@ -224,7 +226,7 @@ func (s *stdio) record(next mcp.MethodHandler) mcp.MethodHandler {
 
 type againKey struct{}
 
-// command is the tools that only a process has.
+// command runs the tools that only a process has.
 func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) (*mcp.CallToolResult, any, error) {
 	text := "done"
 	switch strings.TrimSuffix(req.Params.Name, "/ro") {
@@ -262,7 +264,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in toolAr
 		fmt.Print(`{"jsonrpc":"2.0","id":`)
 		os.Exit(0)
 	case "stop":
-		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // it is us
+		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // a process may signal itself
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// note records a call, and that its scope is served from here: it takes a lock on
-// a file that the system gives back when the process ends, however it ends. It
-// reports whether the call has run before.
+// note records a call and its scope, and reports whether the call has run before. For
+// the scope it locks a file. The system releases the lock when the process ends,
+// however it ends.
 func (s *stdio) note(in toolArgs) (again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *stdio) note(in toolArgs) (again bool, err error) {
 	return again, nil
 }
 
-// append writes one word, which other processes do as well.
+// append appends one word to a file. Other processes append to the same file.
 func (s *stdio) append(name, word string) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *stdio) append(name, word string) error {
 	return err
 }
 
-// argsOf returns the arguments that all tools have.
+// argsOf returns the arguments that all tools share.
 func argsOf(call *mcp.CallToolRequest) (in toolArgs) {
-	json.Unmarshal(call.Params.Arguments, &in) //nolint:errcheck // what is wrong is told by the tool
+	json.Unmarshal(call.Params.Arguments, &in) //nolint:errcheck // the tool reports the error
 	return in
 }

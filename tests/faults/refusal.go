@@ -8,48 +8,48 @@ import (
 	"strings"
 )
 
-// Verdict is what a [Refusal] says of the session that it is given to.
+// Verdict is what a [Refusal] means for the session of the request.
 type Verdict string
 
-// The verdicts on a session.
+// The verdicts about a session.
 const (
-	// Certain: the server does not know the session, and says so in the form that
-	// the specification has for it.
+	// Certain: the server does not know the session, and answers in the form of the
+	// specification.
 	Certain Verdict = "certain"
-	// Expired: the server does not know the session, and says so in a form that a
-	// session that lives may get as well.
+	// Expired: the server does not know the session, and answers in a form that a
+	// session that it knows may get as well.
 	Expired Verdict = "expired"
 	// Alive: the server knows the session. The refusal is about something else.
 	Alive Verdict = "alive"
 )
 
-// Answer is an HTTP response. In its body, "{id}" is the id of the request, or null,
-// and "{session}" is the id of its session.
+// Answer is an HTTP response. In its body "{id}" stands for the id of the request, or
+// null, and "{session}" for the id of its session.
 type Answer struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header"`
 	Body   string            `json:"body"`
 }
 
-// Refusal is what a server in use has answered in place of what it was asked for.
+// Refusal is an answer with which a server in use has refused a request.
 type Refusal struct {
 	Name string `json:"name"`
-	// Source is the framework that was run to get the answer, with its version, or
-	// where the answer is reported.
+	// Source is the framework that gave the answer, with its version, or the URL of a
+	// report.
 	Source string `json:"source"`
 	// Invented is set for an answer that no server in use is known to give.
 	Invented bool `json:"invented"`
-	// Transport is what the server spoke: "http", "sse" for HTTP+SSE, or "stdio",
+	// Transport is the transport of the server: "http", "sse" for HTTP+SSE, or "stdio",
 	// where the answer has no status.
 	Transport string  `json:"transport"`
 	Verdict   Verdict `json:"verdict"`
-	// Ran is set when the tool had run before the refusal.
+	// Ran is true if the tool had run before the refusal.
 	Ran bool `json:"ran"`
-	// Answer is given to each request on the session if the verdict is Certain or
+	// Answer is the answer to each request on the session if the verdict is Certain or
 	// Expired, and to a call of a tool if it is Alive.
 	Answer
-	// Ping and List are given to a ping, and to the lists of tools, resources and
-	// prompts, if they are not nil.
+	// Ping and List are the answers to a ping and to the lists of tools, resources and
+	// prompts, unless they are nil.
 	Ping *Answer `json:"ping"`
 	List *Answer `json:"list"`
 }
@@ -65,7 +65,7 @@ func Refusals() (all []Refusal) {
 	return all
 }
 
-// Form is how a server answers requests on a session that it does not know: an
+// Form is an answer to requests on a session that the server does not know: an
 // [Expiry], an [Answer] or a [Refusal].
 type Form interface {
 	answer(w http.ResponseWriter, r *Request)
@@ -84,10 +84,10 @@ func (r Refusal) answer(w http.ResponseWriter, req *Request) {
 
 func (a Answer) answer(w http.ResponseWriter, req *Request) {
 	if req.Method == http.MethodGet && a.Status < 300 {
-		w.WriteHeader(http.StatusMethodNotAllowed) // a stream is no place for an answer
+		w.WriteHeader(http.StatusMethodNotAllowed) // an answer does not fit in a stream
 		return
 	}
-	w.Header()["Content-Type"] = nil // the server is not to guess
+	w.Header()["Content-Type"] = nil // net/http must not add one
 	for name, value := range a.Header {
 		w.Header().Set(name, value)
 	}
@@ -99,12 +99,12 @@ func (a Answer) answer(w http.ResponseWriter, req *Request) {
 	w.Write([]byte(strings.NewReplacer("{id}", id, "{session}", req.Session).Replace(a.Body))) //nolint:errcheck // its client is gone
 }
 
-// Instead answers in a form, and the server gets nothing.
+// Instead answers in a form. The server does not get the request.
 func Instead(form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) { form.answer(w, r) }
 }
 
-// Afterwards lets the server handle the request, drops its answer, and answers in a
+// Afterwards passes the request on, drops the answer of the server, and answers in a
 // form.
 func Afterwards(form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
@@ -113,8 +113,8 @@ func Afterwards(form Form) Fault {
 	}
 }
 
-// On runs a fault for the requests of some kinds, see [Request.Kind], and passes the
-// others on.
+// On runs a fault for requests of the given kinds, and passes the others on. See
+// [Request.Kind].
 func On(f Fault, kinds ...string) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		if slices.Contains(kinds, r.Kind) {
@@ -125,7 +125,7 @@ func On(f Fault, kinds ...string) Fault {
 	}
 }
 
-// dropped is an answer that nobody gets.
+// dropped discards an answer.
 type dropped struct{ header http.Header }
 
 func (d *dropped) Header() http.Header         { return d.header }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// wantRefusals is how many refusals of servers in use there have to be.
+// wantRefusals is the least number of refusals of servers in use.
 const wantRefusals = 45
 
 func TestRefusalsHaveASource(t *testing.T) {
@@ -32,8 +32,8 @@ func TestRefusalsHaveASource(t *testing.T) {
 	require.GreaterOrEqual(t, found, wantRefusals)
 }
 
-// A form that is certain is that of the specification: an error that bears the id of
-// the request is none.
+// Only the form of the specification is certain. An error with the id of the request is
+// not.
 func TestCertainRefusalsAreThoseOfTheSpecification(t *testing.T) {
 	for _, form := range faults.Refusals() {
 		certain := (form.Status == 404 || form.Status == 410) && !strings.Contains(form.Body, "{id}")

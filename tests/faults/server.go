@@ -21,13 +21,13 @@ import (
 	"time"
 )
 
-// Server is an HTTP server for MCP on a loopback socket, with faults in front of
-// it. Its methods may be called from any goroutine.
+// Server is an HTTP server for MCP on a loopback socket, with faults in front of its
+// handler. Its methods may be called from any goroutine.
 type Server struct {
 	fresh func() http.Handler
 
 	running sync.Mutex // held while it starts and stops
-	closed  bool       // for good
+	closed  bool       // after Close
 
 	local bool // without a socket
 
@@ -40,17 +40,17 @@ type Server struct {
 	handler  http.Handler
 	faults   []*injected
 	sessions map[string]*session
-	latest   map[string]*session // by the scope of the calls they get
+	latest   map[string]*session // by the scope of their calls
 	counts   map[string]int
 	overlaps []string
 }
 
-// session is what the server knows of one, by its id.
+// session is the state of one session.
 type session struct {
 	leaving bool // a DELETE has come
 	ended   bool
-	expiry  Form // how it is refused, once it expired
-	serial  int  // its place among those that were opened
+	expiry  Form // how it is refused after it expired, or nil
+	serial  int  // its position in the order of opening
 	opened  time.Time
 	counts  map[string]int
 }
@@ -60,23 +60,23 @@ type injected struct {
 	fault Fault
 }
 
-// Request is one exchange with a client.
+// Request is a request of a client.
 type Request struct {
 	*http.Request
-	// Kind is the method of the JSON-RPC message, such as "tools/call". Where
-	// there is none, it is the method of HTTP: "GET" for the standalone stream or
-	// to resume an answer, "DELETE" to end a session.
+	// Kind is the method of the JSON-RPC message, such as "tools/call". Without a
+	// message it is the method of HTTP: "GET" for the standalone stream or to resume an
+	// answer, "DELETE" to end a session.
 	Kind string
-	// ID is the id of the JSON-RPC request, as JSON; nil for a notification.
+	// ID is the id of the JSON-RPC request, as JSON. It is nil for a notification.
 	ID json.RawMessage
-	// Session is the session's id, or empty.
+	// Session is the id of the session, or empty.
 	Session string
 
 	scope string // of a tool call, as its arguments say
 }
 
-// Serve starts a server in front of a handler. fresh makes it: now, and for each
-// [Server.Restart], when it must return one that knows no session. See
+// Serve starts a server in front of the handler that fresh returns. fresh is called
+// again for each [Server.Restart], and must return a handler that knows no session. See
 // [Tools.Handler].
 func Serve(fresh func() http.Handler) (*Server, error) {
 	s := newServer(fresh)
@@ -90,28 +90,28 @@ func newServer(fresh func() http.Handler) *Server {
 	}
 }
 
-// Proxy starts a server that passes everything on to the server whose origin,
-// such as "http://127.0.0.1:3001", is given. Paths stay as they are: for its
-// endpoint "/mcp", use [Server.URL] + "/mcp".
+// Proxy starts a server that passes requests on to another server, which is given by
+// its origin, such as "http://127.0.0.1:3001". Paths do not change: the endpoint "/mcp"
+// of that server is [Server.URL] + "/mcp".
 func Proxy(origin string) (*Server, error) {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("faults: %q is no origin of a server: want one such as http://127.0.0.1:3001", origin)
+		return nil, fmt.Errorf("faults: %q is not the origin of a server: use one such as http://127.0.0.1:3001", origin)
 	}
 	return Serve(func() http.Handler {
 		return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, FlushInterval: -1}
 	})
 }
 
-// URL is where the server listens, also after a restart.
+// URL returns the URL of the server. It stays the same after a restart.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return "http://" + s.addr
 }
 
-// Start listens again after a [Server.Stop], on the same address, with the
-// sessions that there were.
+// Start listens again after a [Server.Stop], on the same address and with the same
+// sessions.
 func (s *Server) Start() error {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -143,8 +143,9 @@ func (s *Server) start() error {
 	return nil
 }
 
-// listen listens on an address, or on a new one. Its port is none that the system
-// gives to outgoing connections: one of those could take it while we are stopped.
+// listen listens on an address, or on a new port if addr is empty. The system does not
+// use ports of this range for outgoing connections, which could take the port while the
+// server is stopped.
 func listen(addr string) (l net.Listener, err error) {
 	if addr != "" {
 		return net.Listen("tcp", addr)
@@ -157,7 +158,7 @@ func listen(addr string) (l net.Listener, err error) {
 	return l, err
 }
 
-// Stop cuts all connections and listens no more. The sessions stay.
+// Stop closes all connections and the socket. The sessions stay.
 func (s *Server) Stop() {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -172,7 +173,7 @@ func (s *Server) stop() {
 		s.stopping = nil
 	}
 	if s.http != nil {
-		s.listener.Close() //nolint:errcheck // it is gone either way; the server may not know it yet
+		s.listener.Close() //nolint:errcheck // http.Server may not know it yet
 		s.http.Close()
 		s.http = nil
 	}
@@ -186,8 +187,8 @@ func (s *Server) Close() {
 	s.stop()
 }
 
-// Restart is what happens when the server's process is restarted: all
-// connections are cut, and no session is known any more.
+// Restart simulates a restart of the server's process: all connections are closed, and
+// no session is known afterwards.
 func (s *Server) Restart() error {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -198,21 +199,20 @@ func (s *Server) Restart() error {
 	s.handler = handler
 	for _, known := range s.sessions {
 		if !known.ended {
-			known.ended, known.expiry = true, unknown // a server behind a proxy knows it still
+			known.ended, known.expiry = true, unknown // a server behind a proxy still knows it
 		}
 	}
 	s.mu.Unlock()
 	return s.start()
 }
 
-// Expire makes the server refuse all the sessions that it knows now, in the given
-// form. Calls that are running go on. It returns how many sessions there were.
+// Expire expires all sessions that are known: the server refuses their requests in the
+// given form. Calls that are running continue. It returns the number of these sessions.
 func (s *Server) Expire(form Form) (n int) {
 	return s.ExpireSome(1<<30, form)
 }
 
-// ExpireSome is [Server.Expire] for at most n sessions, in the order of their
-// ids.
+// ExpireSome is [Server.Expire] for up to n sessions, in the order of their ids.
 func (s *Server) ExpireSome(n int, form Form) (expired int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +242,8 @@ func (s *Server) Forget(form Form) Fault {
 	}
 }
 
-// Late returns a fault that refuses each session for a while after it was opened, as
-// a server does whose sessions cannot be read at once.
+// Late returns a fault that refuses each session for the given time after it was
+// opened, as a server does whose session store is eventually consistent.
 func (s *Server) Late(d time.Duration, form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
@@ -258,9 +258,9 @@ func (s *Server) Late(d time.Duration, form Form) Fault {
 	}
 }
 
-// Inject has a fault handle the requests of a kind, see [Request.Kind]; an empty
-// kind is all of them. The one that was injected last comes first. It stays until
-// remove is called.
+// Inject adds a fault for requests of a kind, see [Request.Kind]; an empty kind means
+// all requests. The fault that was added last runs first. Call remove to remove the
+// fault.
 func (s *Server) Inject(kind string, f Fault) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,16 +273,15 @@ func (s *Server) Inject(kind string, f Fault) (remove func()) {
 	}
 }
 
-// Count returns how many requests of a kind came in, those that met a fault
-// included.
+// Count returns the number of requests of a kind, those with a fault included.
 func (s *Server) Count(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[kind]
 }
 
-// Sessions returns how many sessions are known, which neither expired nor were
-// ended by a DELETE.
+// Sessions returns the number of sessions that are known: those that have neither
+// expired nor been ended by a DELETE.
 func (s *Server) Sessions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,8 +293,8 @@ func (s *Server) Sessions() (n int) {
 	return n
 }
 
-// CountEach returns how many requests of a kind came in on each session that was ever
-// opened, in the order in which they were.
+// CountEach returns the number of requests of a kind on each session, in the order in
+// which the sessions were opened.
 func (s *Server) CountEach(kind string) (counts []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,20 +304,19 @@ func (s *Server) CountEach(kind string) (counts []int) {
 	return counts
 }
 
-// Overlaps returns the scopes that had two sessions at once, which neither expired
-// nor were ended by a DELETE; one for each call that found it so. It knows the scope
-// of a session from the calls of tools that have an argument "scope". A session of
-// HTTP+SSE ends when the server has noticed the end of its connection, which may be
-// after the client has opened the next.
+// Overlaps returns the scopes that had two known sessions at the same time, once for
+// each call that met this condition. The scope of a session is the argument "scope" of
+// its calls. A session of HTTP+SSE ends when the server notices the end of its
+// connection, which may be after the client has opened the next one.
 func (s *Server) Overlaps() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.overlaps)
 }
 
-// serving returns a handler that handles requests: faults first, then expired
-// sessions, then the server behind. A request that came in before a restart is
-// handled by the server of that time.
+// serving returns a handler that runs the faults, then refuses expired sessions, then
+// calls the given handler. A request that came in before a restart uses the handler
+// from before the restart.
 func (s *Server) serving(behind http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, behind) })
 }
@@ -345,11 +343,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, behind http.Handl
 	handler.ServeHTTP(n, r)
 }
 
-// note records what a request says of its session, and returns who answers it.
+// note records a request of a session, and returns the handler that answers it.
 func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	known := s.sessions[req.Session]
 	if known == nil {
-		return behind // which knows no such session either
+		return behind // it does not know the session either
 	}
 	known.counts[req.Kind]++
 	if form := known.expiry; form != nil {
@@ -368,7 +366,7 @@ func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	return behind
 }
 
-// deleting returns the server behind, for the DELETE of a session.
+// deleting returns a handler for the DELETE of a session.
 func (s *Server) deleting(id string, behind http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := &noted{ResponseWriter: w, opened: func(string) {}}
@@ -379,7 +377,7 @@ func (s *Server) deleting(id string, behind http.Handler) http.Handler {
 	})
 }
 
-// opened records a session that was given out.
+// opened records a new session.
 func (s *Server) opened(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,8 +386,7 @@ func (s *Server) opened(id string) {
 	}
 }
 
-// ended records that the stream of an HTTP+SSE session has ended, and so the
-// session.
+// ended records the end of a session.
 func (s *Server) ended(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -402,7 +399,7 @@ const headerSession = "Mcp-Session-Id"
 
 type connKey struct{}
 
-// newRequest reads what there is to know of a request.
+// newRequest parses a request.
 func newRequest(r *http.Request, body []byte) *Request {
 	var msg struct {
 		ID     json.RawMessage `json:"id"`
@@ -413,7 +410,7 @@ func newRequest(r *http.Request, body []byte) *Request {
 			} `json:"arguments"`
 		} `json:"params"`
 	}
-	json.Unmarshal(body, &msg) //nolint:errcheck // what is no JSON-RPC is left to the handler
+	json.Unmarshal(body, &msg) //nolint:errcheck // the handler reports what is not JSON-RPC
 	req := &Request{Request: r, Kind: msg.Method, ID: msg.ID, Session: r.Header.Get(headerSession), scope: msg.Params.Arguments.Scope}
 	if req.Kind == "" {
 		req.Kind = r.Method
@@ -424,12 +421,12 @@ func newRequest(r *http.Request, body []byte) *Request {
 	return req
 }
 
-// noted tells of the session that an answer opens: by its header, or by the first
-// event of a stream of HTTP+SSE, which has the id in a URL.
+// noted records the session that an answer opens. The id is in a header or, with
+// HTTP+SSE, in the URL of the first event.
 type noted struct {
 	http.ResponseWriter
 	opened func(id string)
-	status int    // 0 before the headers were written
+	status int    // 0 until the headers are written
 	stream string // the session that ends with this answer
 }
 
@@ -459,5 +456,5 @@ func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // Flush is for handlers that ask for an [http.Flusher].
 func (n *noted) Flush() {
-	http.NewResponseController(n.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+	http.NewResponseController(n.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 }

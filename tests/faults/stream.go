@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// EndStream answers with a stream of one blank line that ends at once.
+// EndStream answers with an event stream of one blank line, and ends it.
 func EndStream() Fault {
 	return func(w http.ResponseWriter, _ *Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -14,8 +14,7 @@ func EndStream() Fault {
 	}
 }
 
-// Withhold passes nothing of an answer on before it is complete, as a proxy does that
-// buffers.
+// Withhold passes an answer on when it is complete, as a proxy does that buffers.
 func Withhold() Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		b := &withheld{ResponseWriter: w, status: http.StatusOK}
@@ -35,9 +34,9 @@ func (b *withheld) WriteHeader(status int)      { b.status = status }
 func (b *withheld) Write(p []byte) (int, error) { return b.body.Write(p) }
 func (b *withheld) Flush()                      {}
 
-// Broadcast copies the events of each stream to all the other streams that are open,
-// as gateways do whose sessions share one server. The answer to a POST is held back
-// until it is complete: it begins with the events of the others.
+// Broadcast copies the events of each stream to all other open streams, as a gateway
+// does whose sessions share one server. The answer to a POST is passed on when it is
+// complete, and begins with the events of the other streams.
 func Broadcast() Fault {
 	all := &broadcast{open: map[*shared]bool{}}
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
@@ -75,8 +74,8 @@ type shared struct {
 	http.ResponseWriter
 	all    *broadcast
 	holds  bool
-	others []byte // held back
-	own    []byte // held back
+	others []byte // events of other streams
+	own    []byte // events of this stream
 }
 
 func (s *shared) Write(p []byte) (int, error) {
@@ -108,6 +107,6 @@ func (s *shared) Flush() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
 	if !s.holds {
-		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // as that of http.Flusher
+		http.NewResponseController(s.ResponseWriter).Flush() //nolint:errcheck // http.Flusher reports no error
 	}
 }

@@ -11,28 +11,29 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tools is an MCP server, or several, whose tools count for each session and
-// record every execution. All its tools take the optional arguments "call", the
-// caller's own name of the call, and "scope", which [Server.Overlaps] reads:
+// Tools is one MCP server, or several, whose tools keep a counter for each session and
+// record every execution. All tools take the optional arguments "call", the caller's
+// name of the call, and "scope", which [Server.Overlaps] uses:
 //
 //	count  adds one to the session's counter, and returns it
-//	wait   does so, and returns after [Tools.Release], or when it is cancelled
-//	fail   returns an error of its own: "session not found"
-//	echo   returns the caller's own name of the call
+//	wait   does the same, and returns after [Tools.Release] or when it is cancelled
+//	fail   returns the error "session not found"
+//	echo   returns the caller's name of the call
 //	big    returns as many bytes as its argument "size" says
 //
-// Each is there a second time, annotated as read-only, with the suffix "/ro".
-// There is a resource, "file:///one", which may be subscribed to, a template of
-// resources, and a prompt, "greet", with an argument "who". Its methods may be called from any goroutine.
+// Each tool has a copy with the suffix "/ro", which is annotated as read-only. The
+// server also has the resource "file:///one", which accepts subscriptions, a resource
+// template, and the prompt "greet" with the argument "who". The methods may be called
+// from any goroutine.
 type Tools struct {
 	// JSON makes the handlers answer with JSON in place of event streams.
 	JSON bool
-	// Stateless makes handlers without sessions.
+	// Stateless makes the handlers work without sessions.
 	Stateless bool
-	// Resumable gives the events of answers ids, so that an answer that was cut
-	// can be resumed.
+	// Resumable adds ids to the events of answers, so that a broken answer can be
+	// resumed.
 	Resumable bool
-	// SSE makes handlers of the HTTP+SSE transport of protocol 2024-11-05.
+	// SSE makes the handlers use the HTTP+SSE transport of protocol 2024-11-05.
 	SSE bool
 
 	mu       sync.Mutex
@@ -42,7 +43,7 @@ type Tools struct {
 	gate     chan struct{}
 }
 
-// NewTools returns a server that has counted nothing.
+// NewTools returns a server whose counters are 0.
 func NewTools() *Tools {
 	return &Tools{counters: map[*mcp.ServerSession]int{}, runs: map[string]int{}, gate: make(chan struct{})}
 }
@@ -55,8 +56,8 @@ type toolArgs struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// Server returns an MCP server with the tools: for [mcpbridge.Server.InMemory],
-// or for a handler of one's own.
+// Server returns an MCP server with the tools, for [mcpbridge.Server.InMemory] or for
+// another handler.
 func (t *Tools) Server() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "faults", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
@@ -86,7 +87,7 @@ func getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResu
 	return &mcp.GetPromptResult{Description: "hello " + req.Params.Arguments["who"]}, nil
 }
 
-// run is every tool.
+// run implements every tool.
 func (t *Tools) run(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) (*mcp.CallToolResult, any, error) {
 	t.mu.Lock()
 	if in.Call != "" {
@@ -112,8 +113,8 @@ func (t *Tools) run(ctx context.Context, req *mcp.CallToolRequest, in toolArgs) 
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 
-// Handler returns a handler of its own that serves the tools, and knows no
-// session. The sessions of earlier ones are ended, as by the end of a process.
+// Handler returns a new handler that serves the tools and knows no session. The
+// sessions of earlier handlers end, as at the end of a process.
 func (t *Tools) Handler() http.Handler {
 	t.end()
 	server := t.Server()
@@ -134,25 +135,25 @@ func (t *Tools) end() {
 	defer t.mu.Unlock()
 	for _, server := range t.servers {
 		for session := range server.Sessions() {
-			go session.Close() //nolint:errcheck // it waits for calls that run
+			go session.Close() //nolint:errcheck // it waits for running calls
 		}
 	}
 }
 
-// Close releases the calls that wait, and ends all sessions.
+// Close releases the waiting calls, and ends all sessions.
 func (t *Tools) Close() {
 	t.Release()
 	t.end()
 }
 
-// Executions returns how often each call has run, by its argument "call".
+// Executions returns the number of runs of each call, by its argument "call".
 func (t *Tools) Executions() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.runs)
 }
 
-// Release lets the calls of "wait" return, those to come included.
+// Release makes all calls of "wait" return, later calls included.
 func (t *Tools) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,13 +14,14 @@ import (
 // POST once, and notes in the exchange of the request what is known of that.
 //
 // A request that was handed over counts as sent, whatever the transport is, unless the
-// contrary is proven. There are two proofs:
+// contrary is proven. There are three proofs:
 //
 //   - The transport asked for a connection and got none, as package httptrace reports.
 //   - An HTTP/2 server said that it did not process the request: REFUSED_STREAM, or a
 //     GOAWAY below its stream (RFC 9113, section 8.7).
+//   - net/http chose a connection of HTTP/2 that was closed before it took the request.
 //
-// By itself net/http sends a request again in both cases of HTTP/2, and also after a
+// By itself net/http sends a request again in all cases of HTTP/2, and also after a
 // PROTOCOL_ERROR, when the request may have run (golang/go#47635). It cannot do so
 // without a way to read the body again, so that it gets none. Over HTTP/1 it sends a POST again
 // only if not a byte of it was written, which remains allowed.
@@ -54,7 +55,7 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 	ex.Sent()
 	resp, err := o.base.RoundTrip(o.withoutBodyAgain(req, ex))
 	if err != nil {
-		unconnected := ex.NotSent(unprocessed.MatchString(err.Error()))
+		unconnected := ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && err.Error() == notRewound)
 		if unconnected && req.Context().Err() == nil {
 			o.unreachable.Store(true)
 		}
@@ -74,6 +75,11 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 var unprocessed = regexp.MustCompile(`^http2: Transport: cannot retry err \[(?:` +
 	`http2: Transport received Server's graceful shutdown GOAWAY|` +
 	`stream error: stream ID \d+; REFUSED_STREAM(?:; received from peer)?)\] after Request\.Body was written`)
+
+// notRewound is the error of net/http when it has not sent a request, and would on another
+// connection if it could read the body again. For a POST whose body it cannot read again,
+// this is when the connection of HTTP/2 has closed.
+const notRewound = "net/http: cannot rewind body after connection loss"
 
 // withoutBodyAgain returns a request whose body the transport cannot read again, unless
 // that is safe.

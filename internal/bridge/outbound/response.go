@@ -7,6 +7,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
 
 // The headers and media types of MCP over HTTP.
@@ -32,6 +35,21 @@ func ReadBounded(r io.Reader, limit int) ([]byte, error) {
 		return data[:limit], ErrTooLarge
 	}
 	return data, err
+}
+
+// refusalLimit bounds how long a refusal is read: its status says what counts.
+const refusalLimit = 2 * time.Second
+
+// ReadRefusal reads the body of a refusal to its end, and closes it. It returns nil for a body that
+// breaks off: it may end in the middle of a secret.
+func ReadRefusal(resp *http.Response) []byte {
+	defer resp.Body.Close()
+	defer time.AfterFunc(refusalLimit, func() { resp.Body.Close() }).Stop()
+	body, err := ReadBounded(resp.Body, wire.MaxRefusal)
+	if err != nil {
+		return nil
+	}
+	return body
 }
 
 // MediaType returns the media type of a response without parameters. It removes the parameters

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Content is what an event contains for the call that its stream answers.
@@ -16,6 +17,24 @@ const (
 	ContentError    // a response without a result
 	ContentNonsense // no JSON-RPC message
 )
+
+// IsMessage reports whether an event has the name of those with a JSON-RPC message, which is also the name of
+// events without one. The SDK reads no others.
+func IsMessage(event []byte) bool {
+	name := ""
+	for line := range bytes.Lines(event) {
+		if bytes.HasPrefix(line, []byte("event:")) {
+			_, name = FieldOf(line)
+		}
+	}
+	name = strings.TrimSpace(name)
+	return name == "" || name == "message"
+}
+
+// HasData reports whether an event has data.
+func HasData(event []byte) bool {
+	return bytes.HasPrefix(event, []byte("data:")) || bytes.Contains(event, []byte("\ndata:"))
+}
 
 // singleData returns the data of an event if it is on one line.
 func singleData(event []byte) (data []byte, ok bool) {

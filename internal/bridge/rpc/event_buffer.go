@@ -11,6 +11,8 @@ type EventBuffer struct {
 	came  []byte // nil if there is nothing, so that a quiet stream has no buffer
 	whole int    // how much of it is whole events: the rest of the last event may never come
 	line  int    // the offset of the last line
+	begun bool   // the first line of the stream has come
+	cr    bool   // the data fed last ends with a CR, to which an LF may belong
 }
 
 // EventHandler looks at what came.
@@ -24,7 +26,7 @@ type EventHandler interface {
 
 // Feed adds what has come. It returns false when an event exceeds limit.
 func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
-	for len(data) > 0 {
+	for data = b.withLF(data); len(data) > 0; {
 		n := bytes.IndexByte(data, '\n') + 1
 		ended := n > 0
 		if !ended {
@@ -48,11 +50,29 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	return true
 }
 
-// completeLine adds the colon that the last line lacks. A line without one is a field without a
-// value
+// withLF returns data whose lines end with LF. Lines may also end with CR LF or with CR, which the
+// SDK does not know.
+func (b *EventBuffer) withLF(data []byte) []byte {
+	if len(data) == 0 || !b.cr && bytes.IndexByte(data, '\r') < 0 {
+		return data
+	}
+	if b.cr && data[0] == '\n' {
+		data = data[1:]
+	}
+	b.cr = bytes.HasSuffix(data, []byte("\r"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+}
+
+// completeLine adds the colon that the last line lacks, and removes the byte order mark from the
+// first line of a stream. A line without a colon is a field without a value
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream); the
 // SDK takes it for the end of the connection.
 func (b *EventBuffer) completeLine() {
+	if !b.begun {
+		b.begun = true
+		b.came = append(b.came[:b.line], bytes.TrimPrefix(b.came[b.line:], []byte("\ufeff"))...)
+	}
 	line := b.came[b.line:]
 	text := bytes.TrimRight(line, "\r\n")
 	if len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
@@ -81,9 +101,10 @@ func (b *EventBuffer) Ready() bool { return b.whole > 0 }
 // Empty reports whether nothing has come, so that there is no buffer.
 func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
 
-// DropPartial drops the rest of the last event.
+// DropPartial drops the rest of the last event. What is fed next is another stream.
 func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole
+	b.begun, b.cr = false, false
 	b.free()
 }
 

@@ -81,8 +81,11 @@ func (x *exchanger) connect(req *http.Request) (*http.Response, error) {
 	case errors.As(err, &e):
 	case err == nil && resp.StatusCode != http.StatusOK:
 		e, _ = x.judge(req, resp, nil)
+	case err == nil:
+		resp.Body = &eventStream{ReadCloser: resp.Body, limit: wire.MaxResult(x.client.Config)}
+		return resp, nil
 	default:
-		return resp, err
+		return nil, err
 	}
 	wire.ExchangeOf(req.Context()).Refused(e)
 	return nil, e
@@ -150,11 +153,7 @@ func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *wire.
 
 // judge reads a refusal to its end and says what it means. The URL of a POST has the session in it.
 func (x *exchanger) judge(req *http.Request, resp *http.Response, msg *rpc.Envelope) (e *mcpbridge.Error, body []byte) {
-	body, err := outbound.ReadBounded(resp.Body, wire.MaxRefusal)
-	resp.Body.Close()
-	if err != nil {
-		body = nil // it may end in the middle of a secret
-	}
+	body = outbound.ReadRefusal(resp)
 	refusal := wire.Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body, OfSession: msg != nil}
 	if msg != nil {
 		refusal.ID = msg.ID

@@ -40,6 +40,10 @@ var acts = map[string]func(){
 		linger()
 	},
 	"stubborn": stubborn,
+	"child": func() { // see bear
+		io.Copy(io.Discard, os.NewFile(3, "said"))
+		stubborn()
+	},
 	"sated": func() { // reads one line and no more
 		for b := make([]byte, 1); b[0] != '\n'; {
 			os.Stdin.Read(b)
@@ -60,18 +64,15 @@ var acts = map[string]func(){
 		os.Exit(1)
 	},
 	"parent": func() { // its child holds all of its pipes
-		child := spawn("stubborn", nil)
-		say(child.Process.Pid)
+		bear(nil)
 		io.Copy(io.Discard, os.Stdin)
 	},
 	"stubborn parent": func() {
-		child := spawn("stubborn", nil)
-		say(child.Process.Pid)
+		bear(nil)
 		stubborn()
 	},
 	"runaway": func() { // its child does so outside the group
-		child := spawn("stubborn", &syscall.SysProcAttr{Setsid: true})
-		say(child.Process.Pid)
+		bear(&syscall.SysProcAttr{Setsid: true})
 	},
 	"owner": func() { // is one of us
 		p, err := startProcess(server("parent"))
@@ -106,7 +107,19 @@ func stubborn() {
 	linger()
 }
 
-func spawn(act string, attr *syscall.SysProcAttr) *exec.Cmd {
+// bear starts a stubborn child that holds our pipes, and says its id before the child
+// says anything.
+func bear(attr *syscall.SysProcAttr) {
+	wait, said, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	child := spawn("child", attr, wait)
+	say(child.Process.Pid)
+	said.Close()
+}
+
+func spawn(act string, attr *syscall.SysProcAttr, files ...*os.File) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), testProcess+"="+act)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
@@ -114,7 +127,7 @@ func spawn(act string, attr *syscall.SysProcAttr) *exec.Cmd {
 	if act == "patient" {
 		cmd.Stdout = nil
 	}
-	cmd.SysProcAttr = attr
+	cmd.SysProcAttr, cmd.ExtraFiles = attr, files
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}

@@ -24,6 +24,9 @@ const (
 	// endWait is how long the output of a process that has ended may be held open
 	// by others, and how long describeEnd waits for the end.
 	endWait = 250 * time.Millisecond
+	// reapLimit is how long describeEnd waits for the reaping of a process that has
+	// ended, which takes its time on a busy machine.
+	reapLimit = 2 * time.Second
 )
 
 // process is a stdio server: a leader, and its children, in a process group of
@@ -47,6 +50,7 @@ type process struct {
 
 	tail    tail
 	drained chan struct{} // closed when tail has all that comes
+	ended   chan struct{} // closed when the leader has ended
 	done    chan struct{} // closed when the group is killed and the leader reaped
 
 	mu     sync.Mutex
@@ -64,7 +68,7 @@ func startProcess(config *mcpbridge.Server) (*process, error) {
 		return nil, err
 	}
 
-	p := &process{config: config, cmd: cmd, drained: make(chan struct{}), done: make(chan struct{})}
+	p := &process{config: config, cmd: cmd, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
@@ -133,6 +137,7 @@ func (p *process) run(started chan<- error) {
 
 	// Up to the reaping the number of the group cannot be given to another.
 	awaitExit(p.cmd)
+	close(p.ended)
 	p.kill()
 	reapGroup(p.cmd.Process.Pid)
 	watchdog.remove(p.cmd.Process.Pid)
@@ -166,14 +171,24 @@ func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
 // neverRead reports whether the process has ended without having read its input
 // up to the given offset. It waits a little for the end.
 func (p *process) neverRead(offset int64) bool {
+	return p.isOver() && p.unread >= 0 && offset > p.input.Written()-p.unread
+}
+
+// isOver waits a little for the end of the process, and reports whether it came.
+func (p *process) isOver() bool {
 	timer := time.NewTimer(endWait)
 	defer timer.Stop()
 	select {
-	case <-p.done:
-		return p.unread >= 0 && offset > p.input.Written()-p.unread
+	case <-p.ended:
+		timer.Reset(reapLimit)
 	case <-timer.C:
-		return false
+		return isClosed(p.done)
 	}
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	return isClosed(p.done)
 }
 
 // exited is closed when the leader has ended and its group was killed.
@@ -245,18 +260,15 @@ func (p *process) closePipes() {
 // describeEnd says how the process ended, and apart from that what it wrote last to stderr. It
 // waits a little for the end: the pipes break before it.
 func (p *process) describeEnd() (detail, quote string) {
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
-	for _, over := range []<-chan struct{}{p.done, p.drained} {
-		select {
-		case <-over:
-		case <-timer.C:
-			timer.Reset(0)
-		}
+	detail, limit := "closed its output", time.Duration(0)
+	if p.isOver() {
+		detail, limit = exitText(p.cmd.ProcessState), endWait
 	}
-	detail = "closed its output"
-	if isClosed(p.done) {
-		detail = exitText(p.cmd.ProcessState)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.drained:
+	case <-timer.C:
 	}
 	return detail, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.config)...)
 }

@@ -178,7 +178,7 @@ func TestProcessThatClosesItsOutputLivesOn(t *testing.T) {
 func TestStopAsksBeforeItKills(t *testing.T) {
 	p, out := start(t, "patient")
 	require.Equal(t, "ready", readLine(t, out))
-	stopIn(t, p, time.Second)
+	stopIn(t, p, 5*time.Second) // two for its input, and two for the signal
 	require.Equal(t, "was killed by signal: terminated", endOf(p))
 }
 
@@ -307,9 +307,27 @@ func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
 		p.kill()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.Error(t, <-written)
+		<-p.exited()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.True(t, p.neverRead(int64(len(line)+1)))
 	}
+}
+
+// On a busy machine the reaping takes longer than a caller waits for the end of a process
+// that may live on.
+func TestEndIsToldThoughReapingTakesItsTime(t *testing.T) {
+	p, out := start(t, "sated")
+	const read, unread = "hello\n", "again\n"
+	fmt.Fprint(&p.input, read)
+	require.Equal(t, "read it", readLine(t, out))
+	fmt.Fprint(&p.input, unread)
+	watchdog.mu.Lock() // the reaping needs it
+	time.AfterFunc(2*endWait, watchdog.mu.Unlock)
+	require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
+	<-p.ended
+	require.True(t, p.neverRead(int64(len(read+unread))))
+	require.False(t, p.neverRead(int64(len(read))))
+	require.Equal(t, "was killed by signal: killed", endOf(p))
 }
 
 func TestFloodOfErrorsBlocksNobody(t *testing.T) {

@@ -25,7 +25,7 @@ func (s *session) accepted(m message, resp *http.Response) *http.Response {
 	case !m.IsCall():
 		return resp
 	case kind == outbound.TypeSSE:
-		resp.Body = s.answerStream(resp.Body, m.ex)
+		resp.Body = s.answerStream(resp.Body, m.ex, isOfSession(m.req))
 		return resp
 	}
 	defer resp.Body.Close()

@@ -19,14 +19,18 @@ type answerStream struct {
 	s  *session
 	ex *wire.Exchange
 
-	end    error // what follows the events that came; nil before the end
-	closed bool
+	ofSession bool  // the request was one of a session
+	heard     bool  // an event had data
+	resumable bool  // an event had an id
+	end       error // what follows the events that came; nil before the end
+	closed    bool
 }
 
-// answerStream returns the body of a response that answers an exchange by events.
-func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange) io.ReadCloser {
+// answerStream returns the body of a response that answers an exchange by events. ofSession is true if
+// the request was one of a session.
+func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange, ofSession bool) io.ReadCloser {
 	ex.StreamOpened(&s.habits.lingers)
-	return &answerStream{ReadCloser: body, s: s, ex: ex}
+	return &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
 }
 
 // Read reads whole events.
@@ -44,6 +48,12 @@ func (a *answerStream) Read(p []byte) (int, error) {
 		case err != nil:
 			a.end = err
 			a.Finish(errors.Is(err, io.EOF), a) // the SDK takes the last event as if it were whole
+			if errors.Is(err, io.EOF) && !a.heard && !a.resumable {
+				a.ex.Refused(&mcpbridge.Error{
+					Class: mcpbridge.Lost, Sent: true, Detail: "the answer ended without a response",
+					Status: http.StatusOK, Doubt: a.ofSession,
+				})
+			}
 		}
 	}
 	return a.Next(p), nil
@@ -59,11 +69,19 @@ func (a *answerStream) Close() error {
 	return err
 }
 
-// OnLine does nothing.
-func (a *answerStream) OnLine([]byte) {}
+// OnLine notes whether the stream can be resumed.
+func (a *answerStream) OnLine(line []byte) {
+	if field, value := rpc.FieldOf(line); field == "id" && value != "" {
+		a.resumable = true
+	}
+}
 
 // OnEvent handles an event as a JSON body is handled, and reports progress.
 func (a *answerStream) OnEvent(event []byte) []byte {
+	if !rpc.IsMessage(event) {
+		return event
+	}
+	a.heard = a.heard || rpc.HasData(event)
 	a.s.Progress.NotifyEvent(event)
 	id := a.ex.MessageID()
 	event, content := a.s.ids.RestoreEvent(event, id)

@@ -43,8 +43,11 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 		"number that is no int":  {"data: " + saying(`4.5`, "") + "\n\n", "\n"},
 		"error without an id":    {"data: " + bridgetest.Failure(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
 		"request":                {"data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n"},
-		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\r\n\r\n\n\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"an event of the answer is no JSON-RPC message\"},\"id\":5,\"jsonrpc\":\"2.0\"}\n\n"},
-		"lines without a colon":  {"0\r\n: beat\ndata\n\nretry", "0:\r\n: beat\ndata:\n\nretry:"},
+		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\n\n\n\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"an event of the answer is no JSON-RPC message\"},\"id\":5,\"jsonrpc\":\"2.0\"}\n\n"},
+		"lines without a colon":  {"0\r\n: beat\ndata\n\nretry", "0:\n: beat\ndata:\n\nretry:"},
+		"lines that end with CR": {"id: 1\rdata: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\r\r: beat\r\n\r\n", "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n: beat\n\n"},
+		"byte order mark":        {"\ufeffid: 1\n\n", "id: 1\n\n"},
+		"event of another name":  {"event: beat\ndata: now\n\n", "event: beat\ndata: now\n\n"},
 		"no end":                 {"id: 1\n\ndata: " + saying("4", ""), "id: 1\n\n"},
 		"too large":              {": beat\n\n" + large + "\n\n: more\n\n", ": beat\n\n…"},
 	} {
@@ -54,7 +57,7 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 				s.ids.OnWire(9)
 				ex := new(wire.Exchange)
 				ex.Message(json.RawMessage("5"))
-				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex)
+				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex, false)
 				out, err := io.ReadAll(r)
 				if begin, cut := strings.CutSuffix(c.out, "…"); cut {
 					require.ErrorIs(t, err, io.ErrUnexpectedEOF)

@@ -36,7 +36,7 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 	resp, err := s.out.Send(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumptions:
-		resp.Body = s.answerStream(resp.Body, ex)
+		resp.Body = s.answerStream(resp.Body, ex, false)
 		return resp, nil
 	case err == nil && resp.StatusCode == http.StatusOK:
 		resp.Body.Close()

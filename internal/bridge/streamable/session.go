@@ -82,11 +82,7 @@ func (s *session) Secrets() []string {
 // judge reads a refusal to its end and says what it means. id is that of the SDK's request; nil for
 // other requests.
 func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *mcpbridge.Error, body []byte) {
-	body, err := outbound.ReadBounded(resp.Body, wire.MaxRefusal)
-	resp.Body.Close()
-	if err != nil {
-		body = nil // it may end in the middle of a secret
-	}
+	body = outbound.ReadRefusal(resp)
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil {
 		id = strconv.AppendInt(nil, s.ids.OnWire(number), 10)
 	}

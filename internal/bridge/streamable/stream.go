@@ -207,6 +207,9 @@ func (st *stream) OnLine(line []byte) {
 // OnEvent notes the id of a whole event, and drops responses to other connections.
 func (st *stream) OnEvent(event []byte) []byte {
 	st.lastID = st.id
+	if !rpc.IsMessage(event) {
+		return event
+	}
 	st.s.Progress.NotifyEvent(event)
 	event, _ = st.s.ids.RestoreEvent(event, nil)
 	return event

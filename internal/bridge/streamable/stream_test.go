@@ -36,8 +36,9 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			about := &transport.Session{Cut: t.Context(), Watcher: deaf{}}
 			s := &stream{s: &session{Session: about, client: &outbound.Client{Config: &mcpbridge.Server{}}, ids: rpc.NewIDs(new(atomic.Uint64))}, ctx: ctx, req: req}
 			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
+			want := strings.ReplaceAll(events, "\r\n", "\n")
 			var got strings.Builder
-			for p := make([]byte, size); got.Len() < len(events); {
+			for p := make([]byte, size); got.Len() < len(want); {
 				n, err := s.Read(p)
 				require.NoError(t, err)
 				got.Write(p[:n])
@@ -46,7 +47,7 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			n, err := s.Read(make([]byte, size))
 			require.Zero(t, n)
 			require.Equal(t, io.EOF, err)
-			require.Equal(t, events, got.String(), name)
+			require.Equal(t, want, got.String(), name)
 			require.Equal(t, "2", s.lastID)
 			require.True(t, s.Empty())
 		}

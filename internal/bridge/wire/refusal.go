@@ -41,7 +41,7 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
 	own := msg.Error != nil && rpc.HasID(r.ID) && bytes.Equal(bytes.TrimSpace(msg.ID), r.ID)
 	missing := r.Status == http.StatusNotFound || r.Status == http.StatusGone
-	e.Doubt = r.OfSession && r.Status >= 400 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code)
+	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code)
 	e.Server = presenceOf(r.Status, msg.Error != nil)
 
 	if r.OfSession && missing && !own {

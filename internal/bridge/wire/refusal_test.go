@@ -50,7 +50,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 		"429":                     {429, "too many sessions", mcpbridge.RateLimited, false},
 		"500, session in words":   {500, "session not found in the store", mcpbridge.ServerError, true},
 		"503, session in words":   {503, "session is unknown on this API instance", mcpbridge.ServerError, true},
-		"302":                     {302, "", mcpbridge.Protocol, false},
+		"302":                     {302, "", mcpbridge.Protocol, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Refusal{c.status, http.Header{}, []byte(c.body), true, json.RawMessage("7")}.Judge()

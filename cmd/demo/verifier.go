@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// verifier records calls, replies, runs of tools and connections, and checks at the end that
+// the guarantees hold.
+type verifier struct {
+	mu         sync.Mutex
+	calls      map[string]*call     // by id
+	open       map[messages.Key]int // open connections
+	sessions   int                  // the sum of open
+	maxOpen    int                  // the maximum of sessions
+	violations []string             // found during the show
+
+	answered, replayed, lost int
+	failures                 map[messages.Code]int
+	slowest                  time.Duration
+}
+
+// call is a call of a tool.
+type call struct {
+	safe    bool // may run twice
+	sent    time.Time
+	replies int
+	runs    int
+	ok      bool
+}
+
+func newVerifier() *verifier {
+	return &verifier{calls: map[string]*call{}, open: map[messages.Key]int{}, failures: map[messages.Code]int{}}
+}
+
+// sent records a call.
+func (v *verifier) sent(id string, safe bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls[id] = &call{safe: safe, sent: time.Now()}
+}
+
+// executed records that a server runs a call.
+func (v *verifier) executed(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.calls[id]; c != nil {
+		c.runs++
+	}
+}
+
+// replied records the reply to a call.
+func (v *verifier) replied(reply messages.Reply) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.calls[reply.RequestID()]
+	if c == nil {
+		v.violations = append(v.violations, "a reply to an unknown call")
+		return
+	}
+	c.replies++
+	v.answered++
+	v.slowest = max(v.slowest, time.Since(c.sent))
+	switch r := reply.(type) {
+	case messages.Result:
+		c.ok = true
+		if r.GetReceipt().Replayed {
+			v.replayed++
+		}
+	case *messages.Failure:
+		v.failures[r.Code]++
+		if r.MayHaveRun {
+			v.lost++
+		}
+	}
+}
+
+// check returns the violations of each claim.
+func (v *verifier) check(maxSessions int) (unanswered, repeated, connections, aboveCap []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, c := range v.calls {
+		if c.replies != 1 {
+			unanswered = append(unanswered, fmt.Sprintf("call %s got %d replies", id, c.replies))
+		}
+		maxRuns := 1
+		if c.safe {
+			maxRuns = 2
+		}
+		if c.runs > maxRuns || c.ok && c.runs == 0 {
+			repeated = append(repeated, fmt.Sprintf("call %s ran %d times", id, c.runs))
+		}
+	}
+	connections = slices.Clone(v.violations)
+	for key, n := range v.open {
+		if n != 0 {
+			connections = append(connections, fmt.Sprintf("%v: %d connections were left open", key, n))
+		}
+	}
+	if v.maxOpen > maxSessions {
+		aboveCap = append(aboveCap, fmt.Sprintf("%d sessions were open at once", v.maxOpen))
+	}
+	return unanswered, repeated, connections, aboveCap
+}
+
+// watch wraps a dialer to record its connections.
+func (v *verifier) watch(d mcpbridge.Dialer) mcpbridge.Dialer { return &watchedDialer{d, v} }
+
+type watchedDialer struct {
+	mcpbridge.Dialer
+	verifier *verifier
+}
+
+// Dial records a connection before it is dialed.
+func (w *watchedDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	w.verifier.opened(req.Key, 1)
+	conn, err := w.Dialer.Dial(ctx, req)
+	if err != nil {
+		w.verifier.opened(req.Key, -1)
+		return nil, err
+	}
+	return &watchedConn{Conn: conn, verifier: w.verifier, key: req.Key}, nil
+}
+
+type watchedConn struct {
+	mcpbridge.Conn
+	verifier *verifier
+	key      messages.Key
+	once     sync.Once
+}
+
+// Close records the end of a connection, even if closing fails: the show looks for leftover
+// sessions and processes on the servers.
+func (c *watchedConn) Close(ctx context.Context) error {
+	defer c.ended()
+	return c.Conn.Close(ctx)
+}
+
+// Detach records the end of a connection.
+func (c *watchedConn) Detach(ctx context.Context) error {
+	defer c.ended()
+	return c.Conn.Detach(ctx)
+}
+
+func (c *watchedConn) ended() {
+	c.once.Do(func() { c.verifier.opened(c.key, -1) })
+}
+
+// opened adds to the number of open connections of a key.
+func (v *verifier) opened(key messages.Key, by int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.open[key] += by
+	v.sessions += by
+	v.maxOpen = max(v.maxOpen, v.sessions)
+	if v.open[key] > 1 {
+		v.violations = append(v.violations, fmt.Sprintf("%v had two connections at once", key))
+	}
+}

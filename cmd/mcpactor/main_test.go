@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/cli"
+)
+
+// programVar makes the test binary the program.
+const programVar = "MCPACTOR_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVar) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// run runs the program, and returns its exit status and its output.
+func run(args ...string) (status int, stdout, stderr string) {
+	var out, log bytes.Buffer
+	program := newProgram()
+	program.In, program.Out, program.Err = &bytes.Buffer{}, &out, &log
+	status = program.Run(&commands{}, args)
+	return status, out.String(), log.String()
+}
+
+func TestHelpExplainsEveryFlag(t *testing.T) {
+	status, stdout, _ := run("--help")
+	require.Equal(t, cli.ExitOK, status)
+	for _, flag := range []string{
+		"--config", "--parallel", "--log-level", "--stop-timeout", "--events", "--scope", "--json", "--timeout",
+		"--scenario", "--how", "--rounds", "--round-time", "--quick", "--benchfmt", "--cpuprofile", "--memprofile", "--others",
+	} {
+		require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, stdout)
+	}
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	status, stdout, stderr := run("version")
+	require.Equal(t, cli.ExitOK, status, stderr)
+	require.Regexp(t, `^mcpactor \S+ \(.*go1\.`, stdout)
+}
+
+func TestInvalidUsageExitsWithTwo(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown flag --nonsense":             {"exec", "--nonsense"},
+		"expected one of":                     {},
+		"missing flags: --config=FILE":        {"tools"},
+		"--rounds: -1 is negative":            {"bench", "--rounds=-1"},
+		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
+		`Run "mcpactor --help" for the usage`: {"nonsense"},
+	} {
+		status, stdout, stderr := run(args...)
+		require.Equal(t, cli.ExitUsage, status, want)
+		require.Contains(t, stderr, want)
+		require.Empty(t, stdout, want)
+	}
+}
+
+// go install refuses a module with these directives.
+func TestModuleHasNoDirectivesThatPreventInstallation(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	require.NoError(t, err)
+	require.NotRegexp(t, regexp.MustCompile(`(?m)^(replace|exclude)\b`), string(mod))
+}
+
+// quoted returns words as a shell reads them.
+func quoted(words []string) string { return "'" + strings.Join(words, "' '") + "'" }
+
+// The scripts run in the real shells. Only the part that draws the candidates is replaced, in
+// Zsh, which draws nothing without a terminal.
+func TestScriptsCompleteInTheirShells(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "mcpactor")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"+programVar+"=1 exec '"+self+"' \"$@\"\n"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "servers.json"), nil, 0o600))
+
+	shells := map[string]func(words []string) string{
+		"bash": func(words []string) string {
+			return `complete() { bound="$*"; }
+				eval "$(mcpactor completion bash)"
+				[ "$bound" = "-o default -F _mcpactor mcpactor" ] || echo "bound: $bound"
+				COMP_WORDS=(` + quoted(words) + `) COMP_CWORD=` + strconv.Itoa(len(words)-1) + `
+				_mcpactor; printf '%s\n' "${COMPREPLY[@]}"`
+		},
+		"zsh": func(words []string) string {
+			return `compdef() { bound="$*" }
+				_describe() { print -l -- "${(@)${(P)2}%%:*}" }
+				_files() { print files }
+				eval "$(mcpactor completion zsh)"
+				[[ $bound = "_mcpactor mcpactor" ]] || echo "bound: $bound"
+				words=(` + quoted(words) + `) CURRENT=` + strconv.Itoa(len(words)) + `
+				_mcpactor`
+		},
+		"fish": func(words []string) string {
+			return "mcpactor completion fish | source; complete -C '" + strings.Join(words, " ") + "' | string replace -r '\\t.*' ''; true"
+		},
+	}
+	for shell, script := range shells {
+		t.Run(shell, func(t *testing.T) {
+			if _, err := exec.LookPath(shell); err != nil {
+				t.Skip(shell + " is not installed")
+			}
+			for _, c := range []struct {
+				words []string
+				want  []string
+				files bool // the shell completes file names
+			}{
+				{[]string{"mcpactor", ""}, []string{"bench", "completion", "exec", "tools", "version"}, false},
+				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
+				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
+				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},
+			} {
+				cmd := exec.Command(shell, "-c", script(c.words))
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+dir)
+				output, err := cmd.CombinedOutput()
+				require.NoError(t, err, string(output))
+				got := strings.Fields(string(output))
+				if c.files {
+					want := map[string][]string{"bash": {}, "zsh": {"files"}, "fish": {"servers.json"}}[shell]
+					require.Equal(t, want, got, c.words)
+					continue
+				}
+				require.ElementsMatch(t, c.want, got, c.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// strict reads an object that only this package has. An unknown field is an error.
+func (r *reader) strict(n *node, targets map[string]any) {
+	r.fields(n, targets, func(field *node) {
+		known := slices.Sorted(maps.Keys(targets))
+		if name := nearest(field.name, known); name != "" {
+			r.fail(field, "is not a field: did you mean %q?", name)
+			return
+		}
+		r.fail(field, "is not a field; the fields are %s", strings.Join(known, ", "))
+	})
+}
+
+// ownFile is the remedy for an unsupported field beside the servers, in a file of another client.
+const ownFile = "put the servers into a file of their own, with allow, deny and disabled"
+
+// unknownInServer reports an unknown field of a server: as an error if it may be misspelt or
+// restrict the server, else as a warning.
+func (r *reader) unknownInServer(n *node) {
+	if name := nearest(n.name, slices.Sorted(maps.Keys((&entry{}).fields()))); name != "" {
+		r.fail(n, "is not a field: did you mean %q?", name)
+		return
+	}
+	if restricts(n, stems) {
+		r.fail(n, "may restrict the server, but is not supported: use allow, deny or disabled, or remove it")
+		return
+	}
+	r.unknown(n)
+}
+
+// unknownInFile reports an unknown field beside the servers, in the same way.
+func (r *reader) unknownInFile(n *node, known []string) {
+	switch name := nearest(n.name, known); {
+	case n.name == "$schema" || n.kind == isNull:
+		return
+	case name != "" && n.name != "server": // server is a field of opencode
+		r.fail(n, "is not a field: did you mean %q?", name)
+		return
+	case slices.Contains(switches, plain(n.name)) && restricts(n, switches):
+		r.fail(n, "may restrict the servers, but is not supported: %s", ownFile)
+		return
+	}
+	r.unknown(n)
+}
+
+// unknown reports a field of another client: as an error if anything in it restricts tools or
+// servers, else as a warning.
+func (r *reader) unknown(n *node) {
+	if found := r.restriction(n); found != nil {
+		r.fail(found, "may restrict tools or servers, but is not supported: %s", ownFile)
+		return
+	}
+	r.warn(n, "has no effect")
+}
+
+// restriction returns the first field in n that restricts tools or servers, at any depth, or nil.
+func (r *reader) restriction(n *node) *node {
+	name := plain(n.name)
+	switch {
+	case slices.Contains(words, name) || slices.Contains(ofTools, name) && plain(n.parent.name) == "tools":
+		if !restricts(n, []string{name}) {
+			return nil
+		}
+		return n
+	case r.opencode && r.restrictsByName(n),
+		!r.opencode && n.kind == isText && plain(n.text) == "deny":
+		return n
+	}
+	for _, item := range n.items {
+		if found := r.restriction(item); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+var (
+	// words are the names of the fields with which clients restrict tools or servers,
+	// anywhere in a file. They are in lower case, without punctuation.
+	words = []string{
+		"deny", "denied", "denylist", "denytools", "deniedtools", "blockedtools", "disabledtools", "disallowedtools",
+		"excludetools", "excludedtools", "alwaysdeny", "toolfilter", "toolfilters", "allowlist",
+		"allowtools", "allowedtools", "enabledtools", "includetools", "includedtools", "coretools",
+		"allowmcpservers", "allowedmcpservers", "excludemcpservers", "deniedmcpservers", "disabledmcpservers",
+		"disabledmcpjsonservers", "enabledmcpjsonservers", "contextservers", "enableallcontextservers",
+	}
+	// ofTools are names of fields that restrict tools if they are in an object tools.
+	ofTools = []string{"exclude", "excluded", "core"}
+	// switches are names of fields that restrict the servers if they are beside them.
+	switches = append([]string{"disabled", "disable", "enabled", "enable", "allow", "allowed", "isactive", "sandbox", "sandboxenabled", "readonly"}, words...)
+	// stems are parts of the names of fields that restrict a server or its tools. The
+	// stems from "enab" on are those of fields that allow something.
+	stems = []string{
+		"deny", "denied", "disab", "disallow", "exclu", "block", "forbid", "restrict", "filter", "permission", "sandbox", "readonly", "blacklist",
+		"enab", "isactive", "inclu", "allow", "whitelist", "tools",
+	}
+)
+
+// restricts reports whether the name of a field contains one of words, and its value restricts
+// something. A neutral value restricts nothing. Neither does false in a field that forbids, nor
+// true in a field that allows.
+func restricts(n *node, words []string) bool {
+	name := plain(n.name)
+	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // permits a tool without asking the user, as this module always does
+		return false
+	}
+	has := func(word string) bool { return strings.Contains(name, word) }
+	if !slices.ContainsFunc(words, has) || neutral(n) {
+		return false
+	}
+	forbids := slices.ContainsFunc(stems[:slices.Index(stems, "enab")], has)
+	return n.kind != isBoolean || forbids == (n.text == "true")
+}
+
+// neutral reports whether a value is null or empty, or has only such values.
+func neutral(n *node) bool {
+	switch n.kind {
+	case isNull:
+		return true
+	case isText:
+		return n.text == ""
+	case isList, isObject:
+		return !slices.ContainsFunc(n.items, func(item *node) bool { return !neutral(item) })
+	}
+	return false
+}
+
+// plain returns a name in lower case, without punctuation.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// nearest returns the known name that is most similar to name, or "" if none is similar. It
+// ignores case and punctuation, and tolerates one typing error from four letters on, and two
+// from six.
+func nearest(name string, known []string) string {
+	best, least := "", 3
+	one := plain(name)
+	for _, candidate := range known {
+		other := plain(candidate)
+		if len(one) > len(other)+2 {
+			continue
+		}
+		allowed := 0
+		switch longer := max(len(one), len(other)); {
+		case longer >= 6:
+			allowed = 2
+		case longer >= 4:
+			allowed = 1
+		}
+		if d := distance(one, other); d <= allowed && d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance returns the optimal string alignment distance of two texts: how many letters must be
+// inserted, deleted, replaced or swapped with the next one to change one into the other.
+func distance(one, other string) int {
+	before, last := []int(nil), make([]int, len(other)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(one) {
+		row := make([]int, len(other)+1)
+		row[0] = i + 1
+		for j := range len(other) {
+			cost := 1
+			if one[i] == other[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && one[i] == other[j-1] && one[i-1] == other[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(other)]
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// is reports whether a value is of a kind. If it is not, is adds an error.
+func (r *reader) is(n *node, want kind) bool {
+	if n.kind != want {
+		r.fail(n, "is %s, want %s", n.kind, want)
+	}
+	return n.kind == want
+}
+
+// fields reads the fields of an object into targets, which are pointers by the names of the
+// fields. It calls unknown for each field without a target. It skips a field that is null. A
+// duplicate field is an error, because parsers differ in which one they take.
+func (r *reader) fields(n *node, targets map[string]any, unknown func(*node)) {
+	if !r.is(n, isObject) {
+		return
+	}
+	seen := map[string]bool{}
+	for _, field := range n.items {
+		if seen[field.name] {
+			r.fail(field, "is a duplicate")
+			continue
+		}
+		seen[field.name] = true
+		target, known := targets[field.name]
+		switch {
+		case !known:
+			unknown(field)
+		case field.kind != isNull:
+			r.into(field, target)
+		}
+	}
+}
+
+// arguments are the arguments of a command. The argument after an option such as -c or -lc
+// is a script, in which the shell replaces $NAME.
+type arguments []string
+
+var scriptOption = regexp.MustCompile(`^-[a-z]*c$`)
+
+// into reads a value into a pointer, and replaces the variables in strings.
+func (r *reader) into(n *node, target any) {
+	switch target := target.(type) {
+	case **node:
+		*target = n
+	case *string:
+		if r.is(n, isText) {
+			*target = r.expand(n, n.text, r.dollars)
+		}
+	case *bool:
+		if r.is(n, isBoolean) {
+			*target = n.text == "true"
+		}
+	case *int:
+		value, err := strconv.ParseInt(n.text, 0, strconv.IntSize)
+		if n.kind != isNumber || err != nil {
+			r.fail(n, "is %s, want a whole number", n.kind)
+			return
+		}
+		*target = int(value)
+	case *time.Duration:
+		value, err := time.ParseDuration(n.text)
+		if n.kind != isText || err != nil {
+			r.fail(n, `want a duration such as "30s"`)
+			return
+		}
+		*target = value
+	case *[]string:
+		if !r.is(n, isList) {
+			return
+		}
+		*target = make([]string, len(n.items))
+		for i, item := range n.items {
+			r.into(item, &(*target)[i])
+		}
+	case *arguments:
+		if !r.is(n, isList) {
+			return
+		}
+		for i, item := range n.items {
+			dollars := r.dollars
+			if i > 0 && scriptOption.MatchString(n.items[i-1].text) {
+				dollars = keepDollars
+			}
+			if r.is(item, isText) {
+				*target = append(*target, r.expand(item, item.text, dollars))
+			}
+		}
+	case *map[string]string:
+		*target = make(map[string]string, len(n.items))
+		r.fields(n, nil, func(field *node) {
+			var value string
+			r.into(field, &value)
+			(*target)[field.name] = value
+		})
+	}
+}
+
+// value returns a value as encoding/json decodes it, with its variables replaced. An integer
+// that a float64 cannot represent is an int64.
+func (r *reader) value(n *node, dollars dollarMode) any {
+	switch n.kind {
+	case isObject:
+		object := make(map[string]any, len(n.items))
+		r.fields(n, nil, func(field *node) { object[field.name] = r.value(field, dollars) })
+		return object
+	case isList:
+		list := make([]any, len(n.items))
+		for i, item := range n.items {
+			list[i] = r.value(item, dollars)
+		}
+		return list
+	case isText:
+		return r.expand(n, n.text, dollars)
+	case isBoolean:
+		return n.text == "true"
+	case isNumber:
+		if whole, err := strconv.ParseInt(n.text, 0, 64); err == nil {
+			if int64(float64(whole)) != whole {
+				return whole
+			}
+			return float64(whole)
+		}
+		number, err := strconv.ParseFloat(n.text, 64)
+		if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
+			r.fail(n, "is not a finite number, as JSON requires")
+		}
+		return number
+	}
+	return nil
+}

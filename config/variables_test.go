@@ -1,0 +1,87 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/config"
+)
+
+// Finding H: a variable that cannot be replaced is never sent to a server.
+func TestVariablesThatCannotBeReplacedAreErrors(t *testing.T) {
+	for value, want := range map[string]string{
+		"${env:NOT_SET}":          "the environment variable NOT_SET is not set",
+		"${NOT_SET}":              "the environment variable NOT_SET is not set: set it, or write ${NOT_SET:-default}",
+		"${input:key}":            `needs the input "key"`,
+		"${command:x.y}":          "has an unknown form of ${…}",
+		"${config:x}":             "has an unknown form of ${…}",
+		"${{ secrets.X }}":        "has an unknown form of ${…}",
+		"${}":                     "has an unknown form of ${…}",
+		"${A-b}":                  "has an unknown form of ${…}",
+		"${TOKEN:?}":              "has an unknown form of ${…}",
+		"${NOT_SET:-${TOKEN}}":    "has an unknown form of ${…}",
+		"${workspaceFolder}":      "the workspace folder is unknown",
+		"${workspaceFolder:a}/b":  "the workspace folder is unknown",
+		"${file:no/such}":         "no such file",
+		"Bearer ${TOKEN":          "has a ${ without a closing }",
+		"{env:TOKEN}":             "{env:…} is supported only in files of opencode",
+		"{file:/etc/hostname}":    "{file:…} is supported only in files of opencode",
+		"$TOKEN":                  "$TOKEN is not supported: write ${TOKEN}",
+		"Bearer $TOKEN":           "$TOKEN is not supported",
+		"pa$word":                 "$word is not supported",
+		"{{TOKEN}}":               "{{TOKEN}} is a value of each user",
+		"Bearer {{ MY_API_KEY }}": "{{MY_API_KEY}} is a value of each user",
+	} {
+		for field, entry := range map[string]string{
+			"headers.Authorization":     `{"url": "http://x", "headers": {"Authorization": %q}}`,
+			"url":                       `{"url": %q}`,
+			"env.KEY":                   `{"command": "x", "env": {"KEY": %q}}`,
+			"args[1]":                   `{"command": "x", "args": ["--key", %q]}`,
+			"command":                   `{"command": %q}`,
+			"command[1]":                `{"command": ["x", %q]}`,
+			"cwd":                       `{"command": "x", "cwd": %q}`,
+			"setup[0].arguments.a[0].b": `{"command": "x", "setup": [{"tool": "t", "arguments": {"a": [{"b": %q}]}}]}`,
+			"deny[0]":                   `{"command": "x", "deny": [%q]}`,
+			"includeTools[0]":           `{"command": "x", "includeTools": [%q]}`,
+		} {
+			if field == "includeTools[0]" && strings.Contains(value, "$") { // Gemini CLI replaces $VAR
+				continue
+			}
+			_, err := parse("{\"mcpServers\": {\n\"a\": " + fmt.Sprintf(entry, value) + "}}")
+			require.ErrorContains(t, err, "line 2: mcpServers.a."+field+": ", value)
+			if field != "includeTools[0]" {
+				require.ErrorContains(t, err, want, field)
+			}
+			require.NotContains(t, err.Error(), "t0ken")
+		}
+	}
+	_, err := parse(`{"mcp": {"a": {"type": "remote", "url": "http://x/{env:NOT_SET}"}}}`)
+	require.ErrorContains(t, err, "mcp.a.url: the environment variable NOT_SET is not set")
+	_, err = parse(`{"mcpServers": {"a": {"httpUrl": "http://x/$NOT_SET"}}}`)
+	require.ErrorContains(t, err, "mcpServers.a.httpUrl: the environment variable NOT_SET is not set")
+	file, err := parse(`{"mcpServers": {"a": {"command": "docker", "args": ["--format", "{{.Names}} {x} $5 $", "-c", "echo $HOME {env}"]}}}`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"--format", "{{.Names}} {x} $5 $", "-c", "echo $HOME {env}"}, file.Supervisor.Servers[0].Args)
+}
+
+func TestInvalidEnvironmentFilesAreErrors(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "servers.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"servers": {"a": {"command": "x", "envFile": "its.env"}}}`), 0o600))
+	_, err := config.Load(path)
+	require.ErrorContains(t, err, "servers.a.envFile: open "+dir)
+	for _, text := range []string{"A", "A b", "1=2", "A='x", `A="x`, `A="\t"`, "A=b'c", "A=x\nB =\"y\" z"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "its.env"), []byte(text), 0o600))
+		_, err := config.Load(path)
+		if text == "A=b'c" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "of the file is invalid", text)
+	}
+}

@@ -1,0 +1,134 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxReadme is how many lines of README people read.
+const maxReadme = 220
+
+// pages returns all pages that users and contributors read.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	top, err := filepath.Glob("../*.md")
+	require.NoError(t, err)
+	return append(all, top...)
+}
+
+// flat makes text comparable whatever its indentation.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func TestReadmeIsShortAndItsFirstScreenHasTheQuickStart(t *testing.T) {
+	lines := strings.Split(strings.TrimSuffix(read(t, "../README.md"), "\n"), "\n")
+	require.LessOrEqual(t, len(lines), maxReadme)
+	first := strings.Join(lines[:30], "\n")
+	for _, part := range []string{"go get github.com/mcpactor/mcpactor", "](docs/demo.svg)", "## Quick start"} {
+		require.Contains(t, first, part)
+	}
+}
+
+func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
+	var examples strings.Builder
+	files, err := filepath.Glob("../*/*example_test.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		examples.WriteString(flat(read(t, file)) + "\n")
+	}
+	for _, page := range pages(t) {
+		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
+			require.True(t, strings.Contains(examples.String(), flat(block[1])), "%s: no example has\n%s", page, block[1])
+		}
+	}
+}
+
+func TestPagesWithCodeHaveIt(t *testing.T) {
+	for _, page := range []string{
+		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
+		"security.md", "servers.md", "tools.md",
+	} {
+		require.Contains(t, read(t, page), "```go\n", page)
+	}
+}
+
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	index := read(t, "README.md")
+	all, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	for _, page := range all {
+		if page != "README.md" {
+			require.Contains(t, index, "]("+page+")")
+		}
+	}
+}
+
+func TestFilesOfTheContributorsPageExist(t *testing.T) {
+	page := read(t, "changing-the-code.md")
+	files := regexp.MustCompile("`([\\w./-]+\\.(?:go|md|json))`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(files), 30)
+	for _, file := range files {
+		_, err := os.Stat("../" + file[1])
+		require.NoError(t, err)
+	}
+	for _, change := range []string{"an operation", "a field of an event", "a transport", "the backoff", "a counter", "a form of expiry"} {
+		require.Contains(t, page, "**… "+change+"?**")
+	}
+}
+
+func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
+	page := read(t, "events.md")
+	for _, event := range []messages.Event{
+		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{},
+		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
+		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
+		&messages.ServerLog{}, &messages.Progress{},
+	} {
+		typ := reflect.TypeOf(event).Elem()
+		row := regexp.MustCompile("(?m)^\\| .*`" + typ.Name() + "`.*$").FindString(page)
+		require.NotEmpty(t, row, typ.Name())
+		for i := range typ.NumField() {
+			if field := typ.Field(i); !field.Anonymous {
+				require.Contains(t, row, "`"+field.Name+"`", typ.Name())
+			}
+		}
+	}
+	require.Equal(t, 14, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
+}
+
+func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
+	page := read(t, "commands.md")
+	for _, file := range []string{"../messages/operation.go", "../messages/command.go"} {
+		for _, command := range regexp.MustCompile(`(?s)\n// Send to:[^\n]*\n// Replies:[^\n]*\ntype (\w+) struct`).FindAllStringSubmatch(read(t, file), -1) {
+			require.Regexp(t, "(?m)^\\| .*`"+command[1]+"`", page)
+		}
+	}
+	codes := regexp.MustCompile(`(?m)^\tCode\w+ +Code = "(\w+)"`).FindAllStringSubmatch(read(t, "../messages/failure.go"), -1)
+	require.NotEmpty(t, codes)
+	for _, code := range codes {
+		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\|", page)
+	}
+}
+
+func TestEveryStateIsInTheDocs(t *testing.T) {
+	page := read(t, "how-it-works.md")
+	states := regexp.MustCompile(`(?m)^\tState\w+ +State = "(\w+)"`).FindAllStringSubmatch(read(t, "../messages/reply.go"), -1)
+	require.NotEmpty(t, states)
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(page, -1) {
+		told = append(told, row[1])
+	}
+	for _, state := range states {
+		require.Contains(t, told, state[1])
+	}
+	require.Len(t, told, len(states))
+}

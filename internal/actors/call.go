@@ -1,0 +1,180 @@
+package actors
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// call is an operation that was accepted, and owes its caller one reply. It belongs to the
+// registry until it is forwarded, and then to the session.
+type call struct {
+	op       messages.Operation
+	key      messages.Key
+	caller   *actor.PID // nil: the reply is dropped
+	deadline time.Time
+	serial   uint64 // counts the operations
+
+	runs        int              // how often it was run
+	unprocessed int              // runs that the server has said it did not process, without ending the session
+	generation  uint64           // of the MCP session that it was last run on
+	lost        *mcpbridge.Error // the error of the first run, if that may have executed
+	needsHint   bool             // it may be replayed only if its tool is annotated as safe
+	replied     bool             // it has its reply; it may still run
+
+	node node[*call] // in a queue
+
+	deadlineCtx deadlineContext // set by the first run
+
+	// While it runs:
+	conn   mcpbridge.Conn
+	cancel context.CancelFunc
+}
+
+// deadlineContext is a context that has a deadline and does not end by itself. At the
+// deadline the session cancels the contexts that are derived from it, so that no call
+// needs a timer of its own.
+type deadlineContext struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline returns the deadline.
+func (d *deadlineContext) Deadline() (time.Time, bool) { return d.deadline, true }
+
+// failure returns the reply for a call that has failed.
+func (k *call) failure(code messages.Code, detail string) *messages.Failure {
+	f := messages.NewFailure(k.op, code, detail)
+	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.key, k.generation, k.runs > 1, k.lost != nil
+	return f
+}
+
+// failureOf returns the reply for an error of the bridge.
+func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
+	f := k.failure(e.Class.Code(), e.ForCaller())
+	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
+	f.RetryAfter, f.Cause = e.RetryAfter, e
+	return f
+}
+
+// unavailable returns the reply for a call that gets no connection because of an error.
+func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
+	if k.lost != nil {
+		return k.failureOf(k.lost)
+	}
+	f := k.failureOf(e)
+	f.MayHaveRun = false
+	switch e.Class {
+	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // the code is about another call
+		f.Code, f.Detail = messages.CodeUnavailable, e.Detail
+	}
+	return f
+}
+
+// addReceipt fills in the receipt of a result.
+func (k *call) addReceipt(result messages.Result) messages.Result {
+	r := result.GetReceipt()
+	r.Key, r.ID, r.Generation, r.Replayed = k.key, k.op.RequestID(), k.generation, k.runs > 1
+	return result
+}
+
+// maxUnprocessed bounds the runs of a call that do not count because the server has said
+// that it did not process them.
+const maxUnprocessed = 6
+
+// noteUnprocessed notes a run that the server has not processed, while the session stays
+// open. An HTTP/2 server says so of requests that exceed its limit of streams, or that it
+// gets before it closes the connection. It may say so again on the next connection.
+func (k *call) noteUnprocessed(e *mcpbridge.Error) {
+	if e.Class == mcpbridge.NotSent && e.Session == mcpbridge.Alive && k.unprocessed < maxUnprocessed {
+		k.unprocessed++
+	}
+}
+
+// pause returns how long to wait before the next run. The first replay runs at once, on
+// another connection; a server at its limit of streams needs a moment.
+func (k *call) pause() time.Duration {
+	if k.unprocessed < 2 {
+		return 0
+	}
+	longest := 10 * time.Millisecond << k.unprocessed
+	return longest/2 + rand.N(longest/2)
+}
+
+// mayReplay reports whether a call that has failed may be run again on the next
+// connection: at most once, and only if that is safe. needsHint is true if that depends on
+// the annotations of the tool, which are not known.
+func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
+	replay := k.op.Head().Replay
+	switch {
+	case k.runs-k.unprocessed > 1 || replay == messages.ReplayNever:
+		return false, false
+	case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:
+		return true, false
+	case e.Class != mcpbridge.Lost:
+		return false, false
+	case replay == messages.ReplayAlways || k.op.Idempotent():
+		return true, false
+	case k.tool() == "":
+		return false, false
+	}
+	safe, known := k.conn.Hint(k.tool())
+	return safe || !known, !known
+}
+
+// matches reports whether a call is cancelled.
+func (m *cancelCalls) matches(k *call) bool {
+	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
+}
+
+// tool returns the name of the tool that is called, or "".
+func (k *call) tool() string {
+	if op, ok := k.op.(*messages.CallTool); ok {
+		return op.Params.Name
+	}
+	return ""
+}
+
+// subscription returns the URI that the call subscribes to or unsubscribes from. Such
+// calls for one URI run one after the other, so that the last one decides.
+func (k *call) subscription() (uri string, is bool) {
+	switch op := k.op.(type) {
+	case *messages.Subscribe:
+		return op.URI, true
+	case *messages.Unsubscribe:
+		return op.URI, true
+	}
+	return "", false
+}
+
+// performAfter performs the call after a pause, which ends with ctx.
+func (k *call) performAfter(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (messages.Result, error) {
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return k.perform(ctx, conn)
+}
+
+// perform runs the call on conn. It may block.
+func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicked(r)
+		}
+	}()
+	if _, ok := k.op.(*messages.Open); ok {
+		info := conn.Info()
+		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
+	}
+	return conn.Do(ctx, k.op)
+}

@@ -1,0 +1,58 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Config is the configuration of a registry and its sessions. There are no defaults:
+// package supervisor sets every field.
+type Config struct {
+	Servers  []mcpbridge.Server
+	Dialer   mcpbridge.Dialer
+	Strategy Strategy
+	Logger   *relay.Logger     // which never blocks
+	Events   *relay.Relay[any] // to the EventStream
+
+	MaxSessions     int // open sessions, including those that drain
+	MaxInFlight     int // running calls of one session
+	MaxWaiting      int // waiting calls of one session
+	MaxWaitingTotal int // waiting calls of all sessions
+	MaxDials        int // concurrent dials to one server
+
+	FailFast bool // calls fail while their server is down
+
+	IdleTimeout    time.Duration // 0 means never
+	ConnectTimeout time.Duration
+	CallTimeout    time.Duration // for operations without a deadline
+	DrainTimeout   time.Duration
+	CloseTimeout   time.Duration
+
+	Interceptors []Interceptor // the first one is the outermost
+
+	Handler        *actor.PID    // for requests of servers, or nil
+	HandlerTimeout time.Duration // for the answer of Handler
+	Subscriber     *actor.PID    // for notifications of servers, or nil
+
+	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil
+	LeaveOpen bool            // Stop does not close MCP sessions that can be resumed
+
+	// Strays returns how many responses of servers were dropped because they belong to
+	// other connections. It must not block.
+	Strays func() uint64
+
+	// Stopped is called once, when the registry has stopped, with the keys that could not
+	// be closed.
+	Stopped func([]messages.Left)
+
+	dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
+
+	// probe is called before a session handles a message. Tests panic in it.
+	probe func(actor.Context)
+}

@@ -1,0 +1,64 @@
+// Package actors contains the two actors of a supervisor: the registry and the session.
+// They communicate only by messages. Neither of them blocks, locks or uses atomics.
+//
+// # The two actors
+//
+// There is one registry. It is the parent of all sessions and the only sender of calls to
+// them. It owns what concerns more than one session: which session a key has, which
+// session is evicted next, how many may be open, which may dial, whether a server is up,
+// and what happens to a session that has failed.
+//
+// There is one session for each key. It owns the connection of the key and the calls that
+// have no reply yet. What outlives a restart is in its [durable] state; the rest belongs
+// to the incarnation.
+//
+//	caller                  registry                          session               goroutine
+//	  │ operation ──────────▶ │                                  │                      │
+//	  │                       │ spawn, call ───────────────────▶ │ parks the call       │
+//	  │                       │ ◀────────────────── dialRequested│                      │
+//	  │       waits for a slot and a permit, then                │                      │
+//	  │                       │ grant ─────────────────────────▶ │ dial ──────────────▶ │
+//	  │                       │ ◀─────────────────────────opened │ ◀──────────── dialed │
+//	  │                       │                                  │ run the call ──────▶ │
+//	  │ ◀───────────────────────────────────────────────── reply │ ◀────── callReturned │
+//	  │                       │ ◀────────────────── callReplied  │                      │
+//	  │                       │                                  │                      │
+//	  │                       │               the connection ends, and the session restarts
+//	  │                       │ ◀────────────────────── faulted  │                      │
+//	  │                  asks the strategy                       │                      │
+//	  │                       │ directive ─────────────────────▶ │ detach ────────────▶ │
+//	  │                       │ ◀─────── dialRequested, or       │ ◀────── connDetached │
+//	  │                       │ ◀─────── becameIdle              │                      │
+//	  │                       │                                  │                      │
+//	  │ CloseScope ─────────▶ │ drain ─────────────────────────▶ │ close ─────────────▶ │
+//	  │                       │ ◀──────────────── sessionClosed  │ ◀──────── connClosed │
+//	  │ ◀────────────── Closed│ stop                             │                      │
+//
+// sessionClosed is the last message of a session. The registry stops the session after it
+// has handled this message, so that no message is ever sent to a session that is not
+// there. The states of a session are drawn at [session].
+//
+// With interceptors, a third actor, the [front], takes the place of the registry. It runs
+// operations through the interceptors, and gives everything else to the registry.
+//
+// An MCP session that could not be closed, or that the store has from before a restart of this process,
+// is a leftover. A close command closes it: the registry spawns a session actor that takes
+// no calls, waits for a grant, closes the leftover and sends sessionClosed. The next
+// session of the key waits for it.
+//
+// # What may block
+//
+// An actor never blocks. Each of the following runs in a goroutine, and sends its result to
+// the actor as a message:
+//
+//   - dials, calls, pings and the closing of connections ([Config.async], [session.onGrant])
+//   - interceptors ([front.intercept]) and the handler of requests ([askHandler])
+//   - requests to the store ([keyStore])
+//
+// Log lines and events leave through package relay, which queues them. The strategy is
+// called by the registry, and must not block.
+//
+// A step of the registry takes time that does not grow with the number of sessions, calls
+// or operations. What concerns many of them, such as [messages.CloseAll] or a burst of
+// cancellations, is done in steps of at most 64.
+package actors

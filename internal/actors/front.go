@@ -1,0 +1,274 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// front is the actor that takes the commands when there are interceptors. It runs each
+// operation through the interceptors, and gives the calls that they pass on, and all other
+// messages, to the registry.
+//
+//	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
+//	reply     ◀── interceptors ◀──reply───────────────────┘
+//
+// The interceptors run in a goroutine for each operation. The front owes the caller the
+// reply, and sends it even if an interceptor does not return.
+//
+// The front embeds the registry, and runs it in the same actor: operations that
+// interceptors hold and calls that wait in sessions have one common bound, which two
+// mailboxes could not keep exactly.
+type front struct {
+	*registry
+	run           Runner // the interceptors, around what passes operations on
+	interceptions interceptions
+	unpassed      int         // interceptions of which no call was passed on
+	stopTimer     *time.Timer // sends stopDue
+}
+
+// From the goroutines of interceptors, and from timers, to the front.
+type (
+	// passedOn brings a call that interceptors have passed on.
+	passedOn struct {
+		of   *interception
+		call *call
+	}
+	// withdrawn cancels a call that was passed on.
+	withdrawn struct{ call *call }
+	// intercepted brings the reply that interceptors returned. own is true for a failure
+	// that an interceptor made, perhaps after the operation had run.
+	intercepted struct {
+		of    *interception
+		reply messages.Reply
+		own   bool
+	}
+	// interceptionDue says that the time of the interceptors of an operation is over.
+	interceptionDue struct{ of *interception }
+	// stopDue says that the time of all interceptors is over, because the registry stops.
+	stopDue struct{}
+)
+
+// IgnoreDeadLetterLogging: interceptors may run longer than the registry.
+func (*passedOn) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*withdrawn) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*intercepted) IgnoreDeadLetterLogging() {}
+
+// overtime is how long interceptors have, after the deadline or after a cancellation, to
+// return the outcome of the operation.
+const overtime = 500 * time.Millisecond
+
+// newFront returns the front of a registry.
+func newFront(r *registry) *front {
+	f := &front{registry: r, interceptions: newInterceptions()}
+	r.cancellations.deliver = f.cancel
+	return f
+}
+
+// Receive handles operations and the messages of interceptors, and gives the rest to the
+// registry.
+func (f *front) Receive(c actor.Context) {
+	defer f.recoverBug(c)
+	msg := c.Message()
+	if cmd, ok := asPointer[messages.Command](msg); ok && !isForeign(cmd) {
+		msg = cmd
+	}
+	switch msg := msg.(type) {
+	case *actor.Started:
+		f.onStarted(c)
+	case *actor.Stopped:
+		f.onStopped(c)
+	case messages.Operation:
+		f.onOperation(c, msg)
+	case *messages.Inspect:
+		f.onInspect(c, msg)
+	case *Stop:
+		f.onStop(c)
+	case *passedOn:
+		f.onPassedOn(c, msg)
+	case *withdrawn:
+		f.tell(c, msg.call.key, &cancelCalls{call: msg.call})
+	case *intercepted:
+		f.onIntercepted(c, msg)
+	case *interceptionDue:
+		f.onInterceptionDue(c, msg.of)
+	case *stopDue:
+		f.onStopDue(c)
+	default:
+		f.registry.Receive(c)
+	}
+}
+
+// onStarted makes the Runner of the interceptors. If one of them panics, no operation
+// passes.
+func (f *front) onStarted(c actor.Context) {
+	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
+		return nil, errors.New("an interceptor panicked when the supervisor started")
+	}
+	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), c.Self()))
+}
+
+// onOperation runs an operation through the interceptors. Operations that the registry
+// rejects without a session go to the registry at once.
+func (f *front) onOperation(c actor.Context, op messages.Operation) {
+	k := f.newCall(c, op)
+	switch waiting := f.waiting + f.unpassed; {
+	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline):
+		f.accept(c, k)
+	case waiting >= f.cfg.MaxWaitingTotal:
+		f.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
+	case f.interceptions.count[k.key] >= f.cfg.MaxInFlight+f.cfg.MaxWaiting:
+		f.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
+	default:
+		f.intercept(c, k)
+	}
+}
+
+// intercept runs the interceptors around a call.
+func (f *front) intercept(c actor.Context, k *call) {
+	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
+	i := &interception{call: k, cancel: cancel}
+	i.timer = after(c, time.Until(k.deadline)+overtime, &interceptionDue{i})
+	f.interceptions.add(i)
+	f.unpassed++
+	f.pending++
+
+	h := *k.op.Head()
+	h.Key, h.Deadline = k.key, k.deadline
+	op, run := messages.With(k.op, h), f.run
+	f.cfg.async(c, func() any { return i.run(ctx, run, op) })
+}
+
+// onPassedOn gives the registry a call that interceptors have passed on, unless the caller
+// has its reply already.
+func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
+	if !f.interceptions.has(msg.of) || msg.of.cancelled {
+		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was cancelled"))
+		return
+	}
+	if !msg.of.passedOn {
+		msg.of.passedOn = true
+		f.unpassed--
+	}
+	f.accept(c, msg.call)
+}
+
+// onIntercepted answers an operation with what its interceptors returned.
+func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
+	if failure, ok := msg.reply.(*messages.Failure); ok && msg.own {
+		failure.MayHaveRun = msg.of.passedOn
+	}
+	f.reply(c, msg.of, msg.reply)
+}
+
+// cancel cancels the operations of an id: those that run through the interceptors, and
+// those that sessions have.
+func (f *front) cancel(c actor.Context, m queuedCancel) {
+	for i := range f.interceptions.of(m.Key.Normal(), m.ID) {
+		if i.serial <= m.upTo {
+			f.cancelOne(c, i)
+		}
+	}
+	f.registry.cancel(c, m)
+}
+
+// cancelOne cancels one operation. If a call was passed on, the session answers that call,
+// and the interceptors return its failure.
+func (f *front) cancelOne(c actor.Context, i *interception) {
+	switch {
+	case i.cancelled:
+		return
+	case !i.passedOn:
+		f.fail(c, i, messages.CodeCancelled, "")
+		return
+	}
+	i.cancelled = true
+	i.cancel()
+	i.timer.Stop()
+	i.timer = after(c, overtime, &interceptionDue{i})
+}
+
+// onInterceptionDue answers an operation whose interceptors are too slow.
+func (f *front) onInterceptionDue(c actor.Context, i *interception) {
+	code := messages.CodeDeadline
+	switch {
+	case i.cancelled:
+		code = messages.CodeCancelled
+	case time.Now().Before(i.deadline):
+		code = messages.CodeClosed // the registry stops
+	}
+	f.fail(c, i, code, "an interceptor did not return")
+}
+
+// fail answers an operation without waiting for its interceptors any longer.
+func (f *front) fail(c actor.Context, i *interception, code messages.Code, detail string) {
+	failure := i.failure(code, detail)
+	failure.MayHaveRun = i.passedOn
+	f.reply(c, i, failure)
+}
+
+// reply answers an operation, once.
+func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
+	if !f.interceptions.has(i) {
+		return
+	}
+	f.interceptions.remove(i)
+	f.pending--
+	if !i.passedOn {
+		f.unpassed--
+	}
+	i.timer.Stop()
+	i.cancel()
+	if i.caller != nil {
+		c.Send(i.caller, reply)
+	}
+	f.stopIfEmpty(c)
+}
+
+// onInspect adds the operations that interceptors hold to the calls that wait.
+func (f *front) onInspect(c actor.Context, cmd *messages.Inspect) {
+	snap := f.snapshot(cmd)
+	snap.Waiting += f.unpassed
+	f.respond(c, snap)
+}
+
+// onStop stops the registry. The interceptors have as much time as a session has to close.
+func (f *front) onStop(c actor.Context) {
+	if !f.stopping && len(f.interceptions.all) > 0 {
+		f.stopTimer = after(c, f.cfg.DrainTimeout+f.cfg.CloseTimeout, &stopDue{})
+	}
+	f.registry.Receive(c)
+}
+
+// onStopDue answers the operations whose interceptors have not returned, in steps.
+func (f *front) onStopDue(c actor.Context) {
+	n := 0
+	for i := range f.interceptions.all {
+		if n++; n > drainStep {
+			c.Send(c.Self(), &stopDue{})
+			return
+		}
+		f.onInterceptionDue(c, i)
+	}
+}
+
+// onStopped answers the operations that are left, because anybody may stop any actor.
+func (f *front) onStopped(c actor.Context) {
+	f.finished = true
+	if f.stopTimer != nil {
+		f.stopTimer.Stop()
+	}
+	for i := range f.interceptions.all {
+		f.fail(c, i, messages.CodeClosed, "the supervisor was stopped")
+	}
+	f.registry.Receive(c)
+}

@@ -1,0 +1,211 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// interception is an operation that runs through the interceptors. The front owes its
+// caller the reply. What the interceptors pass on are calls of their own, whose replies
+// go to the interceptors.
+type interception struct {
+	*call
+	cancel    context.CancelFunc // ends the context of the interceptors
+	timer     *time.Timer        // sends interceptionDue
+	passedOn  bool               // at least one call was passed on
+	cancelled bool               // by the caller, after a call was passed on
+
+	node node[*interception] // among those with the same key and id
+}
+
+// run runs the interceptors, and returns the reply for the caller. It may block.
+func (i *interception) run(ctx context.Context, run Runner, op messages.Operation) (msg *intercepted) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			reply := i.failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))
+			msg = &intercepted{of: i, reply: reply, own: true}
+		}
+	}()
+	result, err := run(context.WithValue(ctx, interceptionKey{}, i), op)
+	reply, own := i.replyFor(result, err)
+	return &intercepted{i, reply, own}
+}
+
+// replyFor returns the reply for what the interceptors returned. own is true for a
+// failure that is not that of a call that was passed on.
+func (i *interception) replyFor(result messages.Result, err error) (reply messages.Reply, own bool) {
+	var f *messages.Failure
+	switch {
+	case err == nil && result == nil:
+		return i.failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"), true
+	case err == nil:
+		return readdressed(result, i.call), false
+	case errors.As(err, &f) && f != nil:
+		copied, mine := *f, i.failure(f.Code, f.Detail)
+		copied.Key, copied.ID, copied.Op, copied.Target = mine.Key, mine.ID, mine.Op, mine.Target
+		return &copied, false
+	}
+	f = i.failure(messages.CodeRefused, err.Error())
+	f.Cause = err
+	return f, true
+}
+
+// readdressed returns a result that names the call as its operation: an interceptor may
+// have made the result, or may have kept it from another operation.
+func readdressed(result messages.Result, k *call) messages.Result {
+	receipt := result.GetReceipt()
+	if receipt.Key == k.key && receipt.ID == k.op.RequestID() {
+		return result
+	}
+	from := reflect.ValueOf(result).Elem()
+	to := reflect.New(from.Type())
+	to.Elem().Set(from)
+	copied := to.Interface().(messages.Result)
+	copied.GetReceipt().Key, copied.GetReceipt().ID = k.key, k.op.RequestID()
+	return copied
+}
+
+// chain returns a Runner that runs the interceptors, the first one outermost, around
+// last.
+func chain(interceptors []Interceptor, last Runner) Runner {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
+	}
+	return last
+}
+
+// interceptionKey is the key of the *interception in the context of the interceptors.
+type interceptionKey struct{}
+
+// passOn returns the Runner behind the last interceptor: it sends operations to the front.
+func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
+	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+		i, ok := ctx.Value(interceptionKey{}).(*interception)
+		if !ok {
+			return nil, errors.New("an interceptor did not pass on its context")
+		}
+		return i.passOn(ctx, system, front, op)
+	}
+}
+
+// passOn sends an operation to the front, and waits for the reply.
+func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *actor.PID, op messages.Operation) (messages.Result, error) {
+	future := NewFuture(system, nil)
+	defer future.Close()
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: future.PID, deadline: op.Head().Deadline, serial: i.serial}
+	if k.deadline.IsZero() {
+		k.deadline = i.deadline
+	}
+	if at, ok := ctx.Deadline(); ok && at.Before(k.deadline) {
+		k.deadline = at
+	}
+	system.Root.Send(front, &passedOn{i, k})
+	select {
+	case msg := <-future.Reply:
+		return k.outcome(msg)
+	case <-ctx.Done():
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
+			system.Root.Send(front, &withdrawn{k})
+		}
+	}
+	timer := time.NewTimer(overtime / 2)
+	defer timer.Stop()
+	select {
+	case msg := <-future.Reply:
+		return k.outcome(msg)
+	case <-timer.C:
+		f := k.failure(messages.CodeCancelled, "")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Code = messages.CodeDeadline
+		}
+		f.MayHaveRun = true
+		return nil, f
+	}
+}
+
+// outcome returns a reply as a Runner does.
+func (k *call) outcome(msg any) (messages.Result, error) {
+	switch reply := msg.(type) {
+	case *messages.Failure:
+		return nil, reply
+	case messages.Result:
+		return reply, nil
+	}
+	return nil, k.failure(messages.CodeClosed, "the supervisor has stopped") // a dead letter
+}
+
+// interceptions are the operations that run through the interceptors. Adding and
+// removing one takes constant time, and so does finding each one of an id.
+type interceptions struct {
+	all   map[*interception]struct{}
+	count map[messages.Key]int // of each key
+	named map[operationName]*ring[*interception]
+}
+
+// operationName is how a [messages.Cancel] names an operation.
+type operationName struct {
+	key messages.Key
+	id  string
+}
+
+// name returns the name of the operation.
+func (i *interception) name() operationName { return operationName{i.key, i.op.RequestID()} }
+
+// newInterceptions returns interceptions without any operation.
+func newInterceptions() interceptions {
+	return interceptions{map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring[*interception]{}}
+}
+
+// has reports whether an operation still runs through the interceptors.
+func (s *interceptions) has(i *interception) bool {
+	_, ok := s.all[i]
+	return ok
+}
+
+// add adds an operation.
+func (s *interceptions) add(i *interception) {
+	s.all[i] = struct{}{}
+	s.count[i.key]++
+	name := i.name()
+	if name.id == "" {
+		return // it cannot be cancelled
+	}
+	if s.named[name] == nil {
+		s.named[name] = &ring[*interception]{}
+	}
+	s.named[name].pushFront(&i.node, i)
+}
+
+// remove removes an operation.
+func (s *interceptions) remove(i *interception) {
+	delete(s.all, i)
+	if s.count[i.key]--; s.count[i.key] == 0 {
+		delete(s.count, i.key)
+	}
+	if named := i.node.in; named != nil {
+		if named.remove(&i.node); named.count == 0 {
+			delete(s.named, i.name())
+		}
+	}
+}
+
+// of yields the operations of a key and an id. The one that was yielded may be removed
+// meanwhile.
+func (s *interceptions) of(key messages.Key, id string) iter.Seq[*interception] {
+	if named := s.named[operationName{key, id}]; named != nil {
+		return named.all()
+	}
+	return func(func(*interception) bool) {}
+}

@@ -1,0 +1,161 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// From the registry to a session, beside [call].
+type (
+	// cancelCalls cancels one call, or the calls with an id whose serial is at most upTo.
+	cancelCalls struct {
+		id   string
+		upTo uint64
+		call *call
+	}
+	// grant allows one dial.
+	grant struct{}
+	// abandonDial aborts the dial, so that another session can dial.
+	abandonDial struct{}
+	// directive is what the registry has decided about the last fault.
+	directive struct {
+		cause      *Fault
+		failParked bool // the parked calls fail now
+		gaveUp     bool // no dial before retryAt
+		retryAt    time.Time
+	}
+	// serverDown fails the parked calls, because the server is down.
+	serverDown struct {
+		cause   *mcpbridge.Error
+		retryAt time.Time
+	}
+	// drain closes the session. No other message but a second drain, with less patience,
+	// follows.
+	drain struct {
+		// evict hands parked calls back to the registry, for the next session, and lets
+		// running calls finish. Otherwise parked calls fail, and running calls have the
+		// drain timeout.
+		evict bool
+		// leave leaves an MCP session that can be resumed open on the server.
+		leave bool
+	}
+)
+
+// From a session to the registry. Sessions do not read of.
+type (
+	// dialRequested asks for a grant. There is no connection.
+	dialRequested struct{ of *registration }
+	// faulted brings the fault that the session was restarted for.
+	faulted struct {
+		of    *registration
+		fault *Fault
+	}
+	// becameIdle returns the slot: there is no connection, and none is wanted.
+	becameIdle struct{ of *registration }
+	// opened says that there is a connection.
+	opened struct {
+		of         *registration
+		generation uint64
+		info       mcpbridge.Info
+		restarted  bool
+		expired    uint64 // the generation of the record in the store, if the server does not know that MCP session; or 0
+		elapsed    time.Duration
+	}
+	// notified brings a notification of the server.
+	notified struct {
+		of   *registration
+		note messages.Notification
+	}
+	// dialAbandoned says that a dial has ended without an outcome. There is no connection.
+	dialAbandoned struct{ of *registration }
+	// callsTimedOut brings calls whose deadline has passed while there was no connection.
+	// The registry answers them: it knows what the session is waiting for.
+	callsTimedOut struct {
+		of    *registration
+		calls []*call
+	}
+	// callReplied says that one call was answered.
+	callReplied struct{ of *registration }
+	// callsHandedBack brings calls for the next session of the key.
+	callsHandedBack struct {
+		of    *registration
+		calls []*call
+	}
+	// sessionClosed is the last message of a session.
+	sessionClosed struct {
+		of        *registration
+		leftovers []leftover // MCP sessions that it could not close
+		cleanedUp int        // how many leftovers it has closed
+	}
+)
+
+// From a session's goroutines and timers to itself.
+type (
+	// dialed brings the outcome of a dial.
+	dialed struct {
+		conn       mcpbridge.Conn
+		err        error
+		generation uint64
+		expired    uint64 // as in opened
+		elapsed    time.Duration
+	}
+	// callReturned brings the outcome of one run of a call.
+	callReturned struct {
+		call   *call
+		conn   mcpbridge.Conn
+		result messages.Result
+		err    error
+	}
+	// toolsListed says that tools/list, for the annotations of lost calls, has returned.
+	toolsListed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// disconnected says that a connection has ended by itself.
+	disconnected struct {
+		from *session // the incarnation that dialed it
+		err  *mcpbridge.Error
+	}
+	// notificationReceived brings a notification of the server.
+	notificationReceived struct {
+		note messages.Notification
+		of   messages.Operation // whose progress it is, or nil
+	}
+	// connDetached says that a connection is detached.
+	connDetached struct{ conn mcpbridge.Conn }
+	// connClosed says that a connection is closed.
+	connClosed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// pingReturned brings the outcome of a keepalive ping.
+	pingReturned struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// timerFired says that a deadline or a ping may be due.
+	timerFired struct{}
+)
+
+// IgnoreDeadLetterLogging: it may come when the session has stopped.
+func (*disconnected) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*notificationReceived) IgnoreDeadLetterLogging() {}
+
+// From the registry's goroutines and timers to itself.
+type (
+	// backoffDue says that a backoff is over.
+	backoffDue struct{ of *registration }
+	// idleDue says that the idle timeout of a session may be over.
+	idleDue struct{}
+	// closeDue says that the time of a close command is over.
+	closeDue struct{ of *closeCommand }
+	// closeStepDue says that the next step of a close command is due.
+	closeStepDue struct{ of *closeCommand }
+)
+
+// Stop makes the registry close all sessions, and then stop.
+type Stop struct{}

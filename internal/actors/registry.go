@@ -1,0 +1,332 @@
+package actors
+
+import (
+	"container/list"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/actors/internal/door"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// rememberedKeys is how many keys without a session have their generation remembered.
+const rememberedKeys = 1 << 16
+
+// minStarts is how many processes may start at once on a machine with one processor.
+const minStarts = 2
+
+// maxDeadline is how far in the future a deadline can be. Adding to a later one would
+// overflow a [time.Duration].
+const maxDeadline = 10 * 365 * 24 * time.Hour
+
+// registry is the actor that takes the commands, and the parent of all sessions. It
+// spawns one session for each key, and decides which sessions may dial, which are evicted
+// and what happens to those that failed.
+//
+//	running ──Stop──▶ stopping ──last session closed──▶ stopped
+//
+// The registry never blocks. It recovers from its own panics and logs them, because a
+// restart would lose all sessions.
+type registry struct {
+	cfg     *Config
+	servers map[string]*server
+
+	entries       map[messages.Key]*entry
+	registrations map[string]*registration // by PID id
+	index         registrationIndex        // the same, by server, scope and state
+	lru           lru[*registration]
+	generations   *generations
+
+	open             int       // slots in use, of cfg.MaxSessions
+	drainingSlots    int       // slots in use by sessions that drain
+	waitingServers   list.List // servers with queued sessions, in the order in which they get grants
+	processStarts    int       // processes that are starting
+	maxProcessStarts int       // how many may start at once
+	idleTimer        *time.Timer
+	closeCommands    map[*closeCommand]struct{} // without a reply so far
+	leftovers        leftovers
+	pending          int // requests to the store, and operations of the front: the registry stops after them
+	cancellations    cancellations
+	waiting          int // calls that are parked in sessions
+	counters         messages.Counters
+	stopping         bool            // calls are rejected
+	finished         bool            // all sessions are closed, and the actor stops
+	unknownTypes     map[string]bool // types of unknown messages that were logged
+	mailbox          *unreadMailbox
+}
+
+// Start spawns a registry and returns the PID that takes all commands, [Reload] and
+// [Stop]. The PID stays valid: after the registry has stopped, for whatever reason,
+// commands are answered with [messages.CodeClosed].
+func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
+	late := func(message any, sender *actor.PID) { answerUnread(system.Root, message, sender) }
+	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
+		then := cfg.Stopped
+		cfg.Stopped = func(left []messages.Left) {
+			stopped()
+			then(left)
+		}
+		return system.Root.SpawnPrefix(NewRegistry(cfg), "registry")
+	})
+}
+
+// NewRegistry returns the Props of the registry that [Start] spawns.
+func NewRegistry(cfg Config) *actor.Props {
+	mailbox := &unreadMailbox{answer: answerUnread}
+	cfg.dispatcher = new(dispatch.Dispatcher)
+	return actor.PropsFromProducer(func() actor.Actor {
+		r := newRegistry(&cfg, mailbox)
+		if len(cfg.Interceptors) > 0 {
+			return newFront(r)
+		}
+		return r
+	}, mailbox.props(), actor.WithDispatcher(cfg.dispatcher))
+}
+
+// newRegistry returns a registry that has no sessions.
+func newRegistry(cfg *Config, mailbox *unreadMailbox) *registry {
+	r := &registry{
+		cfg: cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
+		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
+		index:         registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}},
+		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
+		unknownTypes: map[string]bool{}, mailbox: mailbox, maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+	}
+	for _, srv := range cfg.Servers {
+		r.servers[srv.Name] = r.newServer(srv, r.servers)
+	}
+	r.cancellations.deliver = r.cancel
+	return r
+}
+
+// Receive handles lifecycle messages and commands, and gives the rest to onReport.
+func (r *registry) Receive(c actor.Context) {
+	defer r.recoverBug(c)
+	switch msg := c.Message().(type) {
+	case *actor.Stopping:
+		r.stopping = true
+	case *actor.Stopped:
+		r.onStopped(c)
+	case *actor.Terminated:
+		r.onTerminated(c, msg)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case messages.Command:
+		r.onCommand(c, msg)
+	case *Reload:
+		r.onReload(c, msg)
+	case *Stop:
+		r.onStop(c)
+	default:
+		r.onReport(c)
+	}
+}
+
+// onCommand handles the commands of callers.
+func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
+	if isForeign(cmd) {
+		r.onUnknown(c, cmd)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		r.onOperation(c, cmd)
+	case *messages.Cancel:
+		r.onCancel(c, cmd)
+	default:
+		r.onControl(c, cmd)
+	}
+}
+
+// onReport handles the messages of sessions, goroutines and timers.
+func (r *registry) onReport(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *callReplied:
+		r.onCallReplied(c, msg.of)
+	case *notified:
+		r.onNotified(c, msg)
+	case *dialRequested:
+		r.onDialRequested(c, msg.of)
+	case *becameIdle:
+		r.onBecameIdle(c, msg.of)
+	case *faulted:
+		r.onFaulted(c, msg)
+	case *opened:
+		r.onOpened(c, msg)
+	case *callsHandedBack:
+		r.onCallsHandedBack(c, msg)
+	case *sessionClosed:
+		r.onSessionClosed(c, msg)
+	case *callsTimedOut:
+		r.onCallsTimedOut(c, msg)
+	case *backoffDue:
+		r.advance(c, msg.of)
+	case *dialAbandoned:
+		r.onDialAbandoned(c, msg.of)
+	case *handshakeAnswered:
+		r.onHandshakeAnswered(c, msg.of)
+	case *startPermitDue:
+		r.onStartPermitDue(c, msg)
+	case *probeDue:
+		r.onProbeDue(c, msg.of)
+	case *idleDue:
+		r.onIdleDue(c)
+	case *closeDue:
+		r.onCloseDue(c, msg.of)
+	case *closeStepDue:
+		r.drainNext(c, msg.of)
+	case *cancelDue:
+		r.onCancelDue(c)
+	case *storeListed:
+		r.onStoreListed(c, msg)
+	default:
+		r.onUnknown(c, msg)
+	}
+}
+
+// onOperation sends an operation to the session of its key.
+func (r *registry) onOperation(c actor.Context, op messages.Operation) {
+	r.accept(c, r.newCall(c, op))
+}
+
+// newCall counts an operation and returns it as a call of the sender, with a deadline.
+func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
+	r.counters.Calls++
+	if h := op.Head(); h.Subscriber != nil {
+		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
+	}
+	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
+	now := time.Now()
+	if limit := now.Add(maxDeadline); k.deadline.IsZero() {
+		k.deadline = now.Add(r.cfg.CallTimeout)
+	} else if k.deadline.After(limit) {
+		k.deadline = limit
+	}
+	return k
+}
+
+// accept sends a call to its session, or rejects it.
+func (r *registry) accept(c actor.Context, k *call) {
+	f := malformed(k)
+	if f == nil {
+		f = r.rejection(k, time.Now())
+	}
+	switch {
+	case f == nil:
+		r.forward(c, k)
+	case k.caller != nil:
+		c.Send(k.caller, f)
+	}
+}
+
+// malformed returns the rejection of a call whose operation is invalid, or nil.
+func malformed(k *call) *messages.Failure {
+	if err := k.key.Validate(); err != nil {
+		f := k.failure(messages.CodeInvalid, err.Error())
+		f.Key.Scope = "" // which may be too long, or not printable
+		return f
+	}
+	if err := k.op.Validate(); err != nil {
+		return k.failure(messages.CodeInvalid, err.Error())
+	}
+	if replay := k.op.Head().Replay; replay > messages.ReplayAlways {
+		return k.failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
+	}
+	return nil
+}
+
+// rejection returns the failure for a call that is not accepted, or nil.
+func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
+	switch {
+	case r.stopping:
+		return k.failure(messages.CodeDraining, "the supervisor is stopping")
+	case r.servers[k.key.Server] == nil:
+		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(k.key.Server)))
+	case !now.Before(k.deadline):
+		return k.failure(messages.CodeDeadline, "the deadline had passed before the call came")
+	}
+	var reg *registration
+	if e := r.entries[k.key]; e != nil {
+		reg = e.current
+	}
+	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allowsProbe(now) && (reg == nil || reg.unconnected()) {
+		f := k.unavailable(ep.cause)
+		f.RetryAfter = max(0, ep.next.Sub(now))
+		return f
+	}
+	switch {
+	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
+		f := k.unavailable(reg.cause.Cause)
+		f.RetryAfter = reg.breakerUntil.Sub(now)
+		return f
+	case reg != nil && reg.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding))
+	case r.waiting >= r.cfg.MaxWaitingTotal && !reg.hasRoom(r.cfg.MaxInFlight):
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
+	}
+	return nil
+}
+
+// forward sends a call to the session of its key, and spawns the session if there is none.
+func (r *registry) forward(c actor.Context, k *call) {
+	if len(r.closeCommands) > 0 {
+		r.applyPendingCloses(c, k.key)
+	}
+	e := r.entry(k.key)
+	if e.current == nil {
+		e.current = r.spawn(c, k.key, e)
+	}
+	reg := e.current
+	reg.outstanding++
+	reg.calls++
+	r.recount(reg)
+	r.touch(c, reg)
+	c.Send(reg.pid, k)
+}
+
+// recount updates the number of waiting calls after the calls or the state of a session
+// have changed.
+func (r *registry) recount(reg *registration) {
+	waiting := reg.outstanding
+	switch {
+	case reg.draining: // its calls are running or were handed back
+		waiting = 0
+	case reg.state() == messages.StateReady:
+		waiting = max(0, waiting-r.cfg.MaxInFlight)
+	}
+	r.waiting += waiting - reg.waiting
+	reg.waiting = waiting
+}
+
+// hasRoom reports whether a session would run another call at once.
+func (reg *registration) hasRoom(inFlight int) bool {
+	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight
+}
+
+// onCallReplied notes that a session has replied to a call.
+func (r *registry) onCallReplied(c actor.Context, reg *registration) {
+	reg.outstanding--
+	r.recount(reg)
+	r.touch(c, reg)
+	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
+		r.grantDials(c)
+	}
+}
+
+// respond replies to the sender of the current message, if there is one.
+func (r *registry) respond(c actor.Context, reply messages.Reply) {
+	if c.Sender() != nil {
+		c.Send(c.Sender(), reply)
+	}
+}
+
+// truncated returns the first 128 bytes of a name that a caller chose.
+func truncated(name string) string {
+	if len(name) > 128 {
+		return name[:128] + "…"
+	}
+	return name
+}

@@ -1,0 +1,112 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// cancelPace is the interval in which at most cancelBurst cancellations are delivered.
+	cancelPace = time.Millisecond
+	// cancelBurst bounds the cancellations of one interval. Each one wakes a session and a
+	// caller: a larger burst would keep all processors busy, and delay the calls of
+	// other keys.
+	cancelBurst = 64
+)
+
+// cancellations delivers cancellations, at most cancelBurst in each interval of
+// cancelPace, and queues the rest.
+type cancellations struct {
+	deliver func(actor.Context, queuedCancel)
+	queue   []queuedCancel
+	used    int         // of cancelBurst, in this interval
+	timer   *time.Timer // sends cancelDue; nil after an interval without cancellations
+}
+
+// queuedCancel is a cancellation of the operations that came before it.
+type queuedCancel struct {
+	*messages.Cancel
+	upTo uint64 // the serial of the last operation before it
+}
+
+// cancelDue says that an interval of cancelPace is over.
+type cancelDue struct{}
+
+// onCancel delivers a cancellation, or queues it.
+func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+	if msg.ID == "" {
+		return
+	}
+	q, m := &r.cancellations, queuedCancel{msg, r.counters.Calls}
+	if q.timer == nil {
+		q.timer = after(c, cancelPace, &cancelDue{})
+	}
+	if q.used >= cancelBurst {
+		q.queue = append(q.queue, m)
+		return
+	}
+	q.used++
+	q.deliver(c, m)
+}
+
+// onCancelDue delivers the next queued cancellations.
+func (r *registry) onCancelDue(c actor.Context) {
+	q := &r.cancellations
+	q.timer = nil
+	q.used = min(len(q.queue), cancelBurst)
+	if q.used == 0 {
+		q.queue = nil
+		return
+	}
+	q.timer = after(c, cancelPace, &cancelDue{})
+	burst := q.queue[:q.used]
+	q.queue = q.queue[q.used:]
+	for _, m := range burst {
+		q.deliver(c, m)
+	}
+}
+
+// cancel sends a cancellation to the sessions of its key.
+func (r *registry) cancel(c actor.Context, m queuedCancel) {
+	r.tell(c, m.Key.Normal(), &cancelCalls{id: m.ID, upTo: m.upTo})
+}
+
+// tell sends a cancellation to all sessions of a key, those that drain included.
+func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	if e.current != nil {
+		c.Send(e.current.pid, msg)
+	}
+	for _, reg := range e.draining {
+		c.Send(reg.pid, msg)
+		if reg.evicted {
+			e.cancelled.add(msg, r.cfg.MaxInFlight+r.cfg.MaxWaiting)
+		}
+	}
+}
+
+// onCallsHandedBack accepts the calls that an evicted session has not run once more, for its
+// successor.
+func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
+	msg.of.outstanding -= len(msg.calls)
+	r.recount(msg.of)
+	var cancelled cancelledCalls
+	if e := r.entries[msg.of.key]; e != nil {
+		cancelled = e.cancelled
+	}
+	for _, k := range msg.calls {
+		if cancelled.includes(k) {
+			if k.caller != nil {
+				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
+			}
+			continue
+		}
+		r.accept(c, k)
+	}
+}

@@ -1,0 +1,230 @@
+package actors
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// closeCommand is a close command, or a part of a reload or stop, that waits for sessions
+// to be closed.
+type closeCommand struct {
+	reply   *messages.Closed
+	caller  *actor.PID
+	match   func(messages.Key) bool // the keys to close; may be called from any goroutine
+	order   drain
+	timer   *time.Timer
+	replied bool // the reply was sent
+
+	upTo    uint64          // the serial of the last session to close
+	cursors []*registration // for each server, the next session to drain
+
+	waiting      map[*registration]struct{}  // told to drain, and not closed yet
+	leftovers    map[messages.Key][]leftover // to be closed, and not begun with
+	listingStore bool                        // the store is asked for its keys
+	stored       []messages.Key              // keys with a record in the store, and not begun with
+	begun        map[messages.Key]bool       // keys whose leftovers were begun with
+	cleanups     int                         // how many of waiting close leftovers
+}
+
+// drainStep is how many sessions are told to drain in one step of the registry.
+const drainStep = 64
+
+// maxCleanups is how many keys of one close command have their leftovers closed at once.
+const maxCleanups = 16
+
+// onControl handles the commands that do not name a key.
+func (r *registry) onControl(c actor.Context, cmd messages.Command) {
+	switch cmd := cmd.(type) {
+	case *messages.CloseScope:
+		key := messages.Key{Scope: cmd.Scope}.Normal()
+		if err := key.Validate(); err != nil {
+			r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
+			return
+		}
+		scope := func(k messages.Key) bool { return k.Scope == key.Scope }
+		closing := r.newCloseCommand(c, cmd, scope, drain{})
+		for reg := range r.index.scopes[key.Scope] {
+			r.drainFor(c, closing, reg)
+		}
+		r.continueClose(c, closing)
+	case *messages.CloseServer:
+		if r.servers[cmd.Server] == nil {
+			r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
+			return
+		}
+		r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{}))
+	case *messages.CloseAll:
+		r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, drain{}))
+	case *messages.Inspect:
+		r.respond(c, r.snapshot(cmd))
+	}
+}
+
+// anyKey matches all keys.
+func anyKey(messages.Key) bool { return true }
+
+// newCloseCommand starts a close command.
+func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, order drain) *closeCommand {
+	closing := &closeCommand{
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, order: order, upTo: r.index.serial,
+		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
+	}
+	closing.cursors = r.index.firstOfServers(func(server string) bool {
+		_, scoped := cmd.(*messages.CloseScope)
+		return !scoped && match(messages.Key{Server: server})
+	})
+	closing.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*unresponsiveAfter, &closeDue{closing})
+	closing.leftovers = r.leftovers.take(match)
+	r.closeCommands[closing] = struct{}{}
+	if r.cfg.Store != nil && !order.leave {
+		closing.listingStore = true
+		r.listStore(c, closing)
+	}
+	return closing
+}
+
+// drainNext drains the next sessions of a close command, at most drainStep of them.
+func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
+	for n := 0; n < drainStep && len(closing.cursors) > 0 && !closing.replied; n++ {
+		last := len(closing.cursors) - 1
+		reg := closing.cursors[last]
+		if reg == nil || reg.serial > closing.upTo {
+			closing.cursors = closing.cursors[:last]
+			continue
+		}
+		closing.cursors[last] = reg.newer
+		if reg.state() != "" {
+			r.drainFor(c, closing, reg)
+		}
+	}
+	if len(closing.cursors) > 0 && !closing.replied {
+		c.Send(c.Self(), &closeStepDue{closing})
+		return
+	}
+	r.continueClose(c, closing)
+}
+
+// drainFor drains a session for a close command.
+func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
+	if _, ok := closing.waiting[reg]; !ok {
+		closing.waiting[reg] = struct{}{}
+		reg.closeCommands = append(reg.closeCommands, closing)
+		r.drain(c, reg, closing.order)
+	}
+}
+
+// continueClose closes the leftovers of a close command, once all of its sessions were
+// told to drain, and replies if nothing is left to wait for.
+func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
+	for n := 0; len(closing.cursors) == 0 && closing.cleanups < maxCleanups && !closing.replied; n++ {
+		key, more := closing.nextLeftover()
+		if !more {
+			break
+		}
+		if n == drainStep { // most keys have no leftovers
+			c.Send(c.Self(), &closeStepDue{closing})
+			return
+		}
+		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
+			r.cleanUp(c, closing, key)
+		}
+		if len(closing.stored) > 0 && closing.stored[0] == key {
+			closing.stored = closing.stored[1:]
+		}
+	}
+	r.replyIfDone(c, closing)
+}
+
+// nextLeftover returns the next key that may have leftovers.
+func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
+	for key := range closing.leftovers {
+		return key, true
+	}
+	if len(closing.stored) > 0 {
+		return closing.stored[0], true
+	}
+	return key, false
+}
+
+// applyPendingCloses applies the close commands that came before a call to the key of the
+// call: a session that they have not reached is drained, and leftovers are closed before
+// the session of the call opens.
+func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
+	for closing := range r.closeCommands {
+		if closing.replied || !closing.match(key) {
+			continue
+		}
+		e := r.entries[key]
+		if e != nil && e.current != nil && len(closing.cursors) > 0 && e.current.serial <= closing.upTo {
+			r.drainFor(c, closing, e.current)
+		}
+		_, left := closing.leftovers[key]
+		if left || e == nil && (closing.listingStore || len(closing.stored) > 0) {
+			r.cleanUp(c, closing, key)
+		}
+	}
+}
+
+// cleanUp spawns a session actor that closes the leftovers of a key, unless the command
+// has already done so.
+func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
+	left := closing.leftovers[key]
+	delete(closing.leftovers, key)
+	if len(left) == 0 && closing.begun[key] {
+		return
+	}
+	closing.begun[key] = true
+	e := r.entry(key)
+	srv := r.servers[key.Server]
+	if srv == nil {
+		srv = r.newServer(mcpbridge.Server{Name: key.Server})
+	}
+	reg := &registration{key: key, server: srv, draining: true, cleanup: true, leftovers: left, closeCommands: []*closeCommand{closing}}
+	r.start(c, reg, &durable{generation: e.generation, cleanup: &cleanup{leftovers: left, configured: r.servers[key.Server] != nil}})
+	r.setState(reg, messages.StateDraining)
+	e.draining = append(e.draining, reg)
+	closing.waiting[reg] = struct{}{}
+	closing.cleanups++
+}
+
+// replyIfDone replies to a close command if nothing is left to wait for.
+func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
+	if closing.replied || closing.listingStore || len(closing.cursors)+len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
+		return
+	}
+	closing.replied = true
+	closing.timer.Stop()
+	delete(r.closeCommands, closing)
+	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
+	if closing.caller != nil {
+		c.Send(closing.caller, closing.reply)
+	}
+	r.stopIfEmpty(c)
+}
+
+// onCloseDue replies to a close command that takes too long. Leftovers that it has not
+// begun with are kept for the next command.
+func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
+	if closing.replied {
+		return
+	}
+	for reg := range closing.waiting {
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
+	}
+	for key, left := range closing.leftovers {
+		r.leftovers.add(key, left)
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: left[0].reason})
+	}
+	for _, key := range closing.stored {
+		if !closing.begun[key] {
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
+		}
+	}
+	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.listingStore = nil, nil, nil, nil, false
+	r.replyIfDone(c, closing)
+}

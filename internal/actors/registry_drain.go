@@ -1,0 +1,92 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// drain takes a session out of use and tells it to drain. A session that is being evicted
+// can be told once more, to close sooner.
+func (r *registry) drain(c actor.Context, reg *registration, order drain) {
+	if reg.draining && (order.evict || !reg.evicted) {
+		return
+	}
+	if !reg.draining {
+		r.takeOutOfUse(reg)
+	}
+	reg.evicted = order.evict
+	c.Send(reg.pid, &order)
+}
+
+// takeOutOfUse removes a session from its key: the next call of the key gets a new
+// session.
+func (r *registry) takeOutOfUse(reg *registration) {
+	reg.draining, reg.wantsDial = true, false
+	r.setState(reg, messages.StateDraining)
+	r.dequeue(reg)
+	reg.stopBackoffTimer()
+	r.lru.remove(&reg.lruNode)
+	if reg.slot {
+		r.drainingSlots++
+	}
+	e := r.entries[reg.key]
+	e.current = nil
+	e.draining = append(e.draining, reg)
+}
+
+// onSessionClosed stops the actor of a session that is closed.
+func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
+	if r.registrations[msg.of.pid.Id] == msg.of {
+		c.Stop(msg.of.pid)
+		if msg.cleanedUp > 0 {
+			r.serverUp(c, msg.of)
+		}
+		r.finishSession(c, msg.of, msg.leftovers, msg.cleanedUp)
+	}
+}
+
+// onTerminated removes a session whose actor was stopped by others.
+func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
+	if reg := r.registrations[msg.Who.Id]; reg != nil {
+		if !reg.draining {
+			r.takeOutOfUse(reg)
+		}
+		r.finishSession(c, reg, reg.leftovers, 0)
+	}
+}
+
+// finishSession removes a session that is closed, and continues what waits for it. left are the
+// MCP sessions that it could not close. cleanedUp is how many leftovers it has closed.
+func (r *registry) finishSession(c actor.Context, reg *registration, left []leftover, cleanedUp int) {
+	closed := cleanedUp
+	event := &messages.SessionClosed{Stamp: reg.stamp()}
+	if len(left) > 0 {
+		event.Cause = left[0].reason
+		r.leftovers.add(reg.key, left)
+	}
+	if reg.wasOpen {
+		r.counters.Closed++
+		r.publish(event)
+		if len(left) == 0 {
+			closed++
+		}
+	}
+	r.remove(c, reg)
+	for _, closing := range reg.closeCommands {
+		if closing.replied {
+			continue
+		}
+		delete(closing.waiting, reg)
+		if reg.cleanup {
+			closing.cleanups--
+		}
+		closing.reply.Sessions += closed
+		for _, one := range left {
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.reason})
+		}
+		r.continueClose(c, closing)
+	}
+	reg.closeCommands = nil
+	r.stopIfEmpty(c)
+}

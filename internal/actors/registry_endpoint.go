@@ -1,0 +1,119 @@
+package actors
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+const (
+	// minProbeInterval is the first interval between probes. It doubles with each failure,
+	// up to maxProbeInterval while failures are immediate.
+	minProbeInterval = 100 * time.Millisecond
+	maxProbeInterval = time.Second
+	// slowProbeInterval is the longest interval when failures are not immediate, or when
+	// the server sends Retry-After. A probe that takes longer is joined by another one.
+	slowProbeInterval = 2 * time.Second
+	// immediate is the longest time of a failure that counts as immediate.
+	immediate = 500 * time.Millisecond
+	// maxProbes is how many probes of an endpoint run at once.
+	maxProbes = 3
+)
+
+// endpoint is what is known of a server regardless of the key: whether it is up. All keys
+// of all servers with the same address share one endpoint.
+//
+//	up ──dial finds no server──▶ down ──any answer──▶ up
+//
+// While an endpoint is down, only probes may dial. A probe is the dial of one of the
+// queued sessions. When the server answers, all of them may dial.
+type endpoint struct {
+	seenAt time.Time        // when the server last answered, or zero
+	down   bool             // the last dial found no server
+	cause  *mcpbridge.Error // of the last failed dial; nil while up
+
+	queued   int             // sessions that are queued, of all its servers
+	probes   []*registration // that dial while the endpoint is down, the oldest first
+	probedAt time.Time       // when the last probe began
+	interval time.Duration   // between probes
+	next     time.Time       // when the next probe is due
+	timer    *time.Timer     // sends probeDue; nil while no session is queued
+	firesAt  time.Time       // when timer fires
+}
+
+// From timers, and from the goroutine of a dial, to the registry.
+type (
+	// probeDue says that an endpoint may be probed.
+	probeDue struct{ of *endpoint }
+	// handshakeAnswered says that the server has answered the handshake of a dial.
+	handshakeAnswered struct{ of *registration }
+)
+
+// IgnoreDeadLetterLogging: it may come when the registry has stopped.
+func (*probeDue) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*handshakeAnswered) IgnoreDeadLetterLogging() {}
+
+// allowsProbe reports whether another probe may begin.
+func (ep *endpoint) allowsProbe(now time.Time) bool {
+	return len(ep.probes) < maxProbes && !now.Before(ep.next)
+}
+
+// beginProbe notes a probe.
+func (ep *endpoint) beginProbe(reg *registration, now time.Time) {
+	ep.probes = append(ep.probes, reg)
+	ep.probedAt, ep.next = now, now.Add(slowProbeInterval)
+}
+
+// endProbe removes a probe.
+func (ep *endpoint) endProbe(reg *registration) {
+	ep.probes = slices.DeleteFunc(ep.probes, func(p *registration) bool { return p == reg })
+}
+
+// showsDown reports whether a dial failed because the server is down, and not for a reason
+// of its key. An answer that is no MCP counts as such once the server has been up: it may
+// come from a proxy in front of it.
+func (ep *endpoint) showsDown(e *mcpbridge.Error) bool {
+	switch {
+	case e.Server == mcpbridge.Strange || e.Class == mcpbridge.Protocol && e.Server == mcpbridge.Absent:
+		return !ep.seenAt.IsZero()
+	case e.Server == mcpbridge.Absent:
+		return e.Class == mcpbridge.Unavailable
+	}
+	return false
+}
+
+// noteFailure notes a dial that found no server, and how long it took.
+func (ep *endpoint) noteFailure(reg *registration, e *mcpbridge.Error, took time.Duration, now time.Time) {
+	cause := &mcpbridge.Error{Class: e.Class, Server: e.Server, Detail: e.Detail} // without what concerns the key, because all keys get it
+	most := maxProbeInterval
+	if took > immediate || e.RetryAfter > 0 {
+		most = slowProbeInterval
+	}
+	switch {
+	case !ep.down:
+		ep.down, ep.interval, ep.probedAt = true, minProbeInterval, now
+	case !reg.probing || ep.probedAt.After(reg.dialedAt):
+		ep.cause = cause // a later probe runs, and determines the next one
+		return
+	default:
+		ep.interval = min(2*ep.interval, most)
+	}
+	if e.RetryAfter > 0 {
+		ep.interval = min(max(ep.interval, e.RetryAfter), most)
+	}
+	ep.cause = cause
+	spread := time.Duration((0.8 + 0.2*rand.Float64()) * float64(ep.interval)) // other processes may probe the same server
+	ep.next = ep.probedAt.Add(spread)
+}
+
+// stopTimer stops the timer for the next probe, if it runs.
+func (ep *endpoint) stopTimer() {
+	if ep.timer != nil {
+		ep.timer.Stop()
+	}
+	ep.timer = nil
+}

@@ -1,0 +1,149 @@
+package actors
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// HandleFailure is the supervision strategy of the sessions. A session actor is restarted
+// at once, so that it serves deadlines and cancellations; a delay is a grant that comes
+// later. The registry decides about the fault when the new incarnation sends faulted.
+// HandleFailure itself cannot decide: a failure overtakes messages that the actor has sent
+// before.
+func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	directive := actor.RestartDirective
+	reg := r.registrations[pid.Id]
+	if _, typed := reason.(*Fault); !typed && reg != nil {
+		reg.bugs++
+	}
+	if reg == nil || reg.bugs > maxBugs {
+		directive = actor.StopDirective
+	}
+	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
+	if directive == actor.StopDirective {
+		supervisor.StopChildren(pid)
+		return
+	}
+	r.counters.Restarts++
+	supervisor.RestartChildren(pid)
+}
+
+// maxBugs is how many panics a session may have between two connections. The panic may be
+// in the restart itself, and would then recur without end.
+const maxBugs = 5
+
+// onFaulted decides about the fault of a session.
+func (r *registry) onFaulted(c actor.Context, msg *faulted) {
+	reg, f, now := msg.of, msg.fault, time.Now()
+	took := now.Sub(reg.dialedAt)
+	reg.wantsDial = false
+	r.dequeue(reg)
+	r.returnPermits(reg)
+	defer r.grantDials(c)
+	if reg.draining {
+		return
+	}
+	r.setState(reg, messages.StateWaiting)
+	r.updateRank(reg)
+	r.countFault(c, reg, f)
+	if f.Dialing && r.attributeToServer(c, reg, f, took, now) {
+		return
+	}
+	d := r.decide(reg, f, now)
+	if d.GiveUp && f.Class == mcpbridge.Expired {
+		f = expiresAtOnce(f)
+	}
+	reg.cause, reg.notBefore = f, now.Add(d.Delay)
+	switch {
+	case d.GiveUp:
+		r.setState(reg, messages.StateBroken)
+		reg.breakerUntil = reg.notBefore
+		r.counters.GaveUp++
+		r.publish(&messages.SessionGaveUp{Stamp: reg.stamp(), Cause: f.Cause.Error(), RetryAt: reg.breakerUntil})
+	case reg.wasOpen:
+		r.publish(&messages.SessionRestarting{Stamp: reg.stamp(), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
+	}
+	c.Send(reg.pid, &directive{cause: f, gaveUp: d.GiveUp, failParked: d.GiveUp || !reg.wasOpen, retryAt: reg.notBefore})
+}
+
+// attributeToServer reports whether a dial failed because the server is down, and then
+// sends the directive. The calls go on waiting, unless FailFast is set, or this was the
+// first dial of the session and it took the whole ConnectTimeout.
+func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Fault, took time.Duration, now time.Time) bool {
+	srv, ep, e := reg.server, reg.server.endpoint, f.Cause
+	if !ep.showsDown(e) {
+		switch {
+		case e.Server == mcpbridge.Present:
+			r.serverUp(c, reg)
+		case reg.probing: // the probe says nothing about the server
+			ep.next = ep.probedAt.Add(minProbeInterval)
+		}
+		return false
+	}
+	wait := !r.cfg.FailFast && (reg.probing || reg.wasOpen || took < r.cfg.ConnectTimeout)
+	reg.cause, reg.notBefore = f, now
+	if ep.seenAt.After(reg.dialedAt) { // dials of other keys succeeded meanwhile
+		reg.failedDials++
+		reg.notBefore = now.Add(min(minProbeInterval<<min(reg.failedDials, 10), maxProbeInterval))
+	} else {
+		before := ep.down
+		ep.noteFailure(reg, e, took, now)
+		if !before {
+			r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", e.Error()).Msg("server is down")
+			if r.cfg.FailFast {
+				r.sendServerDownToAll(c, ep)
+			}
+		}
+	}
+	c.Send(reg.pid, &directive{cause: f, failParked: !wait, retryAt: later(reg.notBefore, ep.next)})
+	return true
+}
+
+// expiresAtOnce returns the fault of a session that is given up because its MCP sessions
+// expire soon after they are opened.
+func expiresAtOnce(f *Fault) *Fault {
+	fault, cause := *f, *f.Cause
+	cause.Detail = "sessions of this server expire at once: is it balanced without affinity? The last one: " + f.Cause.Detail
+	fault.Cause = &cause
+	return &fault
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// decide asks the strategy, and recovers from its panic.
+func (r *registry) decide(reg *registration, f *Fault, now time.Time) (d Decision) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
+			d = Decision{Delay: time.Second}
+		}
+	}()
+	if reg.decider == nil {
+		reg.decider = r.cfg.Strategy.Decider(reg.key)
+	}
+	return reg.decider.Decide(f, now)
+}
+
+// countFault counts and publishes the fault of a session that was open.
+func (r *registry) countFault(c actor.Context, reg *registration, f *Fault) {
+	switch {
+	case f.Dialing:
+	case f.Class == mcpbridge.Expired:
+		r.counters.Expired++
+		r.publish(&messages.SessionExpired{Stamp: reg.stamp(), Cause: f.Cause.Error()})
+	default:
+		r.counters.Lost++
+		r.publish(&messages.SessionLost{Stamp: reg.stamp(), Cause: f.Cause.Error()})
+	}
+}

@@ -1,0 +1,139 @@
+package actors
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// registrationIndex lists and counts the sessions by server, scope and state. Each
+// operation takes time that grows with the servers and with the sessions that it returns,
+// and not with the other sessions.
+type registrationIndex struct {
+	groups map[string]*group // by server
+	scopes map[string]map[*registration]struct{}
+	serial uint64 // of the last session
+}
+
+// group is the sessions of one server. It stays when it is empty.
+type group struct {
+	first, last *registration      // in the order in which they were added
+	states      lru[*registration] // by state, those that have been in it for longest first
+}
+
+// states are the states of a session by their rank in a group: the order in which
+// [messages.Inspect] lists sessions when it does not list all.
+var states = [maxRanks]messages.State{
+	1: messages.StateDraining, 2: messages.StateBroken, 3: messages.StateConnecting, 4: messages.StateWaiting, 5: messages.StateReady,
+}
+
+// add adds a session.
+func (r *registrationIndex) add(reg *registration) {
+	g := r.groups[reg.key.Server]
+	if g == nil {
+		g = &group{}
+		r.groups[reg.key.Server] = g
+	}
+	r.serial++
+	reg.serial, reg.group, reg.older = r.serial, g, g.last
+	if g.last == nil {
+		g.first = reg
+	} else {
+		g.last.newer = reg
+	}
+	g.last = reg
+	if r.scopes[reg.key.Scope] == nil {
+		r.scopes[reg.key.Scope] = map[*registration]struct{}{}
+	}
+	r.scopes[reg.key.Scope][reg] = struct{}{}
+}
+
+// setState notes the state of a session.
+func (r *registrationIndex) setState(reg *registration, state messages.State) {
+	if reg.state() != state {
+		reg.group.states.put(&reg.stateNode, rank(slices.Index(states[:], state)), reg)
+	}
+}
+
+// state returns the state of the session, or "" if it was removed.
+func (reg *registration) state() messages.State { return states[reg.stateNode.rank] }
+
+// remove removes a session. Its field newer stays valid: a close command may point to the
+// session.
+func (r *registrationIndex) remove(reg *registration) {
+	g := reg.group
+	if reg.older == nil {
+		g.first = reg.newer
+	} else {
+		reg.older.newer = reg.newer
+	}
+	if reg.newer == nil {
+		g.last = reg.older
+	} else {
+		reg.newer.older = reg.older
+	}
+	reg.older = nil
+	g.states.remove(&reg.stateNode)
+	delete(r.scopes[reg.key.Scope], reg)
+	if len(r.scopes[reg.key.Scope]) == 0 {
+		delete(r.scopes, reg.key.Scope)
+	}
+}
+
+// matching returns the sessions that a filter selects, and their number by state. They are
+// ordered by state, and within a state by the name of the server.
+func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.State]int, all iter.Seq[*registration]) {
+	counts = map[messages.State]int{}
+	wanted := func(reg *registration) bool {
+		return (f.Server == "" || reg.key.Server == f.Server) && (f.State == "" || reg.state() == f.State)
+	}
+	if f.Scope != "" { // at most one session for each server
+		var found []*registration
+		for reg := range r.scopes[(messages.Key{Scope: f.Scope}).Normal().Scope] {
+			if wanted(reg) {
+				counts[reg.state()]++
+				found = append(found, reg)
+			}
+		}
+		return counts, slices.Values(found)
+	}
+	var servers []string
+	for name, g := range r.groups {
+		if f.Server != "" && name != f.Server {
+			continue
+		}
+		servers = append(servers, name)
+		for at, state := range states {
+			if n := g.states.len(rank(at)); n > 0 && (f.State == "" || f.State == state) {
+				counts[state] += n
+			}
+		}
+	}
+	slices.Sort(servers)
+	return counts, func(yield func(*registration) bool) {
+		for at, state := range states {
+			if counts[state] == 0 {
+				continue
+			}
+			for _, name := range servers {
+				for reg := range r.groups[name].states.oldest(rank(at)) {
+					if !yield(reg) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// firstOfServers returns the oldest session of each server that is wanted.
+func (r *registrationIndex) firstOfServers(wanted func(server string) bool) (firsts []*registration) {
+	for _, name := range slices.Collect(maps.Keys(r.groups)) {
+		if first := r.groups[name].first; first != nil && wanted(name) {
+			firsts = append(firsts, first)
+		}
+	}
+	return firsts
+}

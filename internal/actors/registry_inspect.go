@@ -1,0 +1,64 @@
+package actors
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// snapshot returns the snapshot that a command asks for.
+func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
+	now := time.Now()
+	counts, matching := r.index.matching(cmd)
+	snap := &messages.Snapshot{
+		ID: cmd.ID, Time: now, Counters: r.counters, States: counts,
+		Open: r.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting,
+	}
+	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
+	if r.cfg.Strays != nil {
+		snap.Counters.Strays = r.cfg.Strays()
+	}
+	for _, n := range counts {
+		snap.Total += n
+	}
+	limit := cmp.Or(cmd.Limit, messages.DefaultInspectLimit)
+	if limit < 0 {
+		limit = snap.Total
+	}
+	limit = min(limit, snap.Total)
+	snap.Sessions = make([]messages.SessionSnapshot, 0, limit)
+	for reg := range matching {
+		if len(snap.Sessions) == limit {
+			break
+		}
+		snap.Sessions = append(snap.Sessions, reg.snapshot(now))
+	}
+	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return compareKeys(a.Key, b.Key) })
+	return snap
+}
+
+// snapshot returns the snapshot of one session.
+func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
+	one := messages.SessionSnapshot{
+		Key: reg.key, State: reg.state(), Generation: reg.generation,
+		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
+		Outstanding: reg.outstanding, Calls: reg.calls, LastUsed: reg.usedAt,
+	}
+	if reg.cause != nil {
+		one.Cause = reg.cause.Cause.Error()
+		if now.Before(reg.notBefore) {
+			one.RetryAt = reg.notBefore
+		}
+	}
+	if ep := reg.server.endpoint; ep.down && reg.queuePosition != nil {
+		one.Cause, one.RetryAt = ep.cause.Error(), ep.next
+	}
+	return one
+}
+
+// compareKeys orders keys by server, then by scope.
+func compareKeys(a, b messages.Key) int {
+	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
+}

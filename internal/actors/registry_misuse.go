@@ -1,0 +1,72 @@
+package actors
+
+import (
+	"fmt"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// asPointer returns a message as a T. The message may be a T, or the value that a T points
+// to.
+func asPointer[T any](msg any) (T, bool) {
+	if t, ok := msg.(T); ok {
+		return t, true
+	}
+	v := reflect.ValueOf(msg)
+	if v.Kind() != reflect.Struct {
+		var none T
+		return none, false
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	t, ok := p.Interface().(T)
+	return t, ok
+}
+
+// commandPackage is the path of the package of all commands.
+var commandPackage = reflect.TypeFor[messages.CallTool]().PkgPath()
+
+// isForeign reports whether a command is of a type that embeds one of package messages. It
+// could not be copied.
+func isForeign(cmd messages.Command) bool {
+	t := reflect.TypeOf(cmd)
+	return t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
+}
+
+// onUnknown handles a message of an unknown type. If it is a command that was sent as a
+// value, the command is handled. Any other message is rejected, and logged once for each
+// type.
+func (r *registry) onUnknown(c actor.Context, msg any) {
+	if cmd, ok := asPointer[messages.Command](msg); ok && !isForeign(cmd) {
+		r.onCommand(c, cmd)
+		return
+	}
+	kind := fmt.Sprintf("%T", msg)
+	if !r.unknownTypes[kind] {
+		r.unknownTypes[kind] = true
+		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
+	}
+	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is no command: send one of package messages"))
+}
+
+// recoverBug recovers from a panic, and replies to the current command. A nil pointer is
+// the mistake of the caller, and is not logged.
+func (r *registry) recoverBug(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	cmd, ok := asPointer[messages.Command](c.Message())
+	if v := reflect.ValueOf(cmd); ok && v.Kind() == reflect.Pointer && v.IsNil() {
+		r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
+		return
+	}
+	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
+	if _, reload := c.Message().(*Reload); ok || reload {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
+	}
+}

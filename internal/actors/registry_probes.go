@@ -1,0 +1,98 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// serverUp notes that a server has answered a session, and gives grants to all that are
+// queued. Other probes are abandoned and dial again: they may hang at an address that
+// nobody serves any more.
+func (r *registry) serverUp(c actor.Context, reg *registration) {
+	srv, ep := reg.server, reg.server.endpoint
+	ep.seenAt = time.Now()
+	if !ep.down {
+		return
+	}
+	for _, probe := range ep.probes {
+		if probe != reg {
+			c.Send(probe.pid, &abandonDial{})
+		}
+	}
+	ep.down, ep.cause, ep.probes = false, nil, nil
+	ep.stopTimer()
+	r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is back")
+	r.grantDials(c)
+}
+
+// scheduleProbe starts the timer for the next probe of an endpoint that sessions are
+// queued for. When a probe is due and there is no permit, the return of a permit grants
+// it.
+func (r *registry) scheduleProbe(c actor.Context, ep *endpoint) {
+	if ep.timer != nil && ep.next.Before(ep.firesAt) {
+		ep.stopTimer()
+	}
+	if wait := time.Until(ep.next); ep.down && ep.queued > 0 && ep.timer == nil && wait > 0 {
+		ep.firesAt = ep.next
+		ep.timer = after(c, wait, &probeDue{ep})
+	}
+}
+
+// onProbeDue grants the next probe. If there are too many, the second oldest is abandoned:
+// the oldest keeps its full time, for servers that are slow.
+func (r *registry) onProbeDue(c actor.Context, ep *endpoint) {
+	now := time.Now()
+	ep.timer = nil
+	if !ep.down {
+		return
+	}
+	if limit := min(maxProbes, r.cfg.MaxDials); len(ep.probes) >= limit && !now.Before(ep.next) {
+		ep.next = now.Add(slowProbeInterval)
+		if limit > 1 {
+			c.Send(ep.probes[1].pid, &abandonDial{})
+		}
+	}
+	r.grantDials(c)
+}
+
+// onDialAbandoned takes back the permits of an abandoned dial.
+func (r *registry) onDialAbandoned(c actor.Context, reg *registration) {
+	ep := reg.server.endpoint
+	if reg.probing {
+		ep.next = time.Now()
+	}
+	if !reg.draining {
+		r.setState(reg, messages.StateWaiting)
+	}
+	r.returnPermits(reg)
+	r.grantDials(c)
+}
+
+// onHandshakeAnswered takes back the permit to start a process.
+func (r *registry) onHandshakeAnswered(c actor.Context, reg *registration) {
+	r.returnStartPermit(reg)
+	r.serverUp(c, reg)
+	r.grantDials(c)
+}
+
+// sendServerDownToAll fails the waiting calls of all sessions that are queued for an
+// endpoint.
+func (r *registry) sendServerDownToAll(c actor.Context, ep *endpoint) {
+	for e := r.waitingServers.Front(); e != nil; e = e.Next() {
+		if srv := e.Value.(*server); srv.endpoint == ep {
+			for q := srv.queue.Front(); q != nil; q = q.Next() {
+				r.sendServerDown(c, q.Value.(*registration))
+			}
+		}
+	}
+}
+
+// sendServerDown fails the waiting calls of a session that is queued for a server that is
+// down.
+func (r *registry) sendServerDown(c actor.Context, reg *registration) {
+	ep := reg.server.endpoint
+	c.Send(reg.pid, &serverDown{cause: ep.cause, retryAt: ep.next})
+}

@@ -1,0 +1,203 @@
+package actors
+
+import (
+	"container/list"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// registration is what the registry knows of one session actor. Sessions carry a pointer
+// to their registration in their messages, and do not read it.
+type registration struct {
+	key     messages.Key
+	pid     *actor.PID
+	server  *server // as it was configured when the session was spawned
+	decider Decider // nil before the first fault
+
+	serial        uint64 // in the order of spawning
+	group         *group
+	older, newer  *registration          // in group
+	stateNode     lruNode[*registration] // in group, by state
+	closeCommands []*closeCommand        // that wait for the session to be closed
+
+	waiting     int                    // outstanding calls that wait, see [registry.recount]
+	outstanding int                    // calls without a reply
+	calls       uint64                 // that were forwarded
+	usedAt      time.Time              // when outstanding last changed
+	lruNode     lruNode[*registration] // in registry.lru
+
+	generation uint64
+	info       mcpbridge.Info // of the last connection
+	wasOpen    bool           // there has been a connection
+
+	slot             bool          // under the cap: it dials or has a connection
+	wantsDial        bool          // it waits for a grant
+	queuePosition    *list.Element // in server.queue; nil while not queued
+	dialing          bool          // it has a dial permit
+	dialedAt         time.Time     // the time of the last grant
+	probing          bool          // the server was down at that time
+	holdsStartPermit bool          // it has a permit to start a process
+	draining         bool          // it was told to drain
+	evicted          bool          // by an eviction
+	cleanup          bool          // it was spawned to close leftovers, and takes no calls
+	leftovers        []leftover    // that it was spawned to close
+
+	startTimer *time.Timer // sends startPermitDue
+
+	bugs         int         // panics since the last connection was opened
+	failedDials  int         // dials that failed while those of other keys succeeded
+	cause        *Fault      // the last fault; nil while there is a connection
+	notBefore    time.Time   // no dial before
+	breakerUntil time.Time   // calls are rejected until then
+	backoffTimer *time.Timer // sends backoffDue
+}
+
+// rank returns the rank of the session in the LRU order.
+func (reg *registration) rank() rank {
+	switch {
+	case reg.draining:
+		return unranked
+	case reg.slot && reg.outstanding == 0:
+		return unusedSlot
+	case reg.slot && reg.state() == messages.StateReady:
+		return usedSlot
+	case reg.outstanding == 0:
+		return noSlot
+	}
+	return unranked
+}
+
+// mayHaveNewCredentials reports whether the session may dial before its cool-down is over:
+// the server refused its credentials, and the next ones may be different.
+func (reg *registration) mayHaveNewCredentials() bool {
+	return reg.cause != nil && reg.cause.Class == mcpbridge.Unauthorized && reg.server.Auth != nil
+}
+
+// protocol returns the version that was agreed on, or "".
+func (reg *registration) protocol() string {
+	if reg.info.Server == nil {
+		return ""
+	}
+	return reg.info.Server.ProtocolVersion
+}
+
+// breakerOpen reports whether the strategy has given up the session.
+func (reg *registration) breakerOpen(now time.Time) bool {
+	return reg.cause != nil && now.Before(reg.breakerUntil)
+}
+
+// unconnected reports whether the session neither has a connection nor dials.
+func (reg *registration) unconnected() bool {
+	return reg.state() == messages.StateWaiting || reg.state() == messages.StateBroken
+}
+
+// spawn makes the session actor of a key.
+func (r *registry) spawn(c actor.Context, key messages.Key, e *entry) *registration {
+	reg := &registration{key: key, server: r.servers[key.Server]}
+	r.start(c, reg, &durable{generation: e.generation, noResume: len(e.draining) > 0 || r.leftovers.has(key)})
+	r.setState(reg, messages.StateWaiting)
+	return reg
+}
+
+// start spawns the actor of a session.
+func (r *registry) start(c actor.Context, reg *registration, d *durable) {
+	d.cfg, d.key, d.server, d.registry, d.registration, d.callReplied = r.cfg, reg.key, &reg.server.Server, c.Self(), reg, &callReplied{reg}
+	d.mailbox.answer = answerUnread
+	props := actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.mailbox.props(), actor.WithDispatcher(r.cfg.dispatcher))
+	reg.pid = c.SpawnPrefix(props, "session")
+	r.registrations[reg.pid.Id] = reg
+	r.index.add(reg)
+}
+
+// setState notes the state of a session.
+func (r *registry) setState(reg *registration, state messages.State) {
+	r.index.setState(reg, state)
+	r.recount(reg)
+}
+
+// onOpened notes that a session has a connection.
+func (r *registry) onOpened(c actor.Context, msg *opened) {
+	reg := msg.of
+	r.returnPermits(reg)
+	reg.wasOpen, reg.probing, reg.cause, reg.breakerUntil = true, false, nil, time.Time{}
+	reg.bugs, reg.failedDials = 0, 0
+	reg.generation, reg.info = msg.generation, msg.info
+	r.rememberGeneration(reg.key, msg.generation)
+	r.serverUp(c, reg)
+	if !reg.draining {
+		r.setState(reg, messages.StateReady)
+		r.updateRank(reg)
+	}
+	r.grantDials(c)
+	if msg.expired > 0 {
+		r.counters.Expired++
+		stamp := reg.stamp()
+		stamp.Generation = msg.expired
+		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session from before the restart of this process"})
+	}
+	if !msg.restarted {
+		r.counters.Opened++
+		r.publish(&messages.SessionOpened{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+		return
+	}
+	r.publish(&messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+}
+
+// rememberGeneration notes the generation of a key, in the entry if there is one.
+func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
+	if e := r.entries[key]; e != nil {
+		e.generation = generation
+		return
+	}
+	r.generations.set(key, generation)
+}
+
+// remove removes a session that is closed, and lets others take its place.
+func (r *registry) remove(c actor.Context, reg *registration) {
+	delete(r.registrations, reg.pid.Id)
+	r.index.remove(reg)
+	reg.outstanding = 0
+	r.recount(reg)
+	reg.wantsDial = false
+	r.dequeue(reg)
+	reg.stopBackoffTimer()
+	e := r.entries[reg.key]
+	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
+	r.returnPermits(reg)
+	r.freeSlot(c, reg)
+	r.lru.remove(&reg.lruNode)
+	r.grantDials(c)
+	if len(e.draining) == 0 {
+		e.cancelled = cancelledCalls{}
+	}
+	for _, other := range e.draining {
+		r.advance(c, other) // one that closes leftovers waits for its predecessor
+	}
+	switch {
+	case e.current != nil:
+		r.advance(c, e.current)
+	case len(e.draining) == 0:
+		delete(r.entries, reg.key)
+		if e.generation > 0 {
+			r.generations.set(reg.key, e.generation)
+		}
+	}
+}
+
+// stamp returns the stamp of an event of the session.
+func (reg *registration) stamp() messages.Stamp {
+	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now()}
+}
+
+// stopBackoffTimer stops the timer of the backoff, if it runs.
+func (reg *registration) stopBackoffTimer() {
+	if reg.backoffTimer != nil {
+		reg.backoffTimer.Stop()
+	}
+	reg.backoffTimer = nil
+}

@@ -1,0 +1,43 @@
+package actors
+
+import (
+	"context"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// storeListed brings the keys that the store has records of.
+type storeListed struct {
+	of   *closeCommand
+	keys []messages.Key
+}
+
+// listStore asks the store for its keys that match a close command.
+func (r *registry) listStore(c actor.Context, closing *closeCommand) {
+	cfg, match := r.cfg, closing.match
+	r.pending++
+	cfg.async(c, func() any {
+		var keys []messages.Key
+		keyStore{cfg: cfg}.try("list", func(ctx context.Context) error {
+			all, err := cfg.Store.Keys(ctx)
+			if err == nil {
+				keys = slices.DeleteFunc(all, func(key messages.Key) bool { return !match(key) })
+			}
+			return err
+		})
+		return &storeListed{closing, keys}
+	})
+}
+
+// onStoreListed continues the close command.
+func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
+	r.pending--
+	if !msg.of.replied {
+		msg.of.listingStore, msg.of.stored = false, msg.keys
+		r.continueClose(c, msg.of)
+	}
+	r.stopIfEmpty(c)
+}

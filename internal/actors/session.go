@@ -1,0 +1,360 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// session is one incarnation of the session actor, which owns the connection of a key.
+//
+//	start ──▶ idle ◀──▶ queued ──grant──▶ connecting ──dialed──▶ ready
+//	            ▲          ▲               │   │                   │
+//	            └────┬─────┘   abandonDial │   └──────fault────────┤
+//	                 │                     ▼                       ▼
+//	             releasing ◀─────────── abandoning             deciding
+//	                 ▲                                             │
+//	                 └──────────────────directive──────────────────┘
+//
+//	any state ──drain──▶ draining ──▶ closed
+//
+// releasing is skipped if there is no connection to release. To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
+// [messages.StateBroken] after the strategy has given up the session; connecting and
+// abandoning are [messages.StateConnecting]. Calls are accepted in all states before
+// draining. Deadlines and cancellations are served in all states before closed.
+type session struct {
+	*durable
+	state func(actor.Context) // the behavior: a method below, from deciding to closed
+
+	// After deciding:
+	reopen bool // a connection is wanted even if no call is parked
+
+	// While connecting:
+	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came, or nil
+	earlyNotifications []*notificationReceived // that came before dialed
+
+	// While ready:
+	pingAt       time.Time // when the next keepalive ping is due, or zero
+	pinging      bool      // a ping was sent, and has not returned
+	listingTools bool      // tools/list runs, for calls that were lost
+	listedTools  bool      // tools/list has returned
+
+	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
+	lastMessage sessionClosed  // what the session has to say when it is closed
+	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
+}
+
+// newSession returns the next incarnation of a session.
+func newSession(d *durable) *session {
+	return &session{durable: d}
+}
+
+// Receive handles lifecycle messages, and gives the rest to the state.
+func (s *session) Receive(c actor.Context) {
+	defer s.recoverBug(c)
+	if s.cfg.probe != nil {
+		s.cfg.probe(c)
+	}
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		s.onStarted(c)
+	case *actor.Terminated:
+		s.settings.removeSubscriber(msg.Who)
+	case *actor.Restarting:
+	case *actor.Stopping:
+		s.onStopping()
+	case *actor.Stopped:
+		s.onStopped(c)
+	default:
+		s.state(c)
+	}
+}
+
+// deciding: the previous incarnation has failed, and the directive of the registry is
+// awaited. Meanwhile the old connection is released.
+func (s *session) deciding(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *directive:
+		s.onDirective(c, msg)
+		s.proceed(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.releaseOld(c)
+	case *connDetached:
+		s.onConnDetached(msg)
+	case *dialed:
+		s.onLateDial(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.releaseOld(c)
+	case *serverDown:
+		s.failParked(c, msg.cause, msg.retryAt)
+	case *grant:
+		// faulted, which the session has sent, revokes it
+	default:
+		s.always(c)
+	}
+}
+
+// releasing: the directive is known, and the old connection is being released.
+func (s *session) releasing(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.releaseOld(c)
+	case *connDetached:
+		s.onConnDetached(msg)
+		s.proceed(c)
+	case *dialed:
+		s.onLateDial(c, msg)
+		s.proceed(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.releaseOld(c)
+	case *serverDown:
+		s.failParked(c, msg.cause, msg.retryAt)
+	default:
+		s.always(c)
+	}
+}
+
+// idle: there is no connection, and none is wanted.
+func (s *session) idle(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+		s.proceed(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.queueIfWanted(c)
+	case *grant: // it crossed becameIdle
+		s.onGrant(c)
+	default:
+		s.always(c)
+	}
+}
+
+// queued: a connection is wanted, and the grant is awaited.
+func (s *session) queued(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *grant:
+		s.onGrant(c)
+	case *serverDown:
+		s.failParked(c, msg.cause, msg.retryAt)
+		s.idleIfUnwanted(c)
+	case *cancelCalls:
+		s.onCancelled(c, msg)
+		s.idleIfUnwanted(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.idleIfUnwanted(c)
+	default:
+		s.always(c)
+	}
+}
+
+// connecting: the dial runs.
+func (s *session) connecting(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *dialed:
+		s.onDialed(c, msg)
+	case *abandonDial:
+		s.state = s.abandoning
+		s.abortDial()
+	case *disconnected:
+		s.onEarlyEnd(msg)
+	case *notificationReceived:
+		s.onEarlyNotification(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// abandoning: the dial was aborted, so that another session can dial, and its end is
+// awaited.
+func (s *session) abandoning(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+	case *dialed:
+		s.onAbandoned(c, msg)
+	case *notificationReceived:
+		// of a connection that is about to be released
+	default:
+		s.always(c)
+	}
+}
+
+// ready: calls run.
+func (s *session) ready(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.park(c, msg)
+		s.startParked(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.startParked(c)
+	case *toolsListed:
+		s.onToolsListed(c, msg)
+		s.startParked(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.ping(c)
+	case *pingReturned:
+		s.onPingReturned(msg)
+	case *disconnected:
+		s.onDisconnected(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// draining: running calls may finish, no call starts, and then the connections are closed.
+func (s *session) draining(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.continueDraining(c)
+	case *toolsListed:
+		s.listings--
+		s.continueDraining(c)
+	case *pingReturned:
+		s.pinging = false
+		s.continueDraining(c)
+	case *dialed:
+		s.onDialedDraining(c, msg)
+	case *connDetached:
+		s.onConnDetachedDraining(c, msg)
+	case *connClosed:
+		s.onConnClosed(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.continueDraining(c)
+	case *grant, *directive:
+		// no dial follows
+	default:
+		s.always(c)
+	}
+}
+
+// closed: sessionClosed was sent, and the registry is about to stop the actor.
+func (s *session) closed(actor.Context) {}
+
+// always handles the messages that most states handle alike.
+func (s *session) always(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *callReturned:
+		s.onCallReturned(c, msg)
+	case *toolsListed:
+		s.listings--
+	case *cancelCalls:
+		s.onCancelled(c, msg)
+	case *notificationReceived:
+		s.onNotification(c, msg)
+	case *drain:
+		s.onDrain(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+	case *disconnected, *pingReturned, *connDetached, *abandonDial, *serverDown, *directive:
+		// of a connection, a dial or an incarnation that has ended
+	default:
+		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session received a message that it does not handle")
+	}
+}
+
+// onStarted begins an incarnation.
+func (s *session) onStarted(c actor.Context) {
+	if s.cleanup != nil {
+		s.startCleanup(c)
+		return
+	}
+	if s.conn != nil {
+		s.oldConn, s.conn = s.conn, nil
+	}
+	s.graceEnds = s.failedAt.Add(s.cfg.DrainTimeout)
+	switch {
+	case s.drainOrder != nil: // the restart is due to a bug
+		s.state = s.draining
+		s.continueDraining(c)
+		return
+	case s.cause != nil:
+		s.state = s.deciding
+		c.Send(s.registry, &faulted{s.registration, s.cause})
+		s.releaseOld(c)
+	default:
+		s.proceed(c)
+	}
+	s.serveDeadlines(c)
+}
+
+// onDirective fails parked calls if the directive says so, and notes whether the session
+// is opened again without any call.
+func (s *session) onDirective(c actor.Context, msg *directive) {
+	s.refused = nil
+	s.reopen = s.wasOpen && !msg.gaveUp && !s.openedUnused && s.expectsNotifications()
+	if msg.gaveUp && msg.cause.Class == mcpbridge.Unauthorized {
+		s.refused, s.refusedUntil = msg.cause.Cause, msg.retryAt
+	}
+	if msg.failParked {
+		s.failParked(c, msg.cause.Cause, msg.retryAt)
+	}
+}
+
+// failParked answers all parked calls with a failure.
+func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
+	for _, k := range s.parked.take() {
+		f := k.unavailable(cause)
+		f.RetryAfter = max(f.RetryAfter, time.Until(retryAt))
+		s.reply(c, k, f)
+	}
+}
+
+// wanted reports whether a connection is wanted.
+func (s *session) wanted() bool { return s.reopen || s.parked.count > 0 }
+
+// proceed enters releasing, queued or idle: the first one whose condition holds.
+func (s *session) proceed(c actor.Context) {
+	switch {
+	case s.oldConn != nil || s.abortDial != nil:
+		s.state = s.releasing
+	case s.wanted():
+		s.state = s.queued
+		c.Send(s.registry, &dialRequested{s.registration})
+	default:
+		s.state = s.idle
+		c.Send(s.registry, &becameIdle{s.registration})
+	}
+}
+
+// queueIfWanted leaves idle if a connection is wanted.
+func (s *session) queueIfWanted(c actor.Context) {
+	if s.wanted() {
+		s.proceed(c)
+	}
+}
+
+// idleIfUnwanted leaves queued if no connection is wanted any more.
+func (s *session) idleIfUnwanted(c actor.Context) {
+	if !s.wanted() {
+		s.proceed(c)
+	}
+}
+
+// log adds the fields that all log lines of a session have.
+func (s *session) log(e *zerolog.Event) *zerolog.Event {
+	return e.Str("server", s.key.Server).Str("scope", s.key.Scope).Uint64("generation", s.generation)
+}

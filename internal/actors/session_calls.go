@@ -1,0 +1,193 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// park keeps a call until it can run.
+func (s *session) park(c actor.Context, k *call) {
+	s.parked.push(k)
+	s.openedUnused = false
+	s.wakeBy(c, k.deadline)
+}
+
+// startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
+// for the annotations of its tool, stays parked.
+func (s *session) startParked(c actor.Context) {
+	for k := range s.parked.all() {
+		if s.running.count >= s.cfg.MaxInFlight {
+			return
+		}
+		if uri, is := k.subscription(); is && s.subscribing[uri] {
+			continue
+		}
+		if k.needsHint && !s.decideReplay(c, k) {
+			continue
+		}
+		s.parked.remove(k)
+		if s.settings.subscribedByOthers(k.op) {
+			s.recordSettings(c, k.op)
+			k.generation = s.generation
+			s.reply(c, k, k.addReceipt(&messages.Ack{}))
+			continue
+		}
+		s.start(c, k)
+	}
+}
+
+// start runs a call on the connection.
+func (s *session) start(c actor.Context, k *call) {
+	if k.runs == 0 { // a previous run may still read it
+		k.deadlineCtx = deadlineContext{context.Background(), k.deadline}
+	}
+	ctx, cancel := context.WithCancel(&k.deadlineCtx)
+	conn := s.conn
+	k.runs++
+	k.conn, k.cancel, k.generation = conn, cancel, s.generation
+	s.addRunning(k)
+	pause := k.pause()
+	s.cfg.async(c, func() any {
+		defer cancel()
+		result, err := k.performAfter(ctx, pause, conn)
+		return &callReturned{k, conn, result, err}
+	})
+}
+
+// listTimeout bounds tools/list for the annotations of tools whose calls were lost.
+const listTimeout = 5 * time.Second
+
+// decideReplay decides about a parked call that was lost and whose tool may not be
+// idempotent. Without the annotations of the tool the call stays parked, and the tools are
+// listed, once for each connection.
+func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
+	safe, known := s.conn.Hint(k.tool())
+	switch {
+	case safe && known:
+		k.needsHint = false
+		return true
+	case known || s.listedTools:
+		s.parked.remove(k)
+		s.reply(c, k, k.failureOf(k.lost))
+	case !s.listingTools:
+		s.listingTools = true
+		s.listings++
+		conn := s.conn
+		s.cfg.async(c, func() any {
+			ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+			defer cancel()
+			return &toolsListed{conn, runWithin(ctx, "tools/list", func(ctx context.Context) error {
+				_, err := conn.Do(ctx, &messages.ListTools{})
+				return err
+			})}
+		})
+	}
+	return false
+}
+
+// onToolsListed decides about the calls that wait for the annotations of their tools.
+func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
+	s.listings--
+	if msg.conn != s.conn {
+		return
+	}
+	s.listedTools = true
+	for k := range s.parked.all() {
+		if k.needsHint {
+			s.decideReplay(c, k)
+		}
+	}
+	if e := mcpbridge.AsError(msg.err); e != nil && e.Session != mcpbridge.Alive {
+		s.connectionEnded(e)
+	}
+}
+
+// onCallReturned replies to a call, or replays it later. An error that says that the
+// connection has ended ends the incarnation.
+func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
+	k := msg.call
+	s.removeRunning(k)
+	e := mcpbridge.AsError(msg.err)
+	if e == nil {
+		s.recordSettings(c, k.op)
+	}
+	switch {
+	case k.replied:
+	case e == nil:
+		s.reply(c, k, k.addReceipt(msg.result))
+	default:
+		s.onCallFailed(c, k, e)
+	}
+	// An error of an older connection says nothing about this one.
+	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.drainOrder == nil {
+		s.connectionEnded(e)
+	}
+}
+
+// onCallFailed answers a call with its failure, or parks it for a replay.
+func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
+	if e.Class == mcpbridge.Cancelled {
+		// The session has cancelled it, at the end of the grace.
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
+	}
+	k.noteUnprocessed(e)
+	again, needsHint := k.mayReplay(e)
+	if again && e.Class == mcpbridge.Lost {
+		k.lost = e
+	}
+	switch {
+	case !again:
+		s.reply(c, k, k.failureOf(e))
+	case s.drainOrder == nil:
+		k.conn, k.needsHint = nil, needsHint
+		s.parked.pushFront(k)
+		s.wakeBy(c, k.deadline)
+	case s.drainOrder.evict && !needsHint:
+		c.Send(s.registry, &callsHandedBack{s.registration, []*call{k}})
+	case s.drainOrder.evict: // the annotations of its tool cannot be listed any more
+		s.reply(c, k, k.failureOf(e))
+	default:
+		f := k.failureOf(e)
+		f.Code = messages.CodeClosed
+		s.reply(c, k, f)
+	}
+}
+
+// onCancelled answers the calls that match. Those that run are cancelled on the server.
+func (s *session) onCancelled(c actor.Context, msg *cancelCalls) {
+	for k := range s.parked.all() {
+		if msg.matches(k) {
+			s.parked.remove(k)
+			s.reply(c, k, k.failure(messages.CodeCancelled, ""))
+		}
+	}
+	for k := range s.running.all() {
+		if msg.matches(k) && !k.replied {
+			s.cutOff(c, k, messages.CodeCancelled)
+		}
+	}
+}
+
+// cutOff answers a call that runs, and cancels it. The call has CloseTimeout to return.
+func (s *session) cutOff(c actor.Context, k *call, code messages.Code) {
+	f := k.failure(code, "")
+	f.MayHaveRun = true
+	s.reply(c, k, f)
+	k.cancel()
+	k.deadline = time.Now().Add(s.cfg.CloseTimeout)
+	s.wakeBy(c, k.deadline)
+}
+
+// reply answers a call, and tells the registry.
+func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
+	k.replied = true
+	if k.caller != nil {
+		c.Send(k.caller, reply)
+	}
+	c.Send(s.registry, s.callReplied)
+}

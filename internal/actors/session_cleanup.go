@@ -1,0 +1,172 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cleanup is the work of a session actor that was spawned to close the leftovers of its
+// key: MCP sessions that could not be closed before, and the one that the store has from
+// before our restart. Such an actor takes no calls. Its states are
+//
+//	loadingRecord ──▶ cleanupQueued ──grant──▶ cleaningUp ──▶ cleanupDone ──▶ closed
+type cleanup struct {
+	leftovers  []leftover
+	configured bool              // the server is still configured
+	record     *mcpbridge.Record // nil if the store has none
+}
+
+// From the goroutines of a cleanup to the session.
+type (
+	// recordLoaded brings the record of the store, or nil.
+	recordLoaded struct{ record *mcpbridge.Record }
+	// leftoversClosed brings the leftovers that could not be closed, and how many were.
+	leftoversClosed struct {
+		leftovers []leftover
+		count     int
+	}
+)
+
+// startCleanup begins with the work. A restart, which only a bug causes, ends it.
+func (s *session) startCleanup(c actor.Context) {
+	if s.cause != nil {
+		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
+		return
+	}
+	s.graceEnds = time.Now().Add(s.cfg.DrainTimeout + s.cfg.CloseTimeout + unresponsiveAfter)
+	if s.cfg.Store == nil {
+		s.onRecordLoaded(c, nil)
+		return
+	}
+	s.state = s.loadingRecord
+	store := s.store()
+	s.cfg.async(c, func() any { return &recordLoaded{store.load()} })
+}
+
+// loadingRecord: the record of the store is awaited.
+func (s *session) loadingRecord(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *recordLoaded:
+		s.onRecordLoaded(c, msg.record)
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleanupQueued: the grant is awaited.
+func (s *session) cleanupQueued(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *grant:
+		s.onCleanupGrant(c)
+	case *timerFired:
+		s.wakeTimer = nil
+		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason("it waited too long for its turn to be closed")})
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleaningUp: the leftovers are being closed.
+func (s *session) cleaningUp(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *leftoversClosed:
+		s.finishCleanup(c, msg)
+	case *timerFired:
+		s.wakeTimer = nil
+	case *call:
+		s.reply(c, msg, msg.failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleanupDone: timerFired is in the mailbox, and sessionClosed is sent after it.
+func (s *session) cleanupDone(c actor.Context) {
+	if _, ok := c.Message().(*timerFired); ok {
+		s.wakeTimer = nil
+		s.sendClosed(c)
+	}
+}
+
+// onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
+func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
+	if record != nil {
+		s.generation = max(s.generation, record.Generation)
+		if record.Valid() {
+			s.cleanup.record = record
+		}
+	}
+	if len(s.cleanup.leftovers) == 0 && s.cleanup.record == nil {
+		s.finishCleanup(c, &leftoversClosed{})
+		return
+	}
+	s.state = s.cleanupQueued
+	s.wakeBy(c, s.graceEnds)
+	c.Send(s.registry, &dialRequested{s.registration})
+}
+
+// onCleanupGrant closes the leftovers.
+func (s *session) onCleanupGrant(c actor.Context) {
+	s.state = s.cleaningUp
+	w, cfg, store, generation := *s.cleanup, s.cfg, s.store(), s.generation
+	s.cfg.async(c, func() any { return w.run(cfg, store, generation) })
+}
+
+// finishCleanup sends the last message, unless timerFired comes first.
+func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
+	s.state = s.cleanupDone
+	s.lastMessage.leftovers, s.lastMessage.cleanedUp = msg.leftovers, msg.count
+	if s.stopTimer() {
+		s.sendClosed(c)
+	}
+}
+
+// leftoversWithReason returns all leftovers, with a reason why they are not closed.
+func (s *session) leftoversWithReason(reason string) (all []leftover) {
+	for _, one := range s.cleanup.leftovers {
+		one.reason = reason
+		all = append(all, one)
+	}
+	if s.cleanup.record != nil {
+		all = append(all, leftover{resume: &s.cleanup.record.Resume, reason: reason})
+	}
+	return all
+}
+
+// run closes the leftovers one after the other, and clears the record when its MCP session
+// is closed. It may block.
+func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversClosed {
+	result := &leftoversClosed{}
+	known := ""
+	if w.record != nil {
+		known = w.record.SessionID
+	}
+	forget, seen := w.record != nil, false
+	for _, one := range w.leftovers {
+		existed, reason := one.close(cfg, store.key)
+		if one.reason = reason; reason != "" {
+			result.leftovers = append(result.leftovers, one)
+		} else if existed {
+			result.count++
+		}
+		if known != "" && one.sessionID() == known {
+			seen, forget = true, reason == ""
+		}
+	}
+	if w.record != nil && w.configured && !seen {
+		one := leftover{resume: &w.record.Resume}
+		existed, reason := one.close(cfg, store.key)
+		if reason != "" {
+			one.reason, forget = "the session from before the restart of this process: "+reason, false
+			result.leftovers = append(result.leftovers, one)
+		} else if existed {
+			result.count++
+		}
+	}
+	if forget {
+		store.saveGeneration(generation)
+	}
+	return result
+}

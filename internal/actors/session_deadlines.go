@@ -1,0 +1,128 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onTimerFired serves the deadlines of calls.
+func (s *session) onTimerFired(c actor.Context) {
+	s.wakeTimer = nil
+	s.serveDeadlines(c)
+}
+
+// serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
+// next deadline.
+func (s *session) serveDeadlines(c actor.Context) {
+	now := time.Now()
+	s.expireParked(c, now)
+	for k := range s.running.all() {
+		switch {
+		case now.Before(k.deadline):
+			s.wakeBy(c, k.deadline)
+		case !k.replied:
+			s.cutOff(c, k, messages.CodeDeadline)
+		case k.conn == s.conn && s.drainOrder == nil:
+			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
+		}
+	}
+}
+
+// expireParked answers parked calls whose deadline has passed. Without a connection, the
+// registry answers them: it knows what the session is waiting for.
+func (s *session) expireParked(c actor.Context, now time.Time) {
+	var calls []*call
+	for k := range s.parked.all() {
+		if now.Before(k.deadline) {
+			s.wakeBy(c, k.deadline)
+			continue
+		}
+		s.parked.remove(k)
+		switch {
+		case k.needsHint:
+			s.reply(c, k, k.failureOf(k.lost))
+		case s.conn != nil:
+			s.reply(c, k, k.failure(messages.CodeDeadline, "while waiting for other calls of the session (MaxInFlight)"))
+		default:
+			k.replied = true
+			calls = append(calls, k)
+		}
+	}
+	if len(calls) > 0 {
+		c.Send(s.registry, &callsTimedOut{s.registration, calls})
+	}
+}
+
+// ping sends a keepalive ping if one is due. If the previous one has not returned, it ends
+// the incarnation.
+func (s *session) ping(c actor.Context) {
+	switch {
+	case s.pingAt.IsZero():
+		return
+	case time.Now().Before(s.pingAt):
+		s.wakeBy(c, s.pingAt)
+		return
+	}
+	if s.pinging {
+		s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "the server did not answer a ping"})
+	}
+	s.pinging = true
+	conn, timeout := s.conn, s.server.KeepAlive
+	s.cfg.async(c, func() any {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		ping := &call{op: &messages.Ping{}}
+		_, err := ping.perform(ctx, conn)
+		return &pingReturned{conn, err}
+	})
+	s.schedulePing(c)
+}
+
+// onPingReturned notes that the server has answered. An error of the server is an answer
+// as well.
+func (s *session) onPingReturned(msg *pingReturned) {
+	if msg.conn != s.conn {
+		return
+	}
+	e := mcpbridge.AsError(msg.err)
+	switch {
+	case e == nil || e.Session == mcpbridge.Alive && e.Class != mcpbridge.Deadline:
+		s.pinging = false
+	case e.Session != mcpbridge.Alive:
+		s.connectionEnded(e)
+	}
+}
+
+// wakeBy makes sure that timerFired comes at a time or earlier.
+func (s *session) wakeBy(c actor.Context, at time.Time) {
+	if s.wakeTimer != nil && !at.Before(s.wakeAt) {
+		return
+	}
+	if s.wakeTimer != nil && !s.wakeTimer.Stop() {
+		return // timerFired is in the mailbox
+	}
+	s.wakeAt = at
+	s.wakeTimer = after(c, max(0, time.Until(at)), &timerFired{})
+}
+
+// stopTimer stops the timer, and reports whether timerFired will not come.
+func (s *session) stopTimer() bool {
+	if s.wakeTimer == nil || s.wakeTimer.Stop() {
+		s.wakeTimer = nil
+		return true
+	}
+	return false
+}
+
+// schedulePing sets the time of the next keepalive ping.
+func (s *session) schedulePing(c actor.Context) {
+	if s.server.KeepAlive > 0 {
+		s.pingAt = time.Now().Add(s.server.KeepAlive)
+		s.wakeBy(c, s.pingAt)
+	}
+}

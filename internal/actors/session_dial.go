@@ -1,0 +1,245 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
+type dialAttempt struct {
+	cfg      *Config
+	store    keyStore
+	noResume bool // the record in the store is not used to resume
+	req      mcpbridge.DialRequest
+	setup    []*mcp.CallToolParams
+	ops      []messages.Operation // that apply the settings
+
+	generation uint64 // of the previous MCP session
+	reopens    bool   // there was a previous MCP session
+	stateless  bool   // that MCP session kept nothing on the server
+}
+
+// logRefusedSetting logs that the server refuses a setting that the previous MCP session
+// had.
+func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
+	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
+		Str("err", e.Error()).Msg("server refused a setting of the previous session")
+}
+
+// run dials, sets up the MCP session, and saves it in the store. It may block.
+func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
+	began := time.Now()
+	var conn mcpbridge.Conn
+	failed := func(err error) *dialed {
+		if conn != nil {
+			closeWithin(d.cfg.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
+		}
+		return &dialed{err: err, elapsed: time.Since(began)}
+	}
+	defer func() {
+		if r := recover(); r != nil { // by a wrapper of the dialer
+			d.cfg.Logger.Error().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).
+				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
+			msg = failed(panicked(r))
+		}
+	}()
+	var known *mcpbridge.Record
+	if !d.reopens {
+		known = d.store.load()
+	}
+	ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
+	defer cancel()
+	if known != nil {
+		d.generation = max(d.generation, known.Generation)
+		if d.noResume || !known.Valid() {
+			known = nil
+		} else {
+			d.req.Resume, d.reopens = &known.Resume, true
+		}
+	}
+	var err error
+	conn, err = dial(ctx, d.cfg.Dialer, d.req)
+	if err == nil && len(d.setup)+len(d.ops) > 0 {
+		err = runWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
+		if err != nil {
+			e := *mcpbridge.AsDialError(err)
+			e.Server = mcpbridge.Present // the handshake was answered
+			err = &e
+		}
+	}
+	if err != nil {
+		return failed(err)
+	}
+	info := conn.Info()
+	msg = &dialed{conn: conn, generation: d.generation, elapsed: time.Since(began)}
+	if known != nil && !info.Attached {
+		msg.expired = d.generation
+	}
+	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
+		msg.generation++
+	}
+	if !info.Attached {
+		d.store.saveSession(conn, msg.generation)
+	}
+	return msg
+}
+
+// onGrant dials. If the dial was aborted when it returns, nobody takes its connection, and
+// the connection is closed.
+func (s *session) onGrant(c actor.Context) {
+	s.state = s.connecting
+	wanted, abort := context.WithCancel(context.Background())
+	s.abortDial = abort
+
+	root, self := c.ActorSystem().Root, c.Self()
+	d := dialAttempt{
+		cfg: s.cfg, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.operations(),
+		generation: s.generation, reopens: s.wasOpen, stateless: s.stateless,
+	}
+	go func() {
+		msg := d.run(wanted)
+		root.Send(self, msg)
+		if msg.conn != nil && wanted.Err() != nil {
+			closeWithin(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
+		}
+	}()
+}
+
+// dialRequest returns the request for a dial, with the callbacks that send messages.
+func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
+	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
+	req := mcpbridge.DialRequest{
+		Key: key, Roots: s.settings.roots,
+		Down: func(e *mcpbridge.Error) { system.Root.Send(self, &disconnected{s, e}) },
+		Heard: func(n messages.Notification, of messages.Operation) {
+			system.Root.Send(self, &notificationReceived{n, of})
+		},
+	}
+	registry, of := s.registry, s.registration
+	req.Answered = func() { system.Root.Send(registry, &handshakeAnswered{of}) }
+	if s.resumable != nil {
+		req.Resume = s.resumable.Resume()
+	}
+	if time.Now().Before(s.refusedUntil) {
+		req.Refused = s.refused
+	}
+	if cfg.Handler != nil {
+		req.Ask = func(ctx context.Context, r messages.Request) messages.Answer {
+			*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(cfg.HandlerTimeout)}
+			return askHandler(ctx, system, cfg.Handler, r)
+		}
+	}
+	return req
+}
+
+// onEarlyEnd keeps the end of a connection for onDialed.
+func (s *session) onEarlyEnd(msg *disconnected) {
+	if msg.from == s {
+		s.earlyEnd = msg.err
+	}
+}
+
+// onDialed takes the connection, or fails.
+func (s *session) onDialed(c actor.Context, msg *dialed) {
+	s.abortDial = nil
+	switch {
+	case s.refusedAgain(msg):
+		s.failParked(c, s.refused, s.refusedUntil)
+		s.endDial(c, nil)
+		return
+	case msg.err != nil:
+		e := mcpbridge.AsDialError(msg.err)
+		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
+	}
+	s.conn, s.resumable, s.refused = msg.conn, nil, nil
+	restarted, elapsed := s.wasOpen, msg.elapsed
+	s.openedAt = time.Now()
+	if restarted {
+		elapsed = s.openedAt.Sub(s.lostAt)
+		s.openedUnused = s.parked.count == 0
+	}
+	info := s.conn.Info()
+	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
+	c.Send(s.registry, &opened{s.registration, s.generation, info, restarted, msg.expired, elapsed})
+	for _, h := range s.earlyNotifications {
+		s.onNotification(c, h)
+	}
+	s.earlyNotifications = nil
+	s.state = s.ready
+	if s.earlyEnd != nil {
+		s.connectionEnded(s.earlyEnd)
+	}
+	s.schedulePing(c)
+	s.startParked(c)
+}
+
+// onAbandoned takes the outcome of an aborted dial.
+func (s *session) onAbandoned(c actor.Context, msg *dialed) {
+	s.abortDial = nil
+	if s.refusedAgain(msg) {
+		s.failParked(c, s.refused, s.refusedUntil)
+	}
+	s.endDial(c, msg.conn)
+}
+
+// refusedAgain reports whether a dial was given up because the credentials are still those
+// that the server has refused.
+func (s *session) refusedAgain(msg *dialed) bool {
+	return s.refused != nil && errors.Is(msg.err, s.refused)
+}
+
+// endDial ends a dial that says nothing about the server. Its connection, if there is one,
+// is released.
+func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
+	s.earlyEnd, s.earlyNotifications = nil, nil
+	c.Send(s.registry, &dialAbandoned{s.registration})
+	if conn != nil {
+		s.oldConn, s.closingConn = conn, nil
+		s.releaseOld(c)
+	}
+	s.proceed(c)
+}
+
+// setUp prepares a new MCP session: it runs the configured set-up calls, and applies the
+// settings. A setting that the server refuses is skipped: it may name something that no
+// longer exists. An MCP session that was resumed still has its settings. It may block.
+func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) error {
+	if conn.Info().Attached {
+		return nil
+	}
+	for _, params := range setup {
+		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
+		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
+			err = errors.New("the tool returned an error")
+		}
+		if err != nil {
+			return &mcpbridge.Error{
+				Class: mcpbridge.Unavailable, Err: err,
+				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, mcpbridge.AsError(err).Detail),
+			}
+		}
+	}
+	for _, op := range ops {
+		_, err := conn.Do(ctx, op)
+		var said *jsonrpc.Error
+		e := mcpbridge.AsError(err)
+		switch {
+		case e == nil:
+		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
+		default:
+			skipped(op, e)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cancelPause is how long a connection stays open after its calls were cancelled, so that
+// notifications/cancelled reaches the server.
+const cancelPause = 50 * time.Millisecond
+
+// onDrain starts to drain. A second drain may follow that leaves calls less time.
+func (s *session) onDrain(c actor.Context, msg *drain) {
+	s.state, s.drainOrder = s.draining, msg
+	parked := s.parked.take()
+	switch {
+	case !msg.evict:
+		s.graceEnds = time.Now().Add(s.cfg.DrainTimeout)
+		for _, k := range parked {
+			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
+		}
+	default:
+		for k := range s.running.all() {
+			if at := k.deadline.Add(s.cfg.CloseTimeout); at.After(s.graceEnds) {
+				s.graceEnds = at
+			}
+		}
+		if len(parked) > 0 {
+			c.Send(s.registry, &callsHandedBack{s.registration, parked})
+		}
+	}
+	if s.abortDial != nil {
+		s.abortDial()
+	}
+	s.continueDraining(c)
+}
+
+// continueDraining takes the next step of draining: wait for running calls, close the
+// connections one after the other, and send sessionClosed.
+func (s *session) continueDraining(c actor.Context) {
+	now := time.Now()
+	switch {
+	case s.abortDial != nil || s.closingConn != nil:
+		return // dialed, connDetached or connClosed will come
+	case s.waitsForCalls() && now.Before(s.graceEnds):
+		s.wakeBy(c, s.graceEnds)
+		return
+	}
+	for k := range s.running.all() {
+		if !k.replied {
+			s.cutOff(c, k, messages.CodeClosed)
+		}
+	}
+	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
+		if conn != nil {
+			s.closeConn(c, conn)
+			return
+		}
+	}
+	if (s.running.count > 0 || s.listings > 0 || s.pinging) && now.Before(s.graceEnds.Add(unresponsiveAfter)) {
+		s.wakeBy(c, s.graceEnds.Add(unresponsiveAfter)) // they are cancelled, and return soon
+		return
+	}
+	if s.stopTimer() {
+		s.sendClosed(c)
+	}
+}
+
+// sendClosed sends the last message.
+func (s *session) sendClosed(c actor.Context) {
+	s.unwatchSubscribers(c)
+	s.state = s.closed
+	s.lastMessage.of = s.registration
+	c.Send(s.registry, &s.lastMessage)
+}
+
+// waitsForCalls reports whether a caller waits for a call that runs.
+func (s *session) waitsForCalls() bool {
+	for k := range s.running.all() {
+		if !k.replied {
+			return true
+		}
+	}
+	return false
+}
+
+// closeConn closes a connection and its MCP session, or detaches the connection if the MCP
+// session is to stay open.
+func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
+	s.closingConn = conn
+	generation := s.generation
+	pause, timeout, store := s.running.count > 0, s.cfg.CloseTimeout, s.store()
+	leave := s.drainOrder.leave && conn.Resume() != nil
+	s.cfg.async(c, func() any {
+		if pause {
+			<-time.After(cancelPause)
+		}
+		if leave {
+			return &connClosed{conn, closeWithin(timeout, conn.Detach)}
+		}
+		err := closeWithin(timeout, conn.Close)
+		if err == nil {
+			store.saveGeneration(generation)
+		}
+		return &connClosed{conn, err}
+	})
+}
+
+// onDialedDraining takes the connection of a dial that was running when the drain came.
+func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
+	s.abortDial, s.conn = nil, msg.conn
+	s.generation = max(s.generation, msg.generation) // the store has it
+	s.continueDraining(c)
+}
+
+// onConnDetachedDraining takes a connection that was being detached when the drain came:
+// its MCP session is to be closed.
+func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
+	if msg.conn == s.oldConn {
+		s.oldConn, s.resumable = nil, s.oldConn
+	}
+	s.closingConn, s.graceEnds = nil, time.Now()
+	s.continueDraining(c)
+}
+
+// onConnClosed notes that a connection is closed.
+func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
+	s.closingConn, s.graceEnds = nil, time.Now()
+	switch msg.conn {
+	case s.conn:
+		s.conn = nil
+	case s.oldConn:
+		s.oldConn = nil
+	case s.resumable:
+		s.resumable = nil
+	}
+	if msg.err != nil {
+		s.lastMessage.leftovers = append(s.lastMessage.leftovers, leftover{conn: msg.conn, reason: msg.err.Error()})
+	}
+	s.continueDraining(c)
+}
+
+// cancelRunning cancels all calls that run.
+func (s *session) cancelRunning() {
+	for k := range s.running.all() {
+		k.cancel()
+	}
+}
+
+// onStopping aborts the dial. After Stopping, the actor cannot be found any more: a dial that
+// returns then closes its connection, because it was aborted.
+func (s *session) onStopping() {
+	if s.abortDial != nil {
+		s.abortDial()
+	}
+}
+
+// onStopped answers calls and closes connections that are left. After sessionClosed there
+// are none; but anybody may stop any actor.
+func (s *session) onStopped(c actor.Context) {
+	s.stopTimer()
+	if s.abortDial != nil {
+		s.abortDial()
+	}
+	s.cancelRunning()
+	for _, k := range s.owed() {
+		if k.caller != nil {
+			f := k.failure(messages.CodeClosed, "the session was stopped")
+			f.MayHaveRun = f.MayHaveRun || k.conn != nil
+			c.Send(k.caller, f)
+		}
+	}
+	s.parked.take()
+	s.running.take()
+	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
+		if conn != nil {
+			go closeWithin(s.cfg.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
+		}
+	}
+	s.conn, s.oldConn, s.resumable = nil, nil, nil
+	s.mailbox.answerUnread(c)
+}

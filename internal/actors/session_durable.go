@@ -1,0 +1,98 @@
+package actors
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// durable is the state of a session that outlives a restart.
+type durable struct {
+	cfg          *Config
+	key          messages.Key
+	server       *mcpbridge.Server // read-only
+	registry     *actor.PID
+	registration *registration // belongs to the registry, not read here
+
+	generation  uint64
+	settings    settings        // of the server, applied to each new MCP session
+	wasOpen     bool            // there has been a connection
+	stateless   bool            // the last MCP session kept nothing on the server
+	parked      queue           // calls that are accepted and do not run
+	running     queue           // calls that run on conn or oldConn
+	subscribing map[string]bool // URIs whose subscription a running call changes
+	listings    int             // running tools/list requests of our own
+
+	// conn is the connection that calls run on, or nil.
+	conn mcpbridge.Conn
+	// oldConn was conn before a fault, or nil. It is released before the next dial.
+	oldConn mcpbridge.Conn
+	// resumable was oldConn, or is nil. The server may still have its MCP session, which
+	// the next dial resumes, or which is closed if there is no next dial.
+	resumable mcpbridge.Conn
+
+	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
+	// runs.
+	abortDial context.CancelFunc
+
+	openedAt     time.Time // when the last connection was opened
+	openedUnused bool      // for no call, and no call came since
+
+	refused      *mcpbridge.Error // the refusal of the credentials, or nil
+	refusedUntil time.Time        // no dial with the same credentials before
+
+	cause    *Fault    // of the last restart, or nil
+	failedAt time.Time // when that fault was
+	lostAt   time.Time // when the last connection ended
+
+	wakeTimer *time.Timer // sends timerFired; nil when it will not come
+	wakeAt    time.Time   // when wakeTimer fires
+
+	noResume bool     // the record in the store is of an MCP session that is being closed
+	cleanup  *cleanup // the work of an actor that closes leftovers, or nil
+
+	drainOrder  *drain       // the last drain message, or nil
+	callReplied *callReplied // one message for all calls
+	mailbox     unreadMailbox
+}
+
+// store returns the store of the key.
+func (d *durable) store() keyStore { return keyStore{d.cfg, d.key} }
+
+// addRunning notes that a call runs.
+func (d *durable) addRunning(k *call) {
+	d.running.push(k)
+	if uri, is := k.subscription(); is {
+		if d.subscribing == nil {
+			d.subscribing = map[string]bool{}
+		}
+		d.subscribing[uri] = true
+	}
+}
+
+// removeRunning notes that a call does not run any more.
+func (d *durable) removeRunning(k *call) {
+	if !d.running.has(k) {
+		return
+	}
+	d.running.remove(k)
+	if uri, is := k.subscription(); is {
+		delete(d.subscribing, uri)
+	}
+}
+
+// owed returns the calls that have no reply yet.
+func (d *durable) owed() []*call {
+	owed := slices.Collect(d.parked.all())
+	for k := range d.running.all() {
+		if !k.replied {
+			owed = append(owed, k)
+		}
+	}
+	return owed
+}

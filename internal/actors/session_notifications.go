@@ -1,0 +1,45 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onNotification sends progress to the subscriber of its operation, until that is
+// answered, and any other notification to its subscribers and to the registry.
+func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
+	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
+	if msg.of != nil {
+		for k := range s.running.all() {
+			if k.op == msg.of && !k.replied {
+				stamp.Generation = k.generation
+				msg.note.SetStamp(stamp)
+				c.Send(k.op.Head().Subscriber, msg.note)
+			}
+		}
+		return
+	}
+	msg.note.SetStamp(stamp)
+	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
+		for _, subscriber := range s.settings.subscribers(updated.URI) {
+			c.Send(subscriber, updated)
+		}
+	}
+	c.Send(s.registry, &notified{s.registration, msg.note})
+}
+
+// onEarlyNotification keeps a notification for onDialed.
+func (s *session) onEarlyNotification(msg *notificationReceived) {
+	if len(s.earlyNotifications) < maxQueuedNotifications {
+		s.earlyNotifications = append(s.earlyNotifications, msg)
+	}
+}
+
+// expectsNotifications reports whether the session serves more than calls: somebody wants
+// its notifications.
+func (s *session) expectsNotifications() bool {
+	return len(s.settings.subscriptions) > 0 || s.cfg.Subscriber != nil
+}

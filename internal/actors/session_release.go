@@ -1,0 +1,47 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// releaseOld detaches the old connection, once no call runs on it or their grace is over.
+// Its MCP session stays open on the server, to be resumed.
+func (s *session) releaseOld(c actor.Context) {
+	if s.oldConn == nil || s.closingConn != nil {
+		return
+	}
+	if s.running.count > 0 && time.Now().Before(s.graceEnds) {
+		s.wakeBy(c, s.graceEnds)
+		return
+	}
+	s.cancelRunning()
+	conn, timeout := s.oldConn, s.cfg.CloseTimeout
+	s.closingConn = conn
+	s.cfg.async(c, func() any {
+		closeWithin(timeout, conn.Detach) //nolint:errcheck // its MCP session is resumed, or is closed later
+		return &connDetached{conn}
+	})
+}
+
+// onConnDetached notes that the old connection is detached. Its MCP session is resumed by
+// the next dial, unless it has expired.
+func (s *session) onConnDetached(msg *connDetached) {
+	if msg.conn != s.oldConn {
+		return
+	}
+	s.oldConn, s.closingConn = nil, nil
+	if (s.cause == nil || s.cause.Class != mcpbridge.Expired) && msg.conn.Resume() != nil {
+		s.resumable = msg.conn
+	}
+}
+
+// onLateDial releases the connection that the previous incarnation has dialed.
+func (s *session) onLateDial(c actor.Context, msg *dialed) {
+	s.abortDial, s.oldConn, s.closingConn = nil, msg.conn, nil
+	s.generation = max(s.generation, msg.generation)
+	s.releaseOld(c)
+}

@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+)
+
+// diagram has the transitions of the diagram of [session].
+var diagram = map[string]string{
+	"start":      "idle queued deciding draining",
+	"deciding":   "releasing idle queued draining",
+	"releasing":  "idle queued draining",
+	"idle":       "queued connecting draining",
+	"queued":     "idle connecting draining",
+	"connecting": "ready abandoning draining",
+	"abandoning": "releasing idle queued draining",
+	"ready":      "draining",
+	"draining":   "closed",
+}
+
+// stateOf returns the name of the state that a session is in.
+func stateOf(s *session) string {
+	if s.state == nil {
+		return "start"
+	}
+	name := runtime.FuncForPC(reflect.ValueOf(s.state).Pointer()).Name()
+	return strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm")
+}
+
+func TestSessionTakesTheTransitionsOfItsDiagramAndNoOthers(t *testing.T) {
+	taken := map[string]bool{}
+	for _, bug := range []string{"none", "*actors.callReturned", "*actors.dialed", "*actors.drain"} {
+		before := map[*session]string{}
+		panics := plant(bug, 0)
+		scenario(t, func(c actor.Context) {
+			s := c.Actor().(*session)
+			from, to := before[s], stateOf(s)
+			if before[s] = to; from != "" && from != to && s.cleanup == nil {
+				require.Contains(t, strings.Fields(diagram[from]), to, "from %s, by %T", from, c.Message())
+				taken[from+" "+to] = true
+			}
+			panics(c)
+		})
+	}
+	for _, way := range []string{"start idle", "idle queued", "queued connecting", "connecting ready", "ready draining", "start deciding", "draining closed"} {
+		require.True(t, taken[way], fmt.Sprint(way, " of ", taken))
+	}
+}

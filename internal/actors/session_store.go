@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// keyStore reads and writes the records of one key in the store of the configuration, if
+// there is one. Errors of the store are logged, and otherwise ignored. Its methods may
+// block.
+type keyStore struct {
+	cfg *Config
+	key messages.Key
+}
+
+// load returns the record of the key, or nil. The record may have a generation only.
+func (s keyStore) load() (known *mcpbridge.Record) {
+	s.try("load", func(ctx context.Context) (err error) {
+		known, err = s.cfg.Store.Load(ctx, s.key)
+		return err
+	})
+	return known
+}
+
+// saveSession saves what is needed to resume an MCP session, and its generation.
+func (s keyStore) saveSession(conn mcpbridge.Conn, generation uint64) {
+	record := &mcpbridge.Record{Generation: generation}
+	if resume := conn.Resume(); resume != nil {
+		record.Resume = *resume
+	}
+	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
+}
+
+// saveGeneration saves the generation of an MCP session that was closed: no other may get
+// the same one.
+func (s keyStore) saveGeneration(generation uint64) {
+	record := &mcpbridge.Record{Generation: generation}
+	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
+}
+
+// try runs a request to the store, and logs its error.
+func (s keyStore) try(what string, f func(context.Context) error) {
+	if s.cfg.Store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CloseTimeout)
+	defer cancel()
+	began := time.Now()
+	if err := runWithin(ctx, "the store", f); err != nil {
+		s.cfg.Logger.Warn().Str("server", s.key.Server).Str("scope", s.key.Scope).
+			Stringer("elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
+	}
+}

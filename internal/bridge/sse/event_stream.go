@@ -1,0 +1,54 @@
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+)
+
+// eventStream is the body of the one stream of a session. The SDK reads the address of the endpoint from it,
+// once, and messages. Any other event, such as a heartbeat, would end the session, so the SDK does not get it.
+type eventStream struct {
+	io.ReadCloser
+	rpc.EventBuffer
+	limit int
+	named bool  // the first event with data has come, which names the endpoint
+	end   error // of the stream; nil before
+}
+
+// Read reads whole events.
+func (s *eventStream) Read(p []byte) (int, error) {
+	for !s.Ready() {
+		if s.end != nil {
+			return 0, s.end
+		}
+		n, err := s.ReadCloser.Read(p)
+		switch {
+		case !s.Feed(p[:n], s.limit, s):
+			s.end = outbound.ErrTooLarge
+		case err != nil:
+			s.end = err
+			s.Finish(errors.Is(err, io.EOF), s)
+		}
+	}
+	return s.Next(p), nil
+}
+
+// OnLine does nothing.
+func (s *eventStream) OnLine([]byte) {}
+
+// OnEvent drops what the SDK cannot read.
+func (s *eventStream) OnEvent(event []byte) []byte {
+	switch {
+	case len(bytes.TrimSpace(rpc.DataOf(event))) == 0:
+	case !s.named: // if this does not name the endpoint, the SDK says so
+		s.named = true
+		return event
+	case rpc.IsMessage(event):
+		return event
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package batch
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxEvents bounds the events in the queue. Further events are dropped and counted.
+const maxEvents = 1000
+
+// eventLine is the line of output for one event.
+type eventLine struct {
+	Event      string          `json:"event"`
+	ID         json.RawMessage `json:"id,omitempty"`
+	Server     string          `json:"server,omitempty"`
+	Scope      string          `json:"scope,omitempty"`
+	Generation uint64          `json:"generation,omitempty"`
+	Time       time.Time       `json:"time,omitzero"`
+	Attached   *bool           `json:"attached,omitempty"`
+	Protocol   string          `json:"protocol,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"`
+	DelayMs    *int64          `json:"delayMs,omitempty"`
+	ElapsedMs  *int64          `json:"elapsedMs,omitempty"`
+	Cause      string          `json:"cause,omitempty"`
+	RetryAt    time.Time       `json:"retryAt,omitzero"`
+	Reason     string          `json:"reason,omitempty"`
+	URI        string          `json:"uri,omitempty"`
+	Level      string          `json:"level,omitempty"`
+	Logger     string          `json:"logger,omitempty"`
+	Data       any             `json:"data,omitempty"`
+	Progress   *float64        `json:"progress,omitempty"`
+	Total      float64         `json:"total,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Count      int             `json:"count,omitempty"`
+}
+
+// lineOf returns the line of an event. The name of the event is the name of its type.
+func lineOf(event messages.Event) *eventLine {
+	stamp := event.GetStamp()
+	l := &eventLine{
+		Event: snake(reflect.TypeOf(event).Elem().Name()), Time: stamp.Time,
+		Server: stamp.Key.Server, Scope: stamp.Key.Scope, Generation: stamp.Generation,
+	}
+	millis := func(d time.Duration) *int64 { return new(d.Milliseconds()) }
+	switch e := event.(type) {
+	case *messages.SessionOpened:
+		l.Attached, l.Protocol, l.ElapsedMs = &e.Attached, e.Protocol, millis(e.Elapsed)
+	case *messages.SessionExpired:
+		l.Cause = e.Cause
+	case *messages.SessionLost:
+		l.Cause = e.Cause
+	case *messages.SessionRestarting:
+		l.Attempt, l.DelayMs, l.Cause = e.Attempt, millis(e.Delay), e.Cause
+	case *messages.SessionRestarted:
+		l.Attached, l.Protocol, l.ElapsedMs = &e.Attached, e.Protocol, millis(e.Elapsed)
+	case *messages.SessionGaveUp:
+		l.Cause, l.RetryAt = e.Cause, e.RetryAt
+	case *messages.SessionEvicted:
+		l.Reason = string(e.Reason)
+	case *messages.SessionClosed:
+		l.Cause = e.Cause
+	case *messages.ResourceUpdated:
+		l.URI = e.URI
+	case *messages.ServerLog:
+		l.Level, l.Logger, l.Data = e.Level, e.Logger, e.Data
+	case *messages.Progress:
+		l.Progress, l.Total, l.Message = &e.Progress, e.Total, e.Message
+	case *messages.ToolsChanged, *messages.PromptsChanged, *messages.ResourcesChanged:
+	}
+	return l
+}
+
+var hump = regexp.MustCompile(`[a-z][A-Z]`)
+
+// snake returns a name in snake case: session_opened for SessionOpened.
+func snake(name string) string {
+	return strings.ToLower(hump.ReplaceAllStringFunc(name, func(at string) string { return at[:1] + "_" + at[1:] }))
+}
+
+// eventQueue is a queue of events that are not printed yet. Its methods may be called from
+// any goroutine, and do not block.
+type eventQueue struct {
+	ready chan struct{} // receives a value when the queue is not empty
+
+	mu      sync.Mutex
+	waiting []*eventLine
+	dropped int // the number of events dropped after those in waiting
+}
+
+func newEventQueue() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
+
+// publish adds an event of the EventStream, unless it is not one of this module.
+func (q *eventQueue) publish(event any) {
+	if event, ok := event.(messages.Event); ok {
+		q.add(lineOf(event))
+	}
+}
+
+// progress returns a function that adds the progress of a request.
+func (q *eventQueue) progress(id json.RawMessage) func(*messages.Progress) {
+	return func(p *messages.Progress) {
+		l := lineOf(p)
+		l.ID = id
+		q.add(l)
+	}
+}
+
+func (q *eventQueue) add(l *eventLine) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= maxEvents {
+		q.dropped++
+		return
+	}
+	q.waiting = append(q.waiting, l)
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the queue. If events were dropped, the last line has their number.
+func (q *eventQueue) take() []*eventLine {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	lines := q.waiting
+	if q.dropped > 0 {
+		lines = append(lines, &eventLine{Event: "dropped", Count: q.dropped})
+	}
+	q.waiting, q.dropped = nil, 0
+	return lines
+}
+
+func (q *eventQueue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0
+}

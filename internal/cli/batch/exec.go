@@ -1,0 +1,66 @@
+package batch
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/internal/cli"
+)
+
+// Exec is the batch runner.
+type Exec struct {
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, with an mcpServers object as other MCP clients have it and an optional supervisor object. SIGHUP reloads it."`
+	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
+	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
+	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
+}
+
+// Run runs the requests until the end of input or a signal.
+func (cmd *Exec) Run(p *cli.Program) error {
+	if cmd.Parallel < 1 {
+		return cli.Usagef("--parallel: %d is less than 1", cmd.Parallel)
+	}
+	hangups, ignore := hangups()
+	defer ignore() // only at the end: the default action of SIGHUP ends the process
+	file, err := config.Load(cmd.Config)
+	if err != nil {
+		return configError(err)
+	}
+	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	// If the reader of stdout goes away, SIGPIPE must not end the process before the
+	// sessions are closed.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	r := newRunner(i.sup.Client(), p.Out, cmd.Parallel)
+	r.toolsets = newToolsets(i.toolset, i.Tools)
+	if cmd.Events {
+		events := i.system.EventStream.Subscribe(r.events.publish)
+		defer i.system.EventStream.Unsubscribe(events)
+	}
+	endReload := (&reloader{instance: i, toolsets: r.toolsets}).start(hangups)
+	var stopErr error
+	r.close = func() {
+		endReload()
+		r.toolsets.closeAll()
+		stopErr = i.stop(cmd.StopTimeout)
+	}
+	failed := r.run(ctx, p.In)
+	switch {
+	case stopErr != nil:
+		return stopErr
+	case failed:
+		return cli.ErrFailed
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package batch
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/mcpactor/mcpactor/config"
+)
+
+// reloader applies the servers of a changed configuration file to a running supervisor.
+type reloader struct {
+	*instance
+	toolsets *toolsets
+}
+
+// start reloads the file for each signal, one after the other, until end is called.
+func (r *reloader) start(signals <-chan os.Signal) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-signals:
+				r.reload(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(writeTimeout): // the file may be a pipe that nobody writes to
+		}
+	}
+}
+
+// reload loads the file once. An invalid file changes nothing.
+func (r *reloader) reload(ctx context.Context) {
+	log := &r.Supervisor.Logger
+	file, err := config.Load(r.path)
+	if err != nil {
+		log.Error().Str("err", oneLine(err)).Msg("configuration was invalid, nothing was reloaded")
+		return
+	}
+	logWarnings(log, file)
+	if !reflect.DeepEqual(settingsOf(file), settingsOf(r.File)) {
+		log.Warn().Str("file", r.path).Msg("changes of the supervisor object were ignored: restart the program to apply them")
+	}
+	closed, err := r.sup.Reload(ctx, file.Supervisor.Servers)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		log.Error().Str("err", oneLine(err)).Msg("configuration could not be reloaded")
+		return
+	}
+	r.toolsets.replace(file.Tools)
+	for _, left := range closed.Left {
+		log.Warn().Str("server", left.Key.Server).Str("scope", left.Key.Scope).Str("err", left.Reason).Msg("session could not be closed")
+	}
+	log.Info().Int("servers", len(file.Supervisor.Servers)).Int("sessions", closed.Sessions).Msg("configuration was reloaded")
+}

@@ -1,0 +1,98 @@
+package batch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// maxAbout bounds a title or description in the table, in characters.
+const maxAbout = 80
+
+// toolList is the result of the op tools.
+type toolList struct {
+	Tools   []toolEntry    `json:"tools"`
+	Missing []missingEntry `json:"missing"`
+}
+
+type toolEntry struct {
+	Name         string               `json:"name"`
+	Server       string               `json:"server"`
+	Tool         string               `json:"tool"`
+	Title        string               `json:"title,omitempty"`
+	Description  string               `json:"description"`
+	InputSchema  any                  `json:"inputSchema"`
+	OutputSchema any                  `json:"outputSchema,omitempty"`
+	Annotations  *mcp.ToolAnnotations `json:"annotations,omitempty"`
+	Metadata     map[string]any       `json:"metadata"`
+}
+
+type missingEntry struct {
+	Server string `json:"server"`
+	Error  string `json:"error"`
+}
+
+// newToolList returns the result for a list of tools. It leaves out a title that equals the
+// name of the tool.
+func newToolList(set *toolset.Set) *toolList {
+	list := &toolList{Tools: []toolEntry{}, Missing: []missingEntry{}}
+	for _, tool := range set.Tools {
+		e := toolEntry{
+			Name: tool.Name, Server: tool.Server, Tool: tool.Original, Title: tool.Title, Description: tool.Description,
+			InputSchema: tool.InputSchema, OutputSchema: tool.OutputSchema, Annotations: tool.Annotations, Metadata: tool.Metadata,
+		}
+		if e.Title == e.Tool {
+			e.Title = ""
+		}
+		list.Tools = append(list.Tools, e)
+	}
+	for _, missing := range set.Missing {
+		list.Missing = append(list.Missing, missingEntry{missing.Server, missing.Err.Error()})
+	}
+	return list
+}
+
+func (l *toolList) json(out io.Writer) error { return json.NewEncoder(out).Encode(l) }
+
+// table writes a line for each tool. It makes the texts of servers safe for a terminal.
+func (l *toolList) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSERVER\tTOOL\tABOUT")
+	for _, tool := range l.Tools {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", tool.Name, tool.Server, printable(tool.Tool), tool.about())
+	}
+	return w.Flush()
+}
+
+// about returns the title, or the first line of the description if there is no title.
+func (e *toolEntry) about() string {
+	text := printable(e.Title)
+	for line := range strings.Lines(e.Description) {
+		if text != "" {
+			break
+		}
+		text = printable(line)
+	}
+	if runes := []rune(text); len(runes) > maxAbout {
+		text = string(runes[:maxAbout-1]) + "…"
+	}
+	return text
+}
+
+// printable replaces the characters that a terminal does not print, such as control
+// characters and those that change the direction of text.
+func printable(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+)
+
+// NewSystem returns an actor system whose own log goes to logger.
+func NewSystem(logger zerolog.Logger) *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(zerolog.NewSlogHandler(logger))
+	}))
+}
+
+// NewLogger returns a logger that writes lines for people, from the given level on. The
+// level is one that zerolog knows.
+func NewLogger(w io.Writer, level string) zerolog.Logger {
+	parsed, err := zerolog.ParseLevel(level)
+	if err != nil {
+		parsed = zerolog.WarnLevel // cannot be: kong checks the flag
+	}
+	out := zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000"}
+	return zerolog.New(zerolog.SyncWriter(out)).Level(parsed).With().Timestamp().Logger()
+}

@@ -1,0 +1,116 @@
+// Package cli runs the command line programs of this module: it parses arguments, runs the
+// command that they select, and turns its error into an exit status.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses.
+const (
+	ExitOK     = 0
+	ExitFailed = 1 // the command ran, and something in it failed
+	ExitUsage  = 2 // a flag or the configuration is invalid
+)
+
+// Program is a command line program: its name, and the streams that it reads and writes.
+type Program struct {
+	Name, Description string
+
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run parses args, runs the command that they select, and returns the exit status.
+// commands is a pointer to a struct with kong's tags. The method Run of a command gets the
+// program, and kong's context if it asks for it.
+func (p *Program) Run(commands any, args []string) (status int) {
+	status = -1
+	parser, err := kong.New(commands,
+		kong.Name(p.Name),
+		kong.Description(p.Description),
+		kong.Writers(p.Out, p.Err),
+		kong.Help(help),
+		kong.Exit(func(code int) { status = code }),
+		kong.Bind(p),
+	)
+	if err != nil {
+		panic(err) // the tags of commands are wrong
+	}
+	if len(args) > 1 && args[0] == completeCommand {
+		complete(p.Out, parser.Model.Node, args[1:])
+		return ExitOK
+	}
+	command, err := parser.Parse(args)
+	if status >= 0 { // --help
+		return status
+	}
+	if err != nil {
+		p.Errorf("%v\nRun \"%s --help\" for the usage.", err, p.Name)
+		return ExitUsage
+	}
+	err = command.Run(command)
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage):
+		p.Errorf("%v", err)
+		return ExitUsage
+	case !errors.Is(err, ErrFailed):
+		p.Errorf("%v", err)
+	}
+	return ExitFailed
+}
+
+// Errorf writes a line to Err, after the name of the program.
+func (p *Program) Errorf(format string, args ...any) {
+	fmt.Fprintf(p.Err, p.Name+": "+format+"\n", args...)
+}
+
+// help prints the help of the selected command. If none is selected it prints the help of the
+// program and of all its commands.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if ctx.Selected() != nil {
+		return kong.DefaultHelpPrinter(options, ctx)
+	}
+	commands := ctx.Model.Leaves(true)
+	if len(commands) > 1 {
+		if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+			return err
+		}
+	}
+	for _, command := range commands {
+		if len(commands) > 1 {
+			fmt.Fprintln(ctx.Stdout)
+		}
+		one, err := kong.Trace(ctx.Kong, strings.Fields(command.Path()))
+		if err == nil {
+			err = kong.DefaultHelpPrinter(options, one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrFailed is the error of a command that has reported its failure itself.
+var ErrFailed = errors.New("failed")
+
+// UsageError is an invalid flag or an invalid configuration.
+type UsageError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a [UsageError] with a text.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }

@@ -1,0 +1,45 @@
+package supervisor
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+func TestEveryFieldOfTheConfigurationIsInTheDocsWithItsDefault(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	_, page, found := strings.Cut(string(text), "\n## The supervisor\n")
+	require.True(t, found)
+	page, _, _ = strings.Cut(page, "\n## ")
+	defaults := reflect.ValueOf(Config{}.withDefaults())
+	for i := range defaults.NumField() {
+		field := defaults.Type().Field(i)
+		row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.*$").FindString(page)
+		require.NotEmpty(t, row, field.Name)
+		switch value := defaults.Field(i).Interface().(type) {
+		case time.Duration:
+			require.Contains(t, row, strings.TrimSuffix(value.String(), "m0s"), field.Name)
+		case int:
+			require.Regexp(t, `\b`+strconv.Itoa(value)+`\b`, row, field.Name)
+		}
+	}
+}
+
+func TestEveryFieldOfAServerIsInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	server := reflect.TypeFor[mcpbridge.Server]()
+	for i := range server.NumField() {
+		require.Regexp(t, "(?m)^\\| .*`"+server.Field(i).Name+"`", string(page))
+	}
+	require.Contains(t, string(page), strconv.Itoa(mcpbridge.DefaultMaxResult>>20)+" MiB")
+}

@@ -1,0 +1,322 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+// h2 is a server of HTTP/2 in front of another server. It can reset streams, before the
+// other server gets their requests and after that has handled them.
+type h2 struct {
+	net.Listener
+	behind http.RoundTripper
+
+	mu    sync.Mutex
+	fault func(method string) *reset // of a JSON-RPC method, or one of HTTP. nil: none
+	conns map[*h2Conn]bool
+}
+
+// reset is a way to end a stream without an answer.
+type reset struct {
+	name   string
+	late   bool // the server behind has handled the request
+	midway bool // the headers of the answer are sent before
+	code   http2.ErrCode
+	goAway bool // the connection takes no more streams
+	cut    bool // the connection is closed
+}
+
+// unprocessed reports whether the client gets proof that the request was not handled.
+func (r *reset) unprocessed() bool {
+	return !r.late && !r.cut && (r.code == http2.ErrCodeRefusedStream || r.goAway)
+}
+
+// resets are all the ways to end a stream.
+func resets() (all []reset) {
+	all = []reset{
+		{name: "refused", code: http2.ErrCodeRefusedStream},
+		{name: "going away below it", goAway: true},
+		{name: "refused after the headers of its answer", late: true, midway: true, code: http2.ErrCodeRefusedStream},
+		{name: "going away with it after it ran", late: true, goAway: true, cut: true},
+	}
+	for _, code := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeProtocol, http2.ErrCodeInternal} {
+		all = append(all,
+			reset{name: code.String() + " before it ran", code: code},
+			reset{name: code.String() + " after it ran", code: code, late: true},
+			reset{name: code.String() + " in its answer", code: code, late: true, midway: true})
+	}
+	return append(all, reset{name: "cut before it ran", cut: true}, reset{name: "cut after it ran", late: true, cut: true})
+}
+
+// overHTTP2 runs a scenario on a server named "s" over HTTP/2.
+func overHTTP2(t *testing.T, srv mcpbridge.Server, scenario func(w *world, e *endpoint, front *h2)) {
+	t.Helper()
+	before := lookAround()
+	tools := faults.NewTools()
+	e := &endpoint{faults.Local(tools.Handler), tools, t}
+	defer e.end() // also when the scenario fails
+	front := serveH2(t, e.Server)
+	defer front.end()
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	srv.Name, srv.URL, srv.HTTPClient = "s", "https://"+front.Addr().String()+"/mcp", &http.Client{Transport: transport}
+	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{srv}, BackoffBase: time.Millisecond})
+	defer w.stop()
+	w.executed, w.overlaps = e.Executions, e.Overlaps
+	scenario(w, e, front)
+	front.inject(nil)
+	w.stop()
+	transport.CloseIdleConnections()
+	front.end()
+	e.end()
+	w.verify()
+	before.verify(t)
+}
+
+func serveH2(t *testing.T, behind http.RoundTripper) *h2 {
+	t.Helper()
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.StartTLS()
+	certificates := web.TLS.Certificates
+	web.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}})
+	require.NoError(t, err)
+	s := &h2{Listener: l, behind: behind, conns: map[*h2Conn]bool{}}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(conn)
+		}
+	}()
+	return s
+}
+
+// inject has the requests of some methods end as the function says.
+func (s *h2) inject(fault func(method string) *reset) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+}
+
+// end closes all connections.
+func (s *h2) end() {
+	s.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.Close()
+	}
+}
+
+// h2Conn is one connection.
+type h2Conn struct {
+	net.Conn
+	*h2
+	ctx context.Context
+
+	mu      sync.Mutex // of all that follows
+	frames  *http2.Framer
+	block   bytes.Buffer
+	headers *hpack.Encoder
+	last    uint32 // the last stream whose request was handed on, or may have been
+	away    bool   // none after that is
+}
+
+// h2Stream is a request that comes in.
+type h2Stream struct {
+	id     uint32
+	req    *http.Request
+	body   bytes.Buffer
+	cancel context.CancelFunc
+}
+
+func (s *h2) serve(conn net.Conn) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &h2Conn{Conn: conn, h2: s, ctx: ctx, frames: http2.NewFramer(conn, conn)}
+	c.headers = hpack.NewEncoder(&c.block)
+	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	s.mu.Lock()
+	s.conns[c] = true
+	s.mu.Unlock()
+	defer func() {
+		cancel()
+		conn.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, c)
+	}()
+	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil || c.frames.WriteSettings() != nil {
+		return
+	}
+	streams := map[uint32]*h2Stream{}
+	for {
+		f, err := c.frames.ReadFrame()
+		if err != nil {
+			return
+		}
+		stream, ended := streams[f.Header().StreamID], false
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				c.write(func(fr *http2.Framer) error { return fr.WriteSettingsAck() })
+			}
+		case *http2.PingFrame:
+			if !f.IsAck() {
+				c.write(func(fr *http2.Framer) error { return fr.WritePing(true, f.Data) })
+			}
+		case *http2.RSTStreamFrame:
+			if stream != nil {
+				stream.cancel()
+			}
+		case *http2.MetaHeadersFrame:
+			stream = newH2Stream(ctx, f)
+			streams[stream.id], ended = stream, f.StreamEnded()
+		case *http2.DataFrame:
+			stream.body.Write(f.Data())
+			if n := f.Header().Length; n > 0 {
+				c.write(func(fr *http2.Framer) error { return fr.WriteWindowUpdate(0, n) })
+			}
+			ended = f.StreamEnded()
+		}
+		if ended {
+			go c.answer(stream)
+		}
+	}
+}
+
+func newH2Stream(ctx context.Context, f *http2.MetaHeadersFrame) *h2Stream {
+	s := &h2Stream{id: f.StreamID}
+	ctx, s.cancel = context.WithCancel(ctx)
+	url := "https://" + f.PseudoValue("authority") + f.PseudoValue("path")
+	s.req, _ = http.NewRequestWithContext(ctx, f.PseudoValue("method"), url, http.NoBody) // which a client has sent
+	for _, field := range f.RegularFields() {
+		s.req.Header.Add(field.Name, field.Value)
+	}
+	return s
+}
+
+func (c *h2Conn) write(frame func(*http2.Framer) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if frame(c.frames) != nil {
+		c.Close()
+	}
+}
+
+// answer has the server behind answer a request that has come in whole, or ends its stream.
+func (c *h2Conn) answer(s *h2Stream) {
+	defer s.cancel()
+	s.req.Body = io.NopCloser(&s.body)
+	fault := c.faultOf(s)
+	if fault != nil && !fault.late {
+		c.reset(s, fault)
+		return
+	}
+	if !c.handOn(s) {
+		return
+	}
+	resp, err := c.behind.RoundTrip(s.req)
+	if err != nil {
+		c.write(func(fr *http2.Framer) error { return fr.WriteRSTStream(s.id, http2.ErrCodeInternal) })
+		return
+	}
+	defer resp.Body.Close()
+	if fault != nil {
+		if s.req.Method != http.MethodGet { // whose answer does not end
+			io.Copy(io.Discard, resp.Body)
+		}
+		if fault.midway {
+			c.respond(s, resp)
+		}
+		c.reset(s, fault)
+		return
+	}
+	c.respond(s, resp)
+	for data := make([]byte, 8<<10); err == nil; {
+		var n int
+		n, err = resp.Body.Read(data)
+		c.write(func(fr *http2.Framer) error { return fr.WriteData(s.id, err == io.EOF, data[:n]) }) //nolint:errorlint // as io.Reader has it
+	}
+	if err != io.EOF { //nolint:errorlint // as above
+		c.write(func(fr *http2.Framer) error { return fr.WriteRSTStream(s.id, http2.ErrCodeInternal) })
+	}
+}
+
+// faultOf returns how the stream is to end, or nil.
+func (c *h2Conn) faultOf(s *h2Stream) *reset {
+	c.h2.mu.Lock()
+	defer c.h2.mu.Unlock()
+	if c.fault == nil {
+		return nil
+	}
+	_, method, _ := strings.Cut(s.body.String(), `"method":"`)
+	method, _, _ = strings.Cut(method, `"`)
+	if method == "" {
+		method = s.req.Method
+	}
+	return c.fault(method)
+}
+
+// handOn reports whether the server behind may get a request.
+func (c *h2Conn) handOn(s *h2Stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away && s.id > c.last {
+		return false
+	}
+	c.last = max(c.last, s.id)
+	return true
+}
+
+// reset ends a stream.
+func (c *h2Conn) reset(s *h2Stream, r *reset) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case r.goAway && !r.late && s.id <= c.last: // a later request was handed on
+		c.frames.WriteRSTStream(s.id, http2.ErrCodeRefusedStream)
+	case r.goAway && !c.away:
+		c.away = true
+		c.frames.WriteGoAway(c.last, r.code, nil)
+	case !r.goAway && !r.cut:
+		c.frames.WriteRSTStream(s.id, r.code)
+	}
+	if r.cut {
+		c.Close()
+	}
+}
+
+// respond sends the headers of an answer.
+func (c *h2Conn) respond(s *h2Stream, resp *http.Response) {
+	c.write(func(fr *http2.Framer) error {
+		c.block.Reset()
+		c.headers.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(resp.StatusCode)})
+		for name, values := range resp.Header {
+			for _, value := range values {
+				c.headers.WriteField(hpack.HeaderField{Name: strings.ToLower(name), Value: value})
+			}
+		}
+		return fr.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: c.block.Bytes(), EndHeaders: true})
+	})
+}

@@ -31,7 +31,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
 		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(&noLogin{})},
 		"inheritEnv: is for servers with a": {Name: "a", URL: "http://x", InheritEnv: true},
-		"noCookies: and httpClient has a":   {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
+		"noCookies: is set, but httpClient has a":   {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
 		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)

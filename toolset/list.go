@@ -85,7 +85,7 @@ func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error
 	case <-ctx.Done():
 		return &messages.Failure{
 			Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-			Detail: "the list takes longer: it is used when it has come",
+			Detail: "the list is still being fetched: a later call uses it",
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package mcpbridge is the contract of the bridge, the only part of this module that speaks MCP: how a
-// server is configured, how a session with it is opened and used, and what an error means.
-// Package [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge] that implements
-// this contract, over stdio, streamable HTTP, HTTP+SSE or in memory. Neither package knows
-// about actors. In this package, a session is an MCP session.
+// Package mcpbridge is the contract of the bridge, the only part of this module that speaks
+// MCP: how a server is configured, how a session with it is opened and used, and what an
+// error means. Package [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge]
+// that implements this contract, over stdio, streamable HTTP, HTTP+SSE or in memory.
+// Neither package knows about actors. In this package, a session is an MCP session.
 //
 // # What an error means
 //

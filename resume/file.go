@@ -37,10 +37,10 @@ type File struct {
 
 var _ mcpbridge.Store = (*File)(nil)
 
-// Open opens the store in a file, and creates the file if there is none; its directory
-// must exist. It refuses a file that is no store, or that others than its owner may
-// use, and does not change it. It fails with [ErrLocked] if the file is in use for
-// longer than about a second. Close the store after use.
+// Open opens the store in a file, and creates the file if there is none; its directory must
+// exist. It rejects a file that is not a store, or that others than its owner may use, and
+// does not change it. It fails with [ErrLocked] if the file is in use for longer than about
+// a second. Close the store after use.
 func Open(path string, cfg Config) (*File, error) {
 	f, err := open(path, cfg.withDefaults())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Client sends commands for Go code that is no actor, and waits for the replies. Its
+// Client sends commands for Go code that is not an actor, and waits for the replies. Its
 // methods may be called from any goroutine.
 //
 // When a context ends, its operation is cancelled with [messages.Cancel]. The deadline of

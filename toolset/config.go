@@ -32,8 +32,8 @@ type Server struct {
 	// by a pattern of [path.Match] in which "*" and "?" match a slash as well. Defaults
 	// to all tools.
 	Allow []string
-	// Deny lists the tools that are not wanted, in the same form. It takes precedence
-	// over Allow. "admin*" matches the tool "admin/drop" as well.
+	// Deny lists the tools that are not wanted, in the same form. It takes precedence over
+	// Allow. For example, "admin*" also matches the tool "admin/drop".
 	Deny []string
 
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the

@@ -41,10 +41,10 @@
 // With interceptors, a third actor, the [front], takes the place of the registry. It runs
 // operations through the interceptors, and gives everything else to the registry.
 //
-// An MCP session that could not be closed, or that the store has from before a restart of this process,
-// is a leftover. A close command closes it: the registry spawns a session actor that takes
-// no calls, waits for a grant, closes the leftover and sends sessionClosed. The next
-// session of the key waits for it.
+// An MCP session that could not be closed, or that the store has from before a restart of
+// this process, is a leftover. A close command closes it: the registry spawns a session
+// actor that takes no calls, waits for a grant, closes the leftover and sends
+// sessionClosed. The next session of the key waits for it.
 //
 // # What may block
 //

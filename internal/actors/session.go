@@ -22,10 +22,11 @@ import (
 //
 //	any state ──drain──▶ draining ──▶ closed
 //
-// releasing is skipped if there is no connection to release. To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
-// [messages.StateBroken] after the strategy has given up the session; connecting and
-// abandoning are [messages.StateConnecting]. Calls are accepted in all states before
-// draining. Deadlines and cancellations are served in all states before closed.
+// releasing is skipped if there is no connection to release. To callers, idle, queued,
+// releasing and deciding are [messages.StateWaiting], or [messages.StateBroken] after the
+// strategy has given up the session; connecting and abandoning are
+// [messages.StateConnecting]. Calls are accepted in all states before draining. Deadlines
+// and cancellations are served in all states before closed.
 type session struct {
 	*durable
 	state func(actor.Context) // the behavior: a method below, from deciding to closed

@@ -19,8 +19,8 @@ type cancelledCalls struct {
 	calls map[*call]bool
 }
 
-// add remembers a cancellation, unless there are already most, the number of calls that a
-// session can have: a caller may cancel ids that do not exist.
+// add remembers a cancellation. It remembers at most most of them, which is the number of
+// calls that a session can have, because a caller may cancel ids that do not exist.
 func (s *cancelledCalls) add(m *cancelCalls, most int) {
 	switch {
 	case len(s.ids)+len(s.calls) >= most:

@@ -16,5 +16,5 @@ var (
 	// ErrDamaged: the file is a store of sessions, and cannot be read.
 	ErrDamaged = errors.New("the file is damaged: delete it to start with an empty store")
 	// ErrGarbage: one record cannot be read. The others are not affected.
-	ErrGarbage = errors.New("the record is garbage: delete it, or save over it")
+	ErrGarbage = errors.New("the record cannot be read: delete it, or save another one")
 )

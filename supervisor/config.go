@@ -221,10 +221,10 @@ func (c Config) validate() error {
 		}
 	}
 	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
-		wrong("handler: is nil, and capabilities has what only a handler can answer")
+		wrong("handler: is nil, but capabilities declares requests that only a handler can answer")
 	}
 	if c.LeaveOpen && c.Store == nil {
-		wrong("leaveOpen: nobody would find the sessions again without a store")
+		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")
 	}
 	switch {
 	case c.IdleTimeout < 0 && c.IdleTimeout != Never:
@@ -247,7 +247,7 @@ func validateServers(servers []mcpbridge.Server) (errs []error) {
 			wrong("servers[%d] %q: %w", i, srv.Name, err)
 		}
 		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			wrong("servers[%d] %q: name: is already that of servers[%d]", i, srv.Name, first)
 			continue
 		}
 		seen[srv.Name] = i

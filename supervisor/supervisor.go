@@ -55,12 +55,12 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {
-			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer it got, or one around it")
+			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer that it got, or one that wraps it")
 		}
 	}
 	release, ok := reserve(cfg.Store)
 	if !ok {
-		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
+		return nil, errors.New("supervisor: store: is in use by another supervisor that runs: give each supervisor a store of its own")
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),

@@ -347,7 +347,7 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			"handler: nonhost/agent$1 is not an actor of this system: spawn": {Handler: stranger},
 			"subscriber: nonhost/agent$1 is not an actor":                    {Subscriber: stranger},
 			"wrapDialer: returned nil":                                       {WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return nil }},
-			"store: is that of another supervisor":                           {Store: store},
+			"store: is in use by another supervisor":                         {Store: store},
 			"setup[0]: the tool name is empty":                               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", Setup: []*mcp.CallToolParams{nil}}}},
 			"keepAlive: 2562047h47m16.854775807s is more than":               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", KeepAlive: math.MaxInt64}}},
 			"auth: is nil":                                                   {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: mcpbridge.AuthenticatorFunc(nil)}}},

@@ -70,7 +70,7 @@ func (c Config) validate() error {
 			wrong("servers[%d] %q: %w", i, srv.Name, err)
 		}
 		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			wrong("servers[%d] %q: name: is already that of servers[%d]", i, srv.Name, first)
 			continue
 		}
 		seen[srv.Name] = i

@@ -36,9 +36,9 @@
 //   - Any other 4xx or 5xx, a redirect that is not followed, any other JSON-RPC error, or an
 //     event stream that ends empty: there is doubt.
 //
-// Doubt is settled once for all callers of a session. No caller waits for that longer than 5 s,
-// nor past its deadline. The bridge asks the session a question: a ping, and one page of a list
-// that the server has declared.
+// Doubt is settled once for all callers of a session. No caller waits for this longer than
+// 5 s, nor past its deadline. The bridge asks the session a question: a ping, and one page
+// of a list that the server has declared.
 //
 //   - If there is a result, the session is alive. For 30 s, a refusal with the same status and
 //     code, of the same operation and tool, causes no doubt.
@@ -47,16 +47,18 @@
 //     session refuses once more, the first session has expired: the next dial adopts the control,
 //     and one DELETE is sent for the expired session. If the control refuses in the same way, or
 //     cannot be opened, the session is alive, and the control is ended.
-//   - Otherwise (no answer, another refusal, 429) the doubt remains. The next refusal in doubt
-//     leads to another question, at first after 1 s at the earliest, later after up to 30 s.
+//   - Otherwise (no answer, another refusal, 429) the doubt remains. A later refusal that
+//     causes doubt leads to another question, but not before 1 s has passed. This interval
+//     grows, up to 30 s.
 //
 // A call that an expired session has refused did not run if the status of the call is a 4xx, or
 // its answer a JSON-RPC error, and the question was refused in the same way. After a 5xx, a 302
 // or 303, or an event stream that ends empty, the call may have run.
 //
-// HTTP+SSE and stdio have no control: if the question is refused as the call was, and no result
-// came in between, the session counts as broken. The same rules apply to an attempt to resume a
-// session, to the standalone stream, and to the ping that keeps a session alive.
+// HTTP+SSE and stdio have no control: if the question is refused in the same way as the
+// call, and there was no result between the two, the session counts as broken. The same
+// rules apply to an attempt to resume a session, to the standalone stream, and to the ping
+// that keeps a session alive.
 //
 // Questions and controls are sent with the current credentials, which they do not refresh. None
 // is sent to a server that cannot be reached.

@@ -73,10 +73,10 @@ type Config struct {
 	// HandlerTimeout is how long a server waits for the answer of Handler. The deadline of a
 	// call whose tool sends requests should be longer. Defaults to 60 s.
 	HandlerTimeout time.Duration
-	// Capabilities are the client capabilities that are declared to servers, which up to
-	// protocol 2025-11-25 happens in initialize. Roots are in the field RootsV2: a server
-	// that supports roots may use them instead of its own configuration. Defaults to
-	// elicitation by form if there is a Handler.
+	// Capabilities are the client capabilities that are declared to servers. Up to protocol
+	// 2025-11-25, initialize declares them. Roots are in the field RootsV2: a server that
+	// supports roots may use them instead of its own configuration. Defaults to elicitation
+	// by form if there is a Handler.
 	Capabilities *mcp.ClientCapabilities
 	// Subscriber gets every [messages.Notification] but progress, in addition to the
 	// EventStream. Its mailbox is not bounded. Defaults to nil.

@@ -205,9 +205,9 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 // [*StopError], says what could not be closed. Stop may be called more than once.
 //
 // Queued events and log lines have 2 more seconds, and so have interceptors that do not
-// return. If an event handler or an interceptor calls Stop, Stop waits for its own caller:
-// it then returns at the end of this time, with an error that says so. A handler, writer or
-// interceptor that never returns keeps its goroutine.
+// return. If an event handler or an interceptor calls Stop, Stop would wait for its own
+// caller. It returns at the end of these 2 seconds, with an error that says so. A handler,
+// writer or interceptor that never returns keeps its goroutine.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	switch {
 	case !s.started():

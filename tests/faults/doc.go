@@ -14,7 +14,7 @@
 //   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //
-// Faults are deterministic, apart from the port of a server. [Sometimes] chooses by a seed.
-// Every server listens on loopback only. The package is for tests, in this module and in
-// others. Do not use it in production.
+// Faults are deterministic: only the port of a server varies, and [Sometimes] chooses by a
+// seed. Every server listens on loopback only. The package is for tests, in this module and
+// in others. Do not use it in production.
 package faults

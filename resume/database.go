@@ -76,8 +76,8 @@ func openDB(path string, wait time.Duration, readOnly bool) (db *bbolt.DB, file 
 	return nil, nil, reason(path, err)
 }
 
-// release closes a database. After damage bbolt may hold its own locks for ever, so
-// only the file is closed, and its memory stays mapped.
+// release closes a database. After damage bbolt may hold its own locks forever, so only the
+// file is closed, and its memory stays mapped.
 func release(db *bbolt.DB, file *os.File, damaged bool) error {
 	if damaged {
 		return abandon(file)

@@ -197,8 +197,8 @@ func (f *File) over(ctx context.Context) error {
 	}
 }
 
-// guarded is [guarded], but calls nothing after damage was found: after a panic bbolt
-// may hold its own locks for ever.
+// guarded is [guarded], but calls nothing after damage was found: after a panic bbolt may
+// hold its own locks forever.
 func (f *File) guarded(do func() error) error {
 	if f.damaged.Load() {
 		return ErrDamaged

@@ -255,7 +255,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	}
 }
 
-// outcome returns what the caller gets for a reply.
+// outcome converts a reply to the result and the error for the caller.
 func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
 	switch reply := msg.(type) {
 	case *messages.Failure:

@@ -56,7 +56,7 @@ const (
 //	half    writes half a message to stdout, and exits with status 0
 //	stop    answers, and then stops itself with SIGSTOP
 //	lose    refuses every later request but pings with the JSON-RPC error in its argument
-//	        "refusal", as a gateway does whose own server has died
+//	        "refusal", like a gateway whose own server has died
 type Process struct {
 	dir   string
 	trait Trait

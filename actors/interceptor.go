@@ -10,15 +10,15 @@ import (
 // that an [Interceptor] gets is of type [*messages.Failure].
 type Runner func(ctx context.Context, op messages.Operation) (messages.Result, error)
 
-// Interceptor wraps a [Runner], as middleware wraps an http.Handler. It can read or
-// replace an operation, read or replace its result, measure its time, or reject it by
-// returning an error without calling next. A replay happens within next, so that each
-// operation is intercepted once.
+// Interceptor wraps a [Runner], as middleware wraps an http.Handler. It can read or replace
+// an operation, read or replace its result, measure its time, or refuse it by returning an
+// error without calling next. A replay happens within next, so that each operation is
+// intercepted once.
 //
-// The outer function is called once, when the supervisor starts. The inner function runs
-// in a goroutine of its own for each operation. It must pass its ctx, or a context that
-// is derived from it, to next. The ctx ends at the operation's deadline and when the
-// operation is cancelled; the caller then gets its reply even if the interceptor does
-// not return. An error that is no failure reaches the caller as [messages.CodeRefused].
+// The outer function is called once, when the supervisor starts. The inner function runs in
+// a goroutine of its own for each operation. It must pass its ctx, or a context that is
+// derived from it, to next. The ctx ends at the operation's deadline and when the operation
+// is cancelled; the caller then gets its reply even if the interceptor does not return. An
+// error that is not a [*messages.Failure] reaches the caller as [messages.CodeRefused].
 // Operations and results are read-only: change a copy, see [messages.With].
 type Interceptor func(next Runner) Runner

@@ -11,14 +11,15 @@ import (
 // supervision events. Its text contains no secrets.
 type Fault struct {
 	Key messages.Key
-	// Class is Expired, Lost, Internal for a bug, or with Dialing any class.
+	// Class is Expired, Lost, or Internal for a bug. If Dialing is true, it may be any
+	// class.
 	Class mcpbridge.Class
-	// Dialing is true if a dial has failed, and not an open session.
+	// Dialing is true if a dial has failed, and false if an open session has.
 	Dialing bool
-	// Generation is that of the MCP session that has failed; with Dialing that of the
-	// previous one, or 0.
+	// Generation is that of the MCP session that has failed. If Dialing is true, it is that
+	// of the previous MCP session, or 0.
 	Generation uint64
-	// Lived is how long the connection was open; 0 with Dialing.
+	// Lived is how long the connection was open. It is 0 if Dialing is true.
 	Lived time.Duration
 	// Cause is the error of the bridge.
 	Cause *mcpbridge.Error
@@ -36,13 +37,14 @@ func (f *Fault) Unwrap() error { return f.Cause }
 // supervisor.
 type Strategy interface {
 	// Decider returns the decider of a session. It is called at the first fault of the
-	// session, and may return the same decider for many sessions: the calls of all
-	// deciders come one after the other.
+	// session, and may return the same decider for many sessions, because deciders are
+	// called one at a time.
 	Decider(key messages.Key) Decider
 }
 
 // Decider decides about the faults of one session. It must not block.
 type Decider interface {
+	// Decide decides about a fault that happened at the time now. The fault is read-only.
 	Decide(f *Fault, now time.Time) Decision
 }
 

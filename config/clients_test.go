@@ -87,7 +87,8 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 			tools:    map[string]toolset.Server{"hosted": {Name: "hosted", Deny: []string{"delete_repository", "force_push"}}},
 			warnings: []string{"mcpServers.hosted.alwaysAllow"},
 		},
-		// google-gemini/gemini-cli, docs/tools/mcp-server.md and docs/get-started/configuration.md.
+		// google-gemini/gemini-cli, docs/tools/mcp-server.md and
+		// docs/get-started/configuration.md.
 		"gemini_settings.json": {
 			servers: []mcpbridge.Server{
 				{Name: "python", Command: "python", Args: []string{"-m", "my_mcp_server", "--port", "8080"}, Dir: "./mcp-servers/python", Env: map[string]string{"API_KEY": "k", "DB_URL": "postgres://db"}},

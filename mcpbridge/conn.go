@@ -18,15 +18,13 @@ type Conn interface {
 	Hint(tool string) (safe, known bool)
 	// Info describes the session.
 	Info() Info
-	// Resume returns what it takes to attach to the session again, or nil
-	// if that is not possible.
+	// Resume returns what is needed to resume the session, or nil if that is not possible.
 	Resume() *Resume
-	// Close ends the session on the server, and its transport, before ctx
-	// ends. It may be called again if it failed. Operations that are still
-	// running fail.
+	// Close ends the session on the server and the transport, before ctx ends. If it has
+	// failed, it may be called again. Operations that are still running fail.
 	Close(ctx context.Context) error
-	// Detach ends the transport only. Over HTTP the session stays open on the
-	// server, until it is resumed, or ended by Close.
+	// Detach ends the transport only. Over HTTP the session stays open on the server. It
+	// can be resumed, or ended by Close.
 	Detach(ctx context.Context) error
 }
 
@@ -36,13 +34,12 @@ type Info struct {
 	Server *mcp.InitializeResult
 	// Stateless is true over HTTP without a session id: such a session cannot expire.
 	Stateless bool
-	// Attached is true when the session is the one that [DialRequest.Resume]
-	// named.
+	// Attached is true if the session of [DialRequest.Resume] was resumed.
 	Attached bool
 }
 
-// ReadOnly reports whether running an operation twice does no harm, because it only reads, or sets
-// a state. That is true of all operations except calls of tools.
+// ReadOnly reports whether an operation is anything but a call of a tool.
+// [messages.Operation.Idempotent] replaces it.
 func ReadOnly(op messages.Operation) bool {
 	_, isCall := op.(*messages.CallTool)
 	return !isCall

@@ -9,11 +9,11 @@ import (
 // DialRequest says what to dial.
 type DialRequest struct {
 	Key messages.Key
-	// Resume is the session to attach to, if the server still knows it. If
-	// not, a new one is made. Nil always makes a new one.
+	// Resume is the session to resume. If the server no longer knows it, or if Resume is
+	// nil, a new session is opened.
 	Resume *Resume
-	// Only forbids a new session: if Resume cannot be attached to, the dial fails. Set it to
-	// end a session.
+	// Only forbids a new session: if Resume cannot be resumed, the dial fails. It is set to
+	// close a session that has no connection.
 	Only bool
 	// Refused is the error with which the credentials of the key were refused before,
 	// or nil. As long as the key has the same credentials, Dial sends nothing and
@@ -23,25 +23,26 @@ type DialRequest struct {
 	// answered the handshake. The dial may take longer than that, and may fail. It
 	// must not block. It may be nil.
 	Answered func()
-	// Down is called at most once, from any goroutine, when the session ends
-	// by itself: [Error.Session] says how. It is not called for an end that an operation
-	// reports, nor after Close has begun. It must not block.
+	// Down is called at most once, from any goroutine, when the session ends by itself.
+	// [Error.Session] says what became of it. Down is not called for an end that an
+	// operation reports, nor after Close has begun. It must not block.
 	Down func(*Error)
-	// Heard is called with the notifications of the server, in their order, without a
-	// stamp. of is the operation that a [messages.Progress] belongs to, else nil. It
-	// must not block. It may be nil.
+	// Heard is called with each notification of the server, in the order in which they
+	// arrive. The notifications have no stamp. of is the operation that a
+	// [messages.Progress] belongs to, or else nil. Heard must not block, and may be nil.
 	Heard func(n messages.Notification, of messages.Operation)
-	// Ask is called with the requests of the server, each in a goroutine of its own, without an
-	// origin. It may block until ctx ends. If it is nil, all requests are refused.
+	// Ask is called with each request of the server, in a goroutine of its own. The
+	// requests have no origin. Ask may block until ctx ends. If it is nil, all requests are
+	// refused.
 	Ask func(ctx context.Context, req messages.Request) messages.Answer
-	// Roots are the roots that the server gets from the beginning, or nil.
+	// Roots are the roots that the session has from its beginning, or nil.
 	Roots *messages.SetRoots
 }
 
 // Dialer opens sessions. Wrap a Dialer to inject faults, or to observe.
 type Dialer interface {
-	// Dial opens a session, or fails with an [*Error], at the latest soon after ctx ends.
-	// A dial that failed leaves nothing open.
+	// Dial opens a session, or fails with an [*Error], soon after ctx ends at the latest. A
+	// dial that failed leaves nothing open.
 	Dial(ctx context.Context, req DialRequest) (Conn, error)
 }
 
@@ -57,7 +58,7 @@ type Bridge interface {
 	// when their sessions are closed.
 	Prune()
 	// Strays returns how many answers were dropped because they belong to other
-	// connections: some servers send each answer to all of their sessions.
+	// connections. Some servers send each answer to all of their sessions.
 	Strays() uint64
 	// Close closes the idle HTTP connections. Call it when all sessions are closed.
 	Close()

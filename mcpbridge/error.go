@@ -23,19 +23,19 @@ const (
 	// Expired: refused because the server does not know the session. The call
 	// did not run.
 	Expired
-	// NotSent: it never left. The call did not run.
+	// NotSent: the request was not sent. The call did not run.
 	NotSent
-	// Unavailable: dialing failed, and may work later.
+	// Unavailable: the dial failed, and may succeed later.
 	Unavailable
-	// Invalid: a mistake of the caller: refused by the server, or impossible to encode.
+	// Invalid: the request is wrong: the server refused it, or it cannot be encoded.
 	Invalid
 	// Unauthorized: 401 or 403, or there are no credentials to send.
 	Unauthorized
 	// RateLimited: 429.
 	RateLimited
-	// ServerError: an answer that is an error of the server.
+	// ServerError: the server answered with an error.
 	ServerError
-	// Protocol: the server's answer is no valid MCP.
+	// Protocol: the server's answer is not valid MCP.
 	Protocol
 	// Cancelled: the context was cancelled.
 	Cancelled
@@ -55,7 +55,7 @@ var codes = [...]messages.Code{
 	Internal: messages.CodeInternal,
 }
 
-// Code returns the failure code that callers get to see.
+// Code returns the failure code for callers.
 func (c Class) Code() messages.Code { return codes[c] }
 
 // String returns the name of the class.
@@ -71,11 +71,12 @@ type Fate uint8
 
 // The fates of a session.
 const (
-	// Alive: it can be used.
+	// Alive: the session can be used.
 	Alive Fate = iota
-	// Gone: it expired: the server does not know it any more.
+	// Gone: the session has expired: the server no longer knows it.
 	Gone
-	// Broken: its connection broke. Over HTTP the server may still know it.
+	// Broken: the connection of the session broke. Over HTTP the server may still know the
+	// session.
 	Broken
 )
 
@@ -83,20 +84,19 @@ const (
 // Its text contains no session ids, headers, arguments or control characters, and may
 // be logged. The text of [Error.ForCaller] may not.
 type Error struct {
-	// Class is what became of the call.
+	// Class says what became of the call.
 	Class Class
-	// Session is what became of the session it ran on.
+	// Session says what became of the session that the call ran on.
 	Session Fate
 	// Detail is the cause as text.
 	Detail string
 	// Sent is true when some of the request may have reached the server.
 	Sent bool
-	// RetryAfter is what the server asked for, or 0.
+	// RetryAfter is the delay that the server asked for, or 0.
 	RetryAfter time.Duration
-	// Server is what a failed dial has shown of the server. It has no meaning for
-	// other errors.
+	// Server is what a failed dial has shown about the server. Other errors do not set it.
 	Server Presence
-	// Err is the error behind it, if there is one. Its text may contain secrets.
+	// Err is the underlying error, or nil. Its text may contain secrets.
 	Err error
 
 	// Status is the HTTP status of the refusal. It is 200 for an answer that is an error,
@@ -104,10 +104,9 @@ type Error struct {
 	Status int
 	// Code is the code of the JSON-RPC error that the server answered with, or 0.
 	Code int64
-	// Doubt is true for a refusal that may be about the session, though nothing proves it.
+	// Doubt is true for a refusal that may be about the session, without proof.
 	Doubt bool
-	// Quote is what the server said, where only the caller may read it: see
-	// [Error.ForCaller].
+	// Quote is output of the server that only the caller may read: see [Error.ForCaller].
 	Quote string
 }
 
@@ -119,10 +118,10 @@ func (e *Error) Error() string {
 	return e.Class.String() + ": " + e.Detail
 }
 
-// ForCaller returns the detail for those whose call failed. If a stdio server
-// ended, the text includes the end of what it wrote to stderr, or the
-// output that was no JSON-RPC. These may quote arguments of calls, so that the text must
-// not appear in a log line or an event.
+// ForCaller returns the detail for the callers whose calls failed. If a stdio server ended,
+// the text includes the last lines that it wrote to stderr, or the output that was not
+// JSON-RPC. These may quote arguments of calls. For this reason the text must not appear in
+// a log line or an event.
 func (e *Error) ForCaller() string {
 	for from := e; ; {
 		if from.Quote != "" {
@@ -134,9 +133,8 @@ func (e *Error) ForCaller() string {
 	}
 }
 
-// MayHaveRun reports whether the call may have run, although it failed. A refusal from a
-// live session proves nothing, unless its status or code says that the request was
-// not carried out.
+// MayHaveRun reports whether the call may have run, although it failed. A refusal by a live
+// session does not prove that the call did not run, unless its status or code says so.
 func (e *Error) MayHaveRun() bool {
 	switch e.Class {
 	case Lost:
@@ -162,7 +160,7 @@ var notCarriedOut = map[int]bool{
 	http.StatusMisdirectedRequest: true, http.StatusUpgradeRequired: true, http.StatusRequestHeaderFieldsTooLarge: true,
 }
 
-// Unwrap returns the error behind it.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // AsError returns err as an [Error]. An error of another type becomes [Lost] with a
@@ -186,8 +184,8 @@ func AsError(err error) *Error {
 	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: visible.Detail(err.Error()), Err: err}
 }
 
-// AsDialError is [AsError] for the error of a dial: there is no session that could
-// be lost or expire, so that the server is unavailable.
+// AsDialError is [AsError] for the error of a dial. Before there is a session, nothing can
+// be lost or expire: these classes become [Unavailable].
 func AsDialError(err error) *Error {
 	dial := *AsError(err)
 	dial.Session = Alive

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
-// reserved are the headers that are not the user's to set, by their canonical
-// names: those of the protocol and of the connection, and those that have net/http
-// send a request again by itself, by which a call could run twice.
+// reserved are the headers that users cannot set, by their canonical names: those of the
+// protocol and of the connection, and those that make net/http send a request again by
+// itself, so that a call could run twice.
 var reserved = map[string]bool{
 	"Mcp-Session-Id": true, "Mcp-Protocol-Version": true, "Last-Event-Id": true, "Mcp-Method": true, "Mcp-Name": true,
 	"Accept": true, "Content-Type": true,
@@ -26,8 +26,9 @@ var reserved = map[string]bool{
 // reservedPrefix begins the names of headers that repeat arguments of a call.
 const reservedPrefix = "Mcp-Param-"
 
-// CheckHeader reports what is wrong with a header of [Server.Headers] or [Credentials]:
-// the connection sets it by itself, or HTTP cannot carry it. The error does not contain the value.
+// CheckHeader returns an error if a header cannot be in [Server.Headers] or [Credentials]:
+// the connection sets it by itself, or HTTP cannot carry it. The error does not contain the
+// value.
 func CheckHeader(name, value string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {

@@ -14,12 +14,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// OAuthCredentials are the credentials that a handler of the SDK gets: by an
-// authorization code, by client credentials, or in another way. See [OAuth].
+// OAuthCredentials are [Credentials] that come from an OAuth handler of the SDK, which gets
+// tokens by an authorization code, by client credentials, or in another way. See [OAuth].
 //
-// A handler is called from one goroutine at a time. Authorize runs once for all sessions that
-// wait for it. Its context ends when no session waits any more. After Authorize has succeeded,
-// its context does not end, because the handler may refresh tokens with it.
+// A handler is called from one goroutine at a time. Authorize runs once for all sessions
+// that wait for it. Its context ends when no session waits any longer. After Authorize has
+// succeeded, its context does not end, because the handler may refresh tokens with it.
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
 	turn    chan struct{}       // has room for whoever talks to the handler
@@ -30,7 +30,7 @@ type OAuthCredentials struct {
 	running *authorization // nil: none is
 }
 
-// authorization is one call of Authorize, for all who wait for it.
+// authorization is one call of Authorize, for all sessions that wait for it.
 type authorization struct {
 	cancel  context.CancelFunc
 	waiting int
@@ -38,10 +38,10 @@ type authorization struct {
 	err     error // set before done is closed
 }
 
-// OAuth returns the credentials that a handler gets. Requests carry them as a
-// bearer token. Call it once per handler. As the value of [Server.Auth] they are used for
-// all keys of the server; an [Authenticator] may return them for the keys
-// that share a login.
+// OAuth returns credentials that come from an OAuth handler. Requests carry them as a
+// bearer token. Call OAuth once for each handler. As the value of [Server.Auth], the
+// credentials are used for all keys of the server. An [Authenticator] may also return them,
+// for the keys that share a login.
 func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }
@@ -56,7 +56,8 @@ func (o *OAuthCredentials) Credentials(context.Context, messages.Key) (Credentia
 	return o, nil
 }
 
-// Headers returns the token that the handler has, if it has one.
+// Headers returns the header with the token of the handler, or nothing if the handler has
+// no token.
 func (o *OAuthCredentials) Headers(ctx context.Context) (http.Header, error) {
 	token, err := o.token(ctx)
 	if err != nil || token == nil {
@@ -65,8 +66,8 @@ func (o *OAuthCredentials) Headers(ctx context.Context) (http.Header, error) {
 	return http.Header{"Authorization": {bearer(token)}}, nil
 }
 
-// token asks the handler for its token. While the handler is busy, which may be with
-// a person who logs in, a token that is still valid will do.
+// token asks the handler for its token. While the handler is busy, for example with a
+// person who logs in, token returns the last token if that is still valid.
 func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 	if !o.made() {
 		return nil, errNotMade
@@ -106,10 +107,10 @@ func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 	}
 }
 
-// ask gets the token of the handler, or nil when it has none and has to authorize.
-// It may take as long as the handler likes. Call it when it is your turn.
+// ask gets the token of the handler, or nil if the handler has none and has to authorize.
+// It may block without a bound. The caller must hold turn.
 func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
-	// The handler may keep the context, so that must not end.
+	// The handler may keep the context, which must therefore not end.
 	source, err := o.handler.TokenSource(context.Background())
 	if err != nil || source == nil {
 		return nil, err
@@ -132,8 +133,8 @@ func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
 	return token, nil
 }
 
-// Refresh has the handler authorize, unless it has another token by now than the one
-// that was refused.
+// Refresh calls Authorize of the handler, unless the handler already has another token than
+// the one that was refused.
 func (o *OAuthCredentials) Refresh(ctx context.Context, req *http.Request, resp *http.Response) error {
 	if !o.made() {
 		return errNotMade

@@ -8,28 +8,28 @@ import (
 	"slices"
 )
 
-// Presence is what a failed dial has shown of the server, and so whose fault the
-// failure is: the server's, or that of the key that was dialed.
+// Presence is what a failed dial has shown about the server. It tells whether the server is
+// down, or the failure concerns only the key that was dialed.
 type Presence uint8
 
 // The presences of a server. The zero value is what a [Dialer] of your own returns
 // for a server that cannot be reached.
 const (
-	// Absent: nothing answered, or what did said that the server cannot now (502, 503,
-	// 504). Other keys would find the same.
+	// Absent: there was no answer, or a 502, 503 or 504. The dials of other keys would fail
+	// as well.
 	Absent Presence = iota
-	// Strange: something answered, or was started, and it is no MCP server. The
-	// configuration is wrong; or, where there has been a server before, something
-	// stands in for it while it is down.
+	// Strange: something answered, or was started, that is not an MCP server. Either the
+	// configuration is wrong, or, if there was a server before, something else answers
+	// while the server is down.
 	Strange
-	// Present: the server answered. What failed is a matter of the key.
+	// Present: the server answered. The failure concerns only the key.
 	Present
 )
 
-// Endpoint stands for what the server is reached at: its URL, its command with
-// arguments, environment and directory, or the server in memory. Servers with the
-// same Endpoint are up and down together. It is a hash, which tells no secret, and
-// is stable as long as the process runs.
+// Endpoint identifies the place where the server is reached: its URL, its command with
+// arguments, environment and directory, or the server in memory. Servers with the same
+// Endpoint are up and down together. The value is a hash that reveals no secrets. It stays
+// the same as long as the process runs.
 func (s *Server) Endpoint() string {
 	sum := sha256.New()
 	add := func(parts ...string) {

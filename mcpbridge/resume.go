@@ -12,23 +12,23 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Resume is what it takes to attach to a session that the server still knows.
-// The id and the cookies are secrets.
+// Resume is what is needed to resume a session that the server still knows. The id and the
+// cookies are secrets.
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
-	// Endpoint stands for the server's URL. The session id is sent to no other.
+	// Endpoint identifies the server's URL. The session id is sent to no other URL.
 	Endpoint string `json:"endpoint"`
-	// Identity stands for whose session it is: the values of [Server.Headers], and what
-	// the [Credentials] say by [Identified]. Nobody else attaches to it: a new session is
-	// opened. Credentials that do not say whose they are, are those of the key, whatever
-	// tokens they have.
+	// Identity identifies the owner of the session: the values of [Server.Headers], and the
+	// identity of the [Credentials], see [Identified]. Another owner does not resume the
+	// session, but gets a new one. Credentials without an identity belong to the key,
+	// whatever tokens they have.
 	Identity string `json:"identity,omitempty"`
-	// Cookies are those that the server has set, as a Cookie header has them.
+	// Cookies are those that the server has set, in the form of a Cookie header.
 	Cookies string `json:"cookies,omitempty"`
 }
 
-// String says whether there is a session, and keeps its id to itself.
+// String says whether there is a session, without its id.
 func (r Resume) String() string {
 	if r.SessionID == "" {
 		return "no session"
@@ -45,11 +45,11 @@ func (r Resume) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Record is what a [Store] keeps of one key. It has no credentials.
 type Record struct {
 	Resume
-	// Generation is that of the session.
+	// Generation is the generation of the session.
 	Generation uint64 `json:"generation"`
 }
 
-// String returns the generation and the endpoint, and keeps the id to itself.
+// String returns the generation and the endpoint, without the id.
 func (r Record) String() string {
 	return fmt.Sprintf("%v, generation %d, endpoint %q", r.Resume, r.Generation, r.Endpoint)
 }
@@ -57,12 +57,12 @@ func (r Record) String() string {
 // Format writes String for every verb: "%#v" would show the id.
 func (r Record) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
 
-// LogValue returns the generation and the endpoint, and keeps the id to itself.
+// LogValue returns the generation and the endpoint, without the id.
 func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(slog.Any("session", r.Resume), slog.Uint64("generation", r.Generation), slog.String("endpoint", r.Endpoint))
 }
 
-// Valid reports whether there is all that it takes to attach.
+// Valid reports whether the value is complete and well-formed, so that a dial can use it.
 func (r Resume) Valid() bool {
 	for _, c := range []byte(r.SessionID) { // what the specification lets an id consist of
 		if c < '!' || c > '~' {
@@ -72,17 +72,18 @@ func (r Resume) Valid() bool {
 	return r.SessionID != "" && r.Server != nil && slices.Contains(mcp.SupportedProtocolVersions(), r.Server.ProtocolVersion)
 }
 
-// Store remembers sessions across restarts of our own process. Its methods may be
-// called from any goroutine, but for one key only one at a time. They may block until ctx
-// ends. A method owns its arguments; the caller owns what it returns.
+// Store remembers sessions across restarts of the process. Its methods may be called from
+// any goroutine, but only one at a time for each key. They may block until ctx ends. A
+// method owns its arguments, and the caller owns what a method returns.
 type Store interface {
 	// Load returns the record of a key, or nil when there is none.
 	Load(ctx context.Context, key messages.Key) (*Record, error)
 	// Save replaces the record of a key.
 	Save(ctx context.Context, key messages.Key, record *Record) error
-	// Delete forgets a key and its generation. It succeeds if there is no record. A
-	// supervisor does not call it: it keeps the generation of a session that has ended,
-	// in a record without a session id. It is for programs that clear their store.
+	// Delete deletes the record of a key, and with it the generation. It succeeds if there
+	// is no record. A supervisor does not call Delete: when a session has ended, the
+	// supervisor keeps the generation in a record without a session id. Delete is for
+	// programs that clear their store.
 	Delete(ctx context.Context, key messages.Key) error
 	// Keys returns the keys that have records, in any order.
 	Keys(ctx context.Context) ([]messages.Key, error)

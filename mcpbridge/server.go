@@ -37,11 +37,11 @@ var schemes = map[string][]string{
 // DefaultMaxResult is the default of [Server.MaxResult]: 64 MiB.
 const DefaultMaxResult = 64 << 20
 
-// Server is the configuration of one MCP server. Exactly one of Command, URL
-// and InMemory is set. It is read-only once the supervisor was started.
+// Server is the configuration of one MCP server. Exactly one of Command, URL and InMemory
+// is set. The configuration is read-only once the supervisor has started.
 type Server struct {
-	// Name is what [messages.Key] calls the server. Letters, digits, dots,
-	// dashes and underscores.
+	// Name is the name of the server in a [messages.Key]. It consists of letters, digits,
+	// dots, dashes and underscores.
 	Name string
 
 	// Command is the program of a stdio server, looked up in PATH. Each
@@ -49,15 +49,14 @@ type Server struct {
 	Command string
 	// Args are the arguments of Command.
 	Args []string
-	// Env is added to what Command inherits of the environment of our own process:
-	// the variables that programs, package managers, proxies and certificates need,
-	// which docs/configuration.md lists, and no others. Secrets in it are never
-	// logged.
+	// Env is added to the variables that Command inherits from this process. It inherits
+	// only the variables that programs, package managers, proxies and certificates need,
+	// which docs/configuration.md lists. Values of Env are never logged.
 	Env map[string]string
-	// InheritEnv passes on the whole environment of our own process, with the
+	// InheritEnv makes Command inherit the whole environment of this process, with the
 	// secrets in it. Defaults to false.
 	InheritEnv bool
-	// Dir is the working directory of Command. Defaults to our own.
+	// Dir is the working directory of Command. Defaults to that of this process.
 	Dir string
 
 	// URL is the endpoint of an HTTP server.
@@ -68,46 +67,47 @@ type Server struct {
 	// Headers are sent with every request to the origin of URL, and to no
 	// other. They are never logged.
 	Headers map[string]string
-	// InsecureCredentials allows Headers, Auth, and a user or password in URL also
-	// where URL is plain http to a host that is not this machine, and anybody on
-	// the way can read them. Set it where the network is trusted, or where
-	// HTTPClient encrypts by itself. Defaults to false: such a server is refused.
+	// InsecureCredentials allows Headers, Auth, and a user or password in URL, if URL is
+	// plain http to another machine, so that others on the network can read them. Set it if
+	// the network is trusted, or if HTTPClient encrypts by itself. Defaults to false: such
+	// a server is rejected.
 	InsecureCredentials bool
-	// Auth gives each key credentials of its own, which are sent as Headers are,
-	// and refreshed when the server refuses them. See [OAuth]. Defaults to none.
+	// Auth gives each key credentials of its own. They are sent to the same origin as
+	// Headers, and are refreshed when the server refuses them. See [OAuth]. Defaults to
+	// none.
 	Auth Authenticator
-	// HTTPClient sends the requests; its Transport is shared by all sessions of the server. Do
-	// not set its Timeout: it would end idle streams. Its CheckRedirect can refuse redirects.
-	// Its Jar takes the place of the cookies of each session. Defaults to a client of our own
-	// with enough idle connections; or to http.DefaultTransport, if the program has wrapped
-	// that.
+	// HTTPClient sends the requests. All sessions of the server share its Transport. Do not
+	// set its Timeout, which would end idle streams. Its CheckRedirect can refuse
+	// redirects. Its Jar replaces the cookies that each session keeps. Defaults to a client
+	// with enough idle connections, or with http.DefaultTransport if the program has
+	// wrapped that.
 	HTTPClient *http.Client
-	// NoStream turns off the stream over which an HTTP server sends what
-	// nobody asked for: notifications, requests of its own. An idle session
-	// then needs no connection and less memory. Some servers close a session
-	// that has no stream.
+	// NoStream turns off the standalone stream, over which an HTTP server sends
+	// notifications and requests of its own. Without it, an idle session needs no
+	// connection and less memory. Some servers close a session that has no stream.
 	NoStream bool
 
-	// NoCookies ignores the cookies that an HTTP server sets. By default each session
-	// keeps its own, so that a balancer can send it to the server that knows it.
+	// NoCookies ignores the cookies that an HTTP server sets. By default each session keeps
+	// its own cookies, by which a load balancer can find the server that has the session.
 	NoCookies bool
 
-	// InMemory is a server in our own process: each session connects to it
-	// through a pipe.
+	// InMemory is a server in this process. Each session connects to it through a pipe in
+	// memory.
 	InMemory *mcp.Server
 
-	// ProtocolVersion is what to ask the server for, such as "2025-11-25".
-	// Defaults to the newest that both sides speak, for which servers older
-	// than 2026-07-28 are asked twice.
+	// ProtocolVersion is the version to ask the server for, such as "2025-11-25". Defaults
+	// to the newest version that both sides speak. To find it, a server older than
+	// 2026-07-28 is asked twice.
 	ProtocolVersion string
-	// MaxResult bounds one message of the server, and all pages of a list together,
-	// in bytes. A result over it fails with protocol; over stdio one message over it
-	// ends the session as well. Defaults to [DefaultMaxResult]; -1 is no limit.
+	// MaxResult is the maximum size of one message of the server, and of all pages of a
+	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over
+	// stdio, a larger message ends the session as well. Defaults to [DefaultMaxResult]; -1
+	// is no limit.
 	MaxResult int
-	// Setup are calls of tools that run first on every new session, one after
-	// the other: log in, open the project. Together with the dial they have the
-	// connect timeout. A session whose set-up fails, by an error of the tool
-	// too, is unavailable. Read-only.
+	// Setup are calls of tools that run first on every new session, one after the other,
+	// for example to log in or to open a project. The dial and these calls together have
+	// the connect timeout. If one of them fails, or its tool reports an error, the dial
+	// fails. Read-only.
 	Setup []*mcp.CallToolParams
 	// KeepAlive is how often an idle session is pinged. A session that misses
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
@@ -115,9 +115,9 @@ type Server struct {
 	KeepAlive time.Duration
 }
 
-// Same reports whether two configurations are the same. Those of an HTTP client, of a
-// server in memory and of an authenticator are when they are the same value; an
-// [AuthenticatorFunc] never is.
+// Same reports whether two configurations are the same. HTTPClient, InMemory and Auth are
+// compared by identity, and all other fields by value. An [AuthenticatorFunc] is never the
+// same.
 func (s *Server) Same(other *Server) bool {
 	one, two := *s, *other
 	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory || !sameAuth(one.Auth, two.Auth) {
@@ -128,7 +128,7 @@ func (s *Server) Same(other *Server) bool {
 	return reflect.DeepEqual(one, two)
 }
 
-// sameAuth compares values of which Go may be unable to compare some.
+// sameAuth compares two authenticators, whose types may not be comparable.
 func sameAuth(one, two Authenticator) bool {
 	if one == nil || two == nil {
 		return one == nil && two == nil
@@ -136,12 +136,12 @@ func sameAuth(one, two Authenticator) bool {
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
-// maxKeepAlive bounds [Server.KeepAlive], so that a time that it is added to stays one.
+// maxKeepAlive bounds [Server.KeepAlive], so that adding it to a time does not overflow.
 const maxKeepAlive = 10 * 365 * 24 * time.Hour
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// Validate reports the first field that is wrong.
+// Validate returns an error that names the first field that is wrong, or nil.
 func (s *Server) Validate() error {
 	if !serverName.MatchString(s.Name) {
 		return fmt.Errorf("name: %q is not a name: use letters, digits, dots, dashes and underscores", s.Name)
@@ -191,9 +191,9 @@ func (s *Server) Validate() error {
 	case s.HTTPClient != nil && s.HTTPClient.Timeout != 0:
 		return fmt.Errorf("httpClient: has a Timeout, which would end idle sessions: use the connect and call timeouts")
 	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.NoCookies:
-		return fmt.Errorf("noCookies: and httpClient has a Jar: leave one of them out")
+		return fmt.Errorf("noCookies: is set, but httpClient has a Jar: leave one of them out")
 	case s.HTTPClient != nil && s.HTTPClient.Jar != nil && s.Auth != nil:
-		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave it out, or auth")
+		return fmt.Errorf("httpClient: has a Jar, which would send the cookies of one key with the requests of another: leave out the Jar or auth")
 	}
 	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (s *Server) Validate() error {
 	return nil
 }
 
-// credentialsIn names the first of the credentials that there are, or returns nothing.
-// Each header counts as one, whatever its name.
+// credentialsIn describes the credentials that the configuration has, or returns "". Each
+// header counts as a credential, whatever its name.
 func (s *Server) credentialsIn(u *url.URL) string {
 	switch {
 	case u.User != nil:
@@ -225,7 +225,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// checkAuth reports an authenticator that nobody has made as it has to be.
+// checkAuth returns an error for an authenticator that is nil, or was not made by [OAuth]
+// although it must be.
 func checkAuth(a Authenticator) error {
 	switch a := a.(type) {
 	case AuthenticatorFunc:

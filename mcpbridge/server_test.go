@@ -18,21 +18,21 @@ type noLogin struct{ auth.OAuthHandler }
 
 func TestValidateNamesTheField(t *testing.T) {
 	for want, srv := range map[string]Server{
-		"name: \"\" is not a name":          {Command: "x"},
-		"name: \"a b\" is not a name":       {Name: "a b", Command: "x"},
-		"command: is empty, and so are url": {Name: "a"},
-		"command: set only one":             {Name: "a", Command: "x", URL: "http://x"},
-		"transport: \"pigeon\" is none of":  {Name: "a", URL: "http://x", Transport: "pigeon"},
-		"url: scheme \"ftp\" is none of":    {Name: "a", URL: "ftp://x"},
-		"url: has no host":                  {Name: "a", URL: "http:///mcp"},
-		"url: is malformed":                 {Name: "a", URL: "http://x\x7f"},
-		"httpClient: has a Timeout":         {Name: "a", URL: "http://x", HTTPClient: &http.Client{Timeout: time.Second}},
-		"maxResult: -2 is negative":         {Name: "a", Command: "x", MaxResult: -2},
-		"keepAlive: -1s is negative":        {Name: "a", Command: "x", KeepAlive: -time.Second},
-		"auth: is for servers with a url":   {Name: "a", Command: "x", Auth: OAuth(&noLogin{})},
-		"inheritEnv: is for servers with a": {Name: "a", URL: "http://x", InheritEnv: true},
-		"noCookies: and httpClient has a":   {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
-		"httpClient: has a Jar":             {Name: "a", URL: "http://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{Jar: jar{}}},
+		"name: \"\" is not a name":                {Command: "x"},
+		"name: \"a b\" is not a name":             {Name: "a b", Command: "x"},
+		"command: is empty, and so are url":       {Name: "a"},
+		"command: set only one":                   {Name: "a", Command: "x", URL: "http://x"},
+		"transport: \"pigeon\" is none of":        {Name: "a", URL: "http://x", Transport: "pigeon"},
+		"url: scheme \"ftp\" is none of":          {Name: "a", URL: "ftp://x"},
+		"url: has no host":                        {Name: "a", URL: "http:///mcp"},
+		"url: is malformed":                       {Name: "a", URL: "http://x\x7f"},
+		"httpClient: has a Timeout":               {Name: "a", URL: "http://x", HTTPClient: &http.Client{Timeout: time.Second}},
+		"maxResult: -2 is negative":               {Name: "a", Command: "x", MaxResult: -2},
+		"keepAlive: -1s is negative":              {Name: "a", Command: "x", KeepAlive: -time.Second},
+		"auth: is for servers with a url":         {Name: "a", Command: "x", Auth: OAuth(&noLogin{})},
+		"inheritEnv: is for servers with a":       {Name: "a", URL: "http://x", InheritEnv: true},
+		"noCookies: is set, but httpClient has a": {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
+		"httpClient: has a Jar":                   {Name: "a", URL: "http://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{Jar: jar{}}},
 	} {
 		require.ErrorContains(t, srv.Validate(), want)
 	}

@@ -97,10 +97,10 @@ func (h *Header) Validate() error { return nil }
 // Idempotent returns false. Operations that are idempotent override it.
 func (h *Header) Idempotent() bool { return false }
 
-// String returns the key and the id, which are no secrets.
+// String returns the key and the id, which are not secret.
 func (h *Header) String() string { return h.Key.String() + "#" + h.ID }
 
-// LogValue returns the key and the id, which are no secrets.
+// LogValue returns the key and the id, which are not secret.
 func (h *Header) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
 }
@@ -108,8 +108,8 @@ func (h *Header) LogValue() slog.Value {
 func (*Header) command() {}
 
 // Cancel cancels the operations of a key that have the given id, wherever they are: they
-// are answered with [CodeCancelled], and those that run are cancelled on the server. An id
-// that is not known does nothing.
+// are answered with [CodeCancelled], and those that run are cancelled on the server. An
+// unknown id is ignored.
 //
 // Send to: the supervisor.
 // Replies: none.

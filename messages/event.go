@@ -37,8 +37,8 @@ func (Stamp) event() {}
 // SessionOpened says that a key has its first connection.
 type SessionOpened struct {
 	Stamp
-	// Attached is true if the connection resumes an MCP session that the store has from
-	// before a restart of our process.
+	// Attached is true if the connection resumes an MCP session from the store, which was
+	// opened before a restart of this process.
 	Attached bool
 	// Protocol is the negotiated version of MCP, such as "2025-11-25".
 	Protocol string
@@ -168,10 +168,10 @@ type ServerLog struct {
 	Data any
 }
 
-// String returns the key and the level, which are no secrets.
+// String returns the key and the level, which are not secret.
 func (e *ServerLog) String() string { return e.Key.String() + " log " + e.Level }
 
-// LogValue returns the key and the level, which are no secrets.
+// LogValue returns the key and the level, which are not secret.
 func (e *ServerLog) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", e.Key.String()), slog.String("level", e.Level))
 }

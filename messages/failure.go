@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Code says why an operation failed. It survives serialisation. It is an error, so that
+// Code says why an operation failed. It survives serialization. It is an error, so that
 // errors.Is works with it.
 type Code string
 
@@ -39,7 +39,7 @@ const (
 	CodeUnknownServer Code = "unknown_server"
 	// CodeInvalid: the command or its parameters are invalid.
 	CodeInvalid Code = "invalid"
-	// CodeRefused: an interceptor has rejected the operation, or the server needed input
+	// CodeRefused: an interceptor has refused the operation, or the server needed input
 	// from the handler and did not get it.
 	CodeRefused Code = "refused"
 	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials.
@@ -106,7 +106,7 @@ type Failure struct {
 	// It comes from the Retry-After of the server, from a backoff, or from the next probe
 	// of a server that is down.
 	RetryAfter time.Duration
-	// Cause is the underlying error, or nil. It does not survive serialisation.
+	// Cause is the underlying error, or nil. It does not survive serialization.
 	Cause error `json:"-"`
 }
 

@@ -232,9 +232,9 @@ func (m *SetLogLevel) Validate() error {
 }
 
 // SetRoots sets the roots, such as folders, that the server may work in, and notifies the
-// server of the change. The roots answer requests for them, which then are not sent to the
-// handler as [ListRoots]. SetRoots is repeated as a [Subscribe] is. Protocol 2026-07-28
-// deprecates roots.
+// server of the change. When the server requests the roots, it gets these, and the handler
+// gets no [ListRoots]. SetRoots is repeated on each MCP session that a restart opens, as
+// [Subscribe] is. Protocol 2026-07-28 deprecates roots.
 //
 // Send to: the supervisor, whose configured capabilities must have roots.
 // Replies: [Ack] or [Failure].

@@ -210,21 +210,21 @@ type SessionSnapshot struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// Counters count since the start of the supervisor.
+// Counters has numbers since the start of the supervisor.
 type Counters struct {
-	Calls    uint64 `json:"calls"`
-	Dials    uint64 `json:"dials"`
-	Opened   uint64 `json:"opened"`
-	Closed   uint64 `json:"closed"`
-	Evicted  uint64 `json:"evicted"`
-	Expired  uint64 `json:"expired"`
-	Lost     uint64 `json:"lost"`
-	GaveUp   uint64 `json:"gaveUp"`
-	Restarts uint64 `json:"restarts"`
+	Calls    uint64 `json:"calls"`    // operations
+	Dials    uint64 `json:"dials"`    // attempts to open a connection
+	Opened   uint64 `json:"opened"`   // sessions that had their first connection
+	Closed   uint64 `json:"closed"`   // sessions that had a connection and are closed
+	Evicted  uint64 `json:"evicted"`  // sessions that were told to drain for the cap or the idle timeout
+	Expired  uint64 `json:"expired"`  // MCP sessions that the server no longer knew
+	Lost     uint64 `json:"lost"`     // connections that broke
+	GaveUp   uint64 `json:"gaveUp"`   // how often the strategy gave up a session
+	Restarts uint64 `json:"restarts"` // restarts of session actors
 	// Dropped counts events and notifications that were dropped because the handlers of the
 	// EventStream were too slow.
 	Dropped uint64 `json:"dropped"`
-	// Strays counts responses of servers that were dropped because they belong to other
+	// Strays counts answers of servers that were dropped because they belong to other
 	// connections.
 	Strays uint64 `json:"strays"`
 	// LinesDropped counts log lines that were dropped because the writer was too slow.

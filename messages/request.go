@@ -9,7 +9,7 @@ import (
 
 // Request is a request of a server. It is sent to the supervisor's handler, which answers
 // its sender with the [Answer] that the comment of the request names, or with a [Refusal].
-// The server is refused if there is no handler, if the handler has stopped, or if it does
+// The request is refused if there is no handler, if the handler has stopped, or if it does
 // not answer by the deadline.
 type Request interface {
 	// GetOrigin returns the origin.
@@ -27,7 +27,7 @@ type Answer interface {
 type Origin struct {
 	// Key is the key of the session.
 	Key Key
-	// Deadline is when the server is refused if there is no answer.
+	// Deadline is when the request is refused if there is no answer.
 	Deadline time.Time
 }
 

@@ -19,8 +19,8 @@ import (
 // of the entries: another program wrote a file without it.
 var bucket = []byte("mcpactor sessions 1")
 
-// inspect checks an existing file, and changes nothing. bbolt writes to some files as
-// soon as it opens them for writing, also if they are not ours.
+// inspect checks an existing file, and changes nothing. bbolt writes to some files as soon
+// as it opens them for writing, also if they belong to another program.
 func inspect(path string, wait time.Duration) error {
 	info, err := os.Stat(path)
 	switch {
@@ -29,7 +29,7 @@ func inspect(path string, wait time.Duration) error {
 	case err != nil:
 		return reason(path, err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w (this is no regular file)", ErrForeign)
+		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
 	case info.Size() == 0:
 		return nil
 	}
@@ -76,8 +76,8 @@ func openDB(path string, wait time.Duration, readOnly bool) (db *bbolt.DB, file 
 	return nil, nil, reason(path, err)
 }
 
-// release closes a database. After damage bbolt may hold its own locks for ever, so
-// only the file is closed, and its memory stays mapped.
+// release closes a database. After damage bbolt may hold its own locks forever, so only the
+// file is closed, and its memory stays mapped.
 func release(db *bbolt.DB, file *os.File, damaged bool) error {
 	if damaged {
 		return abandon(file)

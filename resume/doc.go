@@ -9,10 +9,10 @@
 //
 // A record has no credentials, but a session id, together with its cookies, may be enough
 // to use the session. For this reason the file is private (mode 0600), a file that others
-// may read is refused, and no error and no printed value contains a session id. A deleted
+// may read is rejected, and no error and no printed value contains a session id. A deleted
 // record stays in the free pages of the file until they are used again: delete the file to
-// remove it for certain. On Windows the mode of a file says nothing and is not checked:
-// put the file into a private directory.
+// remove it for certain. On Windows the mode of a file says nothing and is not checked: put
+// the file into a private directory.
 //
 // # Concurrency
 //

@@ -11,10 +11,10 @@ var (
 	ErrLocked = errors.New("the file is in use: close the store there, or name another file")
 	// ErrMode: others than its owner may read or write the file.
 	ErrMode = errors.New("the file is not private")
-	// ErrForeign: the file is no store of sessions. Open has not changed it.
+	// ErrForeign: the file is not a store of sessions. Open has not changed it.
 	ErrForeign = errors.New("the file is not a store of sessions: name another one")
 	// ErrDamaged: the file is a store of sessions, and cannot be read.
-	ErrDamaged = errors.New("the file is damaged: delete it, and sessions are opened anew")
+	ErrDamaged = errors.New("the file is damaged: delete it to start with an empty store")
 	// ErrGarbage: one record cannot be read. The others are not affected.
-	ErrGarbage = errors.New("the record is garbage: delete it, or save over it")
+	ErrGarbage = errors.New("the record cannot be read: delete it, or save another one")
 )

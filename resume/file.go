@@ -37,10 +37,10 @@ type File struct {
 
 var _ mcpbridge.Store = (*File)(nil)
 
-// Open opens the store in a file, and creates the file if there is none; its directory
-// must exist. It refuses a file that is no store, or that others than its owner may
-// use, and does not change it. It fails with [ErrLocked] if the file is in use for
-// longer than about a second. Close the store after use.
+// Open opens the store in a file, and creates the file if there is none; its directory must
+// exist. It rejects a file that is not a store, or that others than its owner may use, and
+// does not change it. It fails with [ErrLocked] if the file is in use for longer than about
+// a second. Close the store after use.
 func Open(path string, cfg Config) (*File, error) {
 	f, err := open(path, cfg.withDefaults())
 	if err != nil {
@@ -197,8 +197,8 @@ func (f *File) over(ctx context.Context) error {
 	}
 }
 
-// guarded is [guarded], but calls nothing after damage was found: after a panic bbolt
-// may hold its own locks for ever.
+// guarded is [guarded], but calls nothing after damage was found: after a panic bbolt may
+// hold its own locks forever.
 func (f *File) guarded(do func() error) error {
 	if f.damaged.Load() {
 		return ErrDamaged

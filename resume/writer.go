@@ -47,8 +47,8 @@ func (f *File) write(ctx context.Context, key messages.Key, value []byte) error 
 // writer is the goroutine that writes, until the store is closed. All changes that
 // wait when it is ready share the next transaction.
 //
-// The Batch method of bbolt is no replacement. It runs the transaction in a goroutine
-// of its own, where nothing recovers from a damaged page, so that damage would end the
+// The Batch method of bbolt cannot replace this. It runs the transaction in a goroutine of
+// its own, where nothing recovers from a damaged page, so that damage would end the
 // process. A single write also waits 10 ms there for others.
 func (f *File) writer() {
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Client sends commands for Go code that is no actor, and waits for the replies. Its
+// Client sends commands for Go code that is not an actor, and waits for the replies. Its
 // methods may be called from any goroutine.
 //
 // When a context ends, its operation is cancelled with [messages.Cancel]. The deadline of
@@ -255,7 +255,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	}
 }
 
-// outcome returns what the caller gets for a reply.
+// outcome converts a reply to the result and the error for the caller.
 func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
 	switch reply := msg.(type) {
 	case *messages.Failure:

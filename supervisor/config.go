@@ -31,7 +31,7 @@ type Config struct {
 	// Defaults to 64.
 	MaxInFlight int
 	// MaxWaiting is how many calls of one session may wait. Further calls fail with busy.
-	// Defaults to 1024; with -1 no call waits while MaxInFlight calls run.
+	// Defaults to 1024; with -1, calls fail with busy while MaxInFlight calls run.
 	MaxWaiting int
 	// MaxWaitingTotal is how many calls may wait, over all sessions. It bounds the memory
 	// that callers of very many keys can use: a waiting call takes about a kilobyte, and the
@@ -62,8 +62,8 @@ type Config struct {
 	// the process over stdio. Defaults to 5 s.
 	CloseTimeout time.Duration
 
-	// Interceptors wrap every operation, the first one outermost: to log, measure, change or
-	// reject it. Defaults to none.
+	// Interceptors wrap every operation, the first one outermost: to log, measure, change
+	// or refuse it. Defaults to none.
 	Interceptors []actors.Interceptor
 
 	// Handler gets the requests of servers: [messages.Elicit], [messages.Sample] and
@@ -73,8 +73,8 @@ type Config struct {
 	// HandlerTimeout is how long a server waits for the answer of Handler. The deadline of a
 	// call whose tool sends requests should be longer. Defaults to 60 s.
 	HandlerTimeout time.Duration
-	// Capabilities are the client capabilities that servers are told; up to protocol
-	// 2025-11-25 as a part of initialize. Roots are in the field RootsV2: a server that
+	// Capabilities are the client capabilities that are declared to servers. Up to protocol
+	// 2025-11-25, initialize declares them. Roots are in the field RootsV2: a server that
 	// supports roots may use them instead of its own configuration. Defaults to elicitation
 	// by form if there is a Handler.
 	Capabilities *mcp.ClientCapabilities
@@ -82,13 +82,14 @@ type Config struct {
 	// EventStream. Its mailbox is not bounded. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store keeps MCP sessions over streamable HTTP, and the generations of all keys, across
-	// restarts of this process. After a restart an MCP session is resumed if its server still
-	// has it; otherwise it has expired. See package resume. The caller closes the store after
-	// Stop. Supervisors that run must not share a store. Defaults to nil: nothing is kept.
+	// Store keeps MCP sessions over streamable HTTP, and the generations of all keys,
+	// across restarts of this process. After a restart an MCP session is resumed if its
+	// server still has it; otherwise it has expired. See package resume. The caller closes
+	// the store after Stop. Running supervisors must not share a store. Defaults to nil:
+	// nothing is kept.
 	Store mcpbridge.Store
-	// LeaveOpen makes Stop leave those MCP sessions open on their servers that Store keeps.
-	// Defaults to false: Stop closes all.
+	// LeaveOpen makes Stop leave an MCP session open on its server if Store has a record of
+	// it. Defaults to false: Stop closes all MCP sessions.
 	LeaveOpen bool
 
 	// The fields below are the parameters of the default [Strategy].
@@ -108,7 +109,8 @@ type Config struct {
 	// their opening. Defaults to 30 s.
 	CoolDown time.Duration
 
-	// Strategy decides about faults. Defaults to a [Strategy] with the parameters above.
+	// Strategy decides about faults. Defaults to a [Strategy] with BackoffBase, BackoffMax,
+	// Budget, BudgetHalfLife and CoolDown.
 	Strategy actors.Strategy
 	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
 	// faults. Defaults to nil: no wrapper.
@@ -219,10 +221,10 @@ func (c Config) validate() error {
 		}
 	}
 	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
-		wrong("handler: is nil, and capabilities has what only a handler can answer")
+		wrong("handler: is nil, but capabilities declares requests that only a handler can answer")
 	}
 	if c.LeaveOpen && c.Store == nil {
-		wrong("leaveOpen: nobody would find the sessions again without a store")
+		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")
 	}
 	switch {
 	case c.IdleTimeout < 0 && c.IdleTimeout != Never:
@@ -245,7 +247,7 @@ func validateServers(servers []mcpbridge.Server) (errs []error) {
 			wrong("servers[%d] %q: %w", i, srv.Name, err)
 		}
 		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			wrong("servers[%d] %q: name: is already that of servers[%d]", i, srv.Name, first)
 			continue
 		}
 		seen[srv.Name] = i

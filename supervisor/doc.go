@@ -1,10 +1,10 @@
 // Package supervisor runs MCP client sessions as supervised actors in the actor system of
 // the caller.
 //
-// Actors send the commands of package messages to [Supervisor.PID]. Go code that is no actor
-// uses a [Client]. Each key, a pair of server and scope, has a session of its own. The
-// session is opened on first use, kept open, restarted when its MCP session has expired or
-// its connection has broken, and closed when it is idle, when the cap is reached, or on
+// Actors send the commands of package messages to [Supervisor.PID]. Go code that is not an
+// actor uses a [Client]. Each key, a pair of server and scope, has a session of its own.
+// The session is opened on first use, kept open, restarted when its MCP session has expired
+// or its connection has broken, and closed when it is idle, when the cap is reached, or on
 // command.
 //
 // # Guarantees
@@ -12,9 +12,9 @@
 // Each guarantee names the tests that prove it. They are in package tests unless it says
 // otherwise.
 //
-//  1. One reply. Every command gets exactly one reply, a result or a
-//     [messages.Failure], at most a second after its deadline, even if a server, a
-//     process, the network or an actor fails. (The verifier, world.verify, at the end of every scenario;
+//  1. One reply. Every command gets exactly one reply, a result or a [messages.Failure], at
+//     most a second after its deadline, even if a server, a process, the network or an
+//     actor fails. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
 //     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
 //     TestCommandsToAStoppedSupervisorAreAnswered; in internal/actors
@@ -33,8 +33,8 @@
 //     TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
 //     is idempotent, or the caller allows it. State is not discarded: after a connection
-//     broke, its MCP session is resumed if the server still has it. (TestLostCallIsReplayedWhenThatIsSafe;
-//     TestEachCallIsTreatedByWhatHappenedToIt;
+//     broke, its MCP session is resumed if the server still has it.
+//     (TestLostCallIsReplayedWhenThatIsSafe; TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
 //     TestBrokenConnectionsAreAttachedAgainWithTheStateKept;
 //     TestStateHeldForTheCallerIsPutBackBeforeAnyReplay; with a store

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// operationCount counts the operations that run in interceptors. It is no actor, because
-// the actors do not wait for interceptors that do not return.
+// operationCount counts the operations that run in interceptors. It is not an actor,
+// because the actors do not wait for interceptors that do not return.
 type operationCount struct {
 	mu    sync.Mutex
 	count int

@@ -10,27 +10,29 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Strategy is the default supervision strategy. It decides about the faults of one
-// session. Whether a server is down is not its decision. For each session:
+// Strategy is the default supervision strategy. It decides about the faults of one session.
+// It does not decide whether a server is down. For each session:
 //
-//   - After an expiry, it restarts at once, because nothing is wrong with the server. But if
-//     more than Budget consecutive MCP sessions, within a few half-lives, have expired within
-//     seconds of their opening, it gives up the key for Base, doubling up to CoolDown.
-//   - After the connection broke, or when a server that is up refuses the dial, it waits for
-//     a random time of at most Base, doubling with each failure that it remembers, up to Max
-//     (full jitter); or for the time that the server asks for, up to 5 minutes, if that is
-//     longer. A failure counts half as much after HalfLife. A success does not reset the
-//     count, so that a server that flaps is not dialed without end.
+//   - After an expiry, it restarts at once, because nothing is wrong with the server. But
+//     if more than Budget consecutive MCP sessions have expired within seconds of their
+//     opening, in the course of a few half-lives, it gives up the key: for Base at first,
+//     then for twice as long each time, up to CoolDown.
+//   - After the connection broke, or when a server that is up refuses the dial, it waits
+//     for a random time (full jitter) of at most Base, which doubles with each failure that
+//     it remembers, up to Max. If the server asks for a longer time, it waits for that, up
+//     to 5 minutes. A failure counts half as much after HalfLife. A success does not reset
+//     the count, so that a server that fails again and again is dialed less often.
 //   - When only other credentials or another configuration can help, after a refused
 //     authorization or a protocol version that is not supported, it gives up at once, for
-//     CoolDown. When the answer is not MCP, it gives up for Base, doubling up to Max: it may
-//     come from a proxy in front of a server that is starting.
+//     CoolDown. When the answer is not MCP, it gives up for Base at first, then for twice
+//     as long each time, up to Max: the answer may come from a proxy in front of a server
+//     that is starting.
 type Strategy struct {
-	Base     time.Duration
-	Max      time.Duration
-	Budget   int
-	HalfLife time.Duration
-	CoolDown time.Duration
+	Base     time.Duration // see [Config.BackoffBase]
+	Max      time.Duration // see [Config.BackoffMax]
+	Budget   int           // see [Config.Budget]
+	HalfLife time.Duration // see [Config.BudgetHalfLife]
+	CoolDown time.Duration // see [Config.CoolDown]
 }
 
 const (

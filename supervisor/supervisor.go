@@ -55,12 +55,12 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {
-			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer it got, or one around it")
+			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer that it got, or one that wraps it")
 		}
 	}
 	release, ok := reserve(cfg.Store)
 	if !ok {
-		return nil, errors.New("supervisor: store: is that of another supervisor, which runs: give each one of its own")
+		return nil, errors.New("supervisor: store: is in use by another supervisor that runs: give each supervisor a store of its own")
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
@@ -120,7 +120,7 @@ func reachable(system *actor.ActorSystem, cfg *Config) error {
 			continue
 		}
 		if _, there := system.ProcessRegistry.Get(pid); !there {
-			errs = append(errs, fmt.Errorf("%s: %s/%s is no actor of this system: spawn it there first", name, pid.Address, pid.Id))
+			errs = append(errs, fmt.Errorf("%s: %s/%s is not an actor of this system: spawn it there first", name, pid.Address, pid.Id))
 		}
 	}
 	return errors.Join(errs...)
@@ -152,7 +152,7 @@ func (s *Supervisor) System() *actor.ActorSystem {
 	return s.system
 }
 
-// Client returns a client for Go code that is no actor. It is cheap.
+// Client returns a client for Go code that is not an actor. The call is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
 
 // stopped reports whether the actors have stopped.
@@ -205,9 +205,9 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 // [*StopError], says what could not be closed. Stop may be called more than once.
 //
 // Queued events and log lines have 2 more seconds, and so have interceptors that do not
-// return. This also bounds a Stop that is called by an event handler or an interceptor,
-// which would wait for itself: the error says so. A handler, writer or interceptor that
-// never returns keeps its goroutine.
+// return. If an event handler or an interceptor calls Stop, Stop would wait for its own
+// caller. It returns at the end of these 2 seconds, with an error that says so. A handler,
+// writer or interceptor that never returns keeps its goroutine.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	switch {
 	case !s.started():
@@ -277,7 +277,7 @@ type StopError struct {
 	Cause error
 }
 
-// Error returns the keys, and the code that does not return.
+// Error lists the keys that are left, and the code that has not returned.
 func (e *StopError) Error() string {
 	if e == nil {
 		return "no error: a nil *supervisor.StopError"

@@ -278,12 +278,12 @@ func TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer(t *testing.T) {
 // A12
 func TestBadConfigurationsAreRefusedByField(t *testing.T) {
 	for field, cfg := range map[string]supervisor.Config{
-		"servers: is empty":                           {},
-		`servers[1] "x": name: is that of servers[0]`: {Servers: []mcpbridge.Server{{Name: "x", Command: "a"}, {Name: "x", Command: "b"}}},
-		`servers[0] "x": url: scheme "ftp"`:           {Servers: []mcpbridge.Server{{Name: "x", URL: "ftp://host"}}},
-		`servers[0] "x": command: is empty`:           {Servers: []mcpbridge.Server{{Name: "x"}}},
-		"maxSessions: is -2":                          {MaxSessions: -2, Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}},
-		"callTimeout: -1s is negative":                {CallTimeout: -time.Second, Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}},
+		"servers: is empty": {},
+		`servers[1] "x": name: is already that of servers[0]`: {Servers: []mcpbridge.Server{{Name: "x", Command: "a"}, {Name: "x", Command: "b"}}},
+		`servers[0] "x": url: scheme "ftp"`:                   {Servers: []mcpbridge.Server{{Name: "x", URL: "ftp://host"}}},
+		`servers[0] "x": command: is empty`:                   {Servers: []mcpbridge.Server{{Name: "x"}}},
+		"maxSessions: is -2":                                  {MaxSessions: -2, Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}},
+		"callTimeout: -1s is negative":                        {CallTimeout: -time.Second, Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}},
 	} {
 		_, err := supervisor.Start(nil, cfg)
 		require.ErrorContains(t, err, field)

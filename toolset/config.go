@@ -32,8 +32,8 @@ type Server struct {
 	// by a pattern of [path.Match] in which "*" and "?" match a slash as well. Defaults
 	// to all tools.
 	Allow []string
-	// Deny lists the tools that are not wanted, in the same form. It takes precedence
-	// over Allow. "admin*" matches the tool "admin/drop" as well.
+	// Deny lists the tools that are not wanted, in the same form. It takes precedence over
+	// Allow. For example, "admin*" also matches the tool "admin/drop".
 	Deny []string
 
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the
@@ -70,7 +70,7 @@ func (c Config) validate() error {
 			wrong("servers[%d] %q: %w", i, srv.Name, err)
 		}
 		if first, ok := seen[srv.Name]; ok {
-			wrong("servers[%d] %q: name: is that of servers[%d] already", i, srv.Name, first)
+			wrong("servers[%d] %q: name: is already that of servers[%d]", i, srv.Name, first)
 			continue
 		}
 		seen[srv.Name] = i

@@ -20,7 +20,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		"deny":        {Config{Servers: []Server{{Name: "a", Deny: []string{"b", "x[a-"}}}}, `toolset: servers[0] "a": deny[1]: "x[a-" is not a pattern: syntax error in pattern`},
 		"empty":       {Config{Servers: []Server{{Name: "a", Deny: []string{""}}}}, `toolset: servers[0] "a": deny[0]: is empty`},
 		"disabled":    {Config{Servers: []Server{{Name: "a", Disabled: true, Allow: []string{"["}}}}, `toolset: servers[0] "a": allow[0]: "[" is not a pattern: syntax error in pattern`},
-		"twice":       {Config{Servers: []Server{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is that of servers[0] already`},
+		"twice":       {Config{Servers: []Server{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is already that of servers[0]`},
 		"several":     {Config{ListTimeout: -1, Servers: []Server{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 	} {
 		t.Run(name, func(t *testing.T) {

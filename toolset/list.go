@@ -24,7 +24,7 @@ type list struct {
 	evicted      uint64 // the newest generation that was evicted
 }
 
-// news counts what has happened to a list.
+// news counts the events that have made a list stale.
 type news struct {
 	changes    uint64 // how often the tools may have changed
 	generation uint64 // of the session; in wanted, the oldest that is new enough
@@ -85,7 +85,7 @@ func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error
 	case <-ctx.Done():
 		return &messages.Failure{
 			Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-			Detail: "the list takes longer: it is used when it has come",
+			Detail: "the list is still being fetched: a later call uses it",
 		}
 	}
 }

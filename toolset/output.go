@@ -153,7 +153,7 @@ func (o *Output) addStructured(value any) {
 // jsonOf renders a value as JSON, or names its type if JSON cannot express the value.
 func jsonOf(value any) string {
 	if _, err := json.Marshal(value); err != nil {
-		return fmt.Sprintf("[%T, which is no JSON]", value)
+		return fmt.Sprintf("[%T, which is not JSON]", value)
 	}
 	return string(encode(value))
 }

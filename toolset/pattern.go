@@ -14,9 +14,9 @@ const stand = "\x00"
 // the slash itself.
 var slashed = regexp.MustCompile(`(?s)\\.|\[(?:\\.|[^\]\\])*\]|/`)
 
-// matches reports whether a valid pattern of [path.Match] matches all of a tool's name.
-// A slash is a character like any other here: a tool's name is no path, and "admin*" in
-// a list of denied tools must match "admin/drop".
+// matches reports whether a valid pattern of [path.Match] matches all of a tool's name. A
+// slash is a character like any other here: a tool's name is not a path, and "admin*" in a
+// list of denied tools must match "admin/drop".
 func matches(pattern, name string) bool {
 	pattern = slashed.ReplaceAllStringFunc(pattern, func(part string) string {
 		if part[0] == '[' {

@@ -142,8 +142,8 @@ func (b *branches) properties() map[string]any {
 	return all
 }
 
-// object returns a copy of a schema as decoded JSON, with visible text only. The copy
-// is empty if the schema is no JSON object. fits is false if the schema has more than
+// object returns a copy of a schema as decoded JSON, with visible text only. The copy is
+// empty if the schema is not a JSON object. fits is false if the schema has more than
 // maxSchema bytes.
 func object(schema any) (top map[string]any, fits bool) {
 	text, err := json.Marshal(schema)

@@ -57,8 +57,8 @@ func (s *Set) Tool(name string) *Tool {
 // [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
 // The message has a copy of the arguments.
 //
-// The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such
-// tool, or the arguments are no JSON object.
+// The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such tool,
+// or the arguments are not a JSON object.
 func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
 	tool := s.Tool(name)
 	if tool == nil {
@@ -67,7 +67,7 @@ func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
 	raw, err := argumentsOf(arguments)
 	call := &messages.CallTool{Header: messages.To(tool.Server, s.scope), Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
 	if err != nil {
-		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are no JSON object")
+		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are not a JSON object")
 		f.Cause = err
 		return nil, f
 	}

@@ -44,7 +44,7 @@ func TestArgumentsOfACall(t *testing.T) {
 			call, err := set.Call(name, test.arguments)
 			if test.want == "" {
 				require.ErrorIs(t, err, messages.ErrInvalid)
-				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are no JSON object")
+				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are not a JSON object")
 				require.Nil(t, call)
 				return
 			}

@@ -50,7 +50,7 @@ func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*To
 	return t, nil
 }
 
-// fits reports what is wrong with a supervisor and its system.
+// fits returns an error if the supervisor was not started, or runs in another system.
 func fits(system *actor.ActorSystem, sup *supervisor.Supervisor) error {
 	switch {
 	case sup.System() == nil:

@@ -1,5 +1,5 @@
 // Command demo shows supervised sessions at work: agents call tools on two servers while
-// faults come in. At the end it checks that every guarantee holds, and fails if one does not.
+// faults are injected. At the end it checks that every guarantee holds, and fails if one does not.
 //
 //	go run ./cmd/demo
 //
@@ -19,7 +19,7 @@ import (
 
 // commands are the commands of the program. The last three are aliases for one release.
 type commands struct {
-	Show  showCmd  `cmd:"" default:"withargs" help:"Run agents on two servers while faults come in, and check that every guarantee holds. The default."`
+	Show  showCmd  `cmd:"" default:"withargs" help:"Run agents on two servers while faults are injected, and check that every guarantee holds. This is the default command."`
 	Serve serveCmd `cmd:"" hidden:"" help:"Run the stdio server of the show."`
 
 	Exec struct {

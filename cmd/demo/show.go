@@ -239,9 +239,9 @@ func (s *show) stop(finished bool) []claim {
 	}
 	return []claim{
 		{"every call got exactly one reply", unanswered},
-		{"no call ran twice that must not", repeated},
+		{"no call ran twice unless that was allowed", repeated},
 		{"no key had two connections, and all were closed", connections},
-		{fmt.Sprintf("never more than %d sessions were open", s.MaxSessions), aboveCap},
+		{fmt.Sprintf("at most %d sessions were open at once", s.MaxSessions), aboveCap},
 		{"no session was left on the server", left},
 		{"no server process was left over", processes},
 	}
@@ -264,7 +264,7 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d lost, %d restarts, %d evicted\n", n.Dials, n.Opened, n.Expired, n.Lost, n.Restarts, n.Evicted)
 	}
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
-		fmt.Fprintf(out, "%d failures: %s\n", v.failures[code], code)
+		fmt.Fprintf(out, "%d failed with %s\n", v.failures[code], code)
 	}
 	fmt.Fprintln(out)
 	hold = true

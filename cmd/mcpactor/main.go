@@ -34,7 +34,7 @@ func main() { os.Exit(newProgram().Run(&commands{}, os.Args[1:])) }
 func newProgram() *cli.Program {
 	return &cli.Program{
 		Name:        "mcpactor",
-		Description: "Runs MCP calls on supervised sessions, against the servers of a configuration file.",
+		Description: "Runs MCP calls against the servers of a configuration file, on supervised sessions.",
 		In:          os.Stdin, Out: os.Stdout, Err: os.Stderr,
 	}
 }

@@ -111,7 +111,7 @@ func film(frames []frame, width, height float64) []byte {
 		strip.WriteString("</g>\n")
 	}
 	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]g %[2]g" width="%[1]g" height="%[2]g" role="img">
-<title>The demo: agents work on two MCP servers while faults come in, and every claim is checked</title>
+<title>The demo: agents work on two MCP servers while faults are injected, and every claim is checked</title>
 <style>
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#d0d7de;white-space:pre}
 .c1{font-weight:bold}.c2{fill:#8b949e}.c31{fill:#ff7b72}.c32{fill:#56d364}.c33{fill:#e3b341}.c36{fill:#56d4dd}

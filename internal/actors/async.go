@@ -29,8 +29,8 @@ func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 // given up.
 const unresponsiveAfter = 2500 * time.Millisecond
 
-// dial opens a connection. It gives up a dialer that ignores the end of its context: a
-// wrapper of the bridge may.
+// dial opens a connection. It gives up a dialer that ignores the end of its context, as a
+// wrapper of the bridge may do.
 func dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	type outcome struct {
 		conn mcpbridge.Conn

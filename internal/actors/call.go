@@ -22,8 +22,8 @@ type call struct {
 
 	runs        int              // how often it was run
 	unprocessed int              // runs that the server has said it did not process, without ending the session
-	generation  uint64           // of the MCP session that it was last run on
-	lost        *mcpbridge.Error // the error of the first run, if that may have executed
+	generation  uint64           // of the MCP session of the last run
+	lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	needsHint   bool             // it may be replayed only if its tool is annotated as safe
 	replied     bool             // it has its reply; it may still run
 
@@ -83,13 +83,13 @@ func (k *call) addReceipt(result messages.Result) messages.Result {
 	return result
 }
 
-// maxUnprocessed bounds the runs of a call that do not count because the server has said
-// that it did not process them.
+// maxUnprocessed is how many runs of a call are not counted as a replay, because the server
+// has said that it did not process them.
 const maxUnprocessed = 6
 
 // noteUnprocessed notes a run that the server has not processed, while the session stays
-// open. An HTTP/2 server says so of requests that exceed its limit of streams, or that it
-// gets before it closes the connection. It may say so again on the next connection.
+// open. An HTTP/2 server says this about requests that exceed its limit of streams, or that
+// arrive just before it closes the connection. It may say the same on the next connection.
 func (k *call) noteUnprocessed(e *mcpbridge.Error) {
 	if e.Class == mcpbridge.NotSent && e.Session == mcpbridge.Alive && k.unprocessed < maxUnprocessed {
 		k.unprocessed++

@@ -9,8 +9,8 @@
 // and what happens to a session that has failed.
 //
 // There is one session for each key. It owns the connection of the key and the calls that
-// have no reply yet. What outlives a restart is in its [durable] state; the rest belongs
-// to the incarnation.
+// have no reply yet. What outlives a restart is in its [durable] state. All other state
+// belongs to the incarnation.
 //
 //	caller                  registry                          session               goroutine
 //	  │ operation ──────────▶ │                                  │                      │
@@ -35,16 +35,16 @@
 //	  │ ◀────────────── Closed│ stop                             │                      │
 //
 // sessionClosed is the last message of a session. The registry stops the session after it
-// has handled this message, so that no message is ever sent to a session that is not
-// there. The states of a session are drawn at [session].
+// has handled this message, so that no message is ever sent to an actor that has stopped. A
+// diagram at [session] shows the states of a session.
 //
 // With interceptors, a third actor, the [front], takes the place of the registry. It runs
 // operations through the interceptors, and gives everything else to the registry.
 //
-// An MCP session that could not be closed, or that the store has from before a restart of this process,
-// is a leftover. A close command closes it: the registry spawns a session actor that takes
-// no calls, waits for a grant, closes the leftover and sends sessionClosed. The next
-// session of the key waits for it.
+// An MCP session that could not be closed, or that the store has from before a restart of
+// this process, is a leftover. A close command closes it: the registry spawns a session
+// actor that takes no calls, waits for a grant, closes the leftover and sends
+// sessionClosed. The next session of the key waits for it.
 //
 // # What may block
 //
@@ -58,7 +58,7 @@
 // Log lines and events leave through package relay, which queues them. The strategy is
 // called by the registry, and must not block.
 //
-// A step of the registry takes time that does not grow with the number of sessions, calls
-// or operations. What concerns many of them, such as [messages.CloseAll] or a burst of
-// cancellations, is done in steps of at most 64.
+// The time of a step of the registry does not grow with the number of sessions, calls or
+// operations. Work on many of them, such as [messages.CloseAll] or a burst of
+// cancellations, is divided into steps of at most 64.
 package actors

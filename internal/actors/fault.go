@@ -7,8 +7,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// forCaller returns the cause, for the callers who wait for the session. If a call broke
-// the connection, what the server said to it is left out.
+// forCaller returns the cause, for the callers that wait for the session. If a call broke
+// the connection, the cause does not contain what the server answered to that call.
 func forCaller(f *Fault) string {
 	if f.Dialing {
 		return f.Cause.Class.String() + ": " + f.Cause.ForCaller()
@@ -16,8 +16,8 @@ func forCaller(f *Fault) string {
 	return f.Cause.Error()
 }
 
-// fail is the only place that panics. The supervision then restarts the session. The
-// reason is a [*Fault], or the reason of a panic that was recovered.
+// fail is the only place that panics. Proto.Actor then restarts the session. The reason is
+// a [*Fault], or the reason of a panic that was recovered.
 func fail(reason any) {
 	panic(reason)
 }

@@ -26,7 +26,7 @@ import (
 // mailboxes could not keep exactly.
 type front struct {
 	*registry
-	run           Runner // the interceptors, around what passes operations on
+	run           Runner // the interceptors, around the Runner that passes operations on
 	interceptions interceptions
 	unpassed      int         // interceptions of which no call was passed on
 	stopTimer     *time.Timer // sends stopDue
@@ -48,9 +48,10 @@ type (
 		reply messages.Reply
 		own   bool
 	}
-	// interceptionDue says that the time of the interceptors of an operation is over.
+	// interceptionDue says that the interceptors of an operation have used up their time.
 	interceptionDue struct{ of *interception }
-	// stopDue says that the time of all interceptors is over, because the registry stops.
+	// stopDue says that all interceptors have used up their time, because the registry
+	// stops.
 	stopDue struct{}
 )
 
@@ -261,7 +262,8 @@ func (f *front) onStopDue(c actor.Context) {
 	}
 }
 
-// onStopped answers the operations that are left, because anybody may stop any actor.
+// onStopped answers the operations that are left. There may be some, because user code can
+// stop any actor.
 func (f *front) onStopped(c actor.Context) {
 	f.finished = true
 	if f.stopTimer != nil {

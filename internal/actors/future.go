@@ -6,12 +6,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Future is a process that takes one reply, for code that is no actor. It differs from
-// Proto.Actor's Future in that the caller waits for a channel, and so for a context.
+// Future is a process that takes one reply, for code that is not an actor. It differs from
+// Proto.Actor's Future in that the caller waits for a channel, and can also wait for a
+// context.
 type Future struct {
 	// PID is the sender of the command, to which the reply goes.
 	PID *actor.PID
-	// Reply receives the first message that is no notification. Later ones are dropped.
+	// Reply receives the first message that is not a notification. Later ones are dropped.
 	Reply <-chan any
 
 	system *actor.ActorSystem

@@ -8,8 +8,8 @@ import (
 )
 
 // leftover is an MCP session that the server may still have, and that no session actor
-// uses: closing it failed, or the store has it from before a restart of this process. The next close
-// command for its key closes it.
+// uses: closing it failed, or it is in the store, from before a restart of this process.
+// The next close command for its key closes it.
 type leftover struct {
 	conn   mcpbridge.Conn    // nil for an MCP session from the store
 	resume *mcpbridge.Resume // from the store, if conn is nil

@@ -31,8 +31,8 @@ type (
 		cause   *mcpbridge.Error
 		retryAt time.Time
 	}
-	// drain closes the session. No other message but a second drain, with less patience,
-	// follows.
+	// drain closes the session. The only message that may follow is a second drain, which
+	// leaves running calls less time.
 	drain struct {
 		// evict hands parked calls back to the registry, for the next session, and lets
 		// running calls finish. Otherwise parked calls fail, and running calls have the
@@ -43,7 +43,8 @@ type (
 	}
 )
 
-// From a session to the registry. Sessions do not read of.
+// From a session to the registry. The field of is the registration, which sessions do not
+// read.
 type (
 	// dialRequested asks for a grant. There is no connection.
 	dialRequested struct{ of *registration }
@@ -55,7 +56,7 @@ type (
 		of    *registration
 		fault *Fault
 	}
-	// becameIdle returns the slot: there is no connection, and none is wanted.
+	// becameIdle returns the slot: the session has no connection, and wants none.
 	becameIdle struct{ of *registration }
 	// opened says that there is a connection.
 	opened struct {

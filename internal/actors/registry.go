@@ -141,7 +141,7 @@ func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 	}
 }
 
-// onReport handles the messages of sessions, goroutines and timers.
+// onReport handles the messages from sessions, goroutines and timers.
 func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReplied:

@@ -91,8 +91,8 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 	}
 }
 
-// onCallsHandedBack accepts the calls that an evicted session has not run once more, for its
-// successor.
+// onCallsHandedBack accepts, for the successor of an evicted session, the calls that the
+// session has not run.
 func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 	msg.of.outstanding -= len(msg.calls)
 	r.recount(msg.of)

@@ -24,11 +24,11 @@ type closeCommand struct {
 	cursors []*registration // for each server, the next session to drain
 
 	waiting      map[*registration]struct{}  // told to drain, and not closed yet
-	leftovers    map[messages.Key][]leftover // to be closed, and not begun with
+	leftovers    map[messages.Key][]leftover // to be closed, of keys not in begun
 	listingStore bool                        // the store is asked for its keys
-	stored       []messages.Key              // keys with a record in the store, and not begun with
-	begun        map[messages.Key]bool       // keys whose leftovers were begun with
-	cleanups     int                         // how many of waiting close leftovers
+	stored       []messages.Key              // keys with a record in the store, and not in begun
+	begun        map[messages.Key]bool       // keys whose leftovers are being closed, or were
+	cleanups     int                         // how many members of waiting close leftovers
 }
 
 // drainStep is how many sessions are told to drain in one step of the registry.
@@ -207,8 +207,8 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	r.stopIfEmpty(c)
 }
 
-// onCloseDue replies to a close command that takes too long. Leftovers that it has not
-// begun with are kept for the next command.
+// onCloseDue replies to a close command that takes too long. Leftovers whose closing has
+// not begun are kept for the next command.
 func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 	if closing.replied {
 		return

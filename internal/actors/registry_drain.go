@@ -46,7 +46,7 @@ func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 	}
 }
 
-// onTerminated removes a session whose actor was stopped by others.
+// onTerminated removes a session whose actor was stopped by other code.
 func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 	if reg := r.registrations[msg.Who.Id]; reg != nil {
 		if !reg.draining {

@@ -14,16 +14,16 @@ const (
 	minProbeInterval = 100 * time.Millisecond
 	maxProbeInterval = time.Second
 	// slowProbeInterval is the longest interval when failures are not immediate, or when
-	// the server sends Retry-After. A probe that takes longer is joined by another one.
+	// the server sends Retry-After. If a probe takes longer, another one begins beside it.
 	slowProbeInterval = 2 * time.Second
-	// immediate is the longest time of a failure that counts as immediate.
+	// immediate is how long a failure may take to count as immediate.
 	immediate = 500 * time.Millisecond
 	// maxProbes is how many probes of an endpoint run at once.
 	maxProbes = 3
 )
 
 // endpoint is what is known of a server regardless of the key: whether it is up. All keys
-// of all servers with the same address share one endpoint.
+// of all servers at this endpoint share one value.
 //
 //	up ──dial finds no server──▶ down ──any answer──▶ up
 //
@@ -66,8 +66,8 @@ func (ep *endpoint) endProbe(reg *registration) {
 }
 
 // showsDown reports whether a dial failed because the server is down, and not for a reason
-// of its key. An answer that is no MCP counts as such once the server has been up: it may
-// come from a proxy in front of it.
+// of its key. An answer that is not MCP also shows this if the server has been up before:
+// the answer may come from a proxy in front of the server.
 func (ep *endpoint) showsDown(e *mcpbridge.Error) bool {
 	switch {
 	case e.Server == mcpbridge.Strange || e.Class == mcpbridge.Protocol && e.Server == mcpbridge.Absent:

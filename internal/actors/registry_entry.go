@@ -19,8 +19,9 @@ type cancelledCalls struct {
 	calls map[*call]bool
 }
 
-// add remembers a cancellation, unless there are already most, the number of calls that a
-// session can have: a caller may cancel ids that do not exist.
+// add remembers a cancellation, unless there are already as many as the parameter most
+// allows, which is the number of calls that a session can have. A caller may cancel ids
+// that do not exist.
 func (s *cancelledCalls) add(m *cancelCalls, most int) {
 	switch {
 	case len(s.ids)+len(s.calls) >= most:

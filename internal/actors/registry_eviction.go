@@ -26,9 +26,9 @@ func (r *registry) freeSlot(c actor.Context, reg *registration) {
 	r.grantDials(c)
 }
 
-// makeRoom evicts one session for each session that could dial but for a slot: idle
-// sessions first, then busy ones, each the least recently used first. Sessions that have
-// calls and are not open yet are not evicted.
+// makeRoom evicts one session for each session that lacks only a slot to dial: idle
+// sessions first, then busy ones, and among these the least recently used first. Sessions
+// that have calls and are not open yet are not evicted.
 func (r *registry) makeRoom(c actor.Context) {
 	now := time.Now()
 	free := r.cfg.MaxSessions - r.open + r.drainingSlots

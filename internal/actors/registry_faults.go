@@ -11,10 +11,10 @@ import (
 )
 
 // HandleFailure is the supervision strategy of the sessions. A session actor is restarted
-// at once, so that it serves deadlines and cancellations; a delay is a grant that comes
-// later. The registry decides about the fault when the new incarnation sends faulted.
-// HandleFailure itself cannot decide: a failure overtakes messages that the actor has sent
-// before.
+// at once, so that it serves deadlines and cancellations. To delay the next dial, the
+// registry sends the grant later. The registry decides about the fault when the new
+// incarnation sends faulted. HandleFailure itself cannot decide, because a failure
+// overtakes messages that the actor has sent before.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	directive := actor.RestartDirective
 	reg := r.registrations[pid.Id]
@@ -72,7 +72,7 @@ func (r *registry) onFaulted(c actor.Context, msg *faulted) {
 }
 
 // attributeToServer reports whether a dial failed because the server is down, and then
-// sends the directive. The calls go on waiting, unless FailFast is set, or this was the
+// sends the directive. The calls continue to wait, unless FailFast is set, or this was the
 // first dial of the session and it took the whole ConnectTimeout.
 func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Fault, took time.Duration, now time.Time) bool {
 	srv, ep, e := reg.server, reg.server.endpoint, f.Cause

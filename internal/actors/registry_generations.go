@@ -14,7 +14,7 @@ type generations struct {
 	floor uint64 // the highest generation that was forgotten
 }
 
-// newGenerations returns generations that remember so many keys.
+// newGenerations returns generations that remember the given number of keys.
 func newGenerations(keys int) *generations {
 	g := &generations{}
 	g.last, _ = simplelru.NewLRU(keys, func(_ messages.Key, generation uint64) { g.floor = max(g.floor, generation) })

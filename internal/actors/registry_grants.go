@@ -165,7 +165,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	switch {
 	case reg.probing:
 		srv.endpoint.beginProbe(reg, now)
-	case reg.cleanup: // it is no probe, and may take long: the next probe does not wait for it
+	case reg.cleanup: // a cleanup is not a probe, and may take long: the next probe does not wait for it
 		srv.endpoint.next = later(srv.endpoint.next, now.Add(minProbeInterval))
 	}
 	if srv.Command != "" {

@@ -50,7 +50,7 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 		r.unknownTypes[kind] = true
 		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
 	}
-	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is no command: send one of package messages"))
+	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is not a command: send one of package messages"))
 }
 
 // recoverBug recovers from a panic, and replies to the current command. A nil pointer is

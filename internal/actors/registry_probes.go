@@ -9,8 +9,8 @@ import (
 )
 
 // serverUp notes that a server has answered a session, and gives grants to all that are
-// queued. Other probes are abandoned and dial again: they may hang at an address that
-// nobody serves any more.
+// queued. Other probes are abandoned and dial again: they may hang at a network address
+// that the server has left.
 func (r *registry) serverUp(c actor.Context, reg *registration) {
 	srv, ep := reg.server, reg.server.endpoint
 	ep.seenAt = time.Now()

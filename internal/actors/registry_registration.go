@@ -52,7 +52,7 @@ type registration struct {
 	bugs         int         // panics since the last connection was opened
 	failedDials  int         // dials that failed while those of other keys succeeded
 	cause        *Fault      // the last fault; nil while there is a connection
-	notBefore    time.Time   // no dial before
+	notBefore    time.Time   // the earliest time of the next dial
 	breakerUntil time.Time   // calls are rejected until then
 	backoffTimer *time.Timer // sends backoffDue
 }
@@ -78,7 +78,7 @@ func (reg *registration) mayHaveNewCredentials() bool {
 	return reg.cause != nil && reg.cause.Class == mcpbridge.Unauthorized && reg.server.Auth != nil
 }
 
-// protocol returns the version that was agreed on, or "".
+// protocol returns the negotiated version of MCP, or "".
 func (reg *registration) protocol() string {
 	if reg.info.Server == nil {
 		return ""
@@ -157,7 +157,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 	r.generations.set(key, generation)
 }
 
-// remove removes a session that is closed, and lets others take its place.
+// remove removes a session that is closed, and gives its slot to others.
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)

@@ -9,14 +9,14 @@ import (
 // server is what the registry knows of one configured server.
 type server struct {
 	mcpbridge.Server
-	address         string // servers with the same address share an endpoint
+	address         string // identifies the endpoint, see [mcpbridge.Server.Endpoint]
 	endpoint        *endpoint
 	dialing         int           // dial permits in use
 	queue           list.List     // of *registration: sessions that wait for a grant
 	waitingPosition *list.Element // in waitingServers; nil while the queue is empty
 }
 
-// newServer returns a server that shares its endpoint with a server of the same address.
+// newServer returns a server. Servers with the same address share one endpoint.
 func (r *registry) newServer(srv mcpbridge.Server, among ...map[string]*server) *server {
 	s := &server{Server: srv, address: srv.Endpoint()}
 	for _, servers := range among {

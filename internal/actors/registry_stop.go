@@ -23,7 +23,7 @@ func (r *registry) stopIfEmpty(c actor.Context) {
 	}
 }
 
-// onStopped cleans up. There may be sessions and close commands left, because anybody may
+// onStopped cleans up. There may be sessions and close commands left, because user code can
 // stop any actor.
 func (r *registry) onStopped(c actor.Context) {
 	r.finished = true

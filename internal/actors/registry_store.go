@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// storeListed brings the keys that the store has records of.
+// storeListed brings the keys that have a record in the store.
 type storeListed struct {
 	of   *closeCommand
 	keys []messages.Key

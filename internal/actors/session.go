@@ -22,10 +22,11 @@ import (
 //
 //	any state ──drain──▶ draining ──▶ closed
 //
-// releasing is skipped if there is no connection to release. To callers, idle, queued, releasing and deciding are [messages.StateWaiting], or
-// [messages.StateBroken] after the strategy has given up the session; connecting and
-// abandoning are [messages.StateConnecting]. Calls are accepted in all states before
-// draining. Deadlines and cancellations are served in all states before closed.
+// releasing is skipped if there is no connection to release. To callers, idle, queued,
+// releasing and deciding are [messages.StateWaiting], or [messages.StateBroken] after the
+// strategy has given up the session; connecting and abandoning are
+// [messages.StateConnecting]. Calls are accepted in all states before draining. Deadlines
+// and cancellations are served in all states before closed.
 type session struct {
 	*durable
 	state func(actor.Context) // the behavior: a method below, from deciding to closed
@@ -44,7 +45,7 @@ type session struct {
 	listedTools  bool      // tools/list has returned
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
-	lastMessage sessionClosed  // what the session has to say when it is closed
+	lastMessage sessionClosed  // sent when the session is closed
 	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
 }
 
@@ -254,7 +255,7 @@ func (s *session) draining(c actor.Context) {
 // closed: sessionClosed was sent, and the registry is about to stop the actor.
 func (s *session) closed(actor.Context) {}
 
-// always handles the messages that most states handle alike.
+// always handles the messages that most states handle in the same way.
 func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReturned:
@@ -347,7 +348,7 @@ func (s *session) queueIfWanted(c actor.Context) {
 	}
 }
 
-// idleIfUnwanted leaves queued if no connection is wanted any more.
+// idleIfUnwanted leaves queued if no connection is wanted any longer.
 func (s *session) idleIfUnwanted(c actor.Context) {
 	if !s.wanted() {
 		s.proceed(c)

@@ -9,8 +9,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// recoverBug recovers from a panic that is no fault, and restarts the session: all calls
-// are answered, and what the message brought is kept. A fault is passed on.
+// recoverBug recovers from a panic that is not a fault, and restarts the session: all calls
+// are answered, and a connection or call in the current message is not lost. A fault is
+// passed on.
 func (s *session) recoverBug(c actor.Context) {
 	reason := recover()
 	if reason == nil {

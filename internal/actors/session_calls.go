@@ -123,7 +123,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	default:
 		s.onCallFailed(c, k, e)
 	}
-	// An error of an older connection says nothing about this one.
+	// An error of an older connection does not concern the current one.
 	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.drainOrder == nil {
 		s.connectionEnded(e)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // cleanup is the work of a session actor that was spawned to close the leftovers of its
-// key: MCP sessions that could not be closed before, and the one that the store has from
-// before our restart. Such an actor takes no calls. Its states are
+// key: MCP sessions that could not be closed before, and the one in the store, from before
+// a restart of this process. Such an actor takes no calls. Its states are
 //
 //	loadingRecord ──▶ cleanupQueued ──grant──▶ cleaningUp ──▶ cleanupDone ──▶ closed
 type cleanup struct {

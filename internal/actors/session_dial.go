@@ -94,8 +94,8 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	return msg
 }
 
-// onGrant dials. If the dial was aborted when it returns, nobody takes its connection, and
-// the connection is closed.
+// onGrant dials. If a dial that was aborted still opens a connection, the connection is
+// closed.
 func (s *session) onGrant(c actor.Context) {
 	s.state = s.connecting
 	wanted, abort := context.WithCancel(context.Background())
@@ -198,8 +198,8 @@ func (s *session) refusedAgain(msg *dialed) bool {
 	return s.refused != nil && errors.Is(msg.err, s.refused)
 }
 
-// endDial ends a dial that says nothing about the server. Its connection, if there is one,
-// is released.
+// endDial ends a dial whose outcome says nothing about the server. Its connection, if there
+// is one, is released.
 func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.earlyEnd, s.earlyNotifications = nil, nil
 	c.Send(s.registry, &dialAbandoned{s.registration})

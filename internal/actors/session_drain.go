@@ -151,8 +151,8 @@ func (s *session) cancelRunning() {
 	}
 }
 
-// onStopping aborts the dial. After Stopping, the actor cannot be found any more: a dial that
-// returns then closes its connection, because it was aborted.
+// onStopping aborts the dial. After Stopping, no message reaches the actor: a dial that
+// returns later was aborted, and closes its connection itself.
 func (s *session) onStopping() {
 	if s.abortDial != nil {
 		s.abortDial()
@@ -160,7 +160,7 @@ func (s *session) onStopping() {
 }
 
 // onStopped answers calls and closes connections that are left. After sessionClosed there
-// are none; but anybody may stop any actor.
+// are none, but user code can stop any actor before.
 func (s *session) onStopped(c actor.Context) {
 	s.stopTimer()
 	if s.abortDial != nil {

@@ -44,10 +44,10 @@ type durable struct {
 	openedUnused bool      // for no call, and no call came since
 
 	refused      *mcpbridge.Error // the refusal of the credentials, or nil
-	refusedUntil time.Time        // no dial with the same credentials before
+	refusedUntil time.Time        // until then, no dial with the same credentials
 
 	cause    *Fault    // of the last restart, or nil
-	failedAt time.Time // when that fault was
+	failedAt time.Time // when that fault happened
 	lostAt   time.Time // when the last connection ended
 
 	wakeTimer *time.Timer // sends timerFired; nil when it will not come
@@ -75,7 +75,7 @@ func (d *durable) addRunning(k *call) {
 	}
 }
 
-// removeRunning notes that a call does not run any more.
+// removeRunning notes that a call no longer runs.
 func (d *durable) removeRunning(k *call) {
 	if !d.running.has(k) {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onNotification sends progress to the subscriber of its operation, until that is
+// onNotification sends progress to the subscriber of its operation, until the operation is
 // answered, and any other notification to its subscribers and to the registry.
 func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
@@ -38,8 +38,8 @@ func (s *session) onEarlyNotification(msg *notificationReceived) {
 	}
 }
 
-// expectsNotifications reports whether the session serves more than calls: somebody wants
-// its notifications.
+// expectsNotifications reports whether a caller wants the notifications of the session, so
+// that the session is useful even without calls.
 func (s *session) expectsNotifications() bool {
 	return len(s.settings.subscriptions) > 0 || s.cfg.Subscriber != nil
 }

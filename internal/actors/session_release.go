@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// releaseOld detaches the old connection, once no call runs on it or their grace is over.
-// Its MCP session stays open on the server, to be resumed.
+// releaseOld detaches the old connection, once no call runs on it, or the time of these
+// calls (graceEnds) is over. Its MCP session stays open on the server, to be resumed.
 func (s *session) releaseOld(c actor.Context) {
 	if s.oldConn == nil || s.closingConn != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// settings are what callers have told the server to keep for the MCP session. The next MCP
-// session is told again.
+// settings are what callers have set on the MCP session: subscriptions, roots and the log
+// level. They are set again on the next MCP session.
 type settings struct {
 	roots         *messages.SetRoots // part of the dial
 	level         *messages.SetLogLevel
@@ -50,13 +50,13 @@ func (s *settings) removeSubscriber(subscriber *actor.PID) {
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(s *messages.Subscribe) bool { return samePID(s.Subscriber, subscriber) })
 }
 
-// samePID reports whether two PIDs are equal, or both nil.
+// samePID reports whether two PIDs are equal. Two nil PIDs are equal.
 func samePID(one, other *actor.PID) bool {
 	return one == other || one != nil && other != nil && one.Equal(other)
 }
 
-// subscribedByOthers reports whether an operation unsubscribes from a resource that
-// another subscriber has subscribed to: the server is not told then.
+// subscribedByOthers reports whether an operation unsubscribes from a resource that another
+// subscriber has subscribed to: the server then gets no unsubscribe.
 func (s *settings) subscribedByOthers(op messages.Operation) bool {
 	u, ok := op.(*messages.Unsubscribe)
 	return ok && slices.ContainsFunc(s.subscriptions, func(s *messages.Subscribe) bool {
@@ -108,8 +108,8 @@ func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	}
 }
 
-// unwatchSubscribers ends the watching of subscribers: each keeps the PID of every actor
-// that watches it.
+// unwatchSubscribers ends the watching of subscribers, because each watched actor keeps the
+// PIDs of its watchers.
 func (s *session) unwatchSubscribers(c actor.Context) {
 	for _, subscription := range s.settings.subscriptions {
 		if subscription.Subscriber != nil {

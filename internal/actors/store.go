@@ -34,8 +34,8 @@ func (s keyStore) saveSession(conn mcpbridge.Conn, generation uint64) {
 	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
 }
 
-// saveGeneration saves the generation of an MCP session that was closed: no other may get
-// the same one.
+// saveGeneration saves the generation of an MCP session that was closed, so that no later
+// MCP session gets the same generation.
 func (s keyStore) saveGeneration(generation uint64) {
 	record := &mcpbridge.Record{Generation: generation}
 	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })

@@ -34,12 +34,12 @@ var scenarios = []scenario{
 	{"warm", "a call of a trivial tool on an open session", bareName, nsPerOp, (*setup).warm},
 	{"path", "a call on a session that answers at once, without MCP", mutexMapName, nsPerOp, (*setup).path},
 	{"first", "opening a session, and its first call", bareName, nsPerOp, (*setup).first},
-	{"recovery", "from the answer that the session expired to the result; bare: initialize and a call", bareName, nsPerOp, (*setup).recovery},
-	{"herd", "callers that meet one expired session, until the last has its result; bare: initialize and the same calls", bareName, nsPerOp, (*setup).herd},
-	{"outage", "from the return of a server to the last result, with a waiting caller for each key", mutexMapName, nsPerOp, (*setup).outage},
-	{"churn", "a call of the next of many keys, which evicts another", perCallName, nsPerOp, (*setup).churn},
-	{"registry", "a call of any of so many keys, whose sessions answer at once, without MCP", messageName + "-10", nsPerOp, (*setup).registry},
-	{"idle", "memory of an idle session in the client's process, heap and stacks", bareName, bytesPerSession, (*setup).idle},
+	{"recovery", "the time from the answer that the session expired to the result of the call; `bare`: initialize and a call", bareName, nsPerOp, (*setup).recovery},
+	{"herd", "many callers find one session expired: the time until the last one has its result; `bare`: initialize and the same calls", bareName, nsPerOp, (*setup).herd},
+	{"outage", "the time from the return of a server to the last result, with a waiting caller for each key", mutexMapName, nsPerOp, (*setup).outage},
+	{"churn", "a call of each of many keys in turn, which evicts another key", perCallName, nsPerOp, (*setup).churn},
+	{"registry", "a call of one of 10, 1,000 or 100,000 keys in turn, whose sessions answer at once, without MCP", messageName + "-10", nsPerOp, (*setup).registry},
+	{"idle", "memory (heap and stacks) of an idle session in the client's process", bareName, bytesPerSession, (*setup).idle},
 }
 
 // scenarioOf returns the scenario of the case with a name.

@@ -87,7 +87,7 @@ func (r *Report) machines() string {
 // figures returns the ratios that a reader wants to know first.
 func (r *Report) figures() string {
 	var b strings.Builder
-	b.WriteString("| time of | by that of | ratio | measured by `bench --scenario` |\n|---|---|---:|---|\n")
+	b.WriteString("| time of | relative to | ratio | measured by `bench --scenario` |\n|---|---|---:|---|\n")
 	for _, f := range []struct{ what, base, name, how, by string }{
 		{"a call over HTTP, 64 callers", "the same on a bare session of the SDK", "warm/transport=http-json/callers=64", clientName, bareName},
 		{"a session for each call, 64 callers", "the same calls on one session of ours", "warm/transport=http-json/callers=64", perCallName, clientName},

@@ -111,7 +111,7 @@ func TestSectionsOfADocumentAreGenerated(t *testing.T) {
 	first, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NotContains(t, string(first), "old")
-	require.Contains(t, string(first), "ns/op, 2026-11-22 (by `bare`):\n")
+	require.Contains(t, string(first), "ns/op, 2026-11-22 (relative to `bare`):\n")
 	require.Contains(t, string(first), " 110.0ns (1.10) |")
 	require.Contains(t, string(first), "| transport=memory/callers=1 | 10 | 10 |\n")
 	require.True(t, strings.HasSuffix(string(first), "<!-- bench end -->\nend\n"))

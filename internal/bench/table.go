@@ -43,7 +43,7 @@ func table(cases []*caseResult, units []string) string {
 	}
 	about := fmt.Sprintf("%s; %s, %s", strings.ToUpper(first.about[:1])+first.about[1:], strings.Join(units, " and "), first.dates[units[0]])
 	if slices.Contains(units, first.unit) {
-		about += fmt.Sprintf(" (by `%s`)", first.baseline)
+		about += fmt.Sprintf(" (relative to `%s`)", first.baseline)
 	}
 	var columns []series
 	for _, unit := range units {

@@ -20,9 +20,9 @@ type target struct {
 type figure int
 
 const (
-	ratio      figure = iota // the value by that of the other contender: at most
+	ratio      figure = iota // the value divided by that of the other contender: at most
 	throughput               // the inverse: at least
-	difference               // what the value is more than the other: at most
+	difference               // the value minus that of the other contender: at most
 	value                    // the value itself: at most
 )
 
@@ -32,20 +32,20 @@ var ours = []string{messageName, clientName}
 // targets returns all targets.
 func targets() []target {
 	all := []target{
-		{"throughput by that of `bare`", "warm/transport=http-json/callers=64", throughput, bareName, "", 0.97},
-		{"throughput by that of `bare`", "warm/transport=http-sse/callers=64", throughput, bareName, "", 0.97},
-		{"throughput by that of `per-call`", "warm/transport=http-*", throughput, perCallName, "", 8},
-		{"latency by that of `bare`", "warm/transport=memory/callers=1", ratio, bareName, "", 1.05},
+		{"throughput relative to `bare`", "warm/transport=http-json/callers=64", throughput, bareName, "", 0.97},
+		{"throughput relative to `bare`", "warm/transport=http-sse/callers=64", throughput, bareName, "", 0.97},
+		{"throughput relative to `per-call`", "warm/transport=http-*", throughput, perCallName, "", 8},
+		{"latency relative to `bare`", "warm/transport=memory/callers=1", ratio, bareName, "", 1.05},
 	}
 	for _, transport := range []string{"memory", "stdio", nameJSON, nameSSE} {
-		all = append(all, target{"time by that of `mutex-map`", "warm/transport=" + transport, ratio, mutexMapName, "", 1.03})
+		all = append(all, target{"time relative to `mutex-map`", "warm/transport=" + transport, ratio, mutexMapName, "", 1.03})
 	}
 	all = append(all, []target{
-		{"time by `initialize` and a call", "recovery", ratio, bareName, "", 1.25},
+		{"time relative to `initialize` and a call", "recovery", ratio, bareName, "", 1.25},
 		{"sessions opened for one that expired", "herd", value, "", rebuilds, 1},
-		{"time by `initialize` and the same calls", "herd", ratio, bareName, "", 2},
-		{"time with 100,000 keys by that with 10", "registry/callers=1", ratio, messageName + "-10", "", 1.3},
-		{"time with 100,000 keys by that with 10", "registry/callers=64", ratio, messageName + "-10", "", 1.3},
+		{"time relative to `initialize` and the same calls", "herd", ratio, bareName, "", 2},
+		{"time with 100,000 keys relative to 10", "registry/callers=1", ratio, messageName + "-10", "", 1.3},
+		{"time with 100,000 keys relative to 10", "registry/callers=64", ratio, messageName + "-10", "", 1.3},
 		{"memory added to a session", "idle/transport=http-json/stream=with", difference, bareName, bytesPerSession, 4096},
 		{"memory added to a session", "idle/transport=http-json/stream=without", difference, bareName, bytesPerSession, 4096},
 	}...)

@@ -9,9 +9,9 @@ import (
 )
 
 // New returns a bridge to servers, which must be valid: see [mcpbridge.Server.Validate].
-// Capabilities are what the servers are told that they may ask the client for; nil is
-// nothing. A supervisor makes its own bridge; call New to use one without a supervisor, or
-// in tests.
+// Servers are told the capabilities, which say what a server may request; nil means none. A
+// supervisor makes its own bridge. Call New to use a bridge without a supervisor, or in
+// tests.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) mcpbridge.Bridge {
 	return bridge.New(servers, capabilities)
 }

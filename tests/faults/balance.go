@@ -8,9 +8,9 @@ import (
 )
 
 // Balance returns a handler that passes each request to the next of the given handlers,
-// as a load balancer does that does not know about sessions. With the name of a cookie
-// it sets the cookie, and passes requests with the cookie to the handler that answered
-// the first one.
+// like a load balancer that does not know about sessions. If cookie is not empty, it is the
+// name of a cookie that the handler sets: requests with the cookie go to the pod that set
+// it.
 func Balance(cookie string, pods ...http.Handler) http.Handler {
 	var turn atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,7 +1,7 @@
 // Package faults makes MCP servers misbehave, so that agents can be tested against faults
-// of real servers: sessions that expire in any of the forms that servers in use have for
-// it, connections that break at any point, servers that hang, restart or send invalid
-// messages, and processes that do not end.
+// of real servers: sessions that expire in any of the forms known from servers in use,
+// connections that break at any point, servers that hang, restart or send invalid messages,
+// and processes that do not end.
 //
 //   - [Server] is an HTTP server for MCP on a loopback socket. It is in front of a handler
 //     or, as a [Proxy], in front of another server.
@@ -14,7 +14,7 @@
 //   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //
-// Faults depend neither on the time nor on chance, except for the port of a server and for
-// [Sometimes], which has a seed. Every server listens on loopback only. The package is for
-// tests, in this module and in others. Do not use it in production.
+// Faults are deterministic: only the port of a server varies, and [Sometimes] chooses by a
+// seed. Every server listens on loopback only. The package is for tests, in this module and
+// in others. Do not use it in production.
 package faults

@@ -164,7 +164,7 @@ func (s *short) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 type Expiry struct {
 	// Name names the server.
 	Name string
-	// Status is the status of HTTP.
+	// Status is the HTTP status.
 	Status int
 	// Body is the body of the answer. If it begins with a brace it is JSON, in which
 	// "%s" stands for the id of the request.

@@ -40,10 +40,10 @@ const (
 	Antique Trait = "antique"
 )
 
-// Process is a stdio server that misbehaves on command. It is the program that runs,
-// started again for each session; that program must call [Main] first. It has the tools
-// of [Tools], but "wait" never returns on the first run of a call, by its argument
-// "call", and returns at once on the second. It also has these tools:
+// Process is a stdio server that misbehaves on command. For each session it starts the
+// running program once more. The program must call [Main] first. It has the tools of
+// [Tools]. But the first run of "wait" with some argument "call" never returns, and the
+// second returns at once. It also has these tools:
 //
 //	pid     returns its process id
 //	spawn   starts a child that keeps stdout open and ignores SIGTERM, and returns the
@@ -56,7 +56,7 @@ const (
 //	half    writes half a message to stdout, and exits with status 0
 //	stop    answers, and then stops itself with SIGSTOP
 //	lose    refuses every later request but pings with the JSON-RPC error in its argument
-//	        "refusal", as a gateway does whose own server has died
+//	        "refusal", like a gateway whose own server has died
 type Process struct {
 	dir   string
 	trait Trait

@@ -99,13 +99,13 @@ func (a Answer) answer(w http.ResponseWriter, req *Request) {
 	w.Write([]byte(strings.NewReplacer("{id}", id, "{session}", req.Session).Replace(a.Body))) //nolint:errcheck // its client is gone
 }
 
-// Instead answers in a form. The server does not get the request.
+// Instead answers in the given form. The server does not get the request.
 func Instead(form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) { form.answer(w, r) }
 }
 
-// Afterwards passes the request on, drops the answer of the server, and answers in a
-// form.
+// Afterwards passes the request on, drops the answer of the server, and answers in the
+// given form.
 func Afterwards(form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		next.ServeHTTP(&dropped{header: http.Header{}}, r.Request)

@@ -63,9 +63,9 @@ type injected struct {
 // Request is a request of a client.
 type Request struct {
 	*http.Request
-	// Kind is the method of the JSON-RPC message, such as "tools/call". Without a
-	// message it is the method of HTTP: "GET" for the standalone stream or to resume an
-	// answer, "DELETE" to end a session.
+	// Kind is the method of the JSON-RPC message, such as "tools/call". Without a message
+	// it is the method of HTTP: "GET" for the standalone stream or to continue an answer,
+	// "DELETE" to end a session.
 	Kind string
 	// ID is the id of the JSON-RPC request, as JSON. It is nil for a notification.
 	ID json.RawMessage
@@ -242,8 +242,8 @@ func (s *Server) Forget(form Form) Fault {
 	}
 }
 
-// Late returns a fault that refuses each session for the given time after it was
-// opened, as a server does whose session store is eventually consistent.
+// Late returns a fault that refuses each session for the given time after it was opened,
+// like a server whose session store is eventually consistent.
 func (s *Server) Late(d time.Duration, form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
@@ -273,7 +273,7 @@ func (s *Server) Inject(kind string, f Fault) (remove func()) {
 	}
 }
 
-// Count returns the number of requests of a kind, those with a fault included.
+// Count returns the number of requests of a kind, including those that met a fault.
 func (s *Server) Count(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

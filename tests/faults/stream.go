@@ -14,7 +14,7 @@ func EndStream() Fault {
 	}
 }
 
-// Withhold passes an answer on when it is complete, as a proxy does that buffers.
+// Withhold passes an answer on when it is complete, like a proxy that buffers.
 func Withhold() Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		b := &withheld{ResponseWriter: w, status: http.StatusOK}

@@ -30,8 +30,8 @@ type Tools struct {
 	JSON bool
 	// Stateless makes the handlers work without sessions.
 	Stateless bool
-	// Resumable adds ids to the events of answers, so that a broken answer can be
-	// resumed.
+	// Resumable adds ids to the events of answers, so that a client can continue a broken
+	// answer.
 	Resumable bool
 	// SSE makes the handlers use the HTTP+SSE transport of protocol 2024-11-05.
 	SSE bool

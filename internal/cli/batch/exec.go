@@ -13,7 +13,7 @@ import (
 
 // Exec is the batch runner.
 type Exec struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, with an mcpServers object as other MCP clients have it and an optional supervisor object. SIGHUP reloads it."`
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, of mcpactor or of another MCP client. SIGHUP reloads it."`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
 	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
 	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`

@@ -20,7 +20,7 @@ const closeLimit = 20 * time.Second
 type Tools struct {
 	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec. The command opens new sessions and closes them; it ignores the store."`
 	Scope    string        `default:"default" help:"Scope of the sessions. Default: default."`
-	JSON     bool          `name:"json" help:"Print the result that exec gives for the op tools, instead of a table."`
+	JSON     bool          `name:"json" help:"Print the response of exec to the operation tools, in JSON, instead of a table."`
 	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers. Default: 30s."`
 	LogLevel string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
 }

@@ -89,7 +89,7 @@ func TestStoreIsOpenedAndClosed(t *testing.T) {
 	for settings, want := range map[string]string{
 		settings: "supervisor.store: resume: open " + path + ": the file is in use",
 		fmt.Sprintf(`{"store": %q}`, dir+"/no/such"):              "supervisor.store: resume: open",
-		`{"leaveOpen": true}`:                                     "leaveOpen: nobody would find the sessions again",
+		`{"leaveOpen": true}`:                                     "leaveOpen: needs a store",
 		fmt.Sprintf(`{"store": %q, "maxSessions": -1}`, path+"2"): "maxSessions: is -1",
 	} {
 		status, text = do("exec", settings)

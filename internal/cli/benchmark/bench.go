@@ -16,7 +16,7 @@ import (
 
 // Bench is the command that measures.
 type Bench struct {
-	Run    runCmd    `cmd:"" default:"withargs" help:"Measure, and print a table. The default."`
+	Run    runCmd    `cmd:"" default:"withargs" help:"Measure, and print a table. This is the default command."`
 	Report reportCmd `cmd:"" help:"Update the tables in documents from results."`
 	Serve  serveCmd  `cmd:"" hidden:"" help:"Run the server that is measured."`
 }

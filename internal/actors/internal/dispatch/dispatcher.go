@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Dispatcher runs mailboxes, and what leaves them, on goroutines that stay for
-// a while: a new one for each run would begin with a small stack and grow it
-// each time, which took half of the time of the actors' part of a call. The one
-// that has worked last is the first to work again, so that few are kept busy.
-// It may be used from any goroutine. The zero value is ready.
+// Dispatcher runs mailboxes, and the work that leaves them, on goroutines that are reused.
+// A new goroutine for each run would begin with a small stack and grow it each time, which
+// took half of the time that actors spend on a call. The goroutine that worked last is
+// reused first, so that few are kept. A Dispatcher may be used from any goroutine. The zero
+// value is ready to use.
 type Dispatcher struct {
 	mu     sync.Mutex
 	idle   []chan<- func() // goroutines that wait for work, the last one last
-	unused int             // how many of the first of them had none since the last sweep
-	sweeps bool            // one is coming
+	unused int             // how many of the first of them had no work since the last sweep
+	sweeps bool            // a sweep is scheduled
 }
 
-// idleWorker is how long a goroutine waits for work, at least.
+// idleWorker is the minimum time that a goroutine waits for work.
 const idleWorker = 100 * time.Millisecond
 
 // Schedule runs f on a goroutine that waits for work, or on a new one.
@@ -41,9 +41,9 @@ func (d *Dispatcher) Schedule(f func()) {
 // Throughput is how many messages a mailbox takes before it lets others run.
 func (d *Dispatcher) Throughput() int { return 300 }
 
-// serve runs f, and whatever comes while it waits.
+// serve runs f, and then the work that arrives while the goroutine waits.
 func (d *Dispatcher) serve(f func()) {
-	work := make(chan func(), 1) // nobody waits for us
+	work := make(chan func(), 1) // a sender does not wait
 	for f != nil {
 		f()
 		d.rest(work)
@@ -51,7 +51,7 @@ func (d *Dispatcher) serve(f func()) {
 	}
 }
 
-// rest keeps a goroutine for later.
+// rest adds a goroutine to those that wait for work.
 func (d *Dispatcher) rest(worker chan<- func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Dispatcher) rest(worker chan<- func()) {
 	}
 }
 
-// sweep ends the goroutines that had nothing to do since the sweep before.
+// sweep ends the goroutines that had no work since the previous sweep.
 func (d *Dispatcher) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

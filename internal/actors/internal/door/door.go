@@ -10,9 +10,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Door is a process that hands what it gets to an actor. Once the actor has stopped,
-// it answers by itself, where Proto.Actor would make a dead letter of each message.
-// Its PID is watched and stopped like that of the actor. It has no goroutine.
+// Door is a process that forwards its messages to an actor. Once the actor has stopped, the
+// door answers messages itself, which would otherwise be dead letters. The PID of a door
+// can be watched and stopped like that of the actor. A door has no goroutine.
 type Door struct {
 	system *actor.ActorSystem
 	late   func(message any, sender *actor.PID)
@@ -22,16 +22,16 @@ type Door struct {
 	watchers actor.PIDSet
 }
 
-// behind is the actor that a door leads to. Its process takes messages for its mailbox
-// even when Proto.Actor does not find it any more.
+// behind is the actor that a door forwards to. Its process takes messages for the mailbox
+// even when Proto.Actor no longer finds the actor.
 type behind struct {
 	process actor.Process
 	pid     *actor.PID
 }
 
-// Open returns the PID of a door to the actor that spawn spawns. When the actor has
-// stopped it calls stopped: from then on late gets the messages. The door stays until
-// nobody holds the PID any more.
+// Open returns the PID of a door to the actor that spawn spawns. The actor must call
+// stopped when it has stopped. From then on, late gets the messages. The door is freed when
+// the PID is no longer referenced.
 func Open(system *actor.ActorSystem, prefix string, late func(message any, sender *actor.PID), spawn func(stopped func()) *actor.PID) *actor.PID {
 	d := &Door{system: system, late: late}
 	pid, _ := system.ProcessRegistry.Add(d, prefix+system.ProcessRegistry.NextId())
@@ -42,7 +42,7 @@ func Open(system *actor.ActorSystem, prefix string, late func(message any, sende
 	return pid
 }
 
-// shut lets go of the actor, and tells those who watch the door.
+// shut releases the actor, and notifies the watchers of the door.
 func (d *Door) shut(pid *actor.PID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,13 +51,13 @@ func (d *Door) shut(pid *actor.PID) {
 	d.watchers.Clear()
 }
 
-// tell tells a watcher that the actor has stopped.
+// tell notifies a watcher that the actor has stopped.
 func (d *Door) tell(watcher, pid *actor.PID) {
 	process, _ := d.system.ProcessRegistry.Get(watcher)
 	process.SendSystemMessage(watcher, &actor.Terminated{Who: pid})
 }
 
-// SendUserMessage hands a message to the actor, or to what answers in its place.
+// SendUserMessage forwards a message to the actor, or to late once the actor has stopped.
 func (d *Door) SendUserMessage(_ *actor.PID, message any) {
 	if to := d.behind.Load(); to != nil {
 		to.process.SendUserMessage(to.pid, message)
@@ -66,7 +66,7 @@ func (d *Door) SendUserMessage(_ *actor.PID, message any) {
 	d.late(actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
 }
 
-// SendSystemMessage keeps watchers, and hands the rest to the actor.
+// SendSystemMessage keeps track of watchers, and forwards all other messages to the actor.
 func (d *Door) SendSystemMessage(pid *actor.PID, message any) {
 	switch msg := message.(type) {
 	case *actor.Watch:
@@ -82,7 +82,7 @@ func (d *Door) SendSystemMessage(pid *actor.PID, message any) {
 	}
 }
 
-// watch adds a watcher, or tells it that it comes too late.
+// watch adds a watcher, or notifies it at once if the actor has stopped.
 func (d *Door) watch(pid, watcher *actor.PID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

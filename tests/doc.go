@@ -20,12 +20,12 @@
 //	    TestSessionThatOpensWhenNobodyWaitsForItIsEnded
 //	A6  TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey
 //	    TestDialThatHeedsNothingIsGivenUp
-//	    TestProcessThatDoesNotShakeHandsSaysWhy
+//	    TestProcessThatDoesNotInitializeSaysWhy
 //	    TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout
 //	A7  TestCommandThatCannotBeStartedSaysWhy
-//	A8  TestProcessThatDiesInACallLeavesItsLastWords
-//	    TestProcessThatExitsAtOnceLeavesItsLastWords
-//	A9  TestProcessThatDoesNotShakeHandsSaysWhy
+//	A8  TestProcessThatDiesInACallIsQuotedInTheFailure
+//	    TestProcessThatExitsAtOnceIsQuotedInTheFailure
+//	A9  TestProcessThatDoesNotInitializeSaysWhy
 //	    TestServersThatCannotBeConnectedToSayWhy
 //	A10 TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown
 //	    TestServersThatCannotBeConnectedToSayWhy
@@ -38,8 +38,8 @@
 //	B2  TestEveryFormOfExpiryIsRecognised
 //	    TestManyCallsThatFindTheSessionExpiredCauseOneRebuild
 //	B3  TestReplayThatExpiresAgainIsTheCallersFailure
-//	B4  TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored
-//	B5  TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored
+//	B4  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
+//	B5  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
 //	    TestCallOfTheOldSessionIsCutWhenItsGraceIsOver
 //	B6  TestExpiryIsNoticedByEveryOperation
 //	    TestExpiryIsNoticedByReads
@@ -47,21 +47,21 @@
 //	B7  TestSessionThatExpiresWhileDrainingIsNotRebuilt
 //	B8  TestServerThatComesBackOnAnotherAddressIsFound
 //	B9  TestErrorsThatAreNotAboutTheSessionNeverRestartIt
-//	B10 TestRootsArePutBackOnTheNextSession
-//	    TestStateHeldForTheCallerIsPutBackBeforeAnyReplay
-//	C1  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
+//	B10 TestRootsAreSentAgainOnTheNextSession
+//	    TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay
+//	C1  TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
 //	    TestLegacySSESessionIsRebuilt
-//	    TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain
-//	    TestProcessThatDiesInACallLeavesItsLastWords
+//	    TestLostCallIsNotReplayedAndTheSessionIsResumed
+//	    TestProcessThatDiesInACallIsQuotedInTheFailure
 //	    TestProcessThatIsKilledDuringACall
 //	    TestRestartedServerIsFoundAgain
 //	    TestSessionThatIsGoneAfterALossGetsANewGeneration
-//	C2  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestIdempotentCallOfAKilledProcessIsReplayed
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
+//	C2  TestIdempotentCallOfAKilledProcessIsReplayed
 //	    TestLostCallIsReplayedWhenThatIsSafe
 //	    TestLostCallThatIsHandedBackMayHaveRun
 //	    TestProcessThatIsKilledDuringACall
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext
 //	    TestProcessThatIsKilledBetweenCallsIsReplaced
 //	C4  TestAnswerThatBreaksOffIsResumedOrLost
@@ -72,8 +72,8 @@
 //	C6  TestGarbageOnStdoutRestartsTheProcess
 //	C7  TestFloodOnStderrBlocksNobodyAndIsNotKept
 //	C8  TestStandaloneStreamThatIsCutOrRefusedHarmsNothing
-//	C9  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain
+//	C9  TestLostCallIsNotReplayedAndTheSessionIsResumed
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C10 TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult
 //	    TestEachCallIsTreatedByWhatHappenedToIt
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp

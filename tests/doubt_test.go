@@ -32,21 +32,21 @@ func refusalOf(t *testing.T, name string) faults.Refusal {
 func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	for name, dead := range map[string]bool{"alive": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				heal := e.Inject("GET", faults.EndStream())
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				if dead {
-					e.Expire(refusalOf(w.t, "typescript-sdk 1.24.3, example"))
+					e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example"))
 				}
 				time.Sleep(20 * time.Minute)
-				require.LessOrEqual(w.t, e.Count("GET"), 120)
+				require.LessOrEqual(h.t, e.Count("GET"), 120)
 				if dead {
-					happened[*messages.SessionExpired](w, 1) // it is found without a call
+					requireEvents[*messages.SessionExpired](h, 1) // it is found without a call
 				}
 				heal()
-				r := w.send(call("a", "count")).ok()
-				require.EqualValues(w.t, map[bool]int{false: 1, true: 2}[dead], r.Generation)
-				require.Zero(w.t, count[*messages.SessionLost](w))
+				r := h.send(call("a", "count")).ok()
+				require.EqualValues(h.t, map[bool]int{false: 1, true: 2}[dead], r.Generation)
+				require.Zero(h.t, countEvents[*messages.SessionLost](h))
 			})
 		})
 	}
@@ -56,16 +56,16 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-				late := e.Late(700*time.Millisecond, refusalOf(w.t, name))
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+				late := e.Late(700*time.Millisecond, refusalOf(h.t, name))
 				e.Inject("", faults.On(late, "tools/call", "tools/list", "ping", "GET"))
 				began := time.Now()
-				r := w.send(call("a", "count"))
-				require.Equal(w.t, "1", r.text())
-				require.EqualValues(w.t, 1, r.ok().Generation)
-				require.Less(w.t, time.Since(began), 3*time.Second)
-				require.Equal(w.t, 1, e.Count("initialize"))
-				require.Zero(w.t, e.Count("DELETE"))
+				r := h.send(call("a", "count"))
+				require.Equal(h.t, "1", r.text())
+				require.EqualValues(h.t, 1, r.ok().Generation)
+				require.Less(h.t, time.Since(began), 3*time.Second)
+				require.Equal(h.t, 1, e.Count("initialize"))
+				require.Zero(h.t, e.Count("DELETE"))
 			})
 		})
 	}
@@ -76,14 +76,14 @@ func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 408, 429} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				heal := e.Inject("server/discover", faults.Refuse(status, "no"))
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				asked := e.Count("server/discover")
-				require.Positive(w.t, asked)
+				require.Positive(h.t, asked)
 				heal()
-				require.Equal(w.t, "1", w.send(call("b", "count")).text())
-				require.Greater(w.t, e.Count("server/discover"), asked)
+				require.Equal(h.t, "1", h.send(call("b", "count")).text())
+				require.Greater(h.t, e.Count("server/discover"), asked)
 			})
 		})
 	}
@@ -91,14 +91,14 @@ func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 
 // Finding B9: a session opens without its stream, and takes it when it comes.
 func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("GET", faults.Withhold())
 		began := time.Now()
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
-		require.Less(w.t, time.Since(began), time.Second)
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
+		require.Less(h.t, time.Since(began), time.Second)
 		time.Sleep(5 * time.Minute)
-		require.Equal(w.t, "2", w.send(call("a", "count")).text())
-		require.Equal(w.t, 1, e.Count("initialize"))
+		require.Equal(h.t, "2", h.send(call("a", "count")).text())
+		require.Equal(h.t, 1, e.Count("initialize"))
 	})
 }
 
@@ -109,7 +109,7 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s"}}}
-			locally(t, cfg, sseTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, cfg, newSSETools, func(h *harness, e *testServer) {
 				if first != nil {
 					e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 						if r.Method == http.MethodPost && r.Session == "" {
@@ -119,13 +119,13 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 						next.ServeHTTP(w, r.Request)
 					})
 				}
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
-				require.Equal(w.t, "2", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
+				require.Equal(h.t, "2", h.send(call("a", "count")).text())
 				posts, streams := e.Count("initialize"), e.Count("GET")
-				require.LessOrEqual(w.t, streams, 2)
-				require.Equal(w.t, "1", w.send(call("b", "count")).text())
-				require.Equal(w.t, posts+1, e.Count("initialize"), "it is remembered")
-				require.Equal(w.t, streams+1, e.Count("GET"))
+				require.LessOrEqual(h.t, streams, 2)
+				require.Equal(h.t, "1", h.send(call("b", "count")).text())
+				require.Equal(h.t, posts+1, e.Count("initialize"), "it is remembered")
+				require.Equal(h.t, streams+1, e.Count("GET"))
 			})
 		})
 	}
@@ -142,42 +142,42 @@ func notConnected() faults.Refusal {
 
 // Finding B11: a gateway with a child for each session is asked for another.
 func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		e.Expire(notConnected())
-		for _, p := range w.calls(20, "a", "count") {
-			require.EqualValues(w.t, 2, p.ok().Generation)
+		for _, p := range h.calls(20, "a", "count") {
+			require.EqualValues(h.t, 2, p.ok().Generation)
 		}
-		require.Equal(w.t, 2, e.Count("initialize"))
+		require.Equal(h.t, 2, e.Count("initialize"))
 	})
 }
 
 // Finding B11: a gateway with one child for all sessions says so to the second as
 // well. Another session helps nobody, and the callers get what the gateway said.
 func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("", faults.On(faults.Instead(notConnected()), "tools/call", "tools/list", "prompts/list", "resources/list", "ping"))
 		for range 60 {
-			for _, p := range w.calls(5, "a", "count") {
-				require.Contains(w.t, p.fails(messages.CodeServerError).Detail, "Not connected")
+			for _, p := range h.calls(5, "a", "count") {
+				require.Contains(h.t, p.fails(messages.CodeServerError).Detail, "Not connected")
 			}
 			time.Sleep(time.Second)
 		}
-		require.LessOrEqual(w.t, e.Count("initialize"), 5)
-		require.Equal(w.t, 1, e.Sessions())
+		require.LessOrEqual(h.t, e.Count("initialize"), 5)
+		require.Equal(h.t, 1, e.Sessions())
 		heal()
 		time.Sleep(time.Minute)
-		require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
+		require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
 	})
 }
 
 // Finding B3: a server with one transport for all knows one session only. The one that
 // the control has opened is adopted: there will be no other.
 func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
-		forgotten, unknown := refusalOf(w.t, "typescript-sdk 1.32.2, restarted"), refusalOf(w.t, "@hono/mcp 0.3.2")
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
+		forgotten, unknown := refusalOf(h.t, "typescript-sdk 1.32.2, restarted"), refusalOf(h.t, "@hono/mcp 0.3.2")
 		var mu sync.Mutex
 		old, opened := "", false
 		e.Expire(forgotten)
@@ -199,8 +199,8 @@ func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 				next.ServeHTTP(w, r.Request)
 			}
 		})
-		for _, p := range w.calls(20, "a", "count") {
-			require.EqualValues(w.t, 2, p.ok().Generation)
+		for _, p := range h.calls(20, "a", "count") {
+			require.EqualValues(h.t, 2, p.ok().Generation)
 		}
 	})
 }

@@ -18,9 +18,9 @@ import (
 func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	for _, r := range resets() {
 		t.Run(r.name, func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(w *world, e *endpoint, front *h2) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-				w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // by which the annotations are known
+			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(h *harness, e *testServer, front *http2Server) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // by which the annotations are known
 				for _, c := range []struct {
 					tool   string
 					replay messages.Replay
@@ -33,7 +33,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 				} {
 					front.inject(once("tools/call", &r))
 					op := call("a", c.tool, replay(c.replay))
-					p := w.send(op)
+					p := h.send(op)
 					switch {
 					case c.replay != messages.ReplayNever && (c.again || r.unprocessed()):
 						require.True(t, p.ok().Replayed)
@@ -45,7 +45,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 					if r.late && !c.again {
 						require.Equal(t, 1, e.Executions()[op.ID])
 					}
-					require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation, "the session is kept")
+					require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation, "the session is kept")
 				}
 				require.Equal(t, 1, e.Count("initialize"))
 			})
@@ -75,8 +75,8 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 		"for ever":    {1 << 30, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(w *world, _ *endpoint, front *h2) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(h *harness, _ *testServer, front *http2Server) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 				var mu sync.Mutex
 				sent := 0
 				front.inject(func(method string) *reset {
@@ -90,7 +90,7 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 					}
 					return &reset{code: http2.ErrCodeRefusedStream}
 				})
-				p := w.send(call("a", "count"))
+				p := h.send(call("a", "count"))
 				if c.works {
 					require.True(t, p.ok().Replayed)
 					require.Equal(t, "2", p.text())
@@ -109,7 +109,7 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{}, func(w *world, _ *endpoint, front *h2) {
+			overHTTP2(t, mcpbridge.Server{}, func(h *harness, _ *testServer, front *http2Server) {
 				random, all := rand.New(rand.NewPCG(seed, 0)), resets()
 				var mu sync.Mutex
 				front.inject(func(string) *reset {
@@ -120,17 +120,17 @@ func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 					}
 					return &all[random.IntN(len(all))]
 				})
-				var sent []*pending
+				var sent []*sentCommand
 				for i := range 300 {
 					tool := []string{"count", "count/ro", "echo"}[i%3]
-					sent = append(sent, w.send(call(fmt.Sprint(i%5), tool, within(20*time.Second), replay(messages.Replay(i%7%3)))))
+					sent = append(sent, h.send(call(fmt.Sprint(i%5), tool, within(20*time.Second), replay(messages.Replay(i%7%3)))))
 				}
 				for _, p := range sent {
 					p.reply()
 				}
 				front.inject(nil)
 				for i := range 5 {
-					w.send(call(fmt.Sprint(i), "count")).ok()
+					h.send(call(fmt.Sprint(i), "count")).ok()
 				}
 			})
 		})

@@ -58,9 +58,9 @@ func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 		form := randomRefusal(seed)
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, known %v", form.Name, known), func(t *testing.T) {
-				locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-					w.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
-					require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+					h.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
+					require.Equal(h.t, "1", h.send(call("a", "count")).text())
 					heal, generation := func() {}, 2
 					if known {
 						heal, generation = e.Inject("tools/call", faults.Instead(form)), 1
@@ -68,19 +68,19 @@ func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 						e.Expire(form)
 					}
 					for range 4 {
-						for _, p := range w.calls(5, "a", "count") {
+						for _, p := range h.calls(5, "a", "count") {
 							if f, is := p.reply().(*messages.Failure); is && known && form.Status >= 400 {
-								require.NotContains(w.t, []messages.Code{messages.CodeExpired, messages.CodeLost}, f.Code)
+								require.NotContains(h.t, []messages.Code{messages.CodeExpired, messages.CodeLost}, f.Code)
 							}
 						}
 						time.Sleep(20 * time.Second)
 					}
 					heal()
-					require.EqualValues(w.t, generation, w.send(call("a", "count")).ok().Generation)
-					require.LessOrEqual(w.t, e.Count("initialize"), 5)
-					require.LessOrEqual(w.t, e.Count("ping"), 8)
-					require.LessOrEqual(w.t, e.Count("tools/list"), 10)
-					require.Equal(w.t, 1, e.Sessions())
+					require.EqualValues(h.t, generation, h.send(call("a", "count")).ok().Generation)
+					require.LessOrEqual(h.t, e.Count("initialize"), 5)
+					require.LessOrEqual(h.t, e.Count("ping"), 8)
+					require.LessOrEqual(h.t, e.Count("tools/list"), 10)
+					require.Equal(h.t, 1, e.Sessions())
 				})
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -36,33 +37,34 @@ func isError(form faults.Refusal) bool {
 // rebuild serves all callers, and what may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		tools := httpTools
+		tools := newHTTPTools
 		if form.Transport == "sse" {
-			tools = sseTools
+			tools = newSSETools
 		}
-		locally(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
-			require.Equal(w.t, 1, e.Expire(form))
-			unsafe, safe := w.send(call("a", "count")), w.calls(19, "a", "count/ro")
+		overLocalHTTP(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
+			require.Equal(h.t, 1, e.Expire(form))
+			unsafe, safe := h.send(call("a", "count")), h.calls(19, "a", "count/ro")
 			switch {
 			case form.Status >= 500, form.Status == 302: // which may follow what has run
-				require.True(w.t, unsafe.fails(messages.CodeLost).MayHaveRun)
+				require.True(h.t, unsafe.fails(messages.CodeLost).MayHaveRun)
 			case !isError(form):
 				unsafe.reply() // nobody can tell
 			default:
-				require.EqualValues(w.t, 2, unsafe.ok().Generation)
+				require.EqualValues(h.t, 2, unsafe.ok().Generation)
 			}
 			for _, p := range safe {
-				require.EqualValues(w.t, 2, p.ok().Generation)
+				require.EqualValues(h.t, 2, p.ok().Generation)
 			}
-			require.Equal(w.t, 2, e.Count("initialize"), "one rebuild for all")
-			require.Equal(w.t, 1, e.Sessions())
+			require.Equal(h.t, 2, e.Count("initialize"), "one rebuild for all")
+			require.Equal(h.t, 1, e.Sessions())
 			if form.Transport == "http" {
-				happened[*messages.SessionExpired](w, 1)
+				requireEvents[*messages.SessionExpired](h, 1)
 				if form.Verdict == faults.Expired {
-					require.Equal(w.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
+					synctest.Wait() // the DELETE is sent in the background
+					require.Equal(h.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
 				}
-				require.LessOrEqual(w.t, e.CountEach("ping")[0], 2)
+				require.LessOrEqual(h.t, e.CountEach("ping")[0], 2)
 			}
 		})
 	}
@@ -73,23 +75,23 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 // Finding B11, over a pipe: the session is found dead by a question, and restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
-		overStdio(t, "", supervisor.Config{}, func(w *world) {
-			first := pid(t, w.send(call("a", "pid")))
+		overStdio(t, "", supervisor.Config{}, func(h *harness) {
+			first := pid(t, h.send(call("a", "pid")))
 			var said struct{ Error json.RawMessage }
 			require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(form.Body, "{id}", "1")), &said))
-			w.send(call("a", "lose", with("refusal", string(said.Error)))).ok()
-			for _, p := range w.calls(20, "a", "count/ro") {
+			h.send(call("a", "lose", with("refusal", string(said.Error)))).ok()
+			for _, p := range h.calls(20, "a", "count/ro") {
 				require.EqualValues(t, 2, p.ok().Generation)
 			}
-			require.NotEqual(t, first, pid(t, w.send(call("a", "pid"))))
-			gone(t, first)
+			require.NotEqual(t, first, pid(t, h.send(call("a", "pid"))))
+			requireExit(t, first)
 		})
 	}, faults.Certain, faults.Expired)
 }
 
-// ownError checks what a call of a session that lives has got: the caller's own error.
-func ownError(p *pending, form faults.Refusal) {
-	t := p.w.t
+// requireOwnError checks what a call of a session that lives has got: the caller's own error.
+func requireOwnError(p *sentCommand, form faults.Refusal) {
+	t := p.h.t
 	t.Helper()
 	r, is := p.reply().(*messages.ToolResult)
 	if is {
@@ -116,27 +118,27 @@ func ownError(p *pending, form faults.Refusal) {
 // alone, with the words of an expiry or without.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			fault := faults.Instead(form)
 			if form.Ran {
 				fault = faults.Afterwards(form)
 			}
 			heal := e.Inject("tools/call", fault)
 			for range 3 {
-				for _, p := range w.calls(20, "a", "count") {
-					ownError(p, form)
+				for _, p := range h.calls(20, "a", "count") {
+					requireOwnError(p, form)
 				}
 				time.Sleep(time.Second)
 			}
 			heal()
-			require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
-			require.LessOrEqual(w.t, e.Count("initialize"), 2)
-			require.LessOrEqual(w.t, e.Count("ping"), 3)
-			require.LessOrEqual(w.t, e.Count("tools/list"), 4)
-			require.Equal(w.t, 1, e.Sessions())
-			require.Zero(w.t, count[*messages.SessionRestarting](w))
-			require.Zero(w.t, count[*messages.SessionExpired](w))
+			require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
+			require.LessOrEqual(h.t, e.Count("initialize"), 2)
+			require.LessOrEqual(h.t, e.Count("ping"), 3)
+			require.LessOrEqual(h.t, e.Count("tools/list"), 4)
+			require.Equal(h.t, 1, e.Sessions())
+			require.Zero(h.t, countEvents[*messages.SessionRestarting](h))
+			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
 	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
@@ -146,23 +148,23 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 // bounded, whatever is asked meanwhile.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
 			for range 60 {
-				for _, p := range w.calls(5, "a", "count") {
-					ownError(p, form)
+				for _, p := range h.calls(5, "a", "count") {
+					requireOwnError(p, form)
 				}
 				time.Sleep(5 * time.Second)
 			}
-			require.LessOrEqual(w.t, e.Count("initialize"), 1+300/30+5)
-			require.Equal(w.t, 1, e.Sessions())
+			require.LessOrEqual(h.t, e.Count("initialize"), 1+300/30+5)
+			require.Equal(h.t, 1, e.Sessions())
 			heal()
 			time.Sleep(time.Minute)
-			r := w.send(call("a", "count"))
-			require.Equal(w.t, "2", r.text())
-			require.EqualValues(w.t, 1, r.ok().Generation)
-			require.Zero(w.t, count[*messages.SessionExpired](w))
+			r := h.send(call("a", "count"))
+			require.Equal(h.t, "2", r.text())
+			require.EqualValues(h.t, 1, r.ok().Generation)
+			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
 	eachRefusal(t, "http", scenario, faults.Expired)
@@ -175,17 +177,17 @@ func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 
 // The status of a refusal says what counts. Its body may never end.
 func TestRefusalWhoseBodyDoesNotEndIsReadForAMomentOnly(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("tools/call", func(out http.ResponseWriter, r *faults.Request, _ http.Handler) {
 			out.WriteHeader(http.StatusBadRequest)
 			http.NewResponseController(out).Flush()
 			<-r.Context().Done()
 		})
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		p.fails(messages.CodeInvalid)
-		require.Less(w.t, p.answeredAt.Sub(p.sent), 5*time.Second)
+		require.Less(h.t, p.answeredAt.Sub(p.sent), 5*time.Second)
 		heal()
-		require.Equal(w.t, "2", w.send(call("a", "count")).text())
+		require.Equal(h.t, "2", h.send(call("a", "count")).text())
 	})
 }

@@ -35,7 +35,7 @@ var soakRounds = []struct {
 // G3: seeded random actions, with all faults, on all transports.
 func TestSoak(t *testing.T) {
 	for i := range 8 {
-		soakRound(t, fmt.Sprint("imagined ", i), 1, soakImagined)
+		soakRound(t, fmt.Sprint("imagined ", i), 1, soakInFakeTime)
 	}
 	for _, r := range soakRounds {
 		soakRound(t, r.name, r.part, r.round)
@@ -123,8 +123,8 @@ func soakConfig(seed uint64) supervisor.Config {
 	}
 }
 
-// stage is where the soak plays.
-type stage struct {
+// soakTarget is where the soak plays.
+type soakTarget struct {
 	tools   []string
 	servers []string
 	// fault lets a fault in. heal ends those that last.
@@ -138,8 +138,8 @@ type stage struct {
 
 // soak does what the script says, and looks whether all is well when the load
 // pauses and at the end.
-func soak(w *world, cfg supervisor.Config, st stage, script []action) {
-	recent := make([]*pending, 0, 64)
+func soak(h *harness, cfg supervisor.Config, st soakTarget, script []action) {
+	recent := make([]*sentCommand, 0, 64)
 	for _, a := range script {
 		switch a.kind {
 		case doCall:
@@ -147,42 +147,42 @@ func soak(w *world, cfg supervisor.Config, st stage, script []action) {
 			if a.deadline > 0 {
 				op.Deadline = time.Now().Add(a.deadline)
 			}
-			recent = append(recent, w.send(op))
+			recent = append(recent, h.send(op))
 			recent = recent[max(0, len(recent)-64):]
 		case doCancel:
 			if len(recent) > 0 {
-				w.cancel(recent[a.pick%len(recent)])
+				h.cancel(recent[a.pick%len(recent)])
 			}
 		case doFault:
 			st.fault(a.pick)
 		case doClose:
-			w.send([]messages.Command{
+			h.send([]messages.Command{
 				&messages.CloseScope{Scope: a.scope}, &messages.CloseServer{Server: "s"}, &messages.CloseAll{}, &messages.Inspect{},
 			}[a.pick%4])
 		case doOpen:
-			w.send(&messages.Open{Header: messages.To("s", a.scope)})
+			h.send(&messages.Open{Header: messages.To("s", a.scope)})
 		case doPause:
 			st.pause(a.pause)
-			require.NoError(w.t, w.watch.wronged())
-			require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
+			require.NoError(h.t, h.dials.violations())
+			require.LessOrEqual(h.t, h.dials.mostOpen(), cfg.MaxSessions)
 		}
 	}
 	st.heal()
-	for _, p := range w.sent() {
+	for _, p := range h.sent() {
 		p.reply()
 	}
 	st.wait()
 	for i := range 8 {
 		// A session of which doubt could not be settled while there were faults is asked
 		// again after a pause.
-		require.Eventually(w.t, func() bool {
-			r, ok := w.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
+		require.Eventually(h.t, func() bool {
+			r, ok := h.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
 			return ok && !r.Result.IsError
 		}, 2*time.Minute, time.Second)
 	}
-	w.send(&messages.CloseAll{}).reply() // what could not be closed before
-	snap := w.inspect()
-	require.Zero(w.t, snap.Open)
-	require.Empty(w.t, snap.Sessions)
-	require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
+	h.send(&messages.CloseAll{}).reply() // what could not be closed before
+	snap := h.inspect()
+	require.Zero(h.t, snap.Open)
+	require.Empty(h.t, snap.Sessions)
+	require.LessOrEqual(h.t, h.dials.mostOpen(), cfg.MaxSessions)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Finding E3: an error that is wrapped on its way still has the words for the caller,
+// H-E3: an error that is wrapped on its way still has the words for the caller,
 // and its own text never has them.
 func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
 	died := &Error{Class: Lost, Detail: "the process exited", Quote: "out of memory"}

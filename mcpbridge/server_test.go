@@ -77,7 +77,7 @@ func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
 	}
 }
 
-// Finding E9: what names a server as one that may get credentials is https, this
+// H-E9: what names a server as one that may get credentials is https, this
 // machine, or the switch.
 func TestCredentialsOverPlainHTTPAreRefusedUnlessAllowed(t *testing.T) {
 	header := map[string]string{"X-Tenant": "hush-hush"}

@@ -20,7 +20,7 @@ func listNeverAnswered(ctx context.Context) error {
 	return &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}
 }
 
-// Finding A4: what is known of a lost call is said in time.
+// H-A4: what is known of a lost call is said in time.
 func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	for name, one := range map[string]struct {
 		list     func(context.Context) error
@@ -50,7 +50,7 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	}
 }
 
-// Finding A4: however many calls were lost, one tools/list asks for all of them; the
+// H-A4: however many calls were lost, one tools/list asks for all of them; the
 // other calls of the session do not wait for it.
 func TestLostCallsShareOneListOfTheTools(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

@@ -33,7 +33,7 @@ func overPods(t *testing.T, cookie string, scenario func(h *harness, e *testServ
 	})
 }
 
-// Finding B7: without affinity, the failure says so, and the server is left with a
+// H-B7: without affinity, the failure says so, and the server is left with a
 // bounded number of sessions.
 func TestServerThatIsBalancedWithoutAffinityIsNamedAsSuch(t *testing.T) {
 	overPods(t, "", func(h *harness, e *testServer) {

@@ -36,7 +36,7 @@ func lazyChannel() func() chan struct{} {
 	return sync.OnceValue(func() chan struct{} { return make(chan struct{}) })
 }
 
-// Finding D3: a log writer that blocks delays nobody. Lines beyond a bound are
+// H-D3: a log writer that blocks delays nobody. Lines beyond a bound are
 // dropped and counted, and Stop says what is stuck.
 func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 	release := lazyChannel()
@@ -68,7 +68,7 @@ func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 	})
 }
 
-// Finding D4: an event handler that blocks delays nobody but the events. Those that
+// H-D4: an event handler that blocks delays nobody but the events. Those that
 // wait are bounded and the rest is counted; Stop returns and says so.
 func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
 	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
@@ -94,7 +94,7 @@ func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
 	})
 }
 
-// Finding D4: who stops the supervisor from within its own events, or interceptors,
+// H-D4: who stops the supervisor from within its own events, or interceptors,
 // does not wait for himself.
 func TestStopFromWithinReturns(t *testing.T) {
 	t.Run("an event handler", func(t *testing.T) {

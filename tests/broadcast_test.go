@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// Finding A6: answers that a server sends to all its sessions reach none but their own
+// H-A6: answers that a server sends to all its sessions reach none but their own
 // callers.
 func TestAnswersThatAreBroadcastReachTheirOwnCallers(t *testing.T) {
 	for name, c := range map[string]struct {

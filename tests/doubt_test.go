@@ -27,7 +27,7 @@ func refusalOf(t *testing.T, name string) faults.Refusal {
 	return faults.Refusal{}
 }
 
-// Finding B5: a stream that ends at once is opened ever less often, and a session that
+// H-B5: a stream that ends at once is opened ever less often, and a session that
 // is dead behind it is found dead.
 func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	for name, dead := range map[string]bool{"alive": false, "dead": true} {
@@ -52,7 +52,7 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	}
 }
 
-// Finding B6: a session that cannot be read at once is asked again, and not replaced.
+// H-B6: a session that cannot be read at once is asked again, and not replaced.
 func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	}
 }
 
-// Finding B8: a server that fails at the first question of a dial may be asked the old
+// H-B8: a server that fails at the first question of a dial may be asked the old
 // way, and that is not remembered.
 func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 408, 429} {
@@ -89,7 +89,7 @@ func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	}
 }
 
-// Finding B9: a session opens without its stream, and takes it when it comes.
+// H-B9: a session opens without its stream, and takes it when it comes.
 func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("GET", faults.Withhold())
@@ -102,7 +102,7 @@ func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
 	})
 }
 
-// Finding B10: a server that speaks only HTTP+SSE is found out, and remembered.
+// H-B10: a server that speaks only HTTP+SSE is found out, and remembered.
 func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 	for name, first := range map[string]faults.Fault{
 		"its own answer": nil, "400": faults.Refuse(400, "Bad Request"), "404": faults.Refuse(404, "Not Found"), "405": faults.Refuse(405, "Method Not Allowed"),
@@ -140,7 +140,7 @@ func notConnected() faults.Refusal {
 	}
 }
 
-// Finding B11: a gateway with a child for each session is asked for another.
+// H-B11: a gateway with a child for each session is asked for another.
 func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
@@ -152,7 +152,7 @@ func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 	})
 }
 
-// Finding B11: a gateway with one child for all sessions says so to the second as
+// H-B11: a gateway with one child for all sessions says so to the second as
 // well. Another session helps nobody, and the callers get what the gateway said.
 func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
@@ -172,7 +172,7 @@ func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 	})
 }
 
-// Finding B3: a server with one transport for all knows one session only. The one that
+// H-B3: a server with one transport for all knows one session only. The one that
 // the control has opened is adopted: there will be no other.
 func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {

@@ -139,7 +139,7 @@ func TestCallerMayForbidEveryReplay(t *testing.T) {
 	})
 }
 
-// Finding B7: two instances behind a balancer, each knowing its own sessions only.
+// H-B7: two instances behind a balancer, each knowing its own sessions only.
 func TestServerWhoseSessionsExpireAtOnceIsNamedAndDialedEverMoreSeldom(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding A1: what a reset proves decides what becomes of a call.
+// H-A1: what a reset proves decides what becomes of a call.
 func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	for _, r := range resets() {
 		t.Run(r.name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func once(method string, r *reset) func(string) *reset {
 	}
 }
 
-// Finding A1: a server may refuse a stream again and again while it has too many.
+// H-A1: a server may refuse a stream again and again while it has too many.
 func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		times int
@@ -105,7 +105,7 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// Finding A1, at random points of all requests: the verifier counts what has run.
+// H-A1, at random points of all requests: the verifier counts what has run.
 func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

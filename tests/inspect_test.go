@@ -113,7 +113,7 @@ func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
 	}
 }
 
-// Finding D1: an operation that is with the interceptors is found by its name, among
+// H-D1: an operation that is with the interceptors is found by its name, among
 // others of the same name and of other keys.
 func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 	var release chan struct{}

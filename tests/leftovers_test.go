@@ -43,7 +43,7 @@ func withRememberedSessions(t *testing.T, cfg supervisor.Config, scopes []string
 	}, scenario)
 }
 
-// Finding F2: a call that comes after a close gets a session of its own, which that
+// H-F2: a call that comes after a close gets a session of its own, which that
 // close does not touch, also where the store is slow to say what there is to be closed.
 func TestCallAfterTheCloseOfARememberedSessionGetsANewOne(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{Store: slowStore{resume.NewMemory()}}, []string{"a"}, func(h *harness, e *testServer) {
@@ -59,7 +59,7 @@ func TestCallAfterTheCloseOfARememberedSessionGetsANewOne(t *testing.T) {
 	})
 }
 
-// Finding F2: a remembered session is ended within the cap, and before its successor opens.
+// H-F2: a remembered session is ended within the cap, and before its successor opens.
 func TestRememberedSessionIsEndedWithinTheCapAndBeforeItsSuccessorOpens(t *testing.T) {
 	e := serve(t, faults.NewTools())
 	defer e.close()
@@ -87,7 +87,7 @@ func TestRememberedSessionIsEndedWithinTheCapAndBeforeItsSuccessorOpens(t *testi
 	h.stopAndVerify()
 }
 
-// Finding F2: what could not be ended is not forgotten: neither in this process, where
+// H-F2: what could not be ended is not forgotten: neither in this process, where
 // its successor does not go on with it, nor in the next one.
 func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	refuse := func(e *testServer) (heal func()) {
@@ -142,7 +142,7 @@ func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Finding F2: a generation is not used twice as long as the store is kept, whichever
+// H-F2: a generation is not used twice as long as the store is kept, whichever
 // way the session before has ended.
 func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 	ends := map[string]func(h *harness, e *testServer){
@@ -174,7 +174,7 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 	}
 }
 
-// Finding F2: the remembered sessions of a server that Reload changes are ended, by the
+// H-F2: the remembered sessions of a server that Reload changes are ended, by the
 // same way.
 func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
@@ -189,7 +189,7 @@ func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	})
 }
 
-// Finding F2: a store with very many keys does not make a close open many sessions at once.
+// H-F2: a store with very many keys does not make a close open many sessions at once.
 func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := resume.NewMemory()
@@ -226,7 +226,7 @@ func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 	})
 }
 
-// Finding F3: sessions of one key that could not be closed are all kept, reported and
+// H-F3: sessions of one key that could not be closed are all kept, reported and
 // tried again.
 func TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

@@ -47,7 +47,7 @@ func asValue[R any](h *harness, cmd any) R {
 	return reply.(R)
 }
 
-// Finding G: a command that was sent as a value is understood.
+// H-G: a command that was sent as a value is understood.
 func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 	passing := func(next actors.Runner) actors.Runner { return next }
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
@@ -77,7 +77,7 @@ func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 // embeddedCall is a command of a caller's own around one of ours.
 type embeddedCall struct{ *messages.CallTool }
 
-// Finding G: what is no command is refused, and so is one that is nil; nobody waits
+// H-G: what is no command is refused, and so is one that is nil; nobody waits
 // in vain, and no bug is logged.
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
@@ -100,7 +100,7 @@ func TestWhatIsNoCommandIsRefused(t *testing.T) {
 	})
 }
 
-// Finding G: after the supervisor has stopped, in any way, every command is answered
+// H-G: after the supervisor has stopped, in any way, every command is answered
 // with a failure. A cancellation still has no reply.
 func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 	for name, stop := range map[string]func(h *harness){
@@ -143,7 +143,7 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 	}
 }
 
-// Finding G: commands that come while the supervisor stops are each answered once.
+// H-G: commands that come while the supervisor stops are each answered once.
 func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.strict = false // its own messages to itself may come too late
@@ -198,7 +198,7 @@ func TestStoppedSupervisorIsToldToThoseWhoWatchIt(t *testing.T) {
 	})
 }
 
-// Finding G: what was not started, or has no context, says so.
+// H-G: what was not started, or has no context, says so.
 func TestWhatWasNotStartedSaysSo(t *testing.T) {
 	servers := []mcpbridge.Server{{Name: "s", URL: "http://localhost:1/mcp"}}
 	_, err := supervisor.Start(nil, supervisor.Config{})
@@ -275,7 +275,7 @@ func (w *tracingTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return w.RoundTripper.RoundTrip(req)
 }
 
-// Finding F5: a program that has wrapped http.DefaultTransport sees our requests.
+// H-F5: a program that has wrapped http.DefaultTransport sees our requests.
 func TestWrapperOfTheDefaultTransportIsUsed(t *testing.T) {
 	plain := http.DefaultTransport
 	defer func() { http.DefaultTransport = plain }()
@@ -305,7 +305,7 @@ func TestWrapperOfTheDefaultTransportIsUsed(t *testing.T) {
 	before.verify(t)
 }
 
-// Finding G: no line of the log has an empty error, or a duration without a unit.
+// H-G: no line of the log has an empty error, or a duration without a unit.
 func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	var log bytes.Buffer
 	inFakeTime(t, supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(h *harness) {
@@ -326,7 +326,7 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.NotContains(t, lines, `"err":""`)
 }
 
-// Finding G: a configuration that could not work is refused when the supervisor is
+// H-G: a configuration that could not work is refused when the supervisor is
 // started, by the name of the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
@@ -366,7 +366,7 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	})
 }
 
-// Finding G: a deadline of the year 9999 is as good as none.
+// H-G: a deadline of the year 9999 is as good as none.
 func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 	passing := func(next actors.Runner) actors.Runner { return next }
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
@@ -386,7 +386,7 @@ func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// Finding G: an interceptor that gives no runner does not turn the others off.
+// H-G: an interceptor that gives no runner does not turn the others off.
 func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
 	wrong := func(actors.Runner) actors.Runner { return nil }
 	right := func(next actors.Runner) actors.Runner { return next }
@@ -398,7 +398,7 @@ func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
 	}
 }
 
-// Finding G: the client may be used where our own goroutines call the program.
+// H-G: the client may be used where our own goroutines call the program.
 func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 	var sup *supervisor.Supervisor
 	again := func(ctx context.Context) error {
@@ -451,7 +451,7 @@ func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 	})
 }
 
-// Finding G
+// H-G
 func TestReplayThatDoesNotExistIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		require.Contains(t, h.send(call("a", "count", replay(3))).fails(messages.CodeInvalid).Detail, "replay: 3")

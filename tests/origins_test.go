@@ -32,7 +32,7 @@ func redirectTo(status int, path, to string) faults.Fault {
 	}
 }
 
-// Finding E1: neither a session's id nor the arguments of a call.
+// H-E1: neither a session's id nor the arguments of a call.
 func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("it got %s %s %v", r.Method, r.URL, r.Header)
@@ -58,7 +58,7 @@ func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	}
 }
 
-// Finding F1: as frameworks mount what is below a path.
+// H-F1: as frameworks mount what is below a path.
 func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -123,7 +123,7 @@ func serveWithAffinity(t *testing.T) (front *faults.Server, sessions func() int)
 	}
 }
 
-// Finding B7: also after a connection was lost, and after a restart of our process.
+// H-B7: also after a connection was lost, and after a restart of our process.
 func TestAffinityByCookieWorks(t *testing.T) {
 	front, sessions := serveWithAffinity(t)
 	store, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
@@ -162,7 +162,7 @@ func TestAffinityByCookieWorks(t *testing.T) {
 	require.NotEmpty(t, log.String())
 }
 
-// Finding E7: whoever comes next does not go on with the session of another.
+// H-E7: whoever comes next does not go on with the session of another.
 func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	store := resume.NewMemory()
 	e := serve(t, faults.NewTools())
@@ -199,7 +199,7 @@ func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	}
 }
 
-// Finding E9: before anything is sent.
+// H-E9: before anything is sent.
 func TestSupervisorRefusesCredentialsOverPlainHTTP(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", URL: "http://mcp.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer hush-hush"},

@@ -58,7 +58,7 @@ func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []
 	return took
 }
 
-// Finding C1: after an outage of any length all keys work within 3 s, half of the
+// H-C1: after an outage of any length all keys work within 3 s, half of the
 // outages end within 1 s, and the dials do not grow with the number of keys.
 func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 	ways := map[string]func(context.Context, mcpbridge.DialRequest) error{
@@ -215,7 +215,7 @@ func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 	}
 }
 
-// Finding C4: keys that wait for a server that hangs hold no slot.
+// H-C4: keys that wait for a server that hangs hold no slot.
 func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
@@ -241,7 +241,7 @@ func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 	})
 }
 
-// Finding C6: what nobody waits for is not opened again, unless something is held for
+// H-C6: what nobody waits for is not opened again, unless something is held for
 // it, and then once.
 func TestSessionThatNobodyWaitsForIsOpenedAtTheNextCallOnly(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
@@ -287,7 +287,7 @@ func (l *lateLogin) Credentials(context.Context, messages.Key) (mcpbridge.Creden
 	return nil, nil
 }
 
-// Finding C2: credentials that come late end the wait for them.
+// H-C2: credentials that come late end the wait for them.
 func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	login := new(lateLogin)
 	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://127.0.0.1:1", Auth: login}}})
@@ -302,7 +302,7 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// Findings C5 and issue 12: the starts of processes are bounded over all servers, and
+// H-C5: the starts of processes are bounded over all servers, and
 // those that hang give their permits back.
 func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{
@@ -340,7 +340,7 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	})
 }
 
-// Finding D2: what the registry does for one message does not grow with the keys that
+// H-D2: what the registry does for one message does not grow with the keys that
 // wait for a slot.
 func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 	took := func(n int) time.Duration {

@@ -51,7 +51,7 @@ func randomRefusal(seed uint64) faults.Refusal {
 	return faults.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: faults.Expired, Invented: true, Answer: answer}
 }
 
-// Findings B1 to B4: with any refusal, what becomes of a session depends on nothing
+// H-B1 to H-B4: with any refusal, what becomes of a session depends on nothing
 // but what the server knows of it.
 func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {

@@ -33,7 +33,7 @@ func isError(form faults.Refusal) bool {
 	return form.Status >= 300 || strings.Contains(form.Body, `"jsonrpc"`) && strings.Contains(form.Body, `"error"`)
 }
 
-// Findings B1, B2, B3: however a server says that it does not know a session, one
+// H-B1, H-B2, H-B3: however a server says that it does not know a session, one
 // rebuild serves all callers, and what may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
@@ -72,7 +72,7 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
 }
 
-// Finding B11, over a pipe: the session is found dead by a question, and restarted.
+// H-B11, over a pipe: the session is found dead by a question, and restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
 		overStdio(t, "", supervisor.Config{}, func(h *harness) {
@@ -114,7 +114,7 @@ func requireOwnError(p *sentCommand, form faults.Refusal) {
 	}
 }
 
-// Finding B4: what a session that lives says of logins, tools and resources is left
+// H-B4: what a session that lives says of logins, tools and resources is left
 // alone, with the words of an expiry or without.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
@@ -144,7 +144,7 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
 }
 
-// Finding B4: a refusal that every session gets is about no session. The controls are
+// H-B4: a refusal that every session gets is about no session. The controls are
 // bounded, whatever is asked meanwhile.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {

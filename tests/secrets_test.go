@@ -101,7 +101,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	})
 }
 
-// Finding E3: what a process says last may quote the arguments of calls. The callers
+// H-E3: what a process says last may quote the arguments of calls. The callers
 // whose calls ended with it are told; others, logs, events and snapshots are not.
 func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
 	const secret = "correct-horse-battery"

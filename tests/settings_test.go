@@ -193,7 +193,7 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// Finding F4: of two changes to one subscription the last one decides, however long
+// H-F4: of two changes to one subscription the last one decides, however long
 // the first one takes. Another subscription does not wait for them.
 func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
@@ -235,7 +235,7 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 	})
 }
 
-// Finding D7: a subscriber that has stopped is forgotten, with the subscriptions of it
+// H-D7: a subscriber that has stopped is forgotten, with the subscriptions of it
 // that the next session would be told of.
 func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

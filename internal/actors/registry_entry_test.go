@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding D7: cancellations that come while a session drains are bounded by the calls
+// H-D7: cancellations that come while a session drains are bounded by the calls
 // that it can have.
 func TestCancellationsForADrainingSessionAreBounded(t *testing.T) {
 	var s cancelledCalls

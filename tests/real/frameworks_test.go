@@ -18,7 +18,7 @@ import (
 // child is a stdio server for gateways.
 func child(t *testing.T) string { return installed(t, everything.script) }
 
-// Findings A6, B1 and B3: gateways and frameworks get ids of requests that are large
+// H-A6, H-B1 and H-B3: gateways and frameworks get ids of requests that are large
 // numbers, answer each caller with its own, and are found again when they were killed
 // and have forgotten their sessions.
 func TestFrameworksAnswerEachCallerAndAreFoundAgain(t *testing.T) {

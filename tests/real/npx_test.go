@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Finding C5: 20 conversations with two servers each, all started by npx at once. On few
+// H-C5: 20 conversations with two servers each, all started by npx at once. On few
 // processors most of the time goes into the starts, which take turns.
 func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
 	const conversations, limit = 20, 3 * time.Minute

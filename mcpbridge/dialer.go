@@ -3,43 +3,8 @@ package mcpbridge
 import (
 	"context"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// Conn is one MCP session with its transport. Its methods may be called from any goroutine.
-type Conn interface {
-	// Do runs one operation until it has an answer or ctx ends. The error is
-	// an [*Error].
-	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
-	// Hint reports whether the server annotated a tool as read-only or idempotent. That is
-	// known after a [messages.ListTools] on this session. It does not block.
-	Hint(tool string) (safe, known bool)
-	// Info describes the session.
-	Info() Info
-	// Resume returns what it takes to attach to the session again, or nil
-	// if that is not possible.
-	Resume() *Resume
-	// Close ends the session on the server, and its transport, before ctx
-	// ends. It may be called again if it failed. Operations that are still
-	// running fail.
-	Close(ctx context.Context) error
-	// Detach ends the transport only. Over HTTP the session stays open on the
-	// server, until it is resumed, or ended by Close.
-	Detach(ctx context.Context) error
-}
-
-// Info describes a session.
-type Info struct {
-	// Server is what the server said about itself. Read-only.
-	Server *mcp.InitializeResult
-	// Stateless is true over HTTP without a session id: such a session cannot expire.
-	Stateless bool
-	// Attached is true when the session is the one that [DialRequest.Resume]
-	// named.
-	Attached bool
-}
 
 // DialRequest says what to dial.
 type DialRequest struct {
@@ -78,13 +43,6 @@ type Dialer interface {
 	// Dial opens a session, or fails with an [*Error], at the latest soon after ctx ends.
 	// A dial that failed leaves nothing open.
 	Dial(ctx context.Context, req DialRequest) (Conn, error)
-}
-
-// ReadOnly reports whether running an operation twice does no harm, because it only reads, or sets
-// a state. That is true of all operations except calls of tools.
-func ReadOnly(op messages.Operation) bool {
-	_, isCall := op.(*messages.CallTool)
-	return !isCall
 }
 
 // Bridge is the [Dialer] for a list of servers. Package

@@ -23,7 +23,7 @@ import (
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
 	turn    chan struct{}       // has room for whoever talks to the handler
-	stepped challenge.Requested // of the one whose turn it is
+	scopes  challenge.Requested // of the one whose turn it is
 
 	mu      sync.Mutex
 	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
@@ -188,17 +188,17 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		if err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
 			return none, nil
 		}
-		scopes, step := challenge.MissingScopes(resp)
-		if step && !o.stepped.Add(scopes, accessOf(token)) {
+		scopes, lacksScopes := challenge.MissingScopes(resp)
+		if lacksScopes && !o.scopes.Add(scopes, accessOf(token)) {
 			return none, errors.New("the missing scopes were asked for before")
 		}
 		err = o.handler.Authorize(wanted, req, resp)
 		o.mu.Lock()
 		o.last = nil
 		o.mu.Unlock()
-		if step {
+		if lacksScopes {
 			token, _ = o.ask() // without one, none will be presented
-			o.stepped[scopes] = accessOf(token)
+			o.scopes[scopes] = accessOf(token)
 		}
 		return none, err
 	})

@@ -136,3 +136,10 @@ func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
 		require.False(t, a.Same(&b))
 	}
 }
+
+// A configuration that inherits is another one.
+func TestInheritingIsAnotherConfiguration(t *testing.T) {
+	one, other := Server{Name: "a", Command: "x"}, Server{Name: "a", Command: "x", InheritEnv: true}
+	require.False(t, one.Same(&other))
+	require.NoError(t, other.Validate())
+}

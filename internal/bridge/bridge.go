@@ -2,10 +2,20 @@
 // servers over any transport, runs operations, and settles what their errors mean for a
 // session.
 //
-// Its rooms are the packages below this directory. Imports run one way, and the linter checks it:
+// Its rooms are the packages below this directory. Imports run one way, downwards, and the
+// linter checks it. A test checks the same of the files in each package.
 //
-//	bridge ──▶ streamable ──▶ sse ──▶ outbound ─┬─▶ transport ──▶ wire ─┬─▶ rpc
-//	       ├─▶ stdio, memory ─────────▶ tap ────┘                       └─▶ redact ──▶ mcpbridge
+//	bridge       opens sessions, runs operations, settles doubt about a session
+//	streamable   the transport over streamable HTTP
+//	sse          the transport over HTTP+SSE
+//	stdio        the transport to processes
+//	memory       the transport to servers in our own process
+//	outbound     sends the HTTP requests of a session, to the origin of its server only
+//	tap          watches the messages between the SDK and a connection
+//	transport    what the bridge needs of a transport
+//	wire         what is known of one operation from the wire, and what that means
+//	rpc          JSON-RPC messages and event streams, as bytes
+//	redact       what may be said in an error text
 //
 // Start with design.go.
 package bridge

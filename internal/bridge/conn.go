@@ -162,14 +162,14 @@ func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbr
 		if e.Class == mcpbridge.Lost && c.link.NeverRead(ex) {
 			e.Class = mcpbridge.NotSent
 		}
-		c.addObituary(e)
+		c.describeEnd(e)
 	}
 	return e
 }
 
-// addObituary adds to an error how the server ended, and reports whether that is known.
-func (c *conn) addObituary(e *mcpbridge.Error) (known bool) {
-	detail, quote := c.link.Obituary()
+// describeEnd adds to an error how the server ended, and reports whether that is known.
+func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
+	detail, quote := c.link.DescribeEnd()
 	if detail != "" {
 		e.Detail, e.Quote = detail, quote
 	}

@@ -35,11 +35,11 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 	case isNonsense:
 		e.Class = mcpbridge.Protocol
 	}
-	hasObituary := false
+	endIsKnown := false
 	if c.link != nil && e.Class != mcpbridge.Cancelled && (e.Session == mcpbridge.Broken || isNonsense) {
-		hasObituary = c.addObituary(e)
+		endIsKnown = c.describeEnd(e)
 	}
-	e.Server = c.presence(e, ex, err, hasObituary && e.Session == mcpbridge.Broken)
+	e.Server = c.presence(e, ex, err, endIsKnown && e.Session == mcpbridge.Broken)
 	return unavailable(e)
 }
 

@@ -53,8 +53,8 @@ type reply struct {
 	credentials http.Header      // that the question was sent with
 }
 
-// suspect is the session that doubts are about.
-type suspect interface {
+// subject is the session that doubts are about.
+type subject interface {
 	// mayRefuse reports whether the session can be what a server refuses.
 	mayRefuse() bool
 	// isResumable reports whether the server knows the session beyond its connection.
@@ -88,7 +88,7 @@ type suspect interface {
 // a second session the same, and then the first once more, so that a passing refusal
 // does not count. See the documentation of package mcpbridge.
 type doubts struct {
-	about suspect
+	about subject
 
 	mu      sync.Mutex
 	running *inquiry           // nil while there is none

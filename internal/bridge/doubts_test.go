@@ -13,8 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// accused is a session that answers questions as it is told.
-type accused struct {
+// fakeSubject is a session that answers questions as it is told.
+type fakeSubject struct {
 	refusal  *mcpbridge.Error // of the question; nil: a result
 	takes    time.Duration    // how long a question takes
 	verdict  verdict          // of the control
@@ -24,21 +24,21 @@ type accused struct {
 	expired  []*mcpbridge.Error
 }
 
-func (a *accused) mayRefuse() bool                          { return true }
-func (a *accused) isResumable() bool                        { return !a.plain }
-func (a *accused) mayBeAsked() bool                         { return true }
-func (a *accused) isFresh() bool                            { return false }
-func (a *accused) resultCount() uint64                      { return 0 }
-func (a *accused) untilCut() context.Context                { return context.Background() }
-func (a *accused) becomesKnown(context.Context, reply) bool { return false }
-func (a *accused) expire(e *mcpbridge.Error)                { a.expired = append(a.expired, e) }
+func (a *fakeSubject) mayRefuse() bool                          { return true }
+func (a *fakeSubject) isResumable() bool                        { return !a.plain }
+func (a *fakeSubject) mayBeAsked() bool                         { return true }
+func (a *fakeSubject) isFresh() bool                            { return false }
+func (a *fakeSubject) resultCount() uint64                      { return 0 }
+func (a *fakeSubject) untilCut() context.Context                { return context.Background() }
+func (a *fakeSubject) becomesKnown(context.Context, reply) bool { return false }
+func (a *fakeSubject) expire(e *mcpbridge.Error)                { a.expired = append(a.expired, e) }
 
-func (a *accused) control(context.Context, reply) verdict {
+func (a *fakeSubject) control(context.Context, reply) verdict {
 	a.controls++
 	return a.verdict
 }
 
-func (a *accused) question(context.Context) reply {
+func (a *fakeSubject) question(context.Context) reply {
 	a.asked++
 	time.Sleep(a.takes)
 	return reply{refusal: a.refusal}
@@ -50,35 +50,36 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 	}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
-		accused  accused
+		subject  fakeSubject
 		call     *mcpbridge.Error
 		want     mcpbridge.Error // class and session
 		controls int
 		expired  int
 	}{
-		"a result":                         {accused{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"refused alike, and the control":   {accused{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
-		"refused alike, the control not":   {accused{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"a 5xx may have run":               {accused{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"refused otherwise":                {accused{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"the question finds it gone":       {accused{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
-		"no sessions, refused alike":       {accused{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
-		"no sessions, an error on a pipe":  {accused{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
-		"the question takes too long":      {accused{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"a refusal that is not in doubt":   {accused{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
-		"late, and the question refused":   {accused{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
-		"unsettled: the control is absent": {accused{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"a result":                         {fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"refused alike, and the control":   {fakeSubject{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"refused alike, the control not":   {fakeSubject{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"a 5xx may have run":               {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"refused otherwise":                {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the question finds it gone":       {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"no sessions, refused alike":       {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
+		"no sessions, an error on a pipe":  {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
+		"the question takes too long":      {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"a refusal that is not in doubt":   {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
+		"late, and the question refused":   {fakeSubject{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
+		"unsettled: the control is absent": {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := doubts{about: &c.accused}
+				d := doubts{about: &c.subject}
 				began := time.Now()
 				e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), c.call)
 				require.LessOrEqual(t, time.Since(began), verdictTimeout)
 				require.Equal(t, c.want, mcpbridge.Error{Class: e.Class, Session: e.Session}, "%v", e)
-				require.Equal(t, c.controls, c.accused.controls)
-				require.Len(t, c.accused.expired, c.expired)
-				time.Sleep(time.Hour) // a question that takes long ends
+				time.Sleep(time.Hour) // until a question that takes long has ended
+				synctest.Wait()
+				require.Equal(t, c.controls, c.subject.controls)
+				require.Len(t, c.subject.expired, c.expired)
 			})
 		})
 	}
@@ -87,7 +88,7 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
-		a := &accused{refusal: refusal, takes: time.Second, verdict: verdictDead}
+		a := &fakeSubject{refusal: refusal, takes: time.Second, verdict: verdictDead}
 		d := doubts{about: a}
 		settled := make(chan *mcpbridge.Error, 20)
 		for range cap(settled) {
@@ -105,7 +106,7 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 func TestVerdictHoldsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
-		a := new(accused)
+		a := new(fakeSubject)
 		d := doubts{about: a}
 		ask := func() int {
 			d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal)

@@ -70,7 +70,7 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 // errSilent is why a handshake ended whose first request was ignored.
 var errSilent = errors.New("the server does not answer server/discover")
 
-// open does one handshake.
+// open opens a session with one handshake.
 func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -78,43 +78,48 @@ func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	inner, ex := c.newExchange(c.Cut)
 	c.dialing.Store(&handshake{abort, inner})
 
-	link, err := at.transport().Connect(&c.Session)
+	err := o.connect(connecting, c, req)
 	if err == nil {
-		c.link = link
-	}
-	notCut := context.AfterFunc(connecting, c.giveUp)
-	go c.abortIfSilent(connecting)
-	version := at.version(req.Resume)
-	if err == nil {
-		c.cs, err = o.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
-	}
-	if err == nil && req.Resume == nil && req.Answered != nil {
-		req.Answered()
-	}
-	if err == nil {
-		link.AwaitStream(connecting)
-		err = connecting.Err()
-	}
-	if !notCut() && err == nil {
-		err = connecting.Err() // it was cut when it had just succeeded
-	}
-	if err == nil {
-		c.info.Server = c.cs.InitializeResult()
-		c.info.Stateless = c.isResumable() && c.cs.ID() == ""
-		c.opened()
-		if ended := link.Ended(); ended != nil { // before anybody would have been told
-			err = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
-		}
-	}
-	if err == nil {
-		if req.Resume == nil && c.Discovery.IsConclusive() {
-			at.learn(version, c.info.Server)
-		}
 		return c, nil
 	}
 	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
 	c.discard()
 	return nil, e
+}
+
+// connect connects a session, and does the handshake.
+func (o *opener) connect(connecting context.Context, c *conn, req attempt) error {
+	link, err := c.at.transport().Connect(&c.Session)
+	if err != nil {
+		return err
+	}
+	c.link = link
+	stop := context.AfterFunc(connecting, c.giveUp)
+	defer stop()
+	go c.abortIfSilent(connecting)
+
+	version := c.at.version(req.Resume)
+	c.cs, err = o.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		return err
+	}
+	if req.Resume == nil && req.Answered != nil {
+		req.Answered()
+	}
+	link.AwaitStream(connecting)
+	if !stop() {
+		return connecting.Err() // it was cut when it had just succeeded
+	}
+	c.info.Server = c.cs.InitializeResult()
+	c.info.Stateless = c.isResumable() && c.cs.ID() == ""
+	c.opened()
+	if ended := link.Ended(); ended != nil { // before the owner would have been told
+		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
+	}
+	if req.Resume == nil && c.Discovery.IsConclusive() {
+		c.at.learn(version, c.info.Server)
+	}
+	return nil
 }
 
 // prepare returns a session that is not open.

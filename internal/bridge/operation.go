@@ -28,24 +28,24 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 	cs := c.cs
 	switch op := op.(type) {
 	case *messages.CallTool:
-		result, err := cs.CallTool(ctx, argued(op.Params))
+		result, err := cs.CallTool(ctx, callParams(op.Params))
 		if ex := wire.ExchangeOf(ctx); ex.HasMismatchedHeaders() {
 			// Some arguments are headers as well (x-mcp-header). The SDK knows them
 			// when it has listed the tools on this session.
 			if _, listed := c.list(ctx, &messages.ListTools{}); listed == nil {
 				ex.Restart()
-				result, err = cs.CallTool(ctx, argued(op.Params))
+				result, err = cs.CallTool(ctx, callParams(op.Params))
 			}
 		}
 		return &messages.ToolResult{Result: result}, err
 	case *messages.ReadResource:
-		result, err := cs.ReadResource(ctx, own(op.Params))
+		result, err := cs.ReadResource(ctx, copyOf(op.Params))
 		return &messages.ResourceContents{Result: result}, err
 	case *messages.GetPrompt:
-		result, err := cs.GetPrompt(ctx, own(op.Params))
+		result, err := cs.GetPrompt(ctx, copyOf(op.Params))
 		return &messages.Prompt{Result: result}, err
 	case *messages.Complete:
-		result, err := cs.Complete(ctx, own(op.Params))
+		result, err := cs.Complete(ctx, copyOf(op.Params))
 		return &messages.Completion{Result: result}, err
 	case *messages.Subscribe:
 		return &messages.Ack{}, cs.Subscribe(ctx, &mcp.SubscribeParams{URI: op.URI})
@@ -103,18 +103,18 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
 }
 
-// argued returns a copy of the parameters of a call.
-func argued(params *mcp.CallToolParams) *mcp.CallToolParams {
-	params = own(params)
+// callParams returns a copy of the parameters of a call.
+func callParams(params *mcp.CallToolParams) *mcp.CallToolParams {
+	params = copyOf(params)
 	if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
 		params.Arguments = nil // else it is null on the wire, which is no object
 	}
 	return params
 }
 
-// own returns a copy of parameters: the SDK writes into them, and an operation may
+// copyOf returns a copy of parameters: the SDK writes into them, and an operation may
 // be run twice.
-func own[T any, P interface {
+func copyOf[T any, P interface {
 	*T
 	mcp.Params
 }](params P) P {

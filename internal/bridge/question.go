@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// The methods of this file make a session the suspect of its doubts.
+// The methods of this file make a session the subject of its doubts.
 
 func (c *conn) mayRefuse() bool { return c.link.MayRefuseSession() && !c.info.Stateless }
 

@@ -46,7 +46,7 @@ func TestServerAnswersInTheFormOfARefusal(t *testing.T) {
 	defer tools.Close()
 	server := faults.Local(tools.Handler)
 	defer server.Close()
-	client := &http.Client{Transport: server}
+	client := &http.Client{Transport: server, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	post := func(session, body string) *http.Response {
 		req, err := http.NewRequest(http.MethodPost, server.URL(), strings.NewReader(body))
 		require.NoError(t, err)

@@ -57,7 +57,7 @@ type refresh struct {
 // credentials among them.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.session.Credentials == nil {
-		return a.send(a.dress(req, nil))
+		return a.send(a.addHeaders(req, nil))
 	}
 	signed, before, err := a.sign(req)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 		}
 	}
 	if err == nil {
-		return a.dress(req, headers), before, nil
+		return a.addHeaders(req, headers), before, nil
 	}
 	if req.Body != nil {
 		req.Body.Close()
@@ -128,9 +128,9 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	return nil, 0, wire.Unauthorized("no credentials: ", err, a.secrets())
 }
 
-// dress returns a request with the headers of the configuration and the credentials.
+// addHeaders returns a request with the headers of the configuration and the credentials.
 // A request that gets no header is returned as it is.
-func (a *authorizer) dress(req *http.Request, credentials http.Header) *http.Request {
+func (a *authorizer) addHeaders(req *http.Request, credentials http.Header) *http.Request {
 	config, user := a.client.Config, a.client.URL.User
 	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil {
 		return req

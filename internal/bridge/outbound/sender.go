@@ -77,7 +77,7 @@ func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
 		}
 	}
 	req = s.cookies.onto(req)
-	resp, err := s.hand(req)
+	resp, err := s.handOver(req)
 	if err != nil {
 		return nil, withoutSecrets(err, s.Secrets)
 	}
@@ -85,8 +85,8 @@ func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hand hands a request to the transport, which may be the user's, and panic.
-func (s *Sender) hand(req *http.Request) (resp *http.Response, err error) {
+// handOver hands a request to the transport, which may be the user's, and panic.
+func (s *Sender) handOver(req *http.Request) (resp *http.Response, err error) {
 	defer wire.Recover(&err)
 	return s.client.transport.RoundTrip(req)
 }

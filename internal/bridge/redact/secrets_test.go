@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"net/url"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,4 +23,17 @@ func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
 	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
 	require.NotContains(t, Clean(text, OfServer(srv)...), "secret")
 	require.Equal(t, "/not/a/secret nothing-secret", Clean("/not/a/secret nothing-secret", OfServer(srv)...))
+}
+
+func TestWordsOfAPathStay(t *testing.T) {
+	u, err := url.Parse("https://test/assistant/my-documents/v2/mcp")
+	require.NoError(t, err)
+	require.Equal(t, "no assistant here, nor my-documents", Clean("no assistant here, nor my-documents", OfURL(u)...))
+	require.Equal(t, "Cannot POST …", Clean("Cannot POST /assistant/my-documents/v2/mcp", OfURL(u)...))
+	for part, word := range map[string]bool{
+		"": true, "mcp": true, "server-everything": true, "list_tools.json": true,
+		"v2024-11": false, "AbCdEfGhIj": false, "abcdefghijklmnopqrst": false, "ü": false, "a%2Fb": false,
+	} {
+		require.Equal(t, word, isWord(part), part)
+	}
 }

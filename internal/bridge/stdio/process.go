@@ -22,9 +22,9 @@ const (
 	// killWait is how long stop waits at least for SIGKILL to take effect.
 	killWait = time.Second
 	// endWait is how long the output of a process that has ended may be held open
-	// by others, and how long an obituary waits for the end.
+	// by others, and how long describeEnd waits for the end.
 	endWait = 250 * time.Millisecond
-	// reapLimit is how long an obituary waits for the reaping of a process that has
+	// reapLimit is how long describeEnd waits for the reaping of a process that has
 	// ended, which takes its time on a busy machine.
 	reapLimit = 2 * time.Second
 )
@@ -257,12 +257,12 @@ func (p *process) closePipes() {
 	p.stderr.Close()
 }
 
-// obituary says how the process ended, and apart from that what it wrote last to stderr. It waits
-// a little for the end: the pipes break before it.
-func (p *process) obituary() (detail, quote string) {
+// describeEnd says how the process ended, and apart from that what it wrote last to stderr. It
+// waits a little for the end: the pipes break before it.
+func (p *process) describeEnd() (detail, quote string) {
 	detail, limit := "closed its output", time.Duration(0)
 	if p.isOver() {
-		detail, limit = describeEnd(p.cmd.ProcessState), endWait
+		detail, limit = exitText(p.cmd.ProcessState), endWait
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -273,7 +273,7 @@ func (p *process) obituary() (detail, quote string) {
 	return detail, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.config)...)
 }
 
-func describeEnd(state *os.ProcessState) string {
+func exitText(state *os.ProcessState) string {
 	switch {
 	case state == nil:
 		return "ended" // and other code of our process waited for it

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupLeader makes a process the leader of a group, and has the kernel kill it
-// when the thread that started it ends: when we die, then.
+// groupLeader makes a process the leader of a group. The kernel kills the leader when the
+// thread that started it ends, and so when we end.
 func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits for the end of a process and leaves it to be reaped.
+// awaitExit waits for the end of a process, and does not reap it.
 func awaitExit(cmd *exec.Cmd) {
 	defer orphans.watch(cmd.Process.Pid)()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -25,16 +25,16 @@ func awaitExit(cmd *exec.Cmd) {
 // pending returns how many bytes are in a pipe.
 func pending(f *os.File) (n int) {
 	if raw, err := f.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { //nolint:errcheck // then there are none
+		raw.Control(func(fd uintptr) { //nolint:errcheck // then n stays 0
 			n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ)
 		})
 	}
 	return n
 }
 
-// unread takes what nobody has read out of a pipe, given its writing end, and
-// returns how many bytes that were; -1 if it cannot be told. It closes the pipe:
-// what was taken out, nobody else can read any more.
+// unread reads what is left in a pipe, given its writing end, and returns how many bytes
+// that were; -1 if that is unknown. It closes the pipe, because nobody else can read what it has
+// read.
 func unread(f *os.File) int64 {
 	in := -1
 	if raw, err := f.SyscallConn(); err == nil {

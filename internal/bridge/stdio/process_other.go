@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Without process groups only the leader is ended: children of a server that do
+// Without process groups only the leader is ended. Children of a server that do
 // not end with their input are left over, and so is the leader when we are
-// killed. There is no signal to ask with, either.
+// killed. There is no signal that asks a process to end, either.
 
 func groupLeader() *syscall.SysProcAttr { return nil }
 
@@ -33,10 +33,10 @@ type watchdogShell struct{}
 func (watchdogShell) add(int)    {}
 func (watchdogShell) remove(int) {}
 
-// pending cannot be told here.
+// pending is unknown here.
 func pending(*os.File) int { return 0 }
 
-// unread closes a pipe. What nobody has read of it cannot be told here.
+// unread closes a pipe. How much nobody has read is unknown here.
 func unread(f *os.File) int64 {
 	f.Close()
 	return -1

@@ -97,7 +97,7 @@ func within(t *testing.T, limit time.Duration, f func()) {
 
 // endOf says how a process ended that had nothing to say.
 func endOf(p *process) string {
-	text, words := p.obituary()
+	text, words := p.describeEnd()
 	return text + words
 }
 
@@ -163,7 +163,7 @@ func TestProcessThatDiesLeavesItsLastWords(t *testing.T) {
 	_, err := out.ReadByte()
 	require.Equal(t, io.EOF, err)
 	<-p.exited()
-	text, words := p.obituary()
+	text, words := p.describeEnd()
 	require.Equal(t, "exited with status 3", text)
 	require.Equal(t, "first words last words of …", words)
 }
@@ -334,7 +334,7 @@ func TestFloodOfErrorsBlocksNobody(t *testing.T) {
 	p, out := start(t, "flood")
 	require.Equal(t, "flooded", readLine(t, out))
 	<-p.exited()
-	text, words := p.obituary()
+	text, words := p.describeEnd()
 	require.Equal(t, "exited with status 1", text)
 	require.LessOrEqual(t, len(words), redact.MaxDetail)
 	require.True(t, strings.HasPrefix(words, "…x"), words)

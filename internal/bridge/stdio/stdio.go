@@ -51,10 +51,10 @@ func (c *conn) NeverRead(ex *wire.Exchange) bool {
 	return !begun && c.process.neverRead(end)
 }
 
-// Obituary says how the process ended, and apart from that what the server said last: on
+// DescribeEnd says how the process ended, and apart from that what the server said last: on
 // stderr, or the output that is no JSON-RPC.
-func (c *conn) Obituary() (detail, quote string) {
-	detail, quote = c.process.obituary()
+func (c *conn) DescribeEnd() (detail, quote string) {
+	detail, quote = c.process.describeEnd()
 	detail = "the server process " + detail
 	ended := c.Ended()
 	if ended == nil || wire.IsEndOfStream(ended) {

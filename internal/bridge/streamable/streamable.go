@@ -80,11 +80,11 @@ func (*conn) MayRefuseSession() bool { return true }
 // The rest is for transports with a connection that can end, and with a process. Here each
 // request has its own exchange, which ends when the session is cut.
 
-func (*conn) Forget(*wire.Exchange)            {}
-func (*conn) HasRead() bool                    { return true }
-func (*conn) Ended() error                     { return nil }
-func (*conn) Obituary() (detail, quote string) { return "", "" }
-func (*conn) NeverRead(*wire.Exchange) bool    { return false }
-func (*conn) Closing()                         {}
-func (*conn) Kill()                            {}
-func (*conn) Close(context.Context) error      { return nil }
+func (*conn) Forget(*wire.Exchange)               {}
+func (*conn) HasRead() bool                       { return true }
+func (*conn) Ended() error                        { return nil }
+func (*conn) DescribeEnd() (detail, quote string) { return "", "" }
+func (*conn) NeverRead(*wire.Exchange) bool       { return false }
+func (*conn) Closing()                            {}
+func (*conn) Kill()                               {}
+func (*conn) Close(context.Context) error         { return nil }

@@ -1,9 +1,10 @@
 // Package transport defines what the bridge needs of a transport.
 //
-// A new transport is one file with one type: a [Server] that embeds [Defaults], and whose Connect
-// puts a tap (package tap) on a transport of the SDK. The tap is the [Conn]. A transport that knows
-// more about its connections, such as how a process ended, embeds the tap in a Conn of its own, and a
-// transport without a tap embeds [ConnDefaults]. The table of package bridge lists all transports.
+// A new transport is one file with one type: a [Server] that embeds [Defaults], and whose
+// Connect puts a tap (package tap) on a transport of the SDK. The tap is the [Conn]. A
+// transport that knows more about its connections, such as how a process ended, embeds the tap
+// in a Conn of its own, and a transport without a tap embeds [ConnDefaults]. The table of
+// package bridge lists all transports.
 package transport
 
 import (
@@ -55,9 +56,9 @@ type Conn interface {
 
 	// Ended returns what ended the connection, or nil.
 	Ended() error
-	// Obituary says how the server ended, and apart from that what it said last; detail is empty
+	// DescribeEnd says how the server ended, and apart from that what it said last; detail is empty
 	// where nothing is known. It may take a moment.
-	Obituary() (detail, quote string)
+	DescribeEnd() (detail, quote string)
 	// NeverRead reports whether the server has ended without reading the last request of
 	// the exchange. It may take a moment.
 	NeverRead(*wire.Exchange) bool
@@ -132,8 +133,8 @@ func (ConnDefaults) HasRead() bool { return true }
 // Succeeded does nothing.
 func (ConnDefaults) Succeeded() {}
 
-// Obituary returns nothing.
-func (ConnDefaults) Obituary() (detail, quote string) { return "", "" }
+// DescribeEnd returns nothing.
+func (ConnDefaults) DescribeEnd() (detail, quote string) { return "", "" }
 
 // NeverRead returns false.
 func (ConnDefaults) NeverRead(*wire.Exchange) bool { return false }

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -34,35 +33,4 @@ func Unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
 func IsEndOfStream(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrClosed)
-}
-
-// MaxRefusal bounds how much of a refusal is read.
-const MaxRefusal = 64 << 10
-
-// MaxResult returns the bound on one message of a server, as a number that is never 0.
-func MaxResult(srv *mcpbridge.Server) int {
-	switch srv.MaxResult {
-	case 0:
-		return mcpbridge.DefaultMaxResult
-	case -1:
-		return int(^uint(0) >> 1)
-	}
-	return srv.MaxResult
-}
-
-// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
-// is larger than [MaxResult], so that our check comes first and its error names the cause.
-func SDKLimit(srv *mcpbridge.Server) int {
-	switch srv.MaxResult {
-	case 0:
-		return mcpbridge.DefaultMaxResult + MaxRefusal
-	case -1:
-		return -1
-	}
-	return srv.MaxResult + MaxRefusal
-}
-
-// TooLarge says that a result exceeds [MaxResult].
-func TooLarge(srv *mcpbridge.Server) string {
-	return fmt.Sprintf("the result has more than %d bytes (maxResult)", MaxResult(srv))
 }

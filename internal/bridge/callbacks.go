@@ -58,7 +58,7 @@ func (c *conn) Broke(err error) {
 	}
 	go func() { // it may wait for the end of a process
 		e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(err, c.secrets()...)}
-		c.addObituary(e)
+		c.describeEnd(e)
 		e.Quote = "" // it is for callers, and this is no caller's error
 		if !c.isClosing.Load() {
 			c.reportDown(e)

@@ -1,0 +1,66 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/tap"
+	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+func TestServersAreReachedByTheTransportOfTheTable(t *testing.T) {
+	for want, config := range map[string]mcpbridge.Server{
+		"*stdio.Server":      {Command: "x"},
+		"*memory.Server":     {InMemory: new(mcp.Server)},
+		"*streamable.Server": {URL: "http://x"},
+		"*sse.Server":        {URL: "http://x", Transport: mcpbridge.TransportSSE},
+	} {
+		require.Equal(t, want, fmt.Sprintf("%T", newTransport(&config)))
+	}
+}
+
+// loopback is all that it takes to add a transport for which the SDK, or somebody else, has an
+// mcp.Transport: here one to a server in memory.
+type loopback struct {
+	transport.Defaults
+	server *mcp.Server
+}
+
+func (l *loopback) Connect(session *transport.Session) (transport.Conn, error) {
+	near, far := mcp.NewInMemoryTransports()
+	if _, err := l.server.Connect(session.Cut, far, nil); err != nil {
+		return nil, err
+	}
+	return tap.New(l.Config, session, near, nil, nil), nil
+}
+
+func TestTransportIsOneType(t *testing.T) {
+	config := mcpbridge.Server{Name: "test"}
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "tool"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	b := New(nil, nil)
+	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server}}
+	downs := make(chan *mcpbridge.Error, 1)
+	c, e := b.opener.dial(t.Context(), at, attempt{DialRequest: mcpbridge.DialRequest{Down: func(e *mcpbridge.Error) { downs <- e }}})
+	require.Nil(t, e)
+	_, err := c.Do(t.Context(), toolCall())
+	require.NoError(t, err)
+	_, err = c.Do(t.Context(), &messages.ReadResource{Params: &mcp.ReadResourceParams{URI: "x://y"}})
+	require.Equal(t, mcpbridge.Alive, mcpbridge.AsError(err).Session, "an error is an answer")
+
+	for session := range server.Sessions() {
+		session.Close()
+	}
+	require.Equal(t, mcpbridge.Broken, (<-downs).Session, "its end is reported")
+	_, err = c.Do(t.Context(), toolCall())
+	require.Equal(t, mcpbridge.NotSent, mcpbridge.AsError(err).Class)
+	require.NoError(t, c.Close(t.Context()))
+}

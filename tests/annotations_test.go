@@ -20,7 +20,7 @@ func listNeverAnswered(ctx context.Context) error {
 	return &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}
 }
 
-// H-A4: what is known of a lost call is said in time.
+// H-A4: a lost call is answered in time, also if the annotations of its tool do not arrive.
 func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	for name, one := range map[string]struct {
 		list     func(context.Context) error
@@ -41,17 +41,17 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 				h.server.breakConnection("a", false)
 				began := time.Now()
 				require.True(t, p.fails(messages.CodeLost).MayHaveRun)
-				require.InDelta(t, one.answered.Seconds(), time.Since(began).Seconds(), 0.3) // a backoff
+				require.InDelta(t, one.answered.Seconds(), time.Since(began).Seconds(), 0.3) // the delay before the next dial
 				h.server.set(func() { h.server.list = nil })
 				h.send(call("a", "count")).ok()
-				time.Sleep(20 * time.Second) // synctest: the listing ends
+				time.Sleep(20 * time.Second) // synctest: until the listing has ended
 			})
 		})
 	}
 }
 
-// H-A4: however many calls were lost, one tools/list asks for all of them; the
-// other calls of the session do not wait for it.
+// H-A4: one tools/list serves all calls that were lost. The other calls of the session do
+// not wait for it.
 func TestLostCallsShareOneListOfTheTools(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.server.set(func() {
@@ -60,7 +60,7 @@ func TestLostCallsShareOneListOfTheTools(t *testing.T) {
 		safe, unsafe := h.calls(32, "a", "slow/ro"), h.calls(32, "a", "slow")
 		synctest.Wait()
 		h.server.breakConnection("a", false)
-		time.Sleep(time.Second) // synctest: the new connection is there
+		time.Sleep(time.Second) // synctest: until the new connection is open
 		began := time.Now()
 		h.send(call("a", "count")).ok()
 		require.Zero(t, time.Since(began))

@@ -24,57 +24,58 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// secretMark is in every token.
+// secretMark is a part of every token, by which tests find tokens in texts.
 const secretMark = "hush-hush"
 
-// tokenIssuer gives each scope its tokens, and checks that nobody else uses them.
+// tokenIssuer issues tokens for each scope, and checks that each is used by its own scope
+// only.
 type tokenIssuer struct {
 	mu         sync.Mutex
-	issued     map[string]int    // by scope: the last one is good
-	owners     map[string]string // of sessions
+	issued     map[string]int    // number of the current token, by scope
+	owners     map[string]string // scope, by session id
 	violations []string
-	broken     bool // there are no more
+	broken     bool // refreshes fail
 }
 
 func newTokenIssuer() *tokenIssuer {
 	return &tokenIssuer{issued: map[string]int{}, owners: map[string]string{}}
 }
 
-// Credentials returns what a scope has.
+// Credentials returns the credentials of a scope.
 func (issuer *tokenIssuer) Credentials(_ context.Context, key messages.Key) (mcpbridge.Credentials, error) {
 	issuer.expire(key.Scope)
 	return &scopeCredentials{issuer: issuer, scope: key.Scope, last: issuer.current(key.Scope)}, nil
 }
 
-// current returns the token of a scope that is good now.
+// current returns the current token of a scope.
 func (issuer *tokenIssuer) current(scope string) string {
 	issuer.mu.Lock()
 	defer issuer.mu.Unlock()
 	return fmt.Sprintf("%s.%s.%d", secretMark, scope, issuer.issued[scope])
 }
 
-// expire ends the token that a scope has.
+// expire replaces the current token of a scope, so that the old one is refused.
 func (issuer *tokenIssuer) expire(scope string) {
 	issuer.mu.Lock()
 	defer issuer.mu.Unlock()
 	issuer.issued[scope]++
 }
 
-// refreshed returns how many tokens a scope was given.
+// refreshed returns how many tokens were issued to a scope.
 func (issuer *tokenIssuer) refreshed(scope string) int {
 	issuer.mu.Lock()
 	defer issuer.mu.Unlock()
 	return issuer.issued[scope]
 }
 
-// failRefreshes makes all attempts to refresh fail, or work again.
+// failRefreshes makes all later refreshes fail, or succeed again.
 func (issuer *tokenIssuer) failRefreshes(broken bool) {
 	issuer.mu.Lock()
 	defer issuer.mu.Unlock()
 	issuer.broken = broken
 }
 
-// check is a fault for all requests but those with a good token.
+// check is a fault that refuses requests without the current token of their scope.
 func (issuer *tokenIssuer) check(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 	presented := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	scope, _, _ := strings.Cut(strings.TrimPrefix(presented, secretMark+"."), ".")
@@ -103,7 +104,7 @@ func (issuer *tokenIssuer) check(w http.ResponseWriter, r *faults.Request, next 
 	next.ServeHTTP(w, r.Request)
 }
 
-// scopeCredentials is the credentials of one session.
+// scopeCredentials are the credentials of one session.
 type scopeCredentials struct {
 	issuer *tokenIssuer
 	scope  string
@@ -112,14 +113,14 @@ type scopeCredentials struct {
 	last string
 }
 
-// Headers returns the token that it has.
+// Headers returns the header with the token.
 func (c *scopeCredentials) Headers(context.Context) (http.Header, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return http.Header{"Authorization": {"Bearer " + c.last}}, nil
 }
 
-// Refresh gets the one that is good.
+// Refresh fetches the current token.
 func (c *scopeCredentials) Refresh(context.Context, *http.Request, *http.Response) error {
 	good := c.issuer.current(c.scope)
 	c.mu.Lock()
@@ -133,7 +134,8 @@ func (c *scopeCredentials) Refresh(context.Context, *http.Request, *http.Respons
 	return nil
 }
 
-// overHTTPWithTokens runs a scenario on an endpoint that wants the tokens of each scope.
+// overHTTPWithTokens runs a scenario on a server that requires the current token of each
+// scope.
 func overHTTPWithTokens(t *testing.T, cfg supervisor.Config, scenario func(h *harness, e *testServer, issuer *tokenIssuer)) {
 	t.Helper()
 	issuer := newTokenIssuer()
@@ -172,7 +174,7 @@ func TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn(t *testing.T) {
 				require.EqualValues(t, 2, p.ok().Generation)
 			}
 		}
-		e.Stop() // the sessions stay, and are attached to
+		e.Stop() // the server keeps the sessions, which are resumed
 		require.NoError(t, e.Start())
 		for _, scope := range scopes {
 			issuer.expire(scope)
@@ -184,7 +186,8 @@ func TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn(t *testing.T) {
 	})
 }
 
-// A scope that has no token harms no other, and goes on when it has one.
+// A scope without a valid token does not affect other scopes, and works again once it has
+// one.
 func TestScopeWithoutATokenIsUnauthorized(t *testing.T) {
 	overHTTPWithTokens(t, supervisor.Config{}, func(h *harness, _ *testServer, issuer *tokenIssuer) {
 		require.Equal(t, "1", h.send(call("alice", "count")).text())
@@ -201,8 +204,8 @@ func TestScopeWithoutATokenIsUnauthorized(t *testing.T) {
 	})
 }
 
-// Guarantee 12: the tokens that are good, those that were, and what a server and a
-// provider say of them.
+// Guarantee 12 holds for current and expired tokens, and for the texts in which a server or
+// a provider repeats them.
 func TestNoTokenIsLogged(t *testing.T) {
 	var log, protoactor bytes.Buffer
 	out := zerolog.SyncWriter(&log)
@@ -216,7 +219,7 @@ func TestNoTokenIsLogged(t *testing.T) {
 	var said []string
 	var over *harness
 	overHTTPWithTokens(t, supervisor.Config{Logger: zerolog.New(out).Level(zerolog.TraceLevel)}, func(h *harness, e *testServer, issuer *tokenIssuer) {
-		over, h.strict = h, false // each attempt to dial that fails is a fault, and logged as one
+		over, h.strict = h, false // each failed dial is a fault, and is logged as one
 		actor.SubscribeSupervision(h.system)
 		ask := func(p *sentCommand) {
 			if f, ok := p.reply().(*messages.Failure); ok {
@@ -233,7 +236,7 @@ func TestNoTokenIsLogged(t *testing.T) {
 				w.WriteHeader(status)
 				fmt.Fprintf(w, "not with %s, nor %s.alice.1", r.Header.Get("Authorization"), secretMark)
 			}))
-			ask(h.send(call("alice", "count", within(time.Second)))) // it waits for a server whose proxy says 404
+			ask(h.send(call("alice", "count", within(time.Second)))) // with 404 the server counts as down, and the call waits
 			heal()
 			ask(h.send(call("alice", "count")))
 		}

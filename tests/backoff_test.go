@@ -19,7 +19,7 @@ func failingDial(err error) func(context.Context, mcpbridge.DialRequest) error {
 	return func(context.Context, mcpbridge.DialRequest) error { return err }
 }
 
-// D1: one key at a time probes, and all who wait get through when the server is back.
+// D1: one key at a time probes, and all waiting calls are answered when the server is back.
 func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()
@@ -35,11 +35,11 @@ func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 		require.Equal(t, "2", waiting.text())
 		require.LessOrEqual(t, time.Since(back), time.Second)
 		require.Greater(t, awaitEvent(h, func(*messages.SessionRestarted) bool { return true }).Elapsed, 20*time.Second, "since the loss")
-		requireEvents[*messages.SessionRestarting](h, 1) // it is told once
+		requireEvents[*messages.SessionRestarting](h, 1) // only one event
 	})
 }
 
-// D2: nobody gives up, and what does not come back is dialed about once a second.
+// D2: no session gives up, and a server that stays down is dialed about once a second.
 func TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()
@@ -89,7 +89,7 @@ func TestSessionThatBacksOffServesDeadlinesCancelsAndCloses(t *testing.T) {
 	cfg := supervisor.Config{BackoffBase: time.Minute, BackoffMax: time.Minute, CallTimeout: time.Hour}
 	inFakeTime(t, cfg, func(h *harness) {
 		h.send(call("a", "count")).ok()
-		busy := &mcpbridge.Error{Class: mcpbridge.RateLimited, Server: mcpbridge.Present, Detail: "429", RetryAfter: time.Minute} // the backoff is not random
+		busy := &mcpbridge.Error{Class: mcpbridge.RateLimited, Server: mcpbridge.Present, Detail: "429", RetryAfter: time.Minute} // RetryAfter makes the delay exact
 		h.server.set(func() { h.server.dial = failingDial(busy) })
 		h.server.breakConnection("a", true)
 		cancelled, closed := h.send(call("a", "count")), h.send(call("a", "count"))
@@ -140,7 +140,8 @@ func TestManySessionsThatExpireAtOnceAreRebuiltAFewAtATime(t *testing.T) {
 	})
 }
 
-// givesUpAtOnce is a strategy that gives up at the first fault, for an hour.
+// givesUpAtOnce is a strategy that gives up for an hour at the first fault that is not an
+// expiry.
 type givesUpAtOnce struct{}
 
 func (givesUpAtOnce) Decider(messages.Key) actors.Decider { return givesUpAtOnce{} }

@@ -33,8 +33,8 @@ func overPods(t *testing.T, cookie string, scenario func(h *harness, e *testServ
 	})
 }
 
-// H-B7: without affinity, the failure says so, and the server is left with a
-// bounded number of sessions.
+// H-B7: without affinity, the failure says so, and the number of sessions that stay on the
+// server is bounded.
 func TestServerThatIsBalancedWithoutAffinityIsNamedAsSuch(t *testing.T) {
 	overPods(t, "", func(h *harness, e *testServer) {
 		var last *messages.Failure

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// blockedWriter is a log writer that takes nothing until it is opened.
+// blockedWriter is a log writer that blocks until the channel open is closed.
 type blockedWriter struct {
 	open func() <-chan struct{}
 	mu   sync.Mutex
@@ -31,13 +31,14 @@ func (b *blockedWriter) Write(p []byte) (int, error) {
 	return b.log.Write(p)
 }
 
-// lazyChannel returns a channel that is made at its first use.
+// lazyChannel returns a function that makes a channel at its first call. A channel must be
+// made in the bubble of fake time that uses it.
 func lazyChannel() func() chan struct{} {
 	return sync.OnceValue(func() chan struct{} { return make(chan struct{}) })
 }
 
-// H-D3: a log writer that blocks delays nobody. Lines beyond a bound are
-// dropped and counted, and Stop says what is stuck.
+// H-D3: a log writer that blocks delays no call. Lines beyond a bound are dropped and
+// counted, and Stop reports the writer.
 func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 	release := lazyChannel()
 	writer := &blockedWriter{open: func() <-chan struct{} { return release() }}
@@ -47,7 +48,7 @@ func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 			for _, scope := range []string{"a", "b"} {
 				require.Equal(t, "1", h.send(call(scope, "count")).text())
 			}
-			for range 11 { // each is some lines
+			for range 11 { // each writes several lines
 				h.server.expire("a")
 				h.send(call("a", "count")).ok()
 			}
@@ -68,8 +69,8 @@ func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 	})
 }
 
-// H-D4: an event handler that blocks delays nobody but the events. Those that
-// wait are bounded and the rest is counted; Stop returns and says so.
+// H-D4: an event handler that blocks delays only events. The number of waiting events is
+// bounded, the events beyond are dropped and counted, and Stop reports the handler.
 func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
 	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
 		release := make(chan struct{})
@@ -94,8 +95,8 @@ func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
 	})
 }
 
-// H-D4: who stops the supervisor from within its own events, or interceptors,
-// does not wait for himself.
+// H-D4: Stop returns when it is called by an event handler or by an interceptor, for which
+// it would otherwise wait.
 func TestStopFromWithinReturns(t *testing.T) {
 	t.Run("an event handler", func(t *testing.T) {
 		inFakeTime(t, supervisor.Config{}, func(h *harness) {

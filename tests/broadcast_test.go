@@ -10,8 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// H-A6: answers that a server sends to all its sessions reach none but their own
-// callers.
+// H-A6: an answer that a server sends to all its sessions reaches only its own caller.
 func TestAnswersThatAreBroadcastReachTheirOwnCallers(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools func() *faults.Tools
@@ -19,7 +18,7 @@ func TestAnswersThatAreBroadcastReachTheirOwnCallers(t *testing.T) {
 	}{"http": {newHTTPTools, "tools/call"}, "sse": {newSSETools, "GET"}} {
 		t.Run(name, func(t *testing.T) {
 			overLocalHTTP(t, supervisor.Config{}, c.tools, func(h *harness, e *testServer) {
-				if name == "http" { // the SDK sends over HTTP+SSE one after the other
+				if name == "http" { // over HTTP+SSE the SDK sends them one after the other
 					e.Inject("tools/call", faults.Delay(10*time.Millisecond))
 				}
 				e.Inject(c.kind, faults.Broadcast())

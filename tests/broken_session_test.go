@@ -15,15 +15,16 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// brokenSession is a session that does one thing wrong, or none.
+// brokenSession is a session actor with one defect, or with none.
 type brokenSession struct {
 	w       *harness
 	defect  string
 	conns   []mcpbridge.Conn
-	stopped chan struct{} // closed when it has stopped
+	stopped chan struct{} // closed when the actor has stopped
 }
 
-// Receive dials, runs a call, answers it and closes: once each, if it is right.
+// Receive dials, runs a call, answers it and closes the connection: once each, unless the
+// defect says otherwise.
 func (s *brokenSession) Receive(c actor.Context) {
 	op, ok := c.Message().(*messages.CallTool)
 	if _, is := c.Message().(*actor.Stopped); is {
@@ -82,7 +83,7 @@ func (s *brokenSession) dial(op *messages.CallTool, with mcpbridge.Dialer) mcpbr
 	return conn
 }
 
-// What the verifier finds wrong with sessions that are, and with none that is not.
+// The verifier reports each defect, and nothing for a session without a defect.
 func TestVerifierCatchesBrokenSessions(t *testing.T) {
 	for wrong, want := range map[string]string{
 		"":                                 "",
@@ -124,7 +125,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 	}
 }
 
-// What it finds left on the machine.
+// The verifier reports goroutines, files and processes that a scenario leaves.
 func TestVerifierCatchesWhatIsLeft(t *testing.T) {
 	for left, leave := range map[string]func() (remove func()){
 		"": func() func() { return func() {} },

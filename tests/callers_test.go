@@ -25,7 +25,7 @@ func TestCancelledCallIsAnsweredOnceWhereverItIs(t *testing.T) {
 		h.cancel(running)
 		require.True(t, running.fails(messages.CodeCancelled).MayHaveRun)
 		require.ErrorIs(t, running.fails(messages.CodeCancelled), context.Canceled)
-		for range 100 { // just as the result arrives
+		for range 100 { // at the moment when the result arrives
 			p := h.send(call("a", "count"))
 			h.cancel(p)
 			p.reply()
@@ -55,7 +55,7 @@ func TestDeadlinePassesInFlightAndWhileWaiting(t *testing.T) {
 // F3
 func TestAskerThatStopsBeforeItsAnswerHarmsNothing(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.strict = false // the reply is a dead letter of the asker's
+		h.strict = false // the reply to the stopped actor is a dead letter
 		asker := h.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if _, ok := c.Message().(*actor.Started); ok {
 				c.Request(h.sup.PID(), call("a", "slow"))
@@ -174,7 +174,7 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 	})
 }
 
-// A call that an evicted session hands back is cancelled as well.
+// A call that an evicted session has handed back can be cancelled.
 func TestCancelledCallIsCancelledOnItsWayToTheNextSession(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 1, MaxInFlight: 1}, func(h *harness) {
 		for range 200 {

@@ -61,7 +61,7 @@ func TestCallThatGetsNoSlotIsBusyAtItsDeadline(t *testing.T) {
 	})
 }
 
-// E2: what waits in a session that is evicted moves to its successor.
+// E2: calls that wait in an evicted session move to its successor.
 func TestCallsThatWaitInAnEvictedSessionRunInItsSuccessor(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 1, MaxInFlight: 1}, func(h *harness) {
 		all := h.calls(3, "a", "slow")
@@ -103,7 +103,7 @@ func TestIdleSessionIsClosedAfterTheIdleTimeoutAndNotBefore(t *testing.T) {
 		time.Sleep(2 * time.Nanosecond) // synctest
 		require.Nil(t, h.session("a"))
 		require.NotNil(t, h.session("b"))
-		time.Sleep(30*time.Second - 2) // synctest: at the very edge
+		time.Sleep(30*time.Second - 2) // synctest: 2 ns before the idle timeout
 		require.Equal(t, "2", h.send(call("b", "count")).text())
 		e := awaitEvent(h, func(*messages.SessionEvicted) bool { return true })
 		require.Equal(t, messages.EvictIdle, e.Reason)
@@ -147,7 +147,7 @@ func TestClosingAnswersEachCallAndEndsEachSession(t *testing.T) {
 	})
 }
 
-// E5: two at once
+// E5: two closes at the same time
 func TestTwoClosesAtOnceAreBothAnswered(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		hang := h.send(call("a", "hang"))
@@ -221,10 +221,11 @@ func TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-// A supervisor whose actor is stopped from outside still answers and closes.
+// A supervisor whose registry is stopped from outside still answers all calls, and closes
+// all sessions.
 func TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxInFlight: 1}, func(h *harness) {
-		h.strict = false // its own messages to itself may come too late
+		h.strict = false // messages of the registry to itself may become dead letters
 		h.server.dial = slowDial(time.Second, nil)
 		dialing := h.calls(10, "dialing", "count")
 		h.server.set(func() { h.server.dial = nil })

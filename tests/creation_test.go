@@ -13,7 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// slowDial makes dials take a time, and then err.
+// slowDial makes each dial take d, and then return err.
 func slowDial(d time.Duration, err error) func(context.Context, mcpbridge.DialRequest) error {
 	return func(ctx context.Context, _ mcpbridge.DialRequest) error {
 		select {
@@ -36,13 +36,13 @@ func TestManyFirstCallsCauseOneDial(t *testing.T) {
 	})
 }
 
-// refusedKey is how a server that is there refuses one key.
+// refusedKey is the error of a server that is up and refuses one key.
 func refusedKey(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: detail}
 }
 
-// A2: at once, if it is a matter of the key; at their deadline, if the server is down;
-// then as well at once, for those who do not want to wait.
+// A2: calls fail at once if only the key is refused, at their deadline if the server is
+// down, and at once if the server is down and FailFast is set.
 func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   supervisor.Config
@@ -133,7 +133,7 @@ func TestClosingDuringTheCreationAnswersAndResurrectsNothing(t *testing.T) {
 	}
 }
 
-// A5: the dialer does not heed its context, and succeeds after the close.
+// A5: the dialer ignores its context, and succeeds after the close.
 func TestConnectionThatComesAfterTheCloseIsClosed(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
@@ -170,7 +170,7 @@ func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
 	})
 }
 
-// A6: not even the dialer heeds the context.
+// A6: the dialer ignores its context.
 func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		release := make(chan struct{})
@@ -205,7 +205,7 @@ func TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown(t *testing.T) {
 	})
 }
 
-// A1, for a session that is opened ahead
+// A1: the same for Open.
 func TestOpenOpensOnceAndTellsOfTheServer(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		for range 3 {

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// What waits within a connection, such as for the verdict on a doubt, is bounded by it.
+// The deadline of a call also bounds its waits within a connection, such as the wait for a
+// verdict.
 func TestConnectionIsToldTheDeadlineOfEachCall(t *testing.T) {
 	inFakeTime(t, supervisor.Config{CallTimeout: 20 * time.Second}, func(h *harness) {
 		var deadlines []time.Time

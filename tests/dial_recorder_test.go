@@ -15,12 +15,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// quietLog keeps Proto.Actor's log out of the tests.
+// quietLog discards the log of Proto.Actor.
 var quietLog = func(config *actor.Config) {
 	config.LoggerFactory = func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 }
 
-// dialRecorder is a dialer that records what is open.
+// dialRecorder is a dialer that records which transports are open.
 type dialRecorder struct {
 	mcpbridge.Dialer
 
@@ -28,17 +28,17 @@ type dialRecorder struct {
 	open      map[messages.Key]int
 	dials     int
 	failures  int
-	most      int // open at once, all keys together
+	most      int // the most transports that were open at once, over all keys
 	total     int
 	errs      []error
-	notClosed map[messages.Key]bool // a close of theirs has failed: the server may know them still
+	notClosed map[messages.Key]bool // keys with a failed close: the server may still have their sessions
 }
 
 func newDialRecorder() *dialRecorder {
 	return &dialRecorder{open: map[messages.Key]int{}, notClosed: map[messages.Key]bool{}}
 }
 
-// Dial counts a transport as open from before it is dialed.
+// Dial counts a transport as open from the beginning of its dial.
 func (r *dialRecorder) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	r.change(req.Key, +1)
 	conn, err := r.Dialer.Dial(ctx, req)
@@ -66,28 +66,28 @@ func (r *dialRecorder) change(key messages.Key, by int) {
 	}
 }
 
-// dialed returns how many dials there were.
+// dialed returns the number of dials.
 func (r *dialRecorder) dialed() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dials
 }
 
-// mostOpen returns how many were open at once.
+// mostOpen returns the largest number of transports that were open at once.
 func (r *dialRecorder) mostOpen() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.most
 }
 
-// violations returns what was wrong so far.
+// violations returns an error for each key that had two transports at once.
 func (r *dialRecorder) violations() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return errors.Join(r.errs...)
 }
 
-// failedToClose reports whether closing a session of a scope has ever failed.
+// failedToClose reports whether the close of a session of the scope has ever failed.
 func (r *dialRecorder) failedToClose(scope string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *dialRecorder) failedToClose(scope string) bool {
 	return false
 }
 
-// check returns what was wrong, and what is left open.
+// check returns the violations, and an error for each transport that is still open.
 func (r *dialRecorder) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +112,8 @@ func (r *dialRecorder) check() error {
 	return errors.Join(wrong...)
 }
 
-// recordedConn counts as closed when its transport is: a close that failed has
-// failed on the server.
+// recordedConn records that its transport is closed. That holds also if Close fails: only
+// the server has not ended the session.
 type recordedConn struct {
 	mcpbridge.Conn
 	recorder *dialRecorder

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// refusalOf returns the refusal of a name.
+// refusalOf returns the refusal with a name.
 func refusalOf(t *testing.T, name string) faults.Refusal {
 	t.Helper()
 	for _, form := range faults.Refusals() {
@@ -27,8 +27,8 @@ func refusalOf(t *testing.T, name string) faults.Refusal {
 	return faults.Refusal{}
 }
 
-// H-B5: a stream that ends at once is opened ever less often, and a session that
-// is dead behind it is found dead.
+// H-B5: a stream that ends as soon as it is opened is opened less and less often. If the
+// session has expired, that is found.
 func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	for name, dead := range map[string]bool{"alive": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 				time.Sleep(20 * time.Minute)
 				require.LessOrEqual(h.t, e.Count("GET"), 120)
 				if dead {
-					requireEvents[*messages.SessionExpired](h, 1) // it is found without a call
+					requireEvents[*messages.SessionExpired](h, 1) // found without a call
 				}
 				heal()
 				r := h.send(call("a", "count")).ok()
@@ -52,7 +52,8 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	}
 }
 
-// H-B6: a session that cannot be read at once is asked again, and not replaced.
+// H-B6: when the server does not know a new session yet, the request is repeated on the
+// same session.
 func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +72,8 @@ func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	}
 }
 
-// H-B8: a server that fails at the first question of a dial may be asked the old
-// way, and that is not remembered.
+// H-B8: when server/discover fails, initialize is sent instead. Nothing is remembered about
+// the server.
 func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 408, 429} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	}
 }
 
-// H-B9: a session opens without its stream, and takes it when it comes.
+// H-B9: a session opens before its stream is answered, and uses the stream when it is.
 func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("GET", faults.Withhold())
@@ -102,7 +103,7 @@ func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
 	})
 }
 
-// H-B10: a server that speaks only HTTP+SSE is found out, and remembered.
+// H-B10: a server that speaks only HTTP+SSE is recognized, and remembered.
 func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 	for name, first := range map[string]faults.Fault{
 		"its own answer": nil, "400": faults.Refuse(400, "Bad Request"), "404": faults.Refuse(404, "Not Found"), "405": faults.Refuse(405, "Method Not Allowed"),
@@ -131,7 +132,8 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 	}
 }
 
-// notConnected is what a gateway says whose child died. It answers pings itself.
+// notConnected is the refusal of a gateway whose child process has died. The gateway
+// answers pings itself.
 func notConnected() faults.Refusal {
 	header := map[string]string{"Content-Type": "application/json"}
 	return faults.Refusal{
@@ -140,7 +142,7 @@ func notConnected() faults.Refusal {
 	}
 }
 
-// H-B11: a gateway with a child for each session is asked for another.
+// H-B11: a gateway that starts a child process for each session gets a new session.
 func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
@@ -152,8 +154,8 @@ func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 	})
 }
 
-// H-B11: a gateway with one child for all sessions says so to the second as
-// well. Another session helps nobody, and the callers get what the gateway said.
+// H-B11: a gateway with one child process for all sessions refuses the control too. A new
+// session would not help, so the callers get the refusal.
 func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
@@ -172,8 +174,8 @@ func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 	})
 }
 
-// H-B3: a server with one transport for all knows one session only. The one that
-// the control has opened is adopted: there will be no other.
+// H-B3: a server with one transport knows one session at a time. The session that the
+// control has opened is used from then on, because no other one can be opened.
 func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())

@@ -128,7 +128,7 @@ func TestErrorsThatAreNotAboutTheSessionNeverRestartIt(t *testing.T) {
 	})
 }
 
-// Guarantee 5: the caller may forbid it.
+// Guarantee 5: the caller can forbid the replay.
 func TestCallerMayForbidEveryReplay(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()
@@ -139,7 +139,7 @@ func TestCallerMayForbidEveryReplay(t *testing.T) {
 	})
 }
 
-// H-B7: two instances behind a balancer, each knowing its own sessions only.
+// H-B7: two instances behind a balancer, each of which knows its own sessions only.
 func TestServerWhoseSessionsExpireAtOnceIsNamedAndDialedEverMoreSeldom(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()

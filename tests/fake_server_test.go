@@ -16,9 +16,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// fakeServer is a dialer with an imaginary server behind it, which keeps a counter
-// per session and does what it is told. The name of a tool says what a call of
-// it does; a suffix "/ro" makes it read-only:
+// fakeServer is a dialer and the server that it connects to, without a transport. The
+// server keeps a counter for each session. Its tools are named after what they do; the
+// suffix "/ro" makes a tool read-only:
 //
 //	count   adds one to the session's counter, and returns it
 //	hang    runs until it is cancelled, or its connection ends
@@ -27,24 +27,24 @@ import (
 //	panic   panics
 type fakeServer struct {
 	mu       sync.Mutex
-	sessions map[string]*int // what the server knows
+	sessions map[string]*int // the counters, by the id of a session that the server knows
 	conns    map[messages.Key]*fakeConn
-	runs     map[string]int // call id to executions
+	runs     map[string]int // executions, by call id
 	serial   int
-	listed   bool // a tools/list has been answered
+	listed   bool // a tools/list was answered
 
-	// dial decides about dials. nil lets all pass.
+	// dial decides about each dial. If it is nil, all dials succeed.
 	dial func(ctx context.Context, req mcpbridge.DialRequest) error
-	// list decides about tools/list. nil lets all pass.
+	// list decides about each tools/list. If it is nil, all succeed.
 	list  func(ctx context.Context) error
-	lists int // how often it was asked for
-	// onSubscription is called when a resources/subscribe or unsubscribe has reached the
-	// server. nil does nothing.
+	lists int // the number of tools/list requests
+	// onSubscription, if it is not nil, is called for each resources/subscribe and
+	// unsubscribe that reaches the server.
 	onSubscription func(op messages.Operation)
-	// close decides about closes. nil lets all pass.
+	// close decides about each close. If it is nil, all closes succeed.
 	close     func(ctx context.Context, key messages.Key) error
-	forgetful bool // it knows no session at all
-	mute      bool // it answers no ping
+	forgetful bool // it refuses all sessions as unknown
+	mute      bool // it does not answer pings
 }
 
 func newFakeServer() *fakeServer {
@@ -63,7 +63,7 @@ func (f *fakeServer) executions() map[string]int {
 	return maps.Clone(f.runs)
 }
 
-// Dial opens a session, or attaches to one that is known.
+// Dial resumes the requested session if it is known, and opens a new one otherwise.
 func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	f.mu.Lock()
 	decide := f.dial
@@ -94,7 +94,8 @@ func (f *fakeServer) expire(scope string) {
 	delete(f.sessions, f.conns[messages.Key{Server: "s", Scope: scope}].id)
 }
 
-// breakConnection breaks the connection of a scope. Only told ones notice without a call.
+// breakConnection breaks the connection of a scope. The session notices that at once if
+// told is set, and otherwise at its next call.
 func (f *fakeServer) breakConnection(scope string, told bool) {
 	f.mu.Lock()
 	c := f.conns[messages.Key{Server: "s", Scope: scope}]
@@ -110,7 +111,7 @@ func unavailableError(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: detail}
 }
 
-// fakeConn is a connection of the fake.
+// fakeConn is a connection to the fake server.
 type fakeConn struct {
 	server   *fakeServer
 	key      messages.Key
@@ -207,7 +208,7 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 	}
 }
 
-// Hint says of all tools whether they have the suffix, once they were listed.
+// Hint reports whether a tool has the suffix. It is known once the tools were listed.
 func (c *fakeConn) Hint(tool string) (safe, known bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -262,7 +263,7 @@ func whenDone(ctx context.Context) <-chan any {
 	return c
 }
 
-// anyConn returns one of the latest connections of all keys.
+// anyConn returns the latest connection of one of the keys.
 func (f *fakeServer) anyConn(pick int) *fakeConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -273,21 +274,21 @@ func (f *fakeServer) anyConn(pick int) *fakeConn {
 	return f.conns[keys[pick%len(keys)]]
 }
 
-// expireAny makes the server forget a session.
+// expireAny makes the server forget one of the sessions.
 func (f *fakeServer) expireAny(pick int) {
 	if c := f.anyConn(pick); c != nil {
 		f.set(func() { delete(f.sessions, c.id) })
 	}
 }
 
-// breakAnyConnection breaks a connection.
+// breakAnyConnection breaks one of the connections.
 func (f *fakeServer) breakAnyConnection(pick int, told bool) {
 	if c := f.anyConn(pick); c != nil {
 		c.breakOff(told)
 	}
 }
 
-// breakOff breaks the connection, if it is not closed.
+// breakOff breaks the connection, unless it is closed.
 func (c *fakeConn) breakOff(told bool) {
 	c.breaking.Do(func() {
 		close(c.broken)

@@ -29,28 +29,29 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, throttle)
 }
 
-// harness is a supervisor under test, with everything that is watched.
+// harness is a supervisor under test, with records of what happens around it.
 type harness struct {
 	t       *testing.T
 	system  *actor.ActorSystem
 	sup     *supervisor.Supervisor
-	pid     *actor.PID // where commands go
+	pid     *actor.PID // to which commands are sent
 	server  *fakeServer
 	dials   *dialRecorder
-	handler *actor.PID // of what servers ask, where there is one
+	handler *actor.PID // answers the requests of servers; may be nil
 
 	mu          sync.Mutex
 	pending     []*sentCommand
 	events      []messages.Event
 	faults      []*actor.SupervisorEvent
 	deadLetters []*actor.DeadLetterEvent
-	changed     chan struct{}         // closed and renewed with each event
-	strict      bool                  // dead letters and untyped faults are failures
-	executed    func() map[string]int // call id to executions, as the server knows it
-	overlaps    func() []string       // scopes that had two sessions at once, as the server knows it
+	changed     chan struct{}         // closed and replaced at each event
+	strict      bool                  // the verifier reports dead letters and supervision events that are no faults
+	executed    func() map[string]int // how often each call ran on the server, by call id; may be nil
+	overlaps    func() []string       // the scopes that had two sessions at once on the server; may be nil
 }
 
-// inFakeTime runs a scenario on a fake server named "s", in a bubble of fake time.
+// inFakeTime runs a scenario in a bubble of fake time, with a fake server named "s" and
+// another one named "other".
 func inFakeTime(t *testing.T, cfg supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,17 +69,17 @@ func inFakeTime(t *testing.T, cfg supervisor.Config, scenario func(h *harness)) 
 		h.executed = f.executions
 		scenario(h)
 		h.stopAndVerify()
-		time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
+		time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 	})
 }
 
-// start starts a supervisor whose dialer is watched.
+// start starts a supervisor in a new harness.
 func start(t *testing.T, cfg supervisor.Config) *harness {
 	t.Helper()
 	return newHarness(t).start(cfg)
 }
 
-// start starts the supervisor of a world.
+// start starts the supervisor. Its dials are recorded.
 func (h *harness) start(cfg supervisor.Config) *harness {
 	h.t.Helper()
 	inner := cfg.WrapDialer
@@ -95,7 +96,7 @@ func (h *harness) start(cfg supervisor.Config) *harness {
 	return h
 }
 
-// newHarness returns a world without a supervisor.
+// newHarness returns a harness without a supervisor.
 func newHarness(t *testing.T) *harness {
 	h := &harness{t: t, system: actor.NewActorSystem(quietLog), dials: newDialRecorder(), changed: make(chan struct{}), strict: true}
 	h.system.EventStream.Subscribe(func(event any) {
@@ -115,13 +116,13 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// sentCommand is a command that was sent, and its replies: there must be one.
+// sentCommand is a command that was sent, with its replies. There must be exactly one.
 type sentCommand struct {
 	h       *harness
 	cmd     messages.Command
 	replies chan messages.Reply
 
-	sent, answeredAt time.Time // the latter may be read after a reply
+	sent, answeredAt time.Time // answeredAt may be read after reply has returned
 }
 
 func (p *sentCommand) SendUserMessage(_ *actor.PID, msg any) {
@@ -157,7 +158,7 @@ func (p *sentCommand) reply() messages.Reply {
 	}
 }
 
-// answered reports whether there is a reply now.
+// answered reports whether there is a reply already.
 func (p *sentCommand) answered() bool { return len(p.replies) > 0 }
 
 // ok waits for a tool result.
@@ -190,7 +191,7 @@ var serial struct {
 	n int
 }
 
-// call makes a call with an id of its own on server "s".
+// call returns a call on server "s", with a new id.
 func call(scope, tool string, opts ...func(*messages.CallTool)) *messages.CallTool {
 	serial.Lock()
 	serial.n++
@@ -222,7 +223,7 @@ func with(name string, value any) func(*messages.CallTool) {
 	return func(op *messages.CallTool) { op.Params.Arguments.(map[string]any)[name] = value }
 }
 
-// calls sends n calls.
+// calls sends n calls of a tool.
 func (h *harness) calls(n int, scope, tool string, opts ...func(*messages.CallTool)) []*sentCommand {
 	all := make([]*sentCommand, n)
 	for i := range all {
@@ -231,14 +232,14 @@ func (h *harness) calls(n int, scope, tool string, opts ...func(*messages.CallTo
 	return all
 }
 
-// sent returns what was sent so far.
+// sent returns the commands that were sent so far.
 func (h *harness) sent() []*sentCommand {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.pending)
 }
 
-// cancel cancels what was sent.
+// cancel cancels an operation.
 func (h *harness) cancel(p *sentCommand) {
 	op := p.cmd.(messages.Operation)
 	h.system.Root.Send(h.sup.PID(), &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
@@ -261,7 +262,7 @@ func (h *harness) session(scope string) *messages.SessionSnapshot {
 	return nil
 }
 
-// awaitEvent waits for an event that matches.
+// awaitEvent waits for an event of a type that matches, and returns it.
 func awaitEvent[E messages.Event](h *harness, matches func(E) bool) E {
 	h.t.Helper()
 	limit := time.After(time.Minute)
@@ -284,8 +285,8 @@ func awaitEvent[E messages.Event](h *harness, matches func(E) bool) E {
 	}
 }
 
-// requireEvents checks how many events of a type there were. An event may come after the reply
-// of the call that it tells of.
+// requireEvents checks that there were n events of a type. It waits for them, because an
+// event may come after the reply of the call that caused it.
 func requireEvents[E messages.Event](h *harness, n int) {
 	h.t.Helper()
 	limit := time.After(10 * time.Second)
@@ -306,7 +307,7 @@ func requireEvents[E messages.Event](h *harness, n int) {
 	require.Equal(h.t, n, countEvents[E](h), "%T", *new(E))
 }
 
-// countEvents returns how many events of a type there were so far.
+// countEvents returns the number of events of a type so far.
 func countEvents[E messages.Event](h *harness) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -318,7 +319,7 @@ func countEvents[E messages.Event](h *harness) (n int) {
 	return n
 }
 
-// stopAndVerify stops the supervisor, and verifies.
+// stopAndVerify stops the supervisor, and runs the verifier.
 func (h *harness) stopAndVerify() {
 	h.t.Helper()
 	h.stop()

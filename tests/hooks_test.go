@@ -19,11 +19,12 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// panickingConn is a connection with a bug in what the session actor itself calls.
+// panickingConn is a connection with a method that panics. The session actor calls these
+// methods in its own goroutine.
 type panickingConn struct {
 	mcpbridge.Conn
 	where string
-	times *atomic.Int64 // how often it is hit
+	times *atomic.Int64 // how often the method panics
 }
 
 func (b *panickingConn) panicIn(where string) {
@@ -53,8 +54,8 @@ func (d *panickingDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (
 	return &panickingConn{conn, d.where, &d.times}, nil
 }
 
-// G1: the session actor panics in the middle of what it does. Package actors has
-// a test with a bug in every one of its messages.
+// G1: the session actor panics while it handles a message. A test of package actors does
+// this for each message.
 func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 	for _, where := range []string{"Info", "Hint", "Resume"} {
 		t.Run(where, func(t *testing.T) {
@@ -65,15 +66,15 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 				return d
 			}}
 			inFakeTime(t, cfg, func(h *harness) {
-				h.strict = false // the bug is in the supervision events
+				h.strict = false // the panic is a supervision event that is no fault
 				other := h.send(call("b", "slow"))
 				synctest.Wait()
-				if where == "Info" { // asked for when the session is opened
+				if where == "Info" { // called when the session is opened
 					d.times.Store(1)
 				}
 				waiting := h.send(call("a", "hang", within(time.Minute)))
 				synctest.Wait()
-				if where != "Info" { // asked for when the connection has broken
+				if where != "Info" { // called when the connection has broken
 					d.times.Store(1)
 					h.server.breakConnection("a", false)
 				}
@@ -81,7 +82,7 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 				require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeLost, messages.CodeUnavailable}, f.Code)
 				require.Equal(t, "done", other.text(), "the others are unharmed")
 				h.send(call("a", "count")).ok()
-				synctest.Wait() // all is logged
+				synctest.Wait() // all lines are written
 				require.Contains(t, log.String(), "a bug in "+where)
 				require.Contains(t, log.String(), "goroutine ", "the stack")
 			})
@@ -89,7 +90,7 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 	}
 }
 
-// G2: a hook that hangs costs its call its deadline, and the session nothing.
+// G2: a call whose hook hangs fails at its deadline. The session is not affected.
 func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 	for name, heedless := range map[string]bool{"heeds its context": false, "heeds nothing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 	}
 }
 
-// G2: the transport of the caller's own HTTP client panics.
+// G2: the http.RoundTripper of the user panics.
 func TestHTTPClientThatPanicsFailsItsCallAlone(t *testing.T) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
@@ -146,7 +147,7 @@ func TestHTTPClientThatPanicsFailsItsCallAlone(t *testing.T) {
 	})
 }
 
-// F5: in fake time nothing but waiting takes time.
+// F5: in fake time only waiting takes time, so a call that is not delayed takes none.
 func TestFloodOnOneKeyDelaysNoOther(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.calls(10_000, "flood", "slow")
@@ -156,7 +157,7 @@ func TestFloodOnOneKeyDelaysNoOther(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(began))
 			h.calls(1000, "flood", "count")
 		}
-		time.Sleep(time.Minute) // synctest: the flood has passed
+		time.Sleep(time.Minute) // synctest: until all calls are answered
 	})
 }
 

@@ -23,24 +23,24 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// http2Server is a server of HTTP/2 in front of another server. It can reset streams, before the
-// other server gets their requests and after that has handled them.
+// http2Server is an HTTP/2 server in front of another server, its backend. It can reset a
+// stream before the backend gets the request, or after the backend has handled it.
 type http2Server struct {
 	net.Listener
 	backend http.RoundTripper
 
 	mu    sync.Mutex
-	fault func(method string) *reset // of a JSON-RPC method, or one of HTTP. nil: none
+	fault func(method string) *reset // by the method of JSON-RPC or HTTP; may be nil
 	conns map[*http2Conn]bool
 }
 
 // reset is a way to end a stream without an answer.
 type reset struct {
 	name   string
-	late   bool // the server behind has handled the request
-	midway bool // the headers of the answer are sent before
+	late   bool // after the backend has handled the request
+	midway bool // after the headers of the answer were sent
 	code   http2.ErrCode
-	goAway bool // the connection takes no more streams
+	goAway bool // with a GOAWAY: the connection takes no more streams
 	cut    bool // the connection is closed
 }
 
@@ -49,7 +49,7 @@ func (r *reset) unprocessed() bool {
 	return !r.late && !r.cut && (r.code == http2.ErrCodeRefusedStream || r.goAway)
 }
 
-// resets are all the ways to end a stream.
+// resets returns all ways to end a stream.
 func resets() (all []reset) {
 	all = []reset{
 		{name: "refused", code: http2.ErrCodeRefusedStream},
@@ -112,14 +112,14 @@ func serveHTTP2(t *testing.T, behind http.RoundTripper) *http2Server {
 	return s
 }
 
-// inject has the requests of some methods end as the function says.
+// inject sets the function that says how the stream of a request ends.
 func (s *http2Server) inject(fault func(method string) *reset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = fault
 }
 
-// closeAll closes all connections.
+// closeAll closes the listener and all connections.
 func (s *http2Server) closeAll() {
 	s.Close()
 	s.mu.Lock()
@@ -135,12 +135,12 @@ type http2Conn struct {
 	*http2Server
 	ctx context.Context
 
-	mu      sync.Mutex // of all that follows
+	mu      sync.Mutex // guards the fields below
 	frames  *http2.Framer
 	block   bytes.Buffer
 	headers *hpack.Encoder
-	last    uint32 // the last stream whose request was handed on, or may have been
-	away    bool   // none after that is
+	last    uint32 // the last stream whose request was forwarded, or may have been
+	away    bool   // no later stream is forwarded
 }
 
 // http2Stream is a request that comes in.
@@ -209,7 +209,7 @@ func newHTTP2Stream(ctx context.Context, f *http2.MetaHeadersFrame) *http2Stream
 	s := &http2Stream{id: f.StreamID}
 	ctx, s.cancel = context.WithCancel(ctx)
 	url := "https://" + f.PseudoValue("authority") + f.PseudoValue("path")
-	s.req, _ = http.NewRequestWithContext(ctx, f.PseudoValue("method"), url, http.NoBody) // which a client has sent
+	s.req, _ = http.NewRequestWithContext(ctx, f.PseudoValue("method"), url, http.NoBody) // the client has validated the URL
 	for _, field := range f.RegularFields() {
 		s.req.Header.Add(field.Name, field.Value)
 	}
@@ -224,7 +224,8 @@ func (c *http2Conn) write(frame func(*http2.Framer) error) {
 	}
 }
 
-// answer has the server behind answer a request that has come in whole, or ends its stream.
+// answer forwards a complete request to the backend and sends the answer, or ends the
+// stream as its fault says.
 func (c *http2Conn) answer(s *http2Stream) {
 	defer s.cancel()
 	s.req.Body = io.NopCloser(&s.body)
@@ -243,7 +244,7 @@ func (c *http2Conn) answer(s *http2Stream) {
 	}
 	defer resp.Body.Close()
 	if fault != nil {
-		if s.req.Method != http.MethodGet { // whose answer does not end
+		if s.req.Method != http.MethodGet { // the answer to a GET does not end
 			io.Copy(io.Discard, resp.Body)
 		}
 		if fault.midway {
@@ -256,14 +257,14 @@ func (c *http2Conn) answer(s *http2Stream) {
 	for data := make([]byte, 8<<10); err == nil; {
 		var n int
 		n, err = resp.Body.Read(data)
-		c.write(func(fr *http2.Framer) error { return fr.WriteData(s.id, err == io.EOF, data[:n]) }) //nolint:errorlint // as io.Reader has it
+		c.write(func(fr *http2.Framer) error { return fr.WriteData(s.id, err == io.EOF, data[:n]) }) //nolint:errorlint // io.Reader returns it unwrapped
 	}
 	if err != io.EOF { //nolint:errorlint // as above
 		c.write(func(fr *http2.Framer) error { return fr.WriteRSTStream(s.id, http2.ErrCodeInternal) })
 	}
 }
 
-// faultOf returns how the stream is to end, or nil.
+// faultOf returns how the stream ends, or nil if it is answered.
 func (c *http2Conn) faultOf(s *http2Stream) *reset {
 	c.http2Server.mu.Lock()
 	defer c.http2Server.mu.Unlock()
@@ -278,7 +279,7 @@ func (c *http2Conn) faultOf(s *http2Stream) *reset {
 	return c.fault(method)
 }
 
-// forward reports whether the server behind may get a request.
+// forward reports whether the backend gets the request.
 func (c *http2Conn) forward(s *http2Stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,7 +295,7 @@ func (c *http2Conn) reset(s *http2Stream, r *reset) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case r.goAway && !r.late && s.id <= c.last: // a later request was handed on
+	case r.goAway && !r.late && s.id <= c.last: // a later request was forwarded
 		c.frames.WriteRSTStream(s.id, http2.ErrCodeRefusedStream)
 	case r.goAway && !c.away:
 		c.away = true

@@ -14,17 +14,18 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// H-A1: what a reset proves decides what becomes of a call.
+// H-A1: a call is sent again only if the reset proves that it was not processed, or if it
+// may run twice.
 func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	for _, r := range resets() {
 		t.Run(r.name, func(t *testing.T) {
 			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(h *harness, e *testServer, front *http2Server) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
-				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // by which the annotations are known
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // so that the annotations are known
 				for _, c := range []struct {
 					tool   string
 					replay messages.Replay
-					again  bool // also if it may have run
+					again  bool // it is sent again also if it may have run
 				}{
 					{tool: "count"},
 					{tool: "count/ro", again: true},
@@ -53,7 +54,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	}
 }
 
-// once returns a fault of the first request of a method.
+// once returns a fault for the first request of a method.
 func once(method string, r *reset) func(string) *reset {
 	return func(of string) *reset {
 		if of != method || r == nil {
@@ -65,7 +66,7 @@ func once(method string, r *reset) func(string) *reset {
 	}
 }
 
-// H-A1: a server may refuse a stream again and again while it has too many.
+// H-A1: a server with too many streams may refuse a stream repeatedly.
 func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		times int
@@ -105,7 +106,8 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// H-A1, at random points of all requests: the verifier counts what has run.
+// H-A1: streams are reset at random points of all requests. The verifier counts what has
+// run.
 func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -13,14 +13,15 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// testServer is a real MCP server on a real socket, which can be made to misbehave.
+// testServer is an MCP server with the tools of package faults, into which faults can be
+// injected.
 type testServer struct {
 	*faults.Server
 	*faults.Tools
 	t *testing.T
 }
 
-// serve starts an endpoint with tools.
+// serve starts a server with tools, on a socket.
 func serve(t *testing.T, tools *faults.Tools) *testServer {
 	t.Helper()
 	server, err := faults.Serve(tools.Handler)
@@ -28,19 +29,19 @@ func serve(t *testing.T, tools *faults.Tools) *testServer {
 	return &testServer{server, tools, t}
 }
 
-// close ends the server with all that is left on it.
+// close stops the server, and ends the calls that still run on it.
 func (e *testServer) close() {
 	e.Server.Close()
 	e.Tools.Close()
 }
 
-// overHTTP runs a scenario on a real endpoint named "s".
+// overHTTP runs a scenario on a server named "s", over HTTP on a socket.
 func overHTTP(t *testing.T, cfg supervisor.Config, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	overHTTPWith(t, cfg, faults.NewTools(), scenario)
 }
 
-// overHTTPWith is overHTTP for an endpoint with given tools.
+// overHTTPWith is overHTTP for a server with the given tools.
 func overHTTPWith(t *testing.T, cfg supervisor.Config, tools *faults.Tools, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	before := resourcesInUse()
@@ -56,7 +57,7 @@ func overHTTPWith(t *testing.T, cfg supervisor.Config, tools *faults.Tools, scen
 	h := start(t, cfg)
 	defer h.stop()
 	h.executed = e.Executions
-	if !tools.SSE { // the server notices the end of a connection when it does
+	if !tools.SSE { // with HTTP+SSE the server notices the end of a session only some time later
 		h.overlaps = e.Overlaps
 	}
 	scenario(h, e)
@@ -72,13 +73,13 @@ func (e *testServer) awaitExecutions(n int) {
 	require.Eventually(e.t, func() bool { return len(e.Executions()) >= n }, 20*time.Second, time.Millisecond)
 }
 
-// awaitRequests waits until n requests of a kind have come.
+// awaitRequests waits until the server has got n requests of a kind.
 func (e *testServer) awaitRequests(kind string, n int) {
 	e.t.Helper()
 	require.Eventually(e.t, func() bool { return e.Count(kind) >= n }, 20*time.Second, time.Millisecond, fmt.Sprint(kind, " ", n))
 }
 
-// onPOST is a fault for all that is not the standalone stream.
+// onPOST limits a fault to POST requests, so that the standalone stream is served.
 func onPOST(f faults.Fault) faults.Fault {
 	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 		if r.Method == http.MethodPost {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B1, B2 on the wire
+// B1, B2 over HTTP.
 func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 	}
 }
 
-// A1 on the wire
+// A1 over HTTP.
 func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		for _, p := range h.calls(200, "a", "count") {
@@ -48,7 +48,7 @@ func TestRestartedServerIsFoundAgain(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.NoError(t, e.Restart())
-		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 2, r.ok().Generation)
 	})
@@ -81,7 +81,7 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 	}
 }
 
-// A6: the others are unharmed.
+// A6: other sessions are not affected.
 func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
 	for name, kind := range map[string]string{"POST": "initialize", "GET": "GET"} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
 				require.Equal(t, "1", h.send(call("other", "count")).text())
 				e.Inject(kind, faults.Hang())
 				began := time.Now()
-				if kind == "GET" { // the stream is extra
+				if kind == "GET" { // a session works without its stream
 					require.Equal(t, "1", h.send(call("a", "count")).text())
 				} else {
 					require.Contains(t, h.send(call("a", "count")).fails(messages.CodeUnavailable).Detail, "timed out")
@@ -157,13 +157,13 @@ func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
 	}
 }
 
-// B6: the standalone stream finds out, without any call.
+// B6: the standalone stream finds the expiry, without any call.
 func TestExpiryIsNoticedByTheStandaloneStream(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		e.awaitRequests("GET", 1)
 		e.Expire(faults.Expiries()[0])
-		e.Stop() // which cuts the stream
+		e.Stop() // this cuts the stream
 		require.NoError(t, e.Start())
 		awaitEvent(h, func(*messages.SessionExpired) bool { return true })
 		r := h.send(call("a", "count"))
@@ -173,7 +173,7 @@ func TestExpiryIsNoticedByTheStandaloneStream(t *testing.T) {
 	})
 }
 
-// B6: a list, a read and a ping find out.
+// B6: a listing, a read and a ping find the expiry.
 func TestExpiryIsNoticedByReads(t *testing.T) {
 	to := messages.To("s", "a")
 	for _, op := range []messages.Operation{
@@ -193,14 +193,14 @@ func TestExpiryIsNoticedByReads(t *testing.T) {
 	}
 }
 
-// C9, C1, C2 on the wire
+// C9, C1, C2 over HTTP.
 func TestSessionsOfBrokenConnectionsAreResumedWithTheirState(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		lost, safe := h.send(call("a", "wait")), h.send(call("a", "wait/ro"))
 		e.awaitExecutions(3)
-		e.Stop() // all connections, with the listener
+		e.Stop() // closes all connections and the listener
 		f := lost.fails(messages.CodeLost)
 		require.True(t, f.MayHaveRun)
 		e.Release()
@@ -213,7 +213,7 @@ func TestSessionsOfBrokenConnectionsAreResumedWithTheirState(t *testing.T) {
 	})
 }
 
-// C10 on the wire
+// C10 over HTTP.
 func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		running := h.calls(20, "a", "wait")
@@ -232,7 +232,7 @@ func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 	})
 }
 
-// E5, E6 on the wire
+// E5, E6 over HTTP.
 func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
 	overHTTP(t, supervisor.Config{CloseTimeout: 500 * time.Millisecond}, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c"} {
@@ -264,7 +264,7 @@ func TestCancelledCallIsCancelledOnTheServer(t *testing.T) {
 	})
 }
 
-// F1: closing tells the server of the calls that it cuts.
+// F1: the server gets notifications/cancelled for calls that a close cuts.
 func TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer(t *testing.T) {
 	overHTTP(t, supervisor.Config{DrainTimeout: 100 * time.Millisecond}, func(h *harness, e *testServer) {
 		p := h.send(call("a", "wait"))
@@ -290,7 +290,7 @@ func TestBadConfigurationsAreRefusedByField(t *testing.T) {
 	}
 }
 
-// A5: the server has opened the session, and nobody waits for it any more.
+// A5: the server has opened the session, and no caller waits for it any more.
 func TestSessionThatOpensWhenNobodyWaitsForItIsEnded(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		arrived, answer := make(chan struct{}), make(chan struct{})

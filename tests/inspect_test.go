@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Point 5 of the issue: Inspect lists what was asked for, and counts all of it.
+// Inspect lists the sessions that match, up to the limit, and counts all that match.
 func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "down", URL: "http://fake.invalid"}}, Budget: -1}
 	inFakeTime(t, cfg, func(h *harness) {
@@ -61,7 +61,7 @@ func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
 	})
 }
 
-// failingDialOf is a dial that fails on one server.
+// failingDialOf returns a decision about dials that fails all dials of one server.
 func failingDialOf(server string) func(context.Context, mcpbridge.DialRequest) error {
 	return func(_ context.Context, req mcpbridge.DialRequest) error {
 		if req.Key.Server == server {
@@ -71,8 +71,8 @@ func failingDialOf(server string) func(context.Context, mcpbridge.DialRequest) e
 	}
 }
 
-// Point 5 of the issue: calls that wait are bounded over all sessions. A call that
-// does not have to wait is taken.
+// The number of waiting calls is bounded over all sessions. A call that does not have to
+// wait is accepted beyond the bound.
 func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
 	for name, interceptors := range map[string][]actors.Interceptor{
 		"alone":             nil,
@@ -113,8 +113,8 @@ func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
 	}
 }
 
-// H-D1: an operation that is with the interceptors is found by its name, among
-// others of the same name and of other keys.
+// H-D1: Cancel finds an operation that is in the interceptors by its key and id, among
+// others with the same id.
 func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 	var release chan struct{}
 	hold := func(next actors.Runner) actors.Runner {
@@ -140,8 +140,8 @@ func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 		for _, p := range one {
 			require.False(t, p.fails(messages.CodeCancelled).MayHaveRun)
 		}
-		h.cancel(one[0]) // there is none any more
-		h.cancel(two[2]) // has no name
+		h.cancel(one[0]) // the operation has ended
+		h.cancel(two[2]) // the operation has no id
 		synctest.Wait()
 		for _, p := range two {
 			require.False(t, p.answered())
@@ -153,8 +153,8 @@ func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 	})
 }
 
-// Point 5 of the issue: cancellations that come in a burst are spread over time, and
-// mean the operations that came before them, however long they wait.
+// A burst of cancellations is handled a few at a time. Each one applies to the operations
+// that were sent before it, however long it waits.
 func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		all := h.calls(1000, "a", "hang")
@@ -165,7 +165,7 @@ func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
 		}
 		last := all[len(all)-1].cmd.(*messages.CallTool)
 		again := call("a", "slow")
-		again.ID = last.ID // of another operation, which comes after the cancellation
+		again.ID = last.ID // the id of an operation that comes after the cancellation
 		answer := h.send(again)
 		for _, p := range all {
 			p.fails(messages.CodeCancelled)

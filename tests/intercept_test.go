@@ -16,7 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// withInterceptors returns a configuration with interceptors made of functions.
+// withInterceptors returns a configuration with an interceptor for each function.
 func withInterceptors(fs ...func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error)) supervisor.Config {
 	var cfg supervisor.Config
 	for _, f := range fs {
@@ -81,7 +81,7 @@ func TestInterceptorMayChangeWhatGoesInAndOut(t *testing.T) {
 		return next(ctx, op)
 	})
 	inFakeTime(t, cfg, func(h *harness) {
-		h.executed = nil // what runs is not what the caller sent
+		h.executed = nil // the interceptor changes the call, and with it the id
 		require.Equal(t, "1", h.send(call("b", "count")).text())
 		p := h.send(call("a", "elsewhere"))
 		require.Equal(t, "2", p.text(), "it ran in the other scope")
@@ -140,7 +140,7 @@ func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 		return next(ctx, op)
 	})
 	inFakeTime(t, cfg, func(h *harness) {
-		release = make(chan struct{}) // of the bubble
+		release = make(chan struct{}) // made in the bubble of fake time
 		began := time.Now()
 		hung, after := h.send(call("hangs", "count", within(time.Second))), h.send(call("hangs after", "count", within(time.Second)))
 		require.Equal(t, "1", h.send(call("a", "count")).text(), "others go on")
@@ -192,7 +192,7 @@ func TestCancelledCallIsCancelledBehindItsInterceptors(t *testing.T) {
 	})
 }
 
-// foreignResult is a result that is none of ours.
+// foreignResult is a result of a type that package messages does not have.
 type foreignResult struct{ *messages.ToolResult }
 
 func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
@@ -252,7 +252,8 @@ func TestInterceptorsAreMadeOnceAndTheirOperationsAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "interceptors[0]: is nil")
 }
 
-// What the interceptors hold and what waits for sessions count together.
+// Operations in the interceptors and operations that wait for sessions are bounded
+// together.
 func TestOperationsThatInterceptorsHoldAreBoundedTogetherWithCallsThatWait(t *testing.T) {
 	var release chan struct{}
 	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
@@ -263,7 +264,7 @@ func TestOperationsThatInterceptorsHoldAreBoundedTogetherWithCallsThatWait(t *te
 	})
 	cfg.MaxWaitingTotal = 4
 	inFakeTime(t, cfg, func(h *harness) {
-		release = make(chan struct{}) // of the bubble
+		release = make(chan struct{}) // made in the bubble of fake time
 		h.server.dial = slowDial(time.Second, nil)
 		all := append(h.calls(2, "a", "count"), h.calls(2, "held", "count")...)
 		synctest.Wait()
@@ -288,7 +289,8 @@ func TestOperationThatIsSentAsAValueIsIntercepted(t *testing.T) {
 	})
 }
 
-// A cancellation means the operations that came before it, also when it waits in a burst.
+// A cancellation applies to the operations that were sent before it, also if it waits in a
+// burst.
 func TestBurstOfCancellationsReachesTheInterceptedOperationsThatItMeans(t *testing.T) {
 	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		return next(ctx, op)

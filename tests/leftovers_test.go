@@ -20,7 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// slowStore is a store that takes its time to list what it has.
+// slowStore is a store that lists its keys slowly.
 type slowStore struct{ mcpbridge.Store }
 
 func (s slowStore) Keys(ctx context.Context) ([]messages.Key, error) {
@@ -28,8 +28,8 @@ func (s slowStore) Keys(ctx context.Context) ([]messages.Key, error) {
 	return s.Store.Keys(ctx)
 }
 
-// withRememberedSessions starts a supervisor that finds sessions of these scopes in its store, with
-// a count of 1 each, and calls scenario.
+// withRememberedSessions runs a scenario with a supervisor whose store has a session for
+// each of the scopes. The counter of each session is 1.
 func withRememberedSessions(t *testing.T, cfg supervisor.Config, scopes []string, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	if cfg.Store == nil {
@@ -43,8 +43,8 @@ func withRememberedSessions(t *testing.T, cfg supervisor.Config, scopes []string
 	}, scenario)
 }
 
-// H-F2: a call that comes after a close gets a session of its own, which that
-// close does not touch, also where the store is slow to say what there is to be closed.
+// H-F2: a call that comes after a close gets a new session, which that close does not end,
+// also if the store is slow.
 func TestCallAfterTheCloseOfARememberedSessionGetsANewOne(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{Store: slowStore{resume.NewMemory()}}, []string{"a"}, func(h *harness, e *testServer) {
 		closed := h.send(&messages.CloseScope{Scope: "a"})
@@ -87,8 +87,8 @@ func TestRememberedSessionIsEndedWithinTheCapAndBeforeItsSuccessorOpens(t *testi
 	h.stopAndVerify()
 }
 
-// H-F2: what could not be ended is not forgotten: neither in this process, where
-// its successor does not go on with it, nor in the next one.
+// H-F2: a remembered session that could not be ended stays a leftover, in this process and
+// in the next one. It is not resumed.
 func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	refuse := func(e *testServer) (heal func()) {
 		return e.Inject("", func(rw http.ResponseWriter, r *faults.Request, next http.Handler) {
@@ -109,7 +109,7 @@ func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withRememberedSessions(t, supervisor.Config{}, []string{"a"}, func(h *harness, e *testServer) {
-				h.overlaps = nil // the server refuses to end the first one
+				h.overlaps = nil // the server refuses to end the first session
 				heal := refuse(e)
 				closed := h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
 				require.Zero(t, closed.Sessions)
@@ -142,8 +142,8 @@ func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// H-F2: a generation is not used twice as long as the store is kept, whichever
-// way the session before has ended.
+// H-F2: no generation is used twice as long as the store is kept, however the session
+// before has ended.
 func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 	ends := map[string]func(h *harness, e *testServer){
 		"by a close": func(h *harness, _ *testServer) { h.send(&messages.CloseScope{Scope: "a"}).reply() },
@@ -174,8 +174,7 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 	}
 }
 
-// H-F2: the remembered sessions of a server that Reload changes are ended, by the
-// same way.
+// H-F2: Reload ends the remembered sessions of a server that it changes.
 func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
 		servers := []mcpbridge.Server{{Name: "s", URL: e.URL(), KeepAlive: time.Hour}}
@@ -189,7 +188,7 @@ func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	})
 }
 
-// H-F2: a store with very many keys does not make a close open many sessions at once.
+// H-F2: a close ends the remembered sessions of very many keys a few at a time.
 func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := resume.NewMemory()
@@ -226,8 +225,7 @@ func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 	})
 }
 
-// H-F3: sessions of one key that could not be closed are all kept, reported and
-// tried again.
+// H-F3: all sessions of a key that could not be closed are kept, reported and tried again.
 func TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.server.set(func() { h.server.close = func(context.Context, messages.Key) error { return errors.New("503") } })

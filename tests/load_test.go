@@ -16,8 +16,8 @@ import (
 
 var loadKeys = flag.Int("load.keys", 200, "keys of the load test, with 20 calls each")
 
-// Many keys at once on one server, without faults and with 1 % of all exchanges
-// failing in assorted ways. "make load" shows the figures for 1,000 keys.
+// Many keys call one server at once: without faults, and with 1 % of all requests failing
+// in various ways. "make load" shows the figures for 1,000 keys.
 func TestLoadWithOnePercentOfTheExchangesFailing(t *testing.T) {
 	t.Run("no faults", func(t *testing.T) { runLoad(t, 0) })
 	t.Run("1 % fails", func(t *testing.T) { runLoad(t, 0.01) })
@@ -38,7 +38,7 @@ func runLoad(t *testing.T, share float64) {
 		failures, replays := map[messages.Code]int{}, 0
 		var all []time.Duration
 		for range each {
-			var wave []*sentCommand // one call of each key
+			var wave []*sentCommand // one call for each key
 			for i := range *loadKeys {
 				wave = append(wave, h.send(call(fmt.Sprint("scope-", i), "count")))
 			}

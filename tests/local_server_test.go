@@ -11,8 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// overLocalHTTP runs a scenario on a server named "s" without a socket, in a bubble of fake
-// time.
+// overLocalHTTP runs a scenario in a bubble of fake time, over HTTP without a socket, on a
+// server named "s".
 func overLocalHTTP(t *testing.T, cfg supervisor.Config, tools func() *faults.Tools, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -21,11 +21,12 @@ func overLocalHTTP(t *testing.T, cfg supervisor.Config, tools func() *faults.Too
 	})
 }
 
-// overLocalServer is locally for a server in the bubble.
+// overLocalServer is overLocalHTTP for a given server. The caller makes the server in the
+// bubble.
 func overLocalServer(t *testing.T, cfg supervisor.Config, tools *faults.Tools, server *faults.Server, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	e := &testServer{server, tools, t}
-	defer time.Sleep(3 * time.Second) // synctest: Proto.Actor's throttle of dead letters ends
+	defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 	defer e.close()                   // also when the scenario fails
 	if len(cfg.Servers) == 0 {
 		cfg.Servers = []mcpbridge.Server{{Name: "s"}}
@@ -46,7 +47,7 @@ func overLocalServer(t *testing.T, cfg supervisor.Config, tools *faults.Tools, s
 	h.verify()
 }
 
-// newHTTPTools are tools over streamable HTTP, and sseTools over HTTP+SSE.
+// newHTTPTools returns tools for streamable HTTP.
 func newHTTPTools() *faults.Tools { return faults.NewTools() }
 
 func newSSETools() *faults.Tools {

@@ -117,7 +117,7 @@ func TestServerThatStopsAnsweringPingsIsReplaced(t *testing.T) {
 	})
 }
 
-// C5: a call that heeds nothing does not stay for ever.
+// C5: a call that ignores its context is not waited for without end.
 func TestConnectionWhoseCallDoesNotReturnIsReplaced(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		p := h.send(call("a", "stuck", within(time.Second)))
@@ -137,13 +137,12 @@ func TestHookThatPanicsFailsItsCallAlone(t *testing.T) {
 	})
 }
 
-// C2: a call that was lost on an evicted session, and waits for the successor, may
-// have run all the same.
+// C2: a call that was lost on an evicted session and waits for its successor may have run.
 func TestLostCallThatIsHandedBackMayHaveRun(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 1}, func(h *harness) {
 		lost := h.send(call("a", "hang", replay(messages.ReplayAlways), within(time.Hour)))
 		synctest.Wait()
-		h.send(call("b", "hang", within(time.Minute))) // evicts the session of a
+		h.send(call("b", "hang", within(time.Minute))) // this evicts the session of scope a
 		synctest.Wait()
 		h.server.breakConnection("a", false)
 		synctest.Wait()

@@ -25,8 +25,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// request sends anything to the supervisor, and returns the reply, or nil when there is
-// none in an hour.
+// request sends any message to the supervisor. It returns the reply, or nil if there is
+// none within an hour.
 func (h *harness) request(msg any) any {
 	box := registry.NewFuture(h.system, nil)
 	defer box.Close()
@@ -39,7 +39,7 @@ func (h *harness) request(msg any) any {
 	}
 }
 
-// asValue asks with a command that is no pointer.
+// asValue sends a command that is not a pointer, and returns the reply.
 func asValue[R any](h *harness, cmd any) R {
 	h.t.Helper()
 	reply := h.request(cmd)
@@ -74,11 +74,11 @@ func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 	}
 }
 
-// embeddedCall is a command of a caller's own around one of ours.
+// embeddedCall is a type of the user that embeds a command.
 type embeddedCall struct{ *messages.CallTool }
 
-// H-G: what is no command is refused, and so is one that is nil; nobody waits
-// in vain, and no bug is logged.
+// H-G: messages that are not commands and commands that are nil are rejected. Each gets a
+// reply, and no bug is logged.
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count")).ok()
@@ -108,7 +108,7 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 		"from outside": func(h *harness) { h.system.Root.Stop(h.pid) },
 		"by poison":    func(h *harness) { h.system.Root.Poison(h.pid) },
 		"while called": func(h *harness) {
-			h.strict = false // its own messages to itself may come too late
+			h.strict = false // messages of the registry to itself may become dead letters
 			h.calls(5, "a", "hang")
 			h.system.Root.Stop(h.pid)
 		},
@@ -135,7 +135,7 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 					require.Equal(t, messages.CodeClosed, h.request((*messages.CallTool)(nil)).(*messages.Failure).Code)
 					require.Equal(t, messages.CodeClosed, h.request("text").(*messages.Failure).Code)
 					require.Nil(t, h.request(&messages.Cancel{}))
-					h.pid = actor.NewPID(h.pid.Address, h.pid.Id) // a copy, as it comes out of a message
+					h.pid = actor.NewPID(h.pid.Address, h.pid.Id) // a copy, as a message would contain it
 				}
 				require.NoError(t, h.sup.Stop(h.t.Context()))
 			})
@@ -143,10 +143,10 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 	}
 }
 
-// H-G: commands that come while the supervisor stops are each answered once.
+// H-G: each command that comes while the supervisor stops is answered once.
 func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.strict = false // its own messages to itself may come too late
+		h.strict = false // messages of the registry to itself may become dead letters
 		var senders sync.WaitGroup
 		for range 4 {
 			senders.Go(func() {
@@ -161,11 +161,11 @@ func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
 		for _, p := range h.sent() {
 			p.reply()
 		}
-		synctest.Wait() // an actor that others stop does not wait for its connection to close
+		synctest.Wait() // until the connections are closed: an actor that is stopped from outside does not wait for them
 	})
 }
 
-// terminationWatcher tells who has terminated.
+// terminationWatcher watches an actor, and reports its termination.
 type terminationWatcher struct {
 	pid  *actor.PID
 	gone chan *actor.PID
@@ -198,7 +198,8 @@ func TestStoppedSupervisorIsToldToThoseWhoWatchIt(t *testing.T) {
 	})
 }
 
-// H-G: what was not started, or has no context, says so.
+// H-G: the methods of a supervisor that was not started, or that get a nil context, return
+// an error that says so.
 func TestWhatWasNotStartedSaysSo(t *testing.T) {
 	servers := []mcpbridge.Server{{Name: "s", URL: "http://localhost:1/mcp"}}
 	_, err := supervisor.Start(nil, supervisor.Config{})
@@ -264,7 +265,7 @@ func TestStopReloadAndCallsAtOnceAreAllAnswered(t *testing.T) {
 	}
 }
 
-// tracingTransport is a transport around another one, as those are that trace requests.
+// tracingTransport wraps another http.RoundTripper, as libraries for tracing do.
 type tracingTransport struct {
 	http.RoundTripper
 	hosts sync.Map
@@ -326,8 +327,7 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.NotContains(t, lines, `"err":""`)
 }
 
-// H-G: a configuration that could not work is refused when the supervisor is
-// started, by the name of the field.
+// H-G: Start refuses a configuration that cannot work, and names the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		store := resume.NewMemory()
@@ -362,11 +362,11 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		require.NoError(t, user.Stop(h.t.Context()))
 		again, err := supervisor.Start(h.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
 		require.NoError(t, err)
-		require.NoError(t, again.Stop(h.t.Context())) // before any call
+		require.NoError(t, again.Stop(h.t.Context())) // it was stopped before any call
 	})
 }
 
-// H-G: a deadline of the year 9999 is as good as none.
+// H-G: a deadline in the year 9999 works like no deadline.
 func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 	passing := func(next actors.Runner) actors.Runner { return next }
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
@@ -386,7 +386,7 @@ func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// H-G: an interceptor that gives no runner does not turn the others off.
+// H-G: if an interceptor returns no runner, the other interceptors still run.
 func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
 	wrong := func(actors.Runner) actors.Runner { return nil }
 	right := func(next actors.Runner) actors.Runner { return next }
@@ -398,7 +398,8 @@ func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
 	}
 }
 
-// H-G: the client may be used where our own goroutines call the program.
+// H-G: the client can be used in handlers, interceptors and other functions of the user
+// that mcpactor calls.
 func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 	var sup *supervisor.Supervisor
 	again := func(ctx context.Context) error {
@@ -435,7 +436,7 @@ func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 			require.IsType(t, &messages.ToolList{}, h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply())
 		})
 	})
-	t.Run("interceptor of itself", func(t *testing.T) { // without end
+	t.Run("interceptor of itself", func(t *testing.T) { // recursion without end
 		endless := func(next actors.Runner) actors.Runner {
 			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 				if err := again(ctx); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// redirectTo is a fault that redirects all but what is for the path.
+// redirectTo is a fault that redirects all requests but those for the path.
 func redirectTo(status int, path, to string) faults.Fault {
 	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 		if r.URL.Path == path {
@@ -32,7 +32,7 @@ func redirectTo(status int, path, to string) faults.Fault {
 	}
 }
 
-// H-E1: neither a session's id nor the arguments of a call.
+// H-E1: neither the id of a session nor the arguments of a call are sent to another origin.
 func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("it got %s %s %v", r.Method, r.URL, r.Header)
@@ -58,7 +58,7 @@ func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	}
 }
 
-// H-F1: as frameworks mount what is below a path.
+// H-F1: frameworks redirect in this way when a server is mounted at a path.
 func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
 			}
 			h.send(call("b", "count")).ok()
 			require.Equal(t, 2, e.Sessions())
-			e.Stop() // the sessions stay, and are attached to
+			e.Stop() // the server keeps the sessions, which are resumed
 			require.NoError(t, e.Start())
 			require.Equal(t, "21", h.send(call("a", "count", replay(messages.ReplayAlways))).text())
 			closed := h.send(&messages.CloseAll{}).reply().(*messages.Closed)
@@ -83,8 +83,9 @@ func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
 	}
 }
 
-// serveWithAffinity serves two pods that do not know of each other's sessions, behind a balancer
-// that sends whoever has no cookie to either. It returns the sessions of both.
+// serveWithAffinity serves two pods, each of which knows its own sessions only, behind a
+// balancer with affinity by cookie. It returns a function that counts the sessions of both
+// pods.
 func serveWithAffinity(t *testing.T) (front *faults.Server, sessions func() int) {
 	t.Helper()
 	var pods []http.Handler
@@ -123,7 +124,8 @@ func serveWithAffinity(t *testing.T) (front *faults.Server, sessions func() int)
 	}
 }
 
-// H-B7: also after a connection was lost, and after a restart of our process.
+// H-B7: affinity by cookie also works after a connection was lost, and after a restart of
+// this process.
 func TestAffinityByCookieWorks(t *testing.T) {
 	front, sessions := serveWithAffinity(t)
 	store, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
@@ -162,13 +164,13 @@ func TestAffinityByCookieWorks(t *testing.T) {
 	require.NotEmpty(t, log.String())
 }
 
-// H-E7: whoever comes next does not go on with the session of another.
+// H-E7: the session of one user is not resumed for another user.
 func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	store := resume.NewMemory()
 	e := serve(t, faults.NewTools())
 	defer e.close()
 	var mu sync.Mutex
-	users := map[string]map[string]bool{} // by session
+	users := map[string]map[string]bool{} // users, by session id
 	e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 		mu.Lock()
 		if users[r.Session] == nil {
@@ -199,7 +201,7 @@ func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	}
 }
 
-// H-E9: before anything is sent.
+// H-E9: the configuration is refused before anything is sent.
 func TestSupervisorRefusesCredentialsOverPlainHTTP(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", URL: "http://mcp.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer hush-hush"},

@@ -20,7 +20,7 @@ import (
 
 func scopeName(i int) string { return fmt.Sprint("scope-", i) }
 
-// openSessions opens the sessions of so many scopes.
+// openSessions opens the sessions of n scopes.
 func (h *harness) openSessions(n int) {
 	h.t.Helper()
 	var all []*sentCommand
@@ -32,15 +32,16 @@ func (h *harness) openSessions(n int) {
 	}
 }
 
-// breakConnections breaks the connections of so many scopes.
+// breakConnections breaks the connections of n scopes.
 func (h *harness) breakConnections(n int) {
 	for i := range n {
 		h.server.breakConnection(scopeName(i), true)
 	}
 }
 
-// recoveryTimes sends one call for each of n scopes, which waits for the server, lets it
-// come back after a while, and returns how long after that each was answered.
+// recoveryTimes sends one call for each of n scopes while the server is down. It calls back
+// after the time away, and returns how long after that each call was answered, in ascending
+// order.
 func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []time.Duration) {
 	h.t.Helper()
 	var all []*sentCommand
@@ -73,7 +74,7 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 		for _, away := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
 			for _, keys := range []int{40, 400} {
 				if way == "hung" && away < time.Minute {
-					continue // see below
+					continue // see the next test
 				}
 				t.Run(fmt.Sprint(way, "/", away, "/", keys), func(t *testing.T) {
 					var lasts []time.Duration
@@ -100,9 +101,9 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 	}
 }
 
-// A server that accepts and does not answer is not known to be down before the first
-// dial has had its time. From then on it is asked anew every 2 s, whatever becomes of
-// the dials before, and one that takes its time has all of it.
+// A server that accepts connections and does not answer is not known to be down before the
+// first dial has timed out. From then on a new probe starts every 2 s, and the oldest probe
+// keeps its full time.
 func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 500}, func(h *harness) {
 		h.openSessions(20)
@@ -120,7 +121,7 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 		for i := range 20 {
 			all = append(all, h.send(call(scopeName(i), "count", within(5*time.Minute))))
 		}
-		time.Sleep(32 * time.Second) // synctest: the first dials are over
+		time.Sleep(32 * time.Second) // synctest: until the first dials have timed out
 		most.Store(0)
 		dials := h.dials.dialed()
 		time.Sleep(60 * time.Second) // synctest
@@ -134,7 +135,7 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// With nobody who waits nobody probes, and the first call does at once.
+// While no call waits, there are no probes. The next call probes at once.
 func TestNobodyProbesAServerThatNobodyWaitsFor(t *testing.T) {
 	inFakeTime(t, supervisor.Config{IdleTimeout: supervisor.Never}, func(h *harness) {
 		h.openSessions(40)
@@ -156,7 +157,7 @@ func TestNobodyProbesAServerThatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// Those who do not want to wait are told at once, and one of them tries.
+// With FailFast, calls fail at once while the server is down, and one of them probes.
 func TestCallsFailFastWhereTheConfigurationSaysSo(t *testing.T) {
 	inFakeTime(t, supervisor.Config{FailFast: true}, func(h *harness) {
 		h.openSessions(40)
@@ -185,8 +186,8 @@ func TestCallsFailFastWhereTheConfigurationSaysSo(t *testing.T) {
 	})
 }
 
-// A key that is refused for its own reasons shows that the server is up, and a server
-// that refuses one key only is not down for the others.
+// A refusal of one key shows that the server is up: it does not count as down for other
+// keys.
 func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 	for name, cause := range map[string]*mcpbridge.Error{
 		"401": {Class: mcpbridge.Unauthorized, Server: mcpbridge.Present, Detail: "401"},
@@ -215,7 +216,7 @@ func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 	}
 }
 
-// H-C4: keys that wait for a server that hangs hold no slot.
+// H-C4: keys that wait for a server that hangs do not hold slots.
 func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
@@ -241,8 +242,8 @@ func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 	})
 }
 
-// H-C6: what nobody waits for is not opened again, unless something is held for
-// it, and then once.
+// H-C6: a session that no call waits for is not opened again. If it has a subscription, it
+// is opened again once.
 func TestSessionThatNobodyWaitsForIsOpenedAtTheNextCallOnly(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.openSessions(10)
@@ -273,7 +274,7 @@ func TestSessionThatNobodyWaitsForIsOpenedAtTheNextCallOnly(t *testing.T) {
 	})
 }
 
-// lateLogin is an authenticator that a person logs in to.
+// lateLogin is an authenticator that has no credentials before its user logs in.
 type lateLogin struct {
 	token atomic.Value
 	asked atomic.Int64
@@ -287,7 +288,7 @@ func (l *lateLogin) Credentials(context.Context, messages.Key) (mcpbridge.Creden
 	return nil, nil
 }
 
-// H-C2: credentials that come late end the wait for them.
+// H-C2: a key works as soon as it gets credentials.
 func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	login := new(lateLogin)
 	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://127.0.0.1:1", Auth: login}}})
@@ -302,8 +303,8 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// H-C5: the starts of processes are bounded over all servers, and
-// those that hang give their permits back.
+// H-C5: the number of processes that start at once is bounded over all servers. A process
+// that hangs returns its permit.
 func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{
 		{Name: "one", Command: "one"}, {Name: "two", Command: "two"}, {Name: "hung", Command: "hung"}, {Name: "stuck", Command: "stuck"},
@@ -319,7 +320,7 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // synctest
 			now.Add(-1)
 			req.Answered()
-			time.Sleep(3 * time.Second) // synctest: a set-up that takes no processor
+			time.Sleep(3 * time.Second) // synctest: the set-up takes time, and no processor
 			return nil
 		}
 		for i := range 20 {
@@ -340,7 +341,7 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	})
 }
 
-// H-D2: what the registry does for one message does not grow with the keys that
+// H-D2: the work of the registry for one message does not grow with the number of keys that
 // wait for a slot.
 func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 	took := func(n int) time.Duration {
@@ -358,7 +359,7 @@ func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 		for i := range n {
 			last = h.send(call(scopeName(i), "count", within(time.Hour)))
 		}
-		h.send(&messages.CloseScope{Scope: "nobody"}).reply() // the mailbox is empty
+		h.send(&messages.CloseScope{Scope: "nobody"}).reply() // then the mailbox is empty
 		elapsed := time.Since(began)
 		require.False(t, last.answered())
 		h.cancel(hang)

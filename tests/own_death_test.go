@@ -19,12 +19,12 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// ownerVar makes this test binary a program with a supervisor of its own; it names
-// the directory for the records of its server.
+// ownerVar is an environment variable with which this test binary runs runOwner. Its value
+// is the directory for the records of the server.
 const ownerVar = "MCPACTOR_TEST_OWNER"
 
-// runOwner opens a session with a process that does not want to end, prints the ids of
-// that process and of its child, and waits to be killed.
+// runOwner is a program with a supervisor. It opens a session with a process that ignores
+// SIGTERM, prints the process ids of that process and of its child, and waits to be killed.
 func runOwner(dir string) {
 	os.Unsetenv(ownerVar)
 	server, err := faults.NewProcess(dir, faults.Stubborn).Server("s")

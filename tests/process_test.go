@@ -18,13 +18,14 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// overStdio runs a scenario on real processes: the server "s" is this binary.
+// overStdio runs a scenario on real processes. The server "s" is this test binary.
 func overStdio(t *testing.T, trait faults.Trait, cfg supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
 	overProcess(t, faults.NewProcess(t.TempDir(), trait), func(*mcpbridge.Server) {}, cfg, scenario)
 }
 
-// overProcess is overStdio for a given process.
+// overProcess is overStdio for the given process. adapt can change the configuration of the
+// server.
 func overProcess(t *testing.T, p *faults.Process, adapt func(*mcpbridge.Server), cfg supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
 	before := resourcesInUse()
@@ -71,8 +72,7 @@ func pid(t *testing.T, p *sentCommand) int {
 	return n
 }
 
-// alive reports whether a process runs: one that only waits to be reaped does
-// not.
+// alive reports whether a process runs. A zombie does not run.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -136,7 +136,7 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 	})
 }
 
-// C2: that the tool is idempotent has to be found out.
+// C2: the annotations of the tool are not known yet, and must be fetched.
 func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
 	overStdio(t, "", supervisor.Config{}, func(h *harness) {
 		one, two := call("a", "wait"), call("a", "wait/ro")
@@ -205,7 +205,7 @@ func TestStubbornProcessIsEndedWithItsChildren(t *testing.T) {
 	})
 }
 
-// C1: a child that holds the stdout of a killed process.
+// C1: a child process keeps the stdout of the killed process open.
 func TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed(t *testing.T) {
 	overStdio(t, "", supervisor.Config{}, func(h *harness) {
 		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()

@@ -16,11 +16,12 @@ import (
 
 var refusalSeed = flag.Uint64("refusals.seed", 1, "seed of the first random refusal")
 
-// randomRefusals is how many random refusals are tried each way.
+// randomRefusals is the number of random refusals that are tried, both with a session that
+// the server knows and with one that it does not know.
 const randomRefusals = 60
 
-// randomRefusal makes a refusal of any status but 404, 410 and 429, with any body but
-// a result.
+// randomRefusal returns a refusal with a random status other than 404, 410 and 429, and
+// with a random body that is not a result.
 func randomRefusal(seed uint64) faults.Refusal {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
@@ -51,8 +52,8 @@ func randomRefusal(seed uint64) faults.Refusal {
 	return faults.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: faults.Expired, Invented: true, Answer: answer}
 }
 
-// H-B1 to H-B4: with any refusal, what becomes of a session depends on nothing
-// but what the server knows of it.
+// H-B1 to H-B4: whatever the refusal says, a session is rebuilt only if the server does not
+// know it.
 func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {
 		form := randomRefusal(seed)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// eachRefusal runs a scenario for the refusals of a transport with some verdicts.
+// eachRefusal runs a scenario for each refusal of a transport that has one of the verdicts.
 func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, form faults.Refusal), verdicts ...faults.Verdict) {
 	t.Helper()
 	for _, form := range faults.Refusals() {
@@ -27,14 +27,14 @@ func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, for
 	}
 }
 
-// isError reports whether a refusal is a JSON-RPC error, and so an answer that a 2xx
-// may have.
+// isError reports whether a refusal says that the request failed: by its status, or as a
+// JSON-RPC error.
 func isError(form faults.Refusal) bool {
 	return form.Status >= 300 || strings.Contains(form.Body, `"jsonrpc"`) && strings.Contains(form.Body, `"error"`)
 }
 
-// H-B1, H-B2, H-B3: however a server says that it does not know a session, one
-// rebuild serves all callers, and what may have run is not run again.
+// H-B1, H-B2, H-B3: in whatever form a server refuses an unknown session, one rebuild
+// serves all callers, and a call that may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
 		tools := newHTTPTools
@@ -46,10 +46,10 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 			require.Equal(h.t, 1, e.Expire(form))
 			unsafe, safe := h.send(call("a", "count")), h.calls(19, "a", "count/ro")
 			switch {
-			case form.Status >= 500, form.Status == 302: // which may follow what has run
+			case form.Status >= 500, form.Status == 302: // the call may have run before this refusal
 				require.True(h.t, unsafe.fails(messages.CodeLost).MayHaveRun)
 			case !isError(form):
-				unsafe.reply() // nobody can tell
+				unsafe.reply() // such a body does not say whether the call ran
 			default:
 				require.EqualValues(h.t, 2, unsafe.ok().Generation)
 			}
@@ -72,7 +72,8 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
 }
 
-// H-B11, over a pipe: the session is found dead by a question, and restarted.
+// H-B11: the same over stdio. The question shows that the session is dead, and the process
+// is restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
 		overStdio(t, "", supervisor.Config{}, func(h *harness) {
@@ -89,7 +90,7 @@ func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	}, faults.Certain, faults.Expired)
 }
 
-// requireOwnError checks what a call of a session that lives has got: the caller's own error.
+// requireOwnError checks that a call on a live session got the refusal as its own error.
 func requireOwnError(p *sentCommand, form faults.Refusal) {
 	t := p.h.t
 	t.Helper()
@@ -102,7 +103,7 @@ func requireOwnError(p *sentCommand, form faults.Refusal) {
 	}
 	f := p.reply().(*messages.Failure)
 	if !isError(form) {
-		return // it is no answer at all, and the call may have run
+		return // the body is no answer, and the call may have run
 	}
 	require.NotContains(t, []messages.Code{messages.CodeExpired, messages.CodeLost, messages.CodeUnavailable}, f.Code, "%v", f)
 	require.False(t, f.Replayed)
@@ -114,8 +115,8 @@ func requireOwnError(p *sentCommand, form faults.Refusal) {
 	}
 }
 
-// H-B4: what a session that lives says of logins, tools and resources is left
-// alone, with the words of an expiry or without.
+// H-B4: refusals on a live session, which concern logins, tools or resources, do not end
+// the session, whatever their words.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
@@ -144,8 +145,8 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
 }
 
-// H-B4: a refusal that every session gets is about no session. The controls are
-// bounded, whatever is asked meanwhile.
+// H-B4: a refusal that all sessions get does not end a session. The number of controls is
+// bounded, however many calls are refused.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
@@ -175,7 +176,7 @@ func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	}
 }
 
-// The status of a refusal says what counts. Its body may never end.
+// The status of a refusal is enough: a body that does not end is read for a bounded time.
 func TestRefusalWhoseBodyDoesNotEndIsReadForAMomentOnly(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())

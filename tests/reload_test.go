@@ -68,7 +68,7 @@ func TestReloadWhileSessionsAreOpenedAndFail(t *testing.T) {
 				}
 			}
 		})
-		opening := append(h.calls(3, "a", "count"), h.calls(3, "b", "count")...) // one dials, one waits for its permit
+		opening := append(h.calls(3, "a", "count"), h.calls(3, "b", "count")...) // one session dials, the other one waits for its permit
 		synctest.Wait()
 		_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid", NoStream: true}})
 		require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestReloadEndsTheStreamsOfARemovedServer(t *testing.T) {
 	require.Equal(t, 1, closed.Sessions)
 	require.Equal(t, 1, one.Count("DELETE"))
 	require.Zero(t, one.Sessions())
-	one.close() // which would wait for a stream that is still open
+	one.close() // close waits until no stream is open
 	require.Equal(t, "2", h.send(call("a", "count", on("two"))).text())
 	require.Len(t, h.inspect().Sessions, 2)
 	h.stopAndVerify()
@@ -123,7 +123,7 @@ func TestReloadEndsTheStreamsOfARemovedServer(t *testing.T) {
 	before.verify(t)
 }
 
-// The URL of a server changes: its new self never gets to see an id of the old one.
+// When the URL of a server changes, no session id of the old URL is sent to the new one.
 func TestServerThatMovesIsShownNoSessionOfBefore(t *testing.T) {
 	one, two := serve(t, faults.NewTools()), serve(t, faults.NewTools())
 	defer one.close()

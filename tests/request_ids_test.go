@@ -13,8 +13,9 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// A server may refuse a call, or mix up the answers, when its id is that of one that
-// is still running. It is the same session, so the ids of the connection before count.
+// Request ids are unique over all connections of an MCP session. A server may refuse a
+// call, or confuse answers, if its id is that of a call which still runs since the
+// connection before.
 func TestCallsAfterAResumeAreNotMixedUpWithThoseThatStillRun(t *testing.T) {
 	for name, tools := range map[string]*faults.Tools{"SSE": faults.NewTools(), "JSON": faults.NewTools()} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +28,7 @@ func TestCallsAfterAResumeAreNotMixedUpWithThoseThatStillRun(t *testing.T) {
 				for range 2 { // the second time, the connection before has resumed the session as well
 					hang := h.calls(20, "a", "wait")
 					e.awaitExecutions(count + 20)
-					e.Stop() // all connections, with the listener
+					e.Stop() // closes all connections and the listener
 					// The client may not have noticed yet that its idle connections are closed. A
 					// call that it sends on one of them may have run, and is lost.
 					connections.CloseIdleConnections()
@@ -47,7 +48,7 @@ func TestCallsAfterAResumeAreNotMixedUpWithThoseThatStillRun(t *testing.T) {
 				}
 				running := h.send(call("a", "wait"))
 				e.awaitExecutions(count + 1)
-				e.Release() // those of all connections
+				e.Release() // the calls of all connections
 				require.Equal(t, strconv.Itoa(count+1), running.text())
 				require.Equal(t, 1, e.Count("initialize"))
 				h.stop()

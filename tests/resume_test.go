@@ -20,7 +20,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// runProcesses runs several lives of one process, one after the other, on one endpoint.
+// runProcesses runs scenarios one after the other on one server. Each has a new supervisor,
+// as after a restart of the process.
 func runProcesses(t *testing.T, cfg supervisor.Config, all ...func(h *harness, e *testServer)) {
 	t.Helper()
 	e := serve(t, faults.NewTools())
@@ -36,7 +37,7 @@ func runProcesses(t *testing.T, cfg supervisor.Config, all ...func(h *harness, e
 	}
 }
 
-// storedRecord returns what a store has of scope "a".
+// storedRecord returns the record of scope "a" in a store.
 func storedRecord(t *testing.T, store mcpbridge.Store) *mcpbridge.Record {
 	t.Helper()
 	r, err := store.Load(t.Context(), messages.Key{Server: "s", Scope: "a"})
@@ -114,14 +115,14 @@ func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
 	store := resume.NewMemory()
 	cfg := supervisor.Config{Store: store, LeaveOpen: true}
 	runProcesses(t, cfg, func(h *harness, _ *testServer) { h.send(call("a", "count")).ok() })
-	runProcesses(t, cfg, func(h *harness, e *testServer) { // its URL has another port
+	runProcesses(t, cfg, func(h *harness, e *testServer) { // the server has another port in its URL
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.Equal(t, 1, e.Count("initialize"))
 		require.Zero(t, e.Count("ping"), "nobody has tried to attach")
 	})
 }
 
-// failingStore is a store that fails in one way.
+// failingStore is a store whose methods all do the same, such as to return an error.
 type failingStore struct {
 	how func(ctx context.Context) error
 }
@@ -217,8 +218,8 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 	runProcesses(t, ends, open, func(h *harness, e *testServer) { require.Zero(t, e.Sessions(), "Stop had ended them") })
 }
 
-// A session that a server refuses to have attached to is replaced when another one is
-// not refused, whatever the status.
+// When a server refuses to resume a session, and accepts a new one, the session is
+// replaced, whatever the status of the refusal.
 func TestSessionThatCannotBeResumedIsReplaced(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 422, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -239,7 +240,7 @@ func TestSessionThatCannotBeResumedIsReplaced(t *testing.T) {
 				require.Equal(t, "1", p.text())
 				require.EqualValues(t, 2, p.ok().Generation)
 				awaitEvent(h, func(*messages.SessionExpired) bool { return true })
-				h.overlaps = nil // nobody could end the other
+				h.overlaps = nil // the refused session could not be ended
 			})
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// catalogue is how many rows each part of the fault catalogue has.
+// catalogue lists the parts of the fault catalogue, with the number of rows of each.
 var catalogue = []struct {
 	part string
 	rows int
@@ -24,7 +24,7 @@ var catalogue = []struct {
 
 var rowsNamed = regexp.MustCompile(`^([A-G]\d+(?:, [A-G]\d+)*)\b`)
 
-// testsByRow returns the tests of each row: those whose comment begins with it.
+// testsByRow returns the tests of each row: those whose doc comment begins with the row.
 func testsByRow(t *testing.T) map[string][]string {
 	t.Helper()
 	byRow := map[string][]string{}
@@ -51,8 +51,7 @@ func testsByRow(t *testing.T) map[string][]string {
 	return byRow
 }
 
-// The documentation of this package has every row with its tests, as their
-// comments say.
+// The package documentation lists every row with its tests.
 func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	byRow := testsByRow(t)
 	var table strings.Builder
@@ -72,7 +71,7 @@ func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	require.Contains(t, string(doc), table.String(), "doc.go must have this table:\n%s", table.String())
 }
 
-// docs/faults.md has every row, with a link to its tests.
+// docs/faults.md has every row, with a link to a test of the row.
 func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	page, err := os.ReadFile("../docs/faults.md")
 	require.NoError(t, err)
@@ -99,7 +98,7 @@ func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	}
 }
 
-// The tests that docs/faults.md names are there.
+// The tests that docs/faults.md names exist.
 func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	page, err := os.ReadFile("../docs/faults.md")
 	require.NoError(t, err)

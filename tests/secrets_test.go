@@ -19,8 +19,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// Guarantee 12: whatever happens, neither our log nor Proto.Actor's, no event,
-// no snapshot and no failure repeats a secret, or what a server has made up.
+// Guarantee 12: neither the logs of mcpactor and Proto.Actor nor events, snapshots and
+// failures repeat a secret, or a header that a server sends.
 func TestNothingSecretIsLogged(t *testing.T) {
 	const secret = "s3cr3t-s3cr3t"
 	var log, protoactor bytes.Buffer
@@ -28,7 +28,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	cfg := supervisor.Config{
 		Servers:  []mcpbridge.Server{{Name: "s", Headers: map[string]string{"Authorization": "Bearer " + secret}}},
 		Logger:   zerolog.New(out).Level(zerolog.TraceLevel),
-		FailFast: true, // what is refused is not waited for
+		FailFast: true, // calls do not wait while the server is down
 	}
 	quietly := quietLog
 	defer func() { quietLog = quietly }()
@@ -59,7 +59,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		remove()
 		require.Len(t, ids, 1)
 		require.NotEmpty(t, ids[0])
-		// The server repeats in its refusals whatever it has got.
+		// The server repeats the headers and the body of a request in its refusals.
 		for _, status := range []int{404, 400, 401, 403, 429, 500, 410} {
 			heal := e.Inject("", onPOST(func(w http.ResponseWriter, r *faults.Request, _ http.Handler) {
 				w.WriteHeader(status)
@@ -68,7 +68,8 @@ func TestNothingSecretIsLogged(t *testing.T) {
 			ask(h.send(call("a", "count", hidden)))
 			heal()
 		}
-		// A reply to an asker that is gone, and a command to a supervisor that is.
+		// A reply to an actor that has stopped, and a command to a supervisor that has
+		// stopped.
 		h.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if _, ok := c.Message().(*actor.Started); ok {
 				c.Request(h.sup.PID(), call("b", "count", hidden))
@@ -101,8 +102,9 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	})
 }
 
-// H-E3: what a process says last may quote the arguments of calls. The callers
-// whose calls ended with it are told; others, logs, events and snapshots are not.
+// H-E3: the last output of a process may contain arguments of calls. It is passed to the
+// callers whose calls ended with the process, and not to other callers, logs, events or
+// snapshots.
 func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
 	const secret = "correct-horse-battery"
 	var log bytes.Buffer

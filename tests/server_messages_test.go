@@ -19,10 +19,12 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// protocols are the versions that make a difference for what servers say and ask.
+// protocols are the protocol versions in which notifications and requests of servers
+// differ.
 var protocols = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// newChattyServer returns a server that says and asks a lot.
+// newChattyServer returns a server whose tools send notifications and requests of all kinds
+// to the client.
 func newChattyServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talkative", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
@@ -85,8 +87,8 @@ func newChattyServer() *mcp.Server {
 		}
 		return text("touched")
 	})
-	// The three that ask work with all protocols: the SDK's server turns what they
-	// want into requests for older clients.
+	// The next three tools work with all protocol versions: for older clients, the server
+	// of the SDK sends what they want as requests.
 	asks := func(name string, want mcp.InputRequest, answer func(mcp.InputResponse) string) {
 		tool(name, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 			if got, ok := req.Params.InputResponses["it"]; ok {
@@ -121,8 +123,8 @@ func newChattyServer() *mcp.Server {
 	return s
 }
 
-// overEachProtocol runs a scenario on a talkative server "s", in memory and over HTTP, with
-// each protocol.
+// overEachProtocol runs a scenario on a chatty server "s" with each protocol version, in
+// memory and over HTTP.
 func overEachProtocol(t *testing.T, cfg func(h *harness) supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
 	for _, protocol := range protocols {
@@ -153,7 +155,7 @@ func overEachProtocol(t *testing.T, cfg func(h *harness) supervisor.Config, scen
 
 func defaultConfig(*harness) supervisor.Config { return supervisor.Config{} }
 
-// spawn spawns an actor that does f with each message that is not about its life.
+// spawn spawns an actor that calls f for each message other than lifecycle messages.
 func spawn(h *harness, f func(c actor.Context)) *actor.PID {
 	pid := h.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		switch c.Message().(type) {
@@ -237,7 +239,7 @@ var allCapabilities = &mcp.ClientCapabilities{
 	RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 }
 
-// withHandler runs a scenario whose handler answers with a function.
+// withHandler is overEachProtocol with a handler that answers the requests of the server.
 func withHandler(t *testing.T, answer func(c actor.Context), scenario func(h *harness)) {
 	t.Helper()
 	overEachProtocol(t, func(h *harness) supervisor.Config {
@@ -277,7 +279,7 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 			r := h.send(call("a", tool)).reply()
 			f, ok := r.(*messages.Failure)
 			require.True(h.t, ok, "%T", r)
-			code := messages.CodeServerError // what the server makes of the error
+			code := messages.CodeServerError // the code for the error that the server returns
 			if info.Server.ProtocolVersion == "2026-07-28" {
 				code = messages.CodeRefused
 			}
@@ -310,8 +312,8 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 	})
 }
 
-// A handler of events that takes nothing holds nothing up but events, and those are
-// bounded for each session; the subscriber has them all.
+// An event handler that blocks delays only events, and their number is bounded for each
+// session. The subscriber still gets all of them.
 func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	h := newHarness(t)
 	taken := make(chan struct{}, 20_000)
@@ -342,7 +344,7 @@ func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// B10, for roots: the new session has them from its first moment on.
+// B10: the new session has its roots before its first call.
 func TestRootsAreSentAgainOnTheNextSession(t *testing.T) {
 	desk := newChattyServer()
 	server, err := faults.Serve(func() http.Handler {
@@ -411,7 +413,7 @@ func TestSubscribersOfOneResourceAreToldEach(t *testing.T) {
 	})
 }
 
-// One message that is sent twice is two operations.
+// A command that is sent twice is two operations.
 func TestProgressOfAMessageThatIsSentTwiceIsToldOnceForEach(t *testing.T) {
 	h := newHarness(t)
 	var told atomic.Int32
@@ -427,7 +429,8 @@ func TestProgressOfAMessageThatIsSentTwiceIsToldOnceForEach(t *testing.T) {
 	require.EqualValues(t, 10, told.Load())
 }
 
-// What a server says while its session is set up comes when the session is open.
+// Notifications that a server sends during the set-up are published when the session is
+// open.
 func TestWhatIsSaidDuringTheSetUpComesAfterTheSessionOpened(t *testing.T) {
 	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", InMemory: newChattyServer(), ProtocolVersion: "2025-11-25", Setup: []*mcp.CallToolParams{{Name: "change"}},
@@ -440,7 +443,8 @@ func TestWhatIsSaidDuringTheSetUpComesAfterTheSessionOpened(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// A session that becomes one that keeps nothing has lost what it kept.
+// When a server stops using session ids, the state of the session is lost, and the
+// generation grows.
 func TestSessionThatBecomesStatelessHasANewGeneration(t *testing.T) {
 	desk := newChattyServer()
 	stateless := false

@@ -21,13 +21,13 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// requestLog notes what a server is told, session by session.
+// requestLog records the requests that a server gets.
 type requestLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// record is a fault that does nothing but note.
+// record is a fault that records the request and passes it on.
 func (tr *requestLog) record(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -50,7 +50,7 @@ func (tr *requestLog) record(w http.ResponseWriter, r *faults.Request, next http
 	next.ServeHTTP(w, r.Request)
 }
 
-// take returns what was noted since the last time.
+// take returns the requests since the last call of take.
 func (tr *requestLog) take() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -86,13 +86,13 @@ func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 		require.Equal(t, "2", r.text())
 		require.True(t, r.ok().Replayed)
 		require.Equal(t, []string{
-			"tools/call count", // which finds out
+			"tools/call count", // this one finds the expiry
 			"initialize", "tools/call count for set-up",
 			"logging/setLevel info", "resources/subscribe file:///two", "resources/subscribe file:///three",
 			"tools/call count",
 		}, tr.take())
 
-		e.Stop() // the session is kept, and with it all that it holds
+		e.Stop() // the server keeps the session and its state
 		require.NoError(t, e.Start())
 		require.Equal(t, "3", h.send(call("a", "count", replay(messages.ReplayAlways))).text())
 		for _, line := range tr.take() {
@@ -101,7 +101,7 @@ func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 	})
 }
 
-// A set-up that fails leaves nothing open, and says why.
+// When a set-up call fails, the session is closed, and the failure says why.
 func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool   string
@@ -142,7 +142,7 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 	require.ErrorContains(t, err, "setup[0]: the tool name is empty")
 }
 
-// What a server refuses to take back does not keep its session from coming up.
+// A subscription that the server refuses on the new session does not prevent its opening.
 func TestSettingThatTheServerRefusesIsLeftOut(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
 	overHTTP(t, cfg, func(h *harness, e *testServer) {
@@ -153,7 +153,7 @@ func TestSettingThatTheServerRefusesIsLeftOut(t *testing.T) {
 	})
 }
 
-// A refusal that passes is no answer to what is put back: it is tried again.
+// A temporary refusal of a subscription is not final: the subscription is sent again.
 func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 				require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 				e.Inject("resources/subscribe", faults.Times(1, faults.Refuse(status, "")))
 				e.Expire(faults.Expiries()[0])
-				h.send(call("a", "count")).reply() // fails with the attempt, or waits for the next
+				h.send(call("a", "count")).reply() // it fails with the first attempt, or waits for the next one
 				require.Eventually(t, func() bool {
 					_, ok := h.send(call("a", "count")).reply().(*messages.ToolResult)
 					return ok
@@ -173,7 +173,7 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	}
 }
 
-// All operations over the wire.
+// All operations, on an in-memory server.
 func TestEveryOperationIsAnswered(t *testing.T) {
 	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
 	to := messages.To("s", "a")
@@ -193,8 +193,8 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// H-F4: of two changes to one subscription the last one decides, however long
-// the first one takes. Another subscription does not wait for them.
+// H-F4: the last of several changes to one subscription decides, however long the first one
+// takes. Other subscriptions do not wait for it.
 func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var told []string
@@ -235,8 +235,8 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 	})
 }
 
-// H-D7: a subscriber that has stopped is forgotten, with the subscriptions of it
-// that the next session would be told of.
+// H-D7: a subscriber that has stopped is removed, with the subscriptions that would be sent
+// again on the next session.
 func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var told []string

@@ -22,8 +22,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// soakInFakeTime plays on the fake, in fake time; with interceptors and a store, or
-// without.
+// soakInFakeTime runs a script on the fake server. Some configurations have interceptors
+// and a store.
 func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 	if cfg.MaxInFlight%2 == 0 {
 		cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
@@ -61,12 +61,12 @@ func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 			},
 			heal:  func() { h.server.set(func() { h.server.dial, h.server.close = nil, nil }) },
 			pause: func(d time.Duration) { time.Sleep(d) },           // synctest
-			wait:  func() { time.Sleep(time.Minute) /* synctest */ }, // breakers close
+			wait:  func() { time.Sleep(time.Minute) /* synctest */ }, // until no session is given up
 		}, script)
 	})
 }
 
-// withShortTimeouts is what the soak on real transports has to be: the same in less time.
+// withShortTimeouts returns the configuration for real transports, where time is not fake.
 func withShortTimeouts(cfg supervisor.Config) supervisor.Config {
 	cfg.CallTimeout, cfg.ConnectTimeout, cfg.DrainTimeout = 300*time.Millisecond, time.Second, 100*time.Millisecond
 	cfg.CloseTimeout, cfg.CoolDown, cfg.MaxSessions = 500*time.Millisecond, 100*time.Millisecond, cfg.MaxSessions+3
@@ -74,7 +74,7 @@ func withShortTimeouts(cfg supervisor.Config) supervisor.Config {
 	return cfg
 }
 
-// withShortDeadlines shortens the deadlines of a script.
+// withShortDeadlines returns a script with shorter deadlines.
 func withShortDeadlines(script []action) []action {
 	script = slices.Clone(script)
 	for i := range script {
@@ -83,8 +83,8 @@ func withShortDeadlines(script []action) []action {
 	return script
 }
 
-// pacer returns the pause on real transports. Now and then it waits until all is
-// answered, else until not too much is outstanding.
+// pacer returns the pause for real transports. It waits until at most 32 commands are not
+// answered, and sometimes until all are answered.
 func (h *harness) pacer() func(time.Duration) {
 	answered := 0
 	return func(d time.Duration) {
@@ -99,8 +99,7 @@ func (h *harness) pacer() func(time.Duration) {
 	}
 }
 
-// soakInMemory plays on a server in this process. What can break there are the
-// hooks.
+// soakInMemory runs a script on a server in this process. The faults come from hooks.
 func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
 	cfg = withShortTimeouts(cfg)
 	before := resourcesInUse()
@@ -142,7 +141,7 @@ func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
 	before.verify(t)
 }
 
-// cooler returns a wait for breakers to close.
+// cooler returns a function that waits until each scope can be opened again.
 func (h *harness) cooler(cfg supervisor.Config) func() {
 	return func() {
 		for i := range 8 {
@@ -155,7 +154,7 @@ func (h *harness) cooler(cfg supervisor.Config) func() {
 	}
 }
 
-// soakOverHTTP plays on a real socket.
+// soakOverHTTP runs a script on a real socket.
 func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []action) {
 	return func(t *testing.T, cfg supervisor.Config, script []action) {
 		cfg = withShortTimeouts(cfg)
@@ -194,7 +193,7 @@ func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []actio
 					for _, heal := range healing {
 						heal()
 					}
-					e.Release() // a call that waits keeps its session from being ended
+					e.Release() // a waiting call would prevent the end of its session
 				},
 				pause: h.pacer(), wait: h.cooler(cfg),
 			}, withShortDeadlines(script))
@@ -202,10 +201,10 @@ func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []actio
 	}
 }
 
-// soakOverStdio plays on real processes.
+// soakOverStdio runs a script on real processes.
 func soakOverStdio(t *testing.T, cfg supervisor.Config, script []action) {
 	cfg = withShortTimeouts(cfg)
-	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes its time to start
+	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes some time to start
 	overProcess(t, faults.NewProcess(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(h *harness) {
 		soak(h, cfg, soakTarget{
 			tools:   []string{"count", "count", "count", "count/ro", "count/ro", "fail", "pid", "exit", "garble", "half"},
@@ -215,7 +214,7 @@ func soakOverStdio(t *testing.T, cfg supervisor.Config, script []action) {
 	})
 }
 
-// killAny kills one of our servers.
+// killAny kills one of the server processes.
 func killAny(pick int) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B1, C1 over HTTP+SSE
+// B1, C1 over HTTP+SSE.
 func TestLegacySSESessionIsRebuilt(t *testing.T) {
 	tools := faults.NewTools()
 	tools.SSE = true
@@ -38,8 +38,8 @@ func TestLegacySSESessionIsRebuilt(t *testing.T) {
 	})
 }
 
-// A session without an id has nothing to lose: it says so, and keeps its
-// generation.
+// A session without an id has no state on the server. It is reported as stateless, and
+// keeps its generation.
 func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
 	tools := faults.NewTools()
 	tools.Stateless = true
@@ -48,7 +48,7 @@ func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
 		require.True(t, info.Stateless)
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.NoError(t, e.Restart())
-		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 1, r.ok().Generation)
 	})
@@ -96,7 +96,7 @@ func TestResultOfManyMegabytesIsPassedOn(t *testing.T) {
 	})
 }
 
-// What a server's configuration can say about how to talk to it.
+// The options of a server take effect on its requests.
 func TestServerOptionsReachTheWire(t *testing.T) {
 	e := serve(t, faults.NewTools())
 	defer e.close()
@@ -127,7 +127,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server that ignores a method it does not know is asked in the old way, and
+// A server that does not answer server/discover is initialized instead, and this is
 // remembered.
 func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
@@ -141,7 +141,7 @@ func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
 	})
 }
 
-// The newest protocol is asked for once per server, not once per session.
+// server/discover is sent once for a server, and not for each session.
 func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
 	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c", "d"} {
@@ -154,8 +154,8 @@ func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
 	})
 }
 
-// A server without sessions that was restarted may have other tools: its
-// subscription is made again, and that is told.
+// After a restart, a stateless server may have other tools. The subscription is made again,
+// and ToolsChanged is published.
 func TestSubscriptionToARestartedStatelessServerIsMadeAgain(t *testing.T) {
 	tools := faults.NewTools()
 	tools.Stateless = true
@@ -171,7 +171,7 @@ func TestSubscriptionToARestartedStatelessServerIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Arguments that a tool wants as headers are sent as such also on a session that has
+// Arguments that a tool declares as headers are sent as headers, also on a session that has
 // not listed the tools.
 func TestArgumentsThatAreHeadersReachANewSession(t *testing.T) {
 	desk := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)

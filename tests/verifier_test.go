@@ -17,22 +17,22 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// verify is the end of every scenario: nothing of [world.wrong] may be there.
+// verify is the verifier that ends every scenario: there must be no violation.
 func (h *harness) verify() {
 	h.t.Helper()
 	require.NoError(h.t, h.violations())
 }
 
-// violations tells what does not hold of what must hold at the end of every scenario:
-// each command got exactly one reply, no key ever had two transports, what was
-// dialed was closed, nothing ran twice that must not, nothing was lost on the
-// way, and nothing failed by mistake.
+// violations returns an error for each condition that does not hold at the end of a
+// scenario: each command got exactly one reply, no key ever had two transports, each dialed
+// connection was closed, no call ran twice without permission, the replies are true about
+// what has run, and there was no stray message.
 func (h *harness) violations() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	errs := []error{h.dials.check()}
-	replayed, twice := map[string]bool{}, map[string]bool{} // the latter may run twice, if they are replayed
-	ran, rest := map[string]bool{}, map[string]bool{}       // as their replies say: certainly; certainly not
+	replayed, twice := map[string]bool{}, map[string]bool{} // replayed: as the reply says; twice: the call may run twice
+	ran, rest := map[string]bool{}, map[string]bool{}       // according to the replies, the call certainly ran (ran), or certainly did not (rest)
 	for _, p := range h.pending {
 		if op, ok := p.cmd.(*messages.CallTool); ok && op.Params != nil {
 			twice[op.ID] = op.Replay == messages.ReplayAlways || op.Replay == messages.ReplaySafe && strings.HasSuffix(op.Params.Name, "/ro")
@@ -78,8 +78,8 @@ func (h *harness) violations() error {
 	return errors.Join(errs...)
 }
 
-// strayMessages tells of messages of ours that nobody got, and of failures of ours that
-// are no faults.
+// strayMessages returns an error for each dead letter of mcpactor, and for each supervision
+// event that is not a fault.
 func (h *harness) strayMessages() (errs []error) {
 	for _, e := range h.faults {
 		if _, ok := e.Reason.(*actors.Fault); !ok {
@@ -88,7 +88,7 @@ func (h *harness) strayMessages() (errs []error) {
 	}
 	for _, e := range h.deadLetters {
 		if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
-			continue // news of a connection that nobody has any more
+			continue // a report about a connection that was replaced
 		}
 		if kind := fmt.Sprintf("%T", e.Message); strings.HasPrefix(kind, "*actors.") || strings.HasPrefix(kind, "*messages.") {
 			errs = append(errs, fmt.Errorf("dead letter %s", kind))
@@ -97,10 +97,10 @@ func (h *harness) strayMessages() (errs []error) {
 	return errs
 }
 
-// throttle is Proto.Actor's: it lives for a second after a dead letter.
+// throttle ignores a goroutine of Proto.Actor that runs for a second after a dead letter.
 var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
 
-// resources is what there was before a scenario on the real machine.
+// resources are the goroutines, files and processes that exist before a scenario.
 type resources struct {
 	goroutines goleak.Option
 	files      []string
@@ -111,10 +111,11 @@ func resourcesInUse() resources {
 	return resources{goleak.IgnoreCurrent(), openFiles(), children()}
 }
 
-// leaks tells what a scenario has left: goroutines, file descriptors, processes.
+// leaks returns an error for the goroutines, open files and processes that a scenario has
+// left.
 func (s resources) leaks() error {
 	var files, processes []string
-	for range 200 { // they may take a moment to go
+	for range 200 { // they may take a moment to end
 		files, processes = difference(openFiles(), s.files), difference(children(), s.processes)
 		if len(files) == 0 && len(processes) == 0 {
 			break
@@ -136,14 +137,14 @@ func (s resources) verify(t *testing.T) {
 	require.NoError(t, s.leaks())
 }
 
-// difference returns what is in all and not in known.
+// difference returns the elements of all that are not in known.
 func difference(all, known []string) []string {
 	return slices.DeleteFunc(all, func(one string) bool { return slices.Contains(known, one) })
 }
 
-// openFiles returns the files and sockets that this process has open, each with its
-// number. A count would not do: what was open before may be closed meanwhile. The
-// runtime's own for waiting are there once the first socket was.
+// openFiles returns the open files and sockets of this process, each with its number. A
+// count is not enough, because files that were open before may be closed meanwhile. The
+// files of the runtime's poller are left out: it opens them with the first socket.
 func openFiles() (all []string) {
 	files, _ := os.ReadDir("/proc/self/fd")
 	for _, f := range files {
@@ -154,7 +155,7 @@ func openFiles() (all []string) {
 	return all
 }
 
-// children returns the processes that this one has started.
+// children returns the ids of the child processes of this process.
 func children() (pids []string) {
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B8: the name of the server leads to another machine.
+// B8: the host name of the server resolves to another machine.
 func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
 	before := resourcesInUse()
 	old, next := serve(t, faults.NewTools()), serve(t, faults.NewTools())
@@ -35,7 +35,7 @@ func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
 	require.Equal(t, "1", h.send(call("a", "count")).text())
 	at.Store(next.URL())
 	old.Stop()
-	r := h.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+	r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 	require.Equal(t, "1", r.text())
 	require.EqualValues(t, 2, r.ok().Generation)
 	require.Equal(t, 1, next.Count("initialize"))
@@ -47,14 +47,15 @@ func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
 	before.verify(t)
 }
 
-// primed is how much of an answer has a name to resume it by, and not its result.
+// primed is the length of the part of an answer that has an event id, and not yet the
+// result.
 const primed = 60
 
 // C4
 func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		resumable bool
-		resume    faults.Fault // what happens to the attempts to resume
+		resume    faults.Fault // the fault of requests that continue the answer
 		code      messages.Code
 		detail    string
 		expired   bool
@@ -105,7 +106,7 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 	}
 }
 
-// C5, over HTTP
+// C5 over HTTP.
 func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
 	cfg := supervisor.Config{
 		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
@@ -165,7 +166,7 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 	})
 }
 
-// A6, A9 over stdio
+// A6, A9 over stdio.
 func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
 	for trait, c := range map[faults.Trait]struct {
 		code   messages.Code

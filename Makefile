@@ -16,7 +16,7 @@ test: ## run all tests
 
 .PHONY: race
 race: ## run all tests with the race detector: needs a C compiler as well
-	go test -race ./...
+	go test -timeout 20m -race ./...
 
 .PHONY: soak
 soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race detector

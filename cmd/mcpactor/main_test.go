@@ -125,7 +125,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 			} {
 				cmd := exec.Command(shell, "-c", script(c.words))
 				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+dir)
+				cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+dir, "GORACE=atexit_sleep_ms=0")
 				output, err := cmd.CombinedOutput()
 				require.NoError(t, err, string(output))
 				got := strings.Fields(string(output))

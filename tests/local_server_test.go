@@ -50,6 +50,7 @@ func overLocalServer(t *testing.T, cfg supervisor.Config, tools *faults.Tools, s
 // newHTTPTools returns tools for streamable HTTP.
 func newHTTPTools() *faults.Tools { return faults.NewTools() }
 
+// newSSETools returns tools for HTTP+SSE.
 func newSSETools() *faults.Tools {
 	tools := faults.NewTools()
 	tools.SSE = true

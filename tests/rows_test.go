@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,4 +117,32 @@ func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	for _, name := range names {
 		require.Contains(t, code.String(), "func "+name[1]+"(")
 	}
+}
+
+// The rows that comments of tests name, such as H-B1, are on docs/faults.md.
+func TestCommentsNameRowsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../docs/faults.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	row := regexp.MustCompile(`H-([A-H])(\d*)(?: to H-[A-H](\d+))?`)
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		first, _ := strconv.Atoi(m[2])
+		last, _ := strconv.Atoi(m[3])
+		for n := first; n <= max(first, last); n++ {
+			known["H-"+m[1]+strings.TrimPrefix(strconv.Itoa(n), "0")] = true
+		}
+	}
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`\bH-[A-H]\d*\b`).FindAllString(string(text), -1) {
+			require.True(t, known[name], "%s: %s", path, name)
+		}
+		return err
+	}))
 }

@@ -35,7 +35,7 @@ var soakRounds = []struct {
 // G3: random actions from a seed, with all faults, on all transports.
 func TestSoak(t *testing.T) {
 	for i := range 8 {
-		soakRound(t, fmt.Sprint("imagined ", i), 1, soakInFakeTime)
+		soakRound(t, fmt.Sprint("fake time ", i), 1, soakInFakeTime)
 	}
 	for _, r := range soakRounds {
 		soakRound(t, r.name, r.part, r.round)

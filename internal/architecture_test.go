@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,37 @@ func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
 				require.Empty(t, path, "%s: a file needs itself through others: %v", pkg.ImportPath, path)
 			}
 		})
+	}
+}
+
+// The registry and the sessions communicate by messages: neither uses what the other defines,
+// apart from what it takes to spawn a session. The files of each begin with its name.
+func TestActorsUseNothingOfEachOther(t *testing.T) {
+	allowed := map[string][]string{
+		"session":  {"registration"}, // which messages carry, and sessions do not read
+		"registry": {"durable", "cleanup", "newSession"},
+	}
+	actorOf := func(file string) string {
+		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".go"), "_")
+		if allowed[name] == nil {
+			return ""
+		}
+		return name
+	}
+	for _, pkg := range list(t, "./actors") {
+		if pkg.Standard || pkg.DepOnly {
+			continue
+		}
+		seen := map[string]bool{}
+		eachUse(t, pkg, func(from, to string, object types.Object) {
+			one, other := actorOf(from), actorOf(to)
+			if field, ok := object.(*types.Var); one == "" || other == "" || one == other || ok && field.IsField() {
+				return
+			}
+			require.Contains(t, allowed[one], object.Name(), "%s uses it of %s", from, to)
+			seen[object.Name()] = true
+		})
+		require.Len(t, seen, 4, "everything that is allowed is used: %v", seen)
 	}
 }
 
@@ -56,6 +88,18 @@ func pathTo(to, from string, uses map[string]map[string]string, seen map[string]
 // usesBetweenFiles returns, for each file, which other files of its package define something that
 // it uses, with one name each. Methods and fields count.
 func usesBetweenFiles(t *testing.T, pkg listed) map[string]map[string]string {
+	uses := map[string]map[string]string{}
+	eachUse(t, pkg, func(from, to string, object types.Object) {
+		if uses[from] == nil {
+			uses[from] = map[string]string{}
+		}
+		uses[from][to] = object.Name()
+	})
+	return uses
+}
+
+// eachUse calls f for each use, in a file of a package, of what another one of its files defines.
+func eachUse(t *testing.T, pkg listed, f func(from, to string, object types.Object)) {
 	fset, info := token.NewFileSet(), &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	var files []*ast.File
 	for _, name := range pkg.GoFiles {
@@ -71,21 +115,15 @@ func usesBetweenFiles(t *testing.T, pkg listed) map[string]map[string]string {
 	_, err := config.Check(pkg.ImportPath, fset, files, info)
 	require.NoError(t, err)
 
-	uses := map[string]map[string]string{}
 	for id, object := range info.Uses {
 		if object.Pkg() == nil || object.Pkg().Path() != pkg.ImportPath {
 			continue
 		}
 		from, to := filepath.Base(fset.Position(id.Pos()).Filename), filepath.Base(fset.Position(object.Pos()).Filename)
-		if from == to {
-			continue
+		if from != to {
+			f(from, to, object)
 		}
-		if uses[from] == nil {
-			uses[from] = map[string]string{}
-		}
-		uses[from][to] = object.Name()
 	}
-	return uses
 }
 
 // listed is a package as go list describes it.

@@ -25,7 +25,7 @@ import (
 // or nil.
 type Supervisor struct {
 	system      *actor.ActorSystem
-	pid         *actor.PID
+	pid         *actor.PID // takes all commands, also when the registry has stopped
 	bridge      mcpbridge.Bridge
 	logger      *relay.Logger
 	events      *relay.Relay[any] // to the EventStream

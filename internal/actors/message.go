@@ -47,6 +47,9 @@ type (
 type (
 	// dialRequested asks for a grant. There is no connection.
 	dialRequested struct{ of *registration }
+	// handshakeAnswered says that the server has answered the handshake of a dial. The goroutine
+	// of the dial sends it.
+	handshakeAnswered struct{ of *registration }
 	// faulted brings the fault that the session was restarted for.
 	faulted struct {
 		of    *registration
@@ -90,6 +93,13 @@ type (
 		cleanedUp int        // how many leftovers it has closed
 	}
 )
+
+// IgnoreDeadLetterLogging: it may come when the registry has stopped.
+func (*handshakeAnswered) IgnoreDeadLetterLogging() {}
+
+// maxQueuedNotifications bounds the notifications of one session that are queued, for the
+// EventStream or while the session is connecting.
+const maxQueuedNotifications = 1000
 
 // From a session's goroutines and timers to itself.
 type (

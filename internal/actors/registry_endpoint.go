@@ -43,19 +43,11 @@ type endpoint struct {
 	firesAt  time.Time       // when timer fires
 }
 
-// From timers, and from the goroutine of a dial, to the registry.
-type (
-	// probeDue says that an endpoint may be probed.
-	probeDue struct{ of *endpoint }
-	// handshakeAnswered says that the server has answered the handshake of a dial.
-	handshakeAnswered struct{ of *registration }
-)
+// probeDue says that an endpoint may be probed.
+type probeDue struct{ of *endpoint }
 
 // IgnoreDeadLetterLogging: it may come when the registry has stopped.
 func (*probeDue) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*handshakeAnswered) IgnoreDeadLetterLogging() {}
 
 // allowsProbe reports whether another probe may begin.
 func (ep *endpoint) allowsProbe(now time.Time) bool {

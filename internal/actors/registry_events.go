@@ -7,10 +7,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxQueuedNotifications bounds the notifications of one session that are queued, for the
-// EventStream or while the session is connecting.
-const maxQueuedNotifications = 1000
-
 // onNotified publishes a notification, and sends it to the subscriber.
 func (r *registry) onNotified(c actor.Context, msg *notified) {
 	r.cfg.Logger.Debug().Str("server", msg.of.key.Server).Str("scope", msg.of.key.Scope).Type("notification", msg.note).Msg("notification received")

@@ -2,9 +2,12 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +33,7 @@ func TestServersAreReachedByTheTransportOfTheTable(t *testing.T) {
 type loopback struct {
 	transport.Defaults
 	server *mcp.Server
+	write  error // of a call that has arrived nevertheless
 }
 
 func (l *loopback) Connect(session *transport.Session) (transport.Conn, error) {
@@ -37,7 +41,52 @@ func (l *loopback) Connect(session *transport.Session) (transport.Conn, error) {
 	if _, err := l.server.Connect(session.Cut, far, nil); err != nil {
 		return nil, err
 	}
-	return tap.New(l.Config, session, near, nil, nil), nil
+	return tap.New(l.Config, session, late{near, l.write}, nil, nil), nil
+}
+
+// late is a transport whose Write may fail when a call has arrived.
+type late struct {
+	mcp.Transport
+	write error
+}
+
+func (l late) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := l.Transport.Connect(ctx)
+	return lateConnection{c, l.write}, err
+}
+
+type lateConnection struct {
+	mcp.Connection
+	write error
+}
+
+func (c lateConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, msg)
+	if req, ok := msg.(*jsonrpc.Request); ok && req.Method == "tools/call" {
+		err = errors.Join(err, c.write)
+	}
+	return err
+}
+
+// A transport need not know how far a message got. Then a call counts as sent.
+func TestCallWhoseWriteFailsMayHaveRun(t *testing.T) {
+	config := mcpbridge.Server{Name: "test"}
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	runs := make(chan struct{}, 1)
+	mcp.AddTool(server, &mcp.Tool{Name: "tool"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+		runs <- struct{}{}
+		<-ctx.Done()
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	b := New(nil, nil)
+	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, io.ErrClosedPipe}}
+	c, e := b.opener.dial(t.Context(), at, attempt{})
+	require.Nil(t, e)
+	_, err := c.Do(t.Context(), toolCall())
+	<-runs
+	require.Equal(t, mcpbridge.Lost, mcpbridge.AsError(err).Class)
+	require.True(t, mcpbridge.AsError(err).MayHaveRun())
+	require.NoError(t, c.Close(t.Context()))
 }
 
 func TestTransportIsOneType(t *testing.T) {
@@ -47,7 +96,7 @@ func TestTransportIsOneType(t *testing.T) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	b := New(nil, nil)
-	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server}}
+	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, nil}}
 	downs := make(chan *mcpbridge.Error, 1)
 	c, e := b.opener.dial(t.Context(), at, attempt{DialRequest: mcpbridge.DialRequest{Down: func(e *mcpbridge.Error) { downs <- e }}})
 	require.Nil(t, e)

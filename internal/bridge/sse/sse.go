@@ -39,7 +39,8 @@ func (*Server) Older() transport.Server { return nil }
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	x := &exchanger{session: session, client: s.Client, out: outbound.NewSender(s.Client, session), cancellations: outbound.NewCancellations()}
 	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(x), MaxEventSize: wire.SDKLimit(s.Config)}
-	return &conn{tap.New(s.Config, session, sdk, nil, rpc.NewIDs(session.Strays)), x}, nil
+	none := new(tap.Input) // nothing goes through it: a request is sent when the exchanger has sent it
+	return &conn{tap.New(s.Config, session, sdk, none, rpc.NewIDs(session.Strays)), x}, nil
 }
 
 // conn is the [transport.Conn]. The tap sees the responses, and the exchanger the refusals.

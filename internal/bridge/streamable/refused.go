@@ -47,7 +47,7 @@ func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusGone {
+		if !wire.IsMissing(resp.StatusCode) {
 			return resp, nil
 		}
 		resp.Body.Close()

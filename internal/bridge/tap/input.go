@@ -38,16 +38,16 @@ func (*Input) Close() error { return nil }
 func (in *Input) Written() int64 { return in.written.Load() }
 
 // passed reports whether a message that began after the given offset went out up to its
-// closing brace. Without an input none did.
+// closing brace. Without an input that is not known, and the answer is yes.
 func (in *Input) passed(offset int64) bool {
 	if in == nil {
-		return false
+		return true
 	}
 	end := in.end.Load()
 	return end > offset && in.written.Load() >= end
 }
 
-// offset is [Input.Written], also without an input.
+// offset is [Input.Written], or 0 without an input.
 func (in *Input) offset() int64 {
 	if in == nil {
 		return 0

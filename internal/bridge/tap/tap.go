@@ -32,7 +32,7 @@ type Tap struct {
 	config  *mcpbridge.Server
 	session *transport.Session
 	inner   mcp.Transport
-	input   *Input   // nil where messages do not go through a pipe
+	input   *Input   // or nil, see New
 	ids     *rpc.IDs // nil where the server has no other client
 
 	writing sync.Mutex // one message at a time, so that its end is known
@@ -43,8 +43,9 @@ type Tap struct {
 	ended   error // what ended the connection
 }
 
-// New returns a tap on a transport of the SDK. input is the pipe to the server, or nil; ids
-// replaces the ids of requests, or is nil.
+// New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil where a
+// message may have arrived although its Write has failed: then the request counts as sent, and
+// its call is not simply repeated. ids replaces the ids of requests, or is nil.
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input, ids *rpc.IDs) *Tap {
 	return &Tap{config: config, session: session, inner: inner, input: input, ids: ids}
 }
@@ -167,7 +168,7 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	before := c.tap.input.offset()
 	err := c.write(ctx, msg)
 	whole := c.tap.input.passed(before)
-	if whole {
+	if whole && c.tap.input != nil {
 		ex.WrittenOverPipe(c.tap.input.end.Load())
 	}
 	if err == nil {

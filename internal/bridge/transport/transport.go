@@ -5,6 +5,10 @@
 // transport that knows more about its connections, such as how a process ended, embeds the tap
 // in a Conn of its own, and a transport without a tap embeds [ConnDefaults]. The table of
 // package bridge lists all transports.
+//
+// When a connection ends, the Read of the SDK's transport returns an error that
+// [wire.IsEndOfStream] knows, such as io.EOF. Any other error means that the server has sent
+// what is no MCP.
 package transport
 
 import (
@@ -99,7 +103,8 @@ type Resumable interface {
 	Discard(context.Context)
 }
 
-// Defaults are the methods of a [Server] that needs no network.
+// Defaults are the methods of a [Server] that has no sessions beyond their connections and no
+// older transport.
 type Defaults struct{ Config *mcpbridge.Server }
 
 // Secrets returns those of the configuration.

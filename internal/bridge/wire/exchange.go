@@ -274,8 +274,8 @@ func (ex *Exchange) WrittenOverPipe(end int64) {
 	ex.end = end
 }
 
-// NotWritten notes that writing the request failed; whole says whether all of it was written
-// nevertheless. It returns the refusal of the HTTP request that carried it, where there
+// NotWritten notes that writing the request failed; whole says whether all of it may have been
+// written nevertheless. It returns the refusal of the HTTP request that carried it, where there
 // is one.
 func (ex *Exchange) NotWritten(whole bool) (refusal *mcpbridge.Error) {
 	ex.mu.Lock()

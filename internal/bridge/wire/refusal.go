@@ -40,7 +40,7 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	}
 	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
 	own := msg.Error != nil && rpc.HasID(r.ID) && bytes.Equal(bytes.TrimSpace(msg.ID), r.ID)
-	missing := r.Status == http.StatusNotFound || r.Status == http.StatusGone
+	missing := IsMissing(r.Status)
 	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code)
 	e.Server = presenceOf(r.Status, msg.Error != nil)
 
@@ -67,6 +67,12 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 		e.Class = mcpbridge.Protocol
 	}
 	return e
+}
+
+// IsMissing reports whether a server answers with this status for what it does not have: an
+// endpoint, or a session.
+func IsMissing(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusGone
 }
 
 // Alike reports whether two refusals have the same status and code. A nil is no refusal.

@@ -24,7 +24,7 @@ var loader = config.Loader{
 	},
 }
 
-// Finding H: the files of nine clients.
+// H-H: the files of nine clients.
 func TestFilesOfOtherClientsAreRead(t *testing.T) {
 	here, err := filepath.Abs("testdata")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func expressible(field reflect.StructField) bool {
 	}, field.Type)
 }
 
-// Finding H: a new field of a server or of the supervisor needs a key in entry.fields or
+// H-H: a new field of a server or of the supervisor needs a key in entry.fields or
 // File.settings.
 func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 	e, f := &entry{}, &File{}

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// Finding H: no restriction of a file is lost.
+// H-H: no restriction of a file is lost.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"], "env": {"A": "b"}}}, "supervisor": {"callTimeout": "1s"}}`,
@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Finding H: no restriction is lost, for each word, spelling, place in a file and kind of
+// H-H: no restriction is lost, for each word, spelling, place in a file and kind of
 // value.
 func TestNoSpellingOfARestrictionIsIgnored(t *testing.T) {
 	spellings := []func(string) string{

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/config"
 )
 
-// Finding H: a field that restricts takes effect or is an error, anywhere in a file and in any
+// H-H: a field that restricts takes effect or is an error, anywhere in a file and in any
 // spelling.
 func TestFieldsThatRestrictAreNeverDropped(t *testing.T) {
 	for field, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/config"
 )
 
-// Finding H: a variable that cannot be replaced is never sent to a server.
+// H-H: a variable without a value is never sent to a server literally.
 func TestVariablesThatCannotBeReplacedAreErrors(t *testing.T) {
 	for value, want := range map[string]string{
 		"${env:NOT_SET}":          "the environment variable NOT_SET is not set",

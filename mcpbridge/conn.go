@@ -37,10 +37,3 @@ type Info struct {
 	// Attached is true if the session of [DialRequest.Resume] was resumed.
 	Attached bool
 }
-
-// ReadOnly reports whether an operation is anything but a call of a tool.
-// [messages.Operation.Idempotent] replaces it.
-func ReadOnly(op messages.Operation) bool {
-	_, isCall := op.(*messages.CallTool)
-	return !isCall
-}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Finding E3: an error that is wrapped on its way still has the words for the caller,
-// and its own text never has them.
+// H-E3: an error that is wrapped still has the text for the caller, and its own text never
+// contains it.
 func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
 	died := &Error{Class: Lost, Detail: "the process exited", Quote: "out of memory"}
 	for name, test := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Finding G: credentials that OAuth has not made are refused, and do not block.
+// H-G: credentials that were not made by OAuth are refused, and do not block.
 func TestCredentialsWithoutAHandlerSaySo(t *testing.T) {
 	for _, o := range []*OAuthCredentials{nil, {}, OAuth(nil)} {
 		_, err := o.Headers(t.Context())

@@ -77,8 +77,8 @@ func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {
 	}
 }
 
-// Finding E9: what names a server as one that may get credentials is https, this
-// machine, or the switch.
+// H-E9: credentials are sent over https, to a loopback address, or if the configuration
+// allows it.
 func TestCredentialsOverPlainHTTPAreRefusedUnlessAllowed(t *testing.T) {
 	header := map[string]string{"X-Tenant": "hush-hush"}
 	for want, srv := range map[string]Server{

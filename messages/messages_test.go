@@ -31,7 +31,7 @@ func TestFailureIsItsCodeItsCauseAndItsContextError(t *testing.T) {
 	require.True(t, errors.As(fmt.Errorf("wrapped: %w", f), &as))
 }
 
-// Finding G: the text of a failure names what was called, in one bounded line.
+// H-G: the text of a failure names the operation, in one bounded line.
 func TestFailureNamesWhatItsOperationWasFor(t *testing.T) {
 	to := To("s", "a")
 	for want, cmd := range map[string]Command{
@@ -59,7 +59,7 @@ func TestFailureNamesWhatItsOperationWasFor(t *testing.T) {
 	require.False(t, strings.ContainsFunc(f.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
 }
 
-// Finding G: a failure that is nil panics nowhere.
+// H-G: no method panics on a nil failure.
 func TestFailureThatIsNilIsHarmless(t *testing.T) {
 	var f *Failure
 	require.NotEmpty(t, f.Error())

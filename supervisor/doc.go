@@ -36,9 +36,9 @@
 //     broke, its MCP session is resumed if the server still has it.
 //     (TestLostCallIsReplayedWhenThatIsSafe; TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
-//     TestBrokenConnectionsAreAttachedAgainWithTheStateKept;
-//     TestStateHeldForTheCallerIsPutBackBeforeAnyReplay; with a store
-//     TestSessionGoesOnAfterARestartOfOurProcess)
+//     TestSessionsOfBrokenConnectionsAreResumedWithTheirState;
+//     TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay; with a store
+//     TestSessionIsResumedAfterARestartOfOurProcess)
 //  6. Only expiry and loss restart a session. Tool errors, invalid parameters, 401, 403,
 //     429 and 5xx reach the caller unchanged.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;

@@ -86,7 +86,7 @@ func TestPermanentFaultsAreGivenUpAtOnce(t *testing.T) {
 	}
 }
 
-// Finding C7: it may be the page of a proxy in front of a server that is starting.
+// H-C7: the answer may come from a proxy in front of a server that is starting.
 func TestWhatIsNoServerIsTriedAgainSoon(t *testing.T) {
 	for _, class := range []mcpbridge.Class{mcpbridge.Unavailable, mcpbridge.Protocol} {
 		d, now := newDecider()
@@ -100,7 +100,7 @@ func TestWhatIsNoServerIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
-// Finding C3
+// H-C3
 func TestServersRetryAfterIsHeededWithinBounds(t *testing.T) {
 	d, now := newDecider()
 	for asked, want := range map[time.Duration]time.Duration{

@@ -14,60 +14,60 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// hangs is a tools/list that is never answered.
-func hangs(ctx context.Context) error {
+// listNeverAnswered is a tools/list that is never answered.
+func listNeverAnswered(ctx context.Context) error {
 	<-ctx.Done()
 	return &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}
 }
 
-// Finding A4: what is known of a lost call is said in time.
+// H-A4: a lost call is answered in time, also if the annotations of its tool do not arrive.
 func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	for name, one := range map[string]struct {
 		list     func(context.Context) error
 		deadline time.Duration // of the call
 		answered time.Duration
 	}{
-		"the listing hangs":               {hangs, time.Minute, 5 * time.Second},
-		"the deadline comes first":        {hangs, 3 * time.Second, 3 * time.Second},
+		"the listing hangs":               {listNeverAnswered, time.Minute, 5 * time.Second},
+		"the deadline comes first":        {listNeverAnswered, 3 * time.Second, 3 * time.Second},
 		"the listing heeds no context":    {func(context.Context) error { time.Sleep(20 * time.Second); return nil }, time.Minute, 7500 * time.Millisecond},
 		"the listing is refused":          {func(context.Context) error { return &mcpbridge.Error{Class: mcpbridge.ServerError} }, time.Minute, 0},
-		"the connection breaks meanwhile": {func(context.Context) error { return broken("connection reset") }, time.Minute, 0},
+		"the connection breaks meanwhile": {func(context.Context) error { return brokenError("connection reset") }, time.Minute, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, supervisor.Config{}, func(w *world) {
-				w.fake.set(func() { w.fake.list = one.list })
-				p := w.send(call("a", "hang", within(one.deadline)))
+			inFakeTime(t, supervisor.Config{}, func(h *harness) {
+				h.server.set(func() { h.server.list = one.list })
+				p := h.send(call("a", "hang", within(one.deadline)))
 				synctest.Wait()
-				w.fake.sever("a", false)
+				h.server.breakConnection("a", false)
 				began := time.Now()
 				require.True(t, p.fails(messages.CodeLost).MayHaveRun)
-				require.InDelta(t, one.answered.Seconds(), time.Since(began).Seconds(), 0.3) // a backoff
-				w.fake.set(func() { w.fake.list = nil })
-				w.send(call("a", "count")).ok()
-				time.Sleep(20 * time.Second) // synctest: the listing ends
+				require.InDelta(t, one.answered.Seconds(), time.Since(began).Seconds(), 0.3) // the delay before the next dial
+				h.server.set(func() { h.server.list = nil })
+				h.send(call("a", "count")).ok()
+				time.Sleep(20 * time.Second) // synctest: until the listing has ended
 			})
 		})
 	}
 }
 
-// Finding A4: however many calls were lost, one tools/list asks for all of them; the
-// other calls of the session do not wait for it.
+// H-A4: one tools/list serves all calls that were lost. The other calls of the session do
+// not wait for it.
 func TestLostCallsShareOneListOfTheTools(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.set(func() {
-			w.fake.list = func(context.Context) error { time.Sleep(2 * time.Second); return nil }
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.set(func() {
+			h.server.list = func(context.Context) error { time.Sleep(2 * time.Second); return nil }
 		})
-		safe, unsafe := w.calls(32, "a", "slow/ro"), w.calls(32, "a", "slow")
+		safe, unsafe := h.calls(32, "a", "slow/ro"), h.calls(32, "a", "slow")
 		synctest.Wait()
-		w.fake.sever("a", false)
-		time.Sleep(time.Second) // synctest: the new connection is there
+		h.server.breakConnection("a", false)
+		time.Sleep(time.Second) // synctest: until the new connection is open
 		began := time.Now()
-		w.send(call("a", "count")).ok()
+		h.send(call("a", "count")).ok()
 		require.Zero(t, time.Since(began))
 		for i := range safe {
 			require.True(t, safe[i].ok().Replayed, fmt.Sprint(i))
 			require.True(t, unsafe[i].fails(messages.CodeLost).MayHaveRun)
 		}
-		require.Equal(t, 1, w.fake.lists)
+		require.Equal(t, 1, h.server.lists)
 	})
 }

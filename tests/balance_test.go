@@ -14,43 +14,43 @@ import (
 )
 
 // overPods runs a scenario on two servers behind a balancer.
-func overPods(t *testing.T, cookie string, scenario func(w *world, e *endpoint)) {
+func overPods(t *testing.T, cookie string, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		one, two := httpTools(), httpTools()
+		one, two := newHTTPTools(), newHTTPTools()
 		defer two.Close()
 		server := faults.Local(func() http.Handler { return faults.Balance(cookie, one.Handler(), two.Handler()) })
-		behind(t, supervisor.Config{}, one, server, func(w *world, e *endpoint) {
-			w.executed = func() map[string]int {
+		overLocalServer(t, supervisor.Config{}, one, server, func(h *harness, e *testServer) {
+			h.executed = func() map[string]int {
 				sum := one.Executions()
 				for id, n := range two.Executions() {
 					sum[id] += n
 				}
 				return sum
 			}
-			scenario(w, e)
+			scenario(h, e)
 		})
 	})
 }
 
-// Finding B7: without affinity, the failure says so, and the server is left with a
-// bounded number of sessions.
+// H-B7: without affinity, the failure says so, and the number of sessions that stay on the
+// server is bounded.
 func TestServerThatIsBalancedWithoutAffinityIsNamedAsSuch(t *testing.T) {
-	overPods(t, "", func(w *world, e *endpoint) {
+	overPods(t, "", func(h *harness, e *testServer) {
 		var last *messages.Failure
 		for range 60 {
-			if f, is := w.send(call("a", "count")).reply().(*messages.Failure); is {
+			if f, is := h.send(call("a", "count")).reply().(*messages.Failure); is {
 				last = f
 			}
 			time.Sleep(time.Second)
 		}
-		require.NotNil(w.t, last)
-		require.Contains(w.t, last.Detail, "affinity")
-		require.LessOrEqual(w.t, e.Count("initialize"), 60)
+		require.NotNil(h.t, last)
+		require.Contains(h.t, last.Detail, "affinity")
+		require.LessOrEqual(h.t, e.Count("initialize"), 60)
 		deleted := 0
 		for _, n := range e.CountEach("DELETE") {
 			deleted += min(n, 1)
 		}
-		require.GreaterOrEqual(w.t, deleted, len(e.CountEach("DELETE"))-1, "each session but the last is ended")
+		require.GreaterOrEqual(h.t, deleted, len(e.CountEach("DELETE"))-1, "each session but the last is ended")
 	})
 }

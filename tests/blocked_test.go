@@ -17,7 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// blockedWriter is a log writer that takes nothing until it is opened.
+// blockedWriter is a log writer that blocks until the channel open is closed.
 type blockedWriter struct {
 	open func() <-chan struct{}
 	mu   sync.Mutex
@@ -31,100 +31,101 @@ func (b *blockedWriter) Write(p []byte) (int, error) {
 	return b.log.Write(p)
 }
 
-// inBubble returns a channel that is made at its first use.
-func inBubble() func() chan struct{} {
+// lazyChannel returns a function that makes a channel at its first call. A channel must be
+// made in the bubble of fake time that uses it.
+func lazyChannel() func() chan struct{} {
 	return sync.OnceValue(func() chan struct{} { return make(chan struct{}) })
 }
 
-// Finding D3: a log writer that blocks delays nobody. Lines beyond a bound are
-// dropped and counted, and Stop says what is stuck.
+// H-D3: a log writer that blocks delays no call. Lines beyond a bound are dropped and
+// counted, and Stop reports the writer.
 func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
-	release := inBubble()
+	release := lazyChannel()
 	writer := &blockedWriter{open: func() <-chan struct{} { return release() }}
-	imagine(t, supervisor.Config{Logger: zerolog.New(writer), BackoffBase: 1, Budget: 1 << 30}, func(w *world) {
+	inFakeTime(t, supervisor.Config{Logger: zerolog.New(writer), BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
 		began := time.Now()
 		for range 200 {
 			for _, scope := range []string{"a", "b"} {
-				require.Equal(t, "1", w.send(call(scope, "count")).text())
+				require.Equal(t, "1", h.send(call(scope, "count")).text())
 			}
-			for range 11 { // each is some lines
-				w.fake.expire("a")
-				w.send(call("a", "count")).ok()
+			for range 11 { // each writes several lines
+				h.server.expire("a")
+				h.send(call("a", "count")).ok()
 			}
-			w.send(&messages.CloseAll{}).reply()
+			h.send(&messages.CloseAll{}).reply()
 		}
 		require.Less(t, time.Since(began), time.Second)
-		require.Positive(t, w.inspect().Counters.LinesDropped)
+		require.Positive(t, h.inspect().Counters.LinesDropped)
 		began = time.Now()
-		err := w.sup.Stop(w.t.Context())
+		err := h.sup.Stop(h.t.Context())
 		var stop *supervisor.StopError
 		require.ErrorAs(t, err, &stop)
 		require.Equal(t, []string{"the log writer does not return"}, stop.Stuck)
 		require.Equal(t, 2*time.Second, time.Since(began))
 		close(release())
 		synctest.Wait()
-		require.NoError(t, w.sup.Stop(w.t.Context()))
+		require.NoError(t, h.sup.Stop(h.t.Context()))
 		require.Contains(t, writer.log.String(), "log lines were dropped")
 	})
 }
 
-// Finding D4: an event handler that blocks delays nobody but the events. Those that
-// wait are bounded and the rest is counted; Stop returns and says so.
+// H-D4: an event handler that blocks delays only events. The number of waiting events is
+// bounded, the events beyond are dropped and counted, and Stop reports the handler.
 func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
-	imagine(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(w *world) {
+	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
 		release := make(chan struct{})
-		w.system.EventStream.Subscribe(func(event any) {
+		h.system.EventStream.Subscribe(func(event any) {
 			if _, ok := event.(messages.Event); ok {
 				<-release
 			}
 		})
-		for w.inspect().Counters.Dropped == 0 {
+		for h.inspect().Counters.Dropped == 0 {
 			for range 1000 {
-				w.send(call("a", "count")).ok()
-				w.fake.expire("a")
+				h.send(call("a", "count")).ok()
+				h.server.expire("a")
 			}
 		}
 		began := time.Now()
-		err := w.sup.Stop(w.t.Context())
+		err := h.sup.Stop(h.t.Context())
 		require.ErrorContains(t, err, "an event handler does not return")
 		require.Equal(t, 2*time.Second, time.Since(began))
 		close(release)
 		synctest.Wait()
-		require.NoError(t, w.sup.Stop(w.t.Context()))
+		require.NoError(t, h.sup.Stop(h.t.Context()))
 	})
 }
 
-// Finding D4: who stops the supervisor from within its own events, or interceptors,
-// does not wait for himself.
+// H-D4: Stop returns when it is called by an event handler or by an interceptor, for which
+// it would otherwise wait.
 func TestStopFromWithinReturns(t *testing.T) {
 	t.Run("an event handler", func(t *testing.T) {
-		imagine(t, supervisor.Config{}, func(w *world) {
+		inFakeTime(t, supervisor.Config{}, func(h *harness) {
 			stopped := make(chan error, 1)
-			w.system.EventStream.Subscribe(func(event any) {
+			h.system.EventStream.Subscribe(func(event any) {
 				if _, ok := event.(*messages.SessionOpened); ok {
-					stopped <- w.sup.Stop(context.Background())
+					stopped <- h.sup.Stop(context.Background())
 				}
 			})
 			began := time.Now()
-			w.send(call("a", "count"))
+			h.send(call("a", "count"))
 			require.ErrorContains(t, <-stopped, "an event handler does not return")
 			require.Equal(t, 2*time.Second, time.Since(began))
 		})
 	})
 	t.Run("an interceptor", func(t *testing.T) {
-		var w *world
+		var h *harness
 		stopped := make(chan error, 1)
 		stop := func(next actors.Runner) actors.Runner {
 			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
-				err := w.sup.Stop(context.Background())
+				err := h.sup.Stop(context.Background())
 				stopped <- err
 				return nil, err
 			}
 		}
-		imagine(t, supervisor.Config{Interceptors: []actors.Interceptor{stop}}, func(running *world) {
-			w, stopped = running, make(chan error, 1)
+		inFakeTime(t, supervisor.Config{Interceptors: []actors.Interceptor{stop}}, func(running *harness) {
+			h, stopped = running, make(chan error, 1)
 			began := time.Now()
-			p := w.send(call("a", "count"))
+			p := h.send(call("a", "count"))
 			require.ErrorContains(t, <-stopped, "the interceptors of 1 operations do not return")
 			require.LessOrEqual(t, time.Since(began), 20*time.Second)
 			require.True(t, strings.Contains(p.fails(messages.CodeClosed).Detail, "interceptor"))

@@ -17,30 +17,30 @@ import (
 
 // F1
 func TestCancelledCallIsAnsweredOnceWhereverItIs(t *testing.T) {
-	imagine(t, supervisor.Config{MaxInFlight: 1}, func(w *world) {
-		running, parked := w.send(call("a", "hang")), w.send(call("a", "count"))
+	inFakeTime(t, supervisor.Config{MaxInFlight: 1}, func(h *harness) {
+		running, parked := h.send(call("a", "hang")), h.send(call("a", "count"))
 		synctest.Wait()
-		w.cancel(parked)
+		h.cancel(parked)
 		require.False(t, parked.fails(messages.CodeCancelled).MayHaveRun)
-		w.cancel(running)
+		h.cancel(running)
 		require.True(t, running.fails(messages.CodeCancelled).MayHaveRun)
 		require.ErrorIs(t, running.fails(messages.CodeCancelled), context.Canceled)
-		for range 100 { // just as the result arrives
-			p := w.send(call("a", "count"))
-			w.cancel(p)
+		for range 100 { // at the moment when the result arrives
+			p := h.send(call("a", "count"))
+			h.cancel(p)
 			p.reply()
-			w.cancel(p)
+			h.cancel(p)
 		}
-		w.send(call("a", "count")).ok()
+		h.send(call("a", "count")).ok()
 	})
 }
 
 // F2
 func TestDeadlinePassesInFlightAndWhileWaiting(t *testing.T) {
-	imagine(t, supervisor.Config{MaxInFlight: 2}, func(w *world) {
-		other := w.send(call("a", "slow"))
-		running := w.send(call("a", "hang", within(500*time.Millisecond)))
-		parked := w.send(call("a", "count", within(200*time.Millisecond)))
+	inFakeTime(t, supervisor.Config{MaxInFlight: 2}, func(h *harness) {
+		other := h.send(call("a", "slow"))
+		running := h.send(call("a", "hang", within(500*time.Millisecond)))
+		parked := h.send(call("a", "count", within(200*time.Millisecond)))
 		began := time.Now()
 		f := parked.fails(messages.CodeDeadline)
 		require.Equal(t, 200*time.Millisecond, time.Since(began))
@@ -48,36 +48,36 @@ func TestDeadlinePassesInFlightAndWhileWaiting(t *testing.T) {
 		running.fails(messages.CodeDeadline)
 		require.Equal(t, 500*time.Millisecond, time.Since(began))
 		require.Equal(t, "done", other.text())
-		w.send(call("a", "count", within(-time.Second))).fails(messages.CodeDeadline)
+		h.send(call("a", "count", within(-time.Second))).fails(messages.CodeDeadline)
 	})
 }
 
 // F3
 func TestAskerThatStopsBeforeItsAnswerHarmsNothing(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.strict = false // the reply is a dead letter of the asker's
-		asker := w.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.strict = false // the reply to the stopped actor is a dead letter
+		asker := h.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if _, ok := c.Message().(*actor.Started); ok {
-				c.Request(w.sup.PID(), call("a", "slow"))
+				c.Request(h.sup.PID(), call("a", "slow"))
 			}
 		}))
 		synctest.Wait()
-		w.system.Root.Stop(asker)
+		h.system.Root.Stop(asker)
 		time.Sleep(2 * time.Second) // synctest
-		w.send(call("a", "count")).ok()
-		require.Zero(t, w.session("a").Outstanding)
-		require.NotEmpty(t, w.letters)
-		require.NotContains(t, w.letters[0].Message.(*messages.ToolResult).String(), "done")
+		h.send(call("a", "count")).ok()
+		require.Zero(t, h.session("a").Outstanding)
+		require.NotEmpty(t, h.deadLetters)
+		require.NotContains(t, h.deadLetters[0].Message.(*messages.ToolResult).String(), "done")
 	})
 }
 
 // F4, guarantee 11
 func TestFloodOnOneSessionIsBounded(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
 		began := time.Now()
 		var done, busy int
-		for _, p := range w.calls(10_000, "a", "slow", within(time.Minute)) {
+		for _, p := range h.calls(10_000, "a", "slow", within(time.Minute)) {
 			switch r := p.reply().(type) {
 			case *messages.ToolResult:
 				done++
@@ -95,45 +95,45 @@ func TestFloodOnOneSessionIsBounded(t *testing.T) {
 
 // F6, F7
 func TestBadCommandsAreRefusedByName(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count", on("nobody"))).fails(messages.CodeUnknownServer)
-		w.send(&messages.CloseServer{Server: "nobody"}).fails(messages.CodeUnknownServer)
-		require.Contains(t, w.send(call("a", "")).fails(messages.CodeInvalid).Detail, "tool name")
-		w.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count", on("nobody"))).fails(messages.CodeUnknownServer)
+		h.send(&messages.CloseServer{Server: "nobody"}).fails(messages.CodeUnknownServer)
+		require.Contains(t, h.send(call("a", "")).fails(messages.CodeInvalid).Detail, "tool name")
+		h.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
 		for name, scope := range map[string]string{
 			"newline": "a\nlevel=error", "escape": "a\x1b[2J", "long": strings.Repeat("x", 10<<10), "utf-8": "a\xff",
 		} {
-			f := w.send(call(scope, "count")).fails(messages.CodeInvalid)
+			f := h.send(call(scope, "count")).fails(messages.CodeInvalid)
 			require.Contains(t, f.Detail, "scope", name)
 			require.NotContains(t, f.Error(), "\n")
 			require.Less(t, len(f.Error()), 200)
-			w.send(&messages.CloseScope{Scope: scope}).fails(messages.CodeInvalid)
+			h.send(&messages.CloseScope{Scope: scope}).fails(messages.CodeInvalid)
 		}
-		require.Zero(t, w.watch.dialed())
+		require.Zero(t, h.dials.dialed())
 	})
 }
 
 // F6
 func TestForeignMessagesHarmNothing(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		for _, msg := range []any{"text", 7, &struct{ Secret string }{"x"}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.Cancel)(nil)} {
-			w.system.Root.Send(w.sup.PID(), msg)
+			h.system.Root.Send(h.sup.PID(), msg)
 		}
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 	})
 }
 
 func TestEmptyScopeIsTheDefaultScope(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		require.Equal(t, "1", w.send(call("", "count")).text())
-		require.Equal(t, "2", w.send(call(messages.DefaultScope, "count")).text())
-		require.Equal(t, 1, w.send(&messages.CloseScope{}).reply().(*messages.Closed).Sessions)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		require.Equal(t, "1", h.send(call("", "count")).text())
+		require.Equal(t, "2", h.send(call(messages.DefaultScope, "count")).text())
+		require.Equal(t, 1, h.send(&messages.CloseScope{}).reply().(*messages.Closed).Sessions)
 	})
 }
 
 func TestClientSpeaksTheSameMessages(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		c, ctx := w.sup.Client(), w.t.Context()
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		c, ctx := h.sup.Client(), h.t.Context()
 		args := &mcp.CallToolParams{Name: "count", Arguments: map[string]any{"call": "x"}}
 		r, err := c.CallTool(ctx, "s", "a", args)
 		require.NoError(t, err)
@@ -168,24 +168,24 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 		require.Equal(t, 1, closed.Sessions)
 		_, err = c.CloseAll(ctx)
 		require.NoError(t, err)
-		require.NoError(t, w.sup.Stop(ctx))
+		require.NoError(t, h.sup.Stop(ctx))
 		_, err = c.Ping(ctx, "s", "a")
 		require.ErrorIs(t, err, messages.ErrClosed)
 	})
 }
 
-// A call that an evicted session hands back is cancelled as well.
+// A call that an evicted session has handed back can be cancelled.
 func TestCancelledCallIsCancelledOnItsWayToTheNextSession(t *testing.T) {
-	imagine(t, supervisor.Config{MaxSessions: 1, MaxInFlight: 1}, func(w *world) {
+	inFakeTime(t, supervisor.Config{MaxSessions: 1, MaxInFlight: 1}, func(h *harness) {
 		for range 200 {
-			first, second := w.send(call("a", "slow")), w.send(call("a", "slow"))
-			w.send(&messages.Open{Header: messages.To("s", "b")})
-			w.cancel(first)
-			w.cancel(second)
-			for _, p := range []*pending{first, second} {
+			first, second := h.send(call("a", "slow")), h.send(call("a", "slow"))
+			h.send(&messages.Open{Header: messages.To("s", "b")})
+			h.cancel(first)
+			h.cancel(second)
+			for _, p := range []*sentCommand{first, second} {
 				p.fails(messages.CodeCancelled)
 			}
-			w.send(&messages.CloseAll{}).reply()
+			h.send(&messages.CloseAll{}).reply()
 		}
 	})
 }

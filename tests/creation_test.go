@@ -13,8 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// slowly makes dials take a time, and then err.
-func slowly(d time.Duration, err error) func(context.Context, mcpbridge.DialRequest) error {
+// slowDial makes each dial take d, and then return err.
+func slowDial(d time.Duration, err error) func(context.Context, mcpbridge.DialRequest) error {
 	return func(ctx context.Context, _ mcpbridge.DialRequest) error {
 		select {
 		case <-time.After(d):
@@ -27,22 +27,22 @@ func slowly(d time.Duration, err error) func(context.Context, mcpbridge.DialRequ
 
 // A1
 func TestManyFirstCallsCauseOneDial(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = slowly(time.Second, nil)
-		for _, p := range w.calls(200, "a", "count") {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = slowDial(time.Second, nil)
+		for _, p := range h.calls(200, "a", "count") {
 			require.EqualValues(t, 1, p.ok().Generation)
 		}
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
-// notThisKey is how a server that is there refuses one key.
-func notThisKey(detail string) *mcpbridge.Error {
+// refusedKey is the error of a server that is up and refuses one key.
+func refusedKey(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: detail}
 }
 
-// A2: at once, if it is a matter of the key; at their deadline, if the server is down;
-// then as well at once, for those who do not want to wait.
+// A2: calls fail at once if only the key is refused, at their deadline if the server is
+// down, and at once if the server is down and FailFast is set.
 func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   supervisor.Config
@@ -50,24 +50,24 @@ func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
 		after time.Duration
 		dials int
 	}{
-		"key":                 {cause: notThisKey("no route"), after: time.Second, dials: 1},
-		"server":              {cause: unavailable("no route"), after: 5 * time.Second, dials: 5},
-		"server, not waiting": {cfg: supervisor.Config{FailFast: true}, cause: unavailable("no route"), after: time.Second, dials: 1},
+		"key":                 {cause: refusedKey("no route"), after: time.Second, dials: 1},
+		"server":              {cause: unavailableError("no route"), after: 5 * time.Second, dials: 5},
+		"server, not waiting": {cfg: supervisor.Config{FailFast: true}, cause: unavailableError("no route"), after: time.Second, dials: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, c.cfg, func(w *world) {
-				w.fake.dial = slowly(time.Second, c.cause)
-				for _, p := range w.calls(200, "a", "count", within(5*time.Second)) {
+			inFakeTime(t, c.cfg, func(h *harness) {
+				h.server.dial = slowDial(time.Second, c.cause)
+				for _, p := range h.calls(200, "a", "count", within(5*time.Second)) {
 					f := p.fails(messages.CodeUnavailable)
 					require.Contains(t, f.Detail, "no route")
 					require.False(t, f.MayHaveRun)
 					require.Less(t, f.RetryAfter, 2*time.Second)
 					require.Equal(t, c.after, p.answeredAt.Sub(p.sent))
 				}
-				require.LessOrEqual(t, w.watch.dialed(), c.dials)
+				require.LessOrEqual(t, h.dials.dialed(), c.dials)
 				time.Sleep(time.Second) // synctest
-				w.fake.set(func() { w.fake.dial = nil })
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+				h.server.set(func() { h.server.dial = nil })
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 			})
 		})
 	}
@@ -75,12 +75,12 @@ func TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew(t *testing.T) {
 
 // A3
 func TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = slowly(time.Second, nil)
-		all := w.calls(10, "a", "count")
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = slowDial(time.Second, nil)
+		all := h.calls(10, "a", "count")
 		synctest.Wait()
 		for _, i := range []int{0, 4, 9} {
-			w.cancel(all[i])
+			h.cancel(all[i])
 		}
 		for i, p := range all {
 			if i == 0 || i == 4 || i == 9 {
@@ -89,22 +89,22 @@ func TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers(t *testing.T) {
 				p.ok()
 			}
 		}
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
 // A4
 func TestCreationNobodyWaitsForIsKeptForTheNextCall(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = slowly(time.Second, nil)
-		all := w.calls(10, "a", "count")
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = slowDial(time.Second, nil)
+		all := h.calls(10, "a", "count")
 		synctest.Wait()
 		for _, p := range all {
-			w.cancel(p)
+			h.cancel(p)
 			p.fails(messages.CodeCancelled)
 		}
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
@@ -116,45 +116,45 @@ func TestClosingDuringTheCreationAnswersAndResurrectsNothing(t *testing.T) {
 		"all":    &messages.CloseAll{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, supervisor.Config{}, func(w *world) {
-				w.fake.dial = slowly(time.Second, nil)
-				all := w.calls(10, "a", "count")
+			inFakeTime(t, supervisor.Config{}, func(h *harness) {
+				h.server.dial = slowDial(time.Second, nil)
+				all := h.calls(10, "a", "count")
 				synctest.Wait()
-				closed := w.send(cmd).reply().(*messages.Closed)
+				closed := h.send(cmd).reply().(*messages.Closed)
 				require.Empty(t, closed.Left)
 				for _, p := range all {
 					require.False(t, p.fails(messages.CodeClosed).MayHaveRun)
 				}
 				time.Sleep(time.Minute) // synctest
-				require.Empty(t, w.inspect().Sessions)
-				require.Equal(t, 1, w.watch.dialed())
+				require.Empty(t, h.inspect().Sessions)
+				require.Equal(t, 1, h.dials.dialed())
 			})
 		})
 	}
 }
 
-// A5: the dialer does not heed its context, and succeeds after the close.
+// A5: the dialer ignores its context, and succeeds after the close.
 func TestConnectionThatComesAfterTheCloseIsClosed(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
 			time.Sleep(time.Second) // synctest
 			return nil
 		}
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		synctest.Wait()
-		again := w.send(&messages.CloseAll{})
+		again := h.send(&messages.CloseAll{})
 		p.fails(messages.CodeClosed)
-		next := w.send(call("a", "count"))
+		next := h.send(call("a", "count"))
 		again.reply()
 		require.Equal(t, "1", next.text())
-		require.Equal(t, 2, w.watch.dialed())
+		require.Equal(t, 2, h.dials.dialed())
 	})
 }
 
 // A6, guarantee 9
 func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
 			if req.Key.Scope == "hung" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -162,24 +162,24 @@ func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		hung := w.send(call("hung", "count"))
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		hung := h.send(call("hung", "count"))
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.Zero(t, time.Since(began))
 		require.Contains(t, hung.fails(messages.CodeUnavailable).Detail, "timed out")
 		require.Equal(t, 30*time.Second, time.Since(began))
 	})
 }
 
-// A6: not even the dialer heeds the context.
+// A6: the dialer ignores its context.
 func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		release := make(chan struct{})
-		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
 			<-release
 			return nil
 		}
 		began := time.Now()
-		w.send(call("a", "count")).fails(messages.CodeUnavailable)
+		h.send(call("a", "count")).fails(messages.CodeUnavailable)
 		require.Less(t, time.Since(began), 33*time.Second)
 		close(release)
 		synctest.Wait()
@@ -188,31 +188,31 @@ func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
 
 // A10
 func TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = func(context.Context, mcpbridge.DialRequest) error {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
 			return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "401 Unauthorized"}
 		}
-		w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+		h.send(call("a", "count")).fails(messages.CodeUnauthorized)
 		for range 20 {
-			f := w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+			f := h.send(call("a", "count")).fails(messages.CodeUnauthorized)
 			require.Positive(t, f.RetryAfter)
 			time.Sleep(time.Second) // synctest
 		}
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, 1, h.dials.dialed())
 		time.Sleep(11 * time.Second) // synctest
-		w.send(call("a", "count")).fails(messages.CodeUnauthorized)
-		require.Equal(t, 2, w.watch.dialed())
+		h.send(call("a", "count")).fails(messages.CodeUnauthorized)
+		require.Equal(t, 2, h.dials.dialed())
 	})
 }
 
-// A1, for a session that is opened ahead
+// A1: the same for Open.
 func TestOpenOpensOnceAndTellsOfTheServer(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		for range 3 {
-			info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+			info := h.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
 			require.EqualValues(t, 1, info.Generation)
 			require.NotNil(t, info.Server)
 		}
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// What waits within a connection, such as for the verdict on a doubt, is bounded by it.
+// The deadline of a call also bounds its waits within a connection, such as the wait for a
+// verdict.
 func TestConnectionIsToldTheDeadlineOfEachCall(t *testing.T) {
-	imagine(t, supervisor.Config{CallTimeout: 20 * time.Second}, func(w *world) {
+	inFakeTime(t, supervisor.Config{CallTimeout: 20 * time.Second}, func(h *harness) {
 		var deadlines []time.Time
-		w.fake.set(func() {
-			w.fake.list = func(ctx context.Context) error {
+		h.server.set(func() {
+			h.server.list = func(ctx context.Context) error {
 				deadline, _ := ctx.Deadline()
 				deadlines = append(deadlines, deadline)
 				return nil
@@ -24,8 +25,8 @@ func TestConnectionIsToldTheDeadlineOfEachCall(t *testing.T) {
 		})
 		now := time.Now()
 		own := now.Add(7 * time.Second)
-		w.send(&messages.ListTools{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "a"}, Deadline: own}}).reply()
-		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		h.send(&messages.ListTools{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "a"}, Deadline: own}}).reply()
+		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 		require.Equal(t, []time.Time{own, now.Add(20 * time.Second)}, deadlines)
 	})
 }

@@ -1,11 +1,13 @@
-// Package tests injects faults from outside: only messages go in, only replies
-// and events come out. Every scenario ends with the same verifier, see
-// world.wrong, which is tested itself.
+// Package tests tests the behavior of supervisors from outside: a test sends
+// messages, injects faults, and checks replies and events. Each test is a scenario
+// on a harness (harness_test.go), and ends with the same verifier
+// (verifier_test.go), which has tests of its own (broken_session_test.go).
 //
-// Scenarios about the order and the time of things run on a fake dialer inside
-// testing/synctest. What the wire looks like runs on real sockets (http_test.go,
-// wire_test.go) and real processes (process_test.go), with the faults of package
-// faults. A seeded soak does all of it at random, on all transports (soak_test.go).
+// Scenarios about order and time run in the fake time of testing/synctest, on a fake
+// server (fake_server_test.go) or on the servers of package faults without a socket
+// (local_server_test.go). Scenarios about transports run on real sockets
+// (http_server_test.go) and real processes (process_test.go). A soak combines all
+// faults at random, on all transports (soak_test.go).
 //
 // The rows of the fault catalogue, docs/faults.md, and the tests of each:
 //
@@ -20,12 +22,12 @@
 //	    TestSessionThatOpensWhenNobodyWaitsForItIsEnded
 //	A6  TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey
 //	    TestDialThatHeedsNothingIsGivenUp
-//	    TestProcessThatDoesNotShakeHandsSaysWhy
+//	    TestProcessThatDoesNotInitializeSaysWhy
 //	    TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout
 //	A7  TestCommandThatCannotBeStartedSaysWhy
-//	A8  TestProcessThatDiesInACallLeavesItsLastWords
-//	    TestProcessThatExitsAtOnceLeavesItsLastWords
-//	A9  TestProcessThatDoesNotShakeHandsSaysWhy
+//	A8  TestProcessThatDiesInACallIsQuotedInTheFailure
+//	    TestProcessThatExitsAtOnceIsQuotedInTheFailure
+//	A9  TestProcessThatDoesNotInitializeSaysWhy
 //	    TestServersThatCannotBeConnectedToSayWhy
 //	A10 TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown
 //	    TestServersThatCannotBeConnectedToSayWhy
@@ -38,8 +40,8 @@
 //	B2  TestEveryFormOfExpiryIsRecognised
 //	    TestManyCallsThatFindTheSessionExpiredCauseOneRebuild
 //	B3  TestReplayThatExpiresAgainIsTheCallersFailure
-//	B4  TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored
-//	B5  TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored
+//	B4  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
+//	B5  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
 //	    TestCallOfTheOldSessionIsCutWhenItsGraceIsOver
 //	B6  TestExpiryIsNoticedByEveryOperation
 //	    TestExpiryIsNoticedByReads
@@ -47,21 +49,21 @@
 //	B7  TestSessionThatExpiresWhileDrainingIsNotRebuilt
 //	B8  TestServerThatComesBackOnAnotherAddressIsFound
 //	B9  TestErrorsThatAreNotAboutTheSessionNeverRestartIt
-//	B10 TestRootsArePutBackOnTheNextSession
-//	    TestStateHeldForTheCallerIsPutBackBeforeAnyReplay
-//	C1  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
+//	B10 TestRootsAreSentAgainOnTheNextSession
+//	    TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay
+//	C1  TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
 //	    TestLegacySSESessionIsRebuilt
-//	    TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain
-//	    TestProcessThatDiesInACallLeavesItsLastWords
+//	    TestLostCallIsNotReplayedAndTheSessionIsResumed
+//	    TestProcessThatDiesInACallIsQuotedInTheFailure
 //	    TestProcessThatIsKilledDuringACall
 //	    TestRestartedServerIsFoundAgain
 //	    TestSessionThatIsGoneAfterALossGetsANewGeneration
-//	C2  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestIdempotentCallOfAKilledProcessIsReplayed
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
+//	C2  TestIdempotentCallOfAKilledProcessIsReplayed
 //	    TestLostCallIsReplayedWhenThatIsSafe
 //	    TestLostCallThatIsHandedBackMayHaveRun
 //	    TestProcessThatIsKilledDuringACall
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext
 //	    TestProcessThatIsKilledBetweenCallsIsReplaced
 //	C4  TestAnswerThatBreaksOffIsResumedOrLost
@@ -72,8 +74,8 @@
 //	C6  TestGarbageOnStdoutRestartsTheProcess
 //	C7  TestFloodOnStderrBlocksNobodyAndIsNotKept
 //	C8  TestStandaloneStreamThatIsCutOrRefusedHarmsNothing
-//	C9  TestBrokenConnectionsAreAttachedAgainWithTheStateKept
-//	    TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain
+//	C9  TestLostCallIsNotReplayedAndTheSessionIsResumed
+//	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C10 TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult
 //	    TestEachCallIsTreatedByWhatHappenedToIt
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// refusalOf returns the refusal of a name.
+// refusalOf returns the refusal with a name.
 func refusalOf(t *testing.T, name string) faults.Refusal {
 	t.Helper()
 	for _, form := range faults.Refusals() {
@@ -27,89 +27,90 @@ func refusalOf(t *testing.T, name string) faults.Refusal {
 	return faults.Refusal{}
 }
 
-// Finding B5: a stream that ends at once is opened ever less often, and a session that
-// is dead behind it is found dead.
+// H-B5: a stream that ends as soon as it is opened is opened less and less often. If the
+// session has expired, that is found.
 func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	for name, dead := range map[string]bool{"alive": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				heal := e.Inject("GET", faults.EndStream())
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				if dead {
-					e.Expire(refusalOf(w.t, "typescript-sdk 1.24.3, example"))
+					e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example"))
 				}
 				time.Sleep(20 * time.Minute)
-				require.LessOrEqual(w.t, e.Count("GET"), 120)
+				require.LessOrEqual(h.t, e.Count("GET"), 120)
 				if dead {
-					happened[*messages.SessionExpired](w, 1) // it is found without a call
+					requireEvents[*messages.SessionExpired](h, 1) // found without a call
 				}
 				heal()
-				r := w.send(call("a", "count")).ok()
-				require.EqualValues(w.t, map[bool]int{false: 1, true: 2}[dead], r.Generation)
-				require.Zero(w.t, count[*messages.SessionLost](w))
+				r := h.send(call("a", "count")).ok()
+				require.EqualValues(h.t, map[bool]int{false: 1, true: 2}[dead], r.Generation)
+				require.Zero(h.t, countEvents[*messages.SessionLost](h))
 			})
 		})
 	}
 }
 
-// Finding B6: a session that cannot be read at once is asked again, and not replaced.
+// H-B6: when the server does not know a new session yet, the request is repeated on the
+// same session.
 func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-				late := e.Late(700*time.Millisecond, refusalOf(w.t, name))
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+				late := e.Late(700*time.Millisecond, refusalOf(h.t, name))
 				e.Inject("", faults.On(late, "tools/call", "tools/list", "ping", "GET"))
 				began := time.Now()
-				r := w.send(call("a", "count"))
-				require.Equal(w.t, "1", r.text())
-				require.EqualValues(w.t, 1, r.ok().Generation)
-				require.Less(w.t, time.Since(began), 3*time.Second)
-				require.Equal(w.t, 1, e.Count("initialize"))
-				require.Zero(w.t, e.Count("DELETE"))
+				r := h.send(call("a", "count"))
+				require.Equal(h.t, "1", r.text())
+				require.EqualValues(h.t, 1, r.ok().Generation)
+				require.Less(h.t, time.Since(began), 3*time.Second)
+				require.Equal(h.t, 1, e.Count("initialize"))
+				require.Zero(h.t, e.Count("DELETE"))
 			})
 		})
 	}
 }
 
-// Finding B8: a server that fails at the first question of a dial may be asked the old
-// way, and that is not remembered.
+// H-B8: when server/discover fails, initialize is sent instead. Nothing is remembered about
+// the server.
 func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 408, 429} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				heal := e.Inject("server/discover", faults.Refuse(status, "no"))
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				asked := e.Count("server/discover")
-				require.Positive(w.t, asked)
+				require.Positive(h.t, asked)
 				heal()
-				require.Equal(w.t, "1", w.send(call("b", "count")).text())
-				require.Greater(w.t, e.Count("server/discover"), asked)
+				require.Equal(h.t, "1", h.send(call("b", "count")).text())
+				require.Greater(h.t, e.Count("server/discover"), asked)
 			})
 		})
 	}
 }
 
-// Finding B9: a session opens without its stream, and takes it when it comes.
+// H-B9: a session opens before its stream is answered, and uses the stream when it is.
 func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("GET", faults.Withhold())
 		began := time.Now()
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
-		require.Less(w.t, time.Since(began), time.Second)
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
+		require.Less(h.t, time.Since(began), time.Second)
 		time.Sleep(5 * time.Minute)
-		require.Equal(w.t, "2", w.send(call("a", "count")).text())
-		require.Equal(w.t, 1, e.Count("initialize"))
+		require.Equal(h.t, "2", h.send(call("a", "count")).text())
+		require.Equal(h.t, 1, e.Count("initialize"))
 	})
 }
 
-// Finding B10: a server that speaks only HTTP+SSE is found out, and remembered.
+// H-B10: a server that speaks only HTTP+SSE is recognized, and remembered.
 func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 	for name, first := range map[string]faults.Fault{
 		"its own answer": nil, "400": faults.Refuse(400, "Bad Request"), "404": faults.Refuse(404, "Not Found"), "405": faults.Refuse(405, "Method Not Allowed"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s"}}}
-			locally(t, cfg, sseTools, func(w *world, e *endpoint) {
+			overLocalHTTP(t, cfg, newSSETools, func(h *harness, e *testServer) {
 				if first != nil {
 					e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 						if r.Method == http.MethodPost && r.Session == "" {
@@ -119,19 +120,20 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 						next.ServeHTTP(w, r.Request)
 					})
 				}
-				require.Equal(w.t, "1", w.send(call("a", "count")).text())
-				require.Equal(w.t, "2", w.send(call("a", "count")).text())
+				require.Equal(h.t, "1", h.send(call("a", "count")).text())
+				require.Equal(h.t, "2", h.send(call("a", "count")).text())
 				posts, streams := e.Count("initialize"), e.Count("GET")
-				require.LessOrEqual(w.t, streams, 2)
-				require.Equal(w.t, "1", w.send(call("b", "count")).text())
-				require.Equal(w.t, posts+1, e.Count("initialize"), "it is remembered")
-				require.Equal(w.t, streams+1, e.Count("GET"))
+				require.LessOrEqual(h.t, streams, 2)
+				require.Equal(h.t, "1", h.send(call("b", "count")).text())
+				require.Equal(h.t, posts+1, e.Count("initialize"), "it is remembered")
+				require.Equal(h.t, streams+1, e.Count("GET"))
 			})
 		})
 	}
 }
 
-// notConnected is what a gateway says whose child died. It answers pings itself.
+// notConnected is the refusal of a gateway whose child process has died. The gateway
+// answers pings itself.
 func notConnected() faults.Refusal {
 	header := map[string]string{"Content-Type": "application/json"}
 	return faults.Refusal{
@@ -140,44 +142,44 @@ func notConnected() faults.Refusal {
 	}
 }
 
-// Finding B11: a gateway with a child for each session is asked for another.
+// H-B11: a gateway that starts a child process for each session gets a new session.
 func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		e.Expire(notConnected())
-		for _, p := range w.calls(20, "a", "count") {
-			require.EqualValues(w.t, 2, p.ok().Generation)
+		for _, p := range h.calls(20, "a", "count") {
+			require.EqualValues(h.t, 2, p.ok().Generation)
 		}
-		require.Equal(w.t, 2, e.Count("initialize"))
+		require.Equal(h.t, 2, e.Count("initialize"))
 	})
 }
 
-// Finding B11: a gateway with one child for all sessions says so to the second as
-// well. Another session helps nobody, and the callers get what the gateway said.
+// H-B11: a gateway with one child process for all sessions refuses the control too. A new
+// session would not help, so the callers get the refusal.
 func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("", faults.On(faults.Instead(notConnected()), "tools/call", "tools/list", "prompts/list", "resources/list", "ping"))
 		for range 60 {
-			for _, p := range w.calls(5, "a", "count") {
-				require.Contains(w.t, p.fails(messages.CodeServerError).Detail, "Not connected")
+			for _, p := range h.calls(5, "a", "count") {
+				require.Contains(h.t, p.fails(messages.CodeServerError).Detail, "Not connected")
 			}
 			time.Sleep(time.Second)
 		}
-		require.LessOrEqual(w.t, e.Count("initialize"), 5)
-		require.Equal(w.t, 1, e.Sessions())
+		require.LessOrEqual(h.t, e.Count("initialize"), 5)
+		require.Equal(h.t, 1, e.Sessions())
 		heal()
 		time.Sleep(time.Minute)
-		require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
+		require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
 	})
 }
 
-// Finding B3: a server with one transport for all knows one session only. The one that
-// the control has opened is adopted: there will be no other.
+// H-B3: a server with one transport knows one session at a time. The session that the
+// control has opened is used from then on, because no other one can be opened.
 func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
-		forgotten, unknown := refusalOf(w.t, "typescript-sdk 1.32.2, restarted"), refusalOf(w.t, "@hono/mcp 0.3.2")
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
+		forgotten, unknown := refusalOf(h.t, "typescript-sdk 1.32.2, restarted"), refusalOf(h.t, "@hono/mcp 0.3.2")
 		var mu sync.Mutex
 		old, opened := "", false
 		e.Expire(forgotten)
@@ -199,8 +201,8 @@ func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 				next.ServeHTTP(w, r.Request)
 			}
 		})
-		for _, p := range w.calls(20, "a", "count") {
-			require.EqualValues(w.t, 2, p.ok().Generation)
+		for _, p := range h.calls(20, "a", "count") {
+			require.EqualValues(h.t, 2, p.ok().Generation)
 		}
 	})
 }

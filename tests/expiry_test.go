@@ -13,71 +13,71 @@ import (
 
 // B1
 func TestExpiredSessionIsRebuiltAndItsCallReplayed(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		w.fake.expire("a")
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		h.server.expire("a")
 		began := time.Now()
-		r := w.send(call("a", "count")).ok()
+		r := h.send(call("a", "count")).ok()
 		require.EqualValues(t, 2, r.Generation)
 		require.True(t, r.Replayed)
 		require.Zero(t, time.Since(began), "expiry restarts at once")
-		require.False(t, w.send(call("a", "count")).ok().Replayed)
-		happened[*messages.SessionExpired](w, 1)
-		happened[*messages.SessionRestarted](w, 1)
+		require.False(t, h.send(call("a", "count")).ok().Replayed)
+		requireEvents[*messages.SessionExpired](h, 1)
+		requireEvents[*messages.SessionRestarted](h, 1)
 	})
 }
 
 // B2
 func TestManyCallsThatFindTheSessionExpiredCauseOneRebuild(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		w.fake.expire("a")
-		for _, p := range w.calls(200, "a", "count") {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.expire("a")
+		for _, p := range h.calls(200, "a", "count") {
 			require.EqualValues(t, 2, p.ok().Generation)
 		}
-		require.Equal(t, 2, w.watch.dialed())
-		happened[*messages.SessionExpired](w, 1)
+		require.Equal(t, 2, h.dials.dialed())
+		requireEvents[*messages.SessionExpired](h, 1)
 	})
 }
 
 // B3
 func TestReplayThatExpiresAgainIsTheCallersFailure(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		w.fake.set(func() { w.fake.forgetful = true })
-		f := w.send(call("a", "count")).fails(messages.CodeExpired)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.set(func() { h.server.forgetful = true })
+		f := h.send(call("a", "count")).fails(messages.CodeExpired)
 		require.True(t, f.Replayed)
 		require.False(t, f.MayHaveRun)
 		require.EqualValues(t, 2, f.Generation)
-		w.fake.set(func() { w.fake.forgetful = false })
-		w.send(call("a", "count")).ok()
+		h.server.set(func() { h.server.forgetful = false })
+		h.send(call("a", "count")).ok()
 	})
 }
 
 // B4, B5
-func TestCallOfTheOldSessionEndsInPeaceAndItsReportIsIgnored(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		slow := w.send(call("a", "slow"))
+func TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		slow := h.send(call("a", "slow"))
 		synctest.Wait()
-		w.fake.expire("a")
-		next := w.send(call("a", "count"))
+		h.server.expire("a")
+		next := h.send(call("a", "count"))
 		synctest.Wait()
 		require.False(t, next.answered(), "one live session at a time: the old call has its grace")
 		require.Equal(t, "done", slow.text())
 		require.EqualValues(t, 1, slow.ok().Generation)
 		require.Equal(t, "1", next.text())
-		happened[*messages.SessionExpired](w, 1)
+		requireEvents[*messages.SessionExpired](h, 1)
 	})
 }
 
 // B5
 func TestCallOfTheOldSessionIsCutWhenItsGraceIsOver(t *testing.T) {
-	imagine(t, supervisor.Config{DrainTimeout: 3 * time.Second}, func(w *world) {
-		hang := w.send(call("a", "hang"))
+	inFakeTime(t, supervisor.Config{DrainTimeout: 3 * time.Second}, func(h *harness) {
+		hang := h.send(call("a", "hang"))
 		synctest.Wait()
-		w.fake.expire("a")
+		h.server.expire("a")
 		began := time.Now()
-		next := w.send(call("a", "count"))
+		next := h.send(call("a", "count"))
 		require.True(t, hang.fails(messages.CodeLost).MayHaveRun)
 		require.Equal(t, "1", next.text())
 		require.Equal(t, 3*time.Second, time.Since(began))
@@ -91,10 +91,10 @@ func TestExpiryIsNoticedByEveryOperation(t *testing.T) {
 		"ping": &messages.Ping{Header: messages.To("s", "a")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, supervisor.Config{}, func(w *world) {
-				w.send(call("a", "count")).ok()
-				w.fake.expire("a")
-				r := w.send(op).reply().(messages.Result).GetReceipt()
+			inFakeTime(t, supervisor.Config{}, func(h *harness) {
+				h.send(call("a", "count")).ok()
+				h.server.expire("a")
+				r := h.send(op).reply().(messages.Result).GetReceipt()
 				require.EqualValues(t, 2, r.Generation)
 				require.True(t, r.Replayed)
 			})
@@ -104,50 +104,50 @@ func TestExpiryIsNoticedByEveryOperation(t *testing.T) {
 
 // B7
 func TestSessionThatExpiresWhileDrainingIsNotRebuilt(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		slow := w.send(call("a", "slow"))
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		slow := h.send(call("a", "slow"))
 		synctest.Wait()
-		closed := w.send(&messages.CloseScope{Scope: "a"})
+		closed := h.send(&messages.CloseScope{Scope: "a"})
 		synctest.Wait()
-		w.fake.expire("a")
+		h.server.expire("a")
 		require.Equal(t, "done", slow.text())
 		require.Equal(t, 1, closed.reply().(*messages.Closed).Sessions)
-		require.Equal(t, 1, w.watch.dialed())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
 // B9, guarantee 6
 func TestErrorsThatAreNotAboutTheSessionNeverRestartIt(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		r := w.send(call("a", "fail")).ok()
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		r := h.send(call("a", "fail")).ok()
 		require.True(t, r.Result.IsError)
-		w.send(call("a", "refuse")).fails(messages.CodeInvalid)
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		require.Equal(t, 1, w.watch.dialed())
-		require.Zero(t, count[*messages.SessionRestarting](w))
+		h.send(call("a", "refuse")).fails(messages.CodeInvalid)
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		require.Equal(t, 1, h.dials.dialed())
+		require.Zero(t, countEvents[*messages.SessionRestarting](h))
 	})
 }
 
-// Guarantee 5: the caller may forbid it.
+// Guarantee 5: the caller can forbid the replay.
 func TestCallerMayForbidEveryReplay(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		w.fake.expire("a")
-		f := w.send(call("a", "count", replay(messages.ReplayNever))).fails(messages.CodeExpired)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.expire("a")
+		f := h.send(call("a", "count", replay(messages.ReplayNever))).fails(messages.CodeExpired)
 		require.False(t, f.Replayed)
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 	})
 }
 
-// Finding B7: two instances behind a balancer, each knowing its own sessions only.
+// H-B7: two instances behind a balancer, each of which knows its own sessions only.
 func TestServerWhoseSessionsExpireAtOnceIsNamedAndDialedEverMoreSeldom(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
 		time.Sleep(time.Minute) // synctest
-		w.fake.set(func() { w.fake.forgetful = true })
+		h.server.set(func() { h.server.forgetful = true })
 		named := 0
 		for range 300 {
-			f, is := w.send(call("a", "count")).reply().(*messages.Failure)
+			f, is := h.send(call("a", "count")).reply().(*messages.Failure)
 			require.True(t, is)
 			if f.Code == messages.CodeUnavailable {
 				require.Contains(t, f.Detail, "sessions of this server expire at once: is it balanced without affinity?")
@@ -158,10 +158,10 @@ func TestServerWhoseSessionsExpireAtOnceIsNamedAndDialedEverMoreSeldom(t *testin
 			time.Sleep(time.Second) // synctest
 		}
 		require.GreaterOrEqual(t, named, 297)
-		require.Less(t, w.watch.dialed(), 60, "in five minutes")
-		require.NotEmpty(t, w.session("a").Cause)
-		w.fake.set(func() { w.fake.forgetful = false })
+		require.Less(t, h.dials.dialed(), 60, "in five minutes")
+		require.NotEmpty(t, h.session("a").Cause)
+		h.server.set(func() { h.server.forgetful = false })
 		time.Sleep(30 * time.Second) // synctest
-		w.send(call("a", "count")).ok()
+		h.send(call("a", "count")).ok()
 	})
 }

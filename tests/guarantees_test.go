@@ -11,8 +11,7 @@ import (
 
 var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 
-// The package documentation of supervisor names the tests that prove each
-// guarantee. They have to be there.
+// The tests that the package documentation of supervisor names for its guarantees exist.
 func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
 	doc, err := os.ReadFile("../supervisor/doc.go")
 	require.NoError(t, err)

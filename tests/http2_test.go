@@ -14,17 +14,18 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding A1: what a reset proves decides what becomes of a call.
+// H-A1: a call is sent again only if the reset proves that it was not processed, or if it
+// may run twice.
 func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	for _, r := range resets() {
 		t.Run(r.name, func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(w *world, e *endpoint, front *h2) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-				w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // by which the annotations are known
+			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(h *harness, e *testServer, front *http2Server) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply() // so that the annotations are known
 				for _, c := range []struct {
 					tool   string
 					replay messages.Replay
-					again  bool // also if it may have run
+					again  bool // it is sent again also if it may have run
 				}{
 					{tool: "count"},
 					{tool: "count/ro", again: true},
@@ -33,7 +34,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 				} {
 					front.inject(once("tools/call", &r))
 					op := call("a", c.tool, replay(c.replay))
-					p := w.send(op)
+					p := h.send(op)
 					switch {
 					case c.replay != messages.ReplayNever && (c.again || r.unprocessed()):
 						require.True(t, p.ok().Replayed)
@@ -45,7 +46,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 					if r.late && !c.again {
 						require.Equal(t, 1, e.Executions()[op.ID])
 					}
-					require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation, "the session is kept")
+					require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation, "the session is kept")
 				}
 				require.Equal(t, 1, e.Count("initialize"))
 			})
@@ -53,7 +54,7 @@ func TestCallWhoseStreamIsResetIsReplayedOnlyIfThatIsSafe(t *testing.T) {
 	}
 }
 
-// once returns a fault of the first request of a method.
+// once returns a fault for the first request of a method.
 func once(method string, r *reset) func(string) *reset {
 	return func(of string) *reset {
 		if of != method || r == nil {
@@ -65,7 +66,7 @@ func once(method string, r *reset) func(string) *reset {
 	}
 }
 
-// Finding A1: a server may refuse a stream again and again while it has too many.
+// H-A1: a server with too many streams may refuse a stream repeatedly.
 func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		times int
@@ -75,8 +76,8 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 		"for ever":    {1 << 30, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(w *world, _ *endpoint, front *h2) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+			overHTTP2(t, mcpbridge.Server{NoStream: true}, func(h *harness, _ *testServer, front *http2Server) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 				var mu sync.Mutex
 				sent := 0
 				front.inject(func(method string) *reset {
@@ -90,7 +91,7 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 					}
 					return &reset{code: http2.ErrCodeRefusedStream}
 				})
-				p := w.send(call("a", "count"))
+				p := h.send(call("a", "count"))
 				if c.works {
 					require.True(t, p.ok().Replayed)
 					require.Equal(t, "2", p.text())
@@ -105,11 +106,12 @@ func TestCallThatAServerDidNotProcessIsSentAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// Finding A1, at random points of all requests: the verifier counts what has run.
+// H-A1: streams are reset at random points of all requests. The verifier counts what has
+// run.
 func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			overHTTP2(t, mcpbridge.Server{}, func(w *world, _ *endpoint, front *h2) {
+			overHTTP2(t, mcpbridge.Server{}, func(h *harness, _ *testServer, front *http2Server) {
 				random, all := rand.New(rand.NewPCG(seed, 0)), resets()
 				var mu sync.Mutex
 				front.inject(func(string) *reset {
@@ -120,17 +122,17 @@ func TestServerThatResetsStreamsAtRandomRunsNothingTwice(t *testing.T) {
 					}
 					return &all[random.IntN(len(all))]
 				})
-				var sent []*pending
+				var sent []*sentCommand
 				for i := range 300 {
 					tool := []string{"count", "count/ro", "echo"}[i%3]
-					sent = append(sent, w.send(call(fmt.Sprint(i%5), tool, within(20*time.Second), replay(messages.Replay(i%7%3)))))
+					sent = append(sent, h.send(call(fmt.Sprint(i%5), tool, within(20*time.Second), replay(messages.Replay(i%7%3)))))
 				}
 				for _, p := range sent {
 					p.reply()
 				}
 				front.inject(nil)
 				for i := range 5 {
-					w.send(call(fmt.Sprint(i), "count")).ok()
+					h.send(call(fmt.Sprint(i), "count")).ok()
 				}
 			})
 		})

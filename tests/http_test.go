@@ -15,28 +15,28 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B1, B2 on the wire
+// B1, B2 over HTTP.
 func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 				require.Equal(t, 1, e.Expire(form))
-				for _, p := range w.calls(50, "a", "count") {
+				for _, p := range h.calls(50, "a", "count") {
 					r := p.ok()
 					require.EqualValues(t, 2, r.Generation)
 				}
 				require.Equal(t, 2, e.Count("initialize"))
-				happened[*messages.SessionExpired](w, 1)
+				requireEvents[*messages.SessionExpired](h, 1)
 			})
 		})
 	}
 }
 
-// A1 on the wire
+// A1 over HTTP.
 func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		for _, p := range w.calls(200, "a", "count") {
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		for _, p := range h.calls(200, "a", "count") {
 			p.ok()
 		}
 		require.Equal(t, 1, e.Count("initialize"))
@@ -45,10 +45,10 @@ func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
 
 // B1, C1: the server is another process on the same address.
 func TestRestartedServerIsFoundAgain(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.NoError(t, e.Restart())
-		r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 2, r.ok().Generation)
 	})
@@ -70,32 +70,32 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 		"no response": {faults.Cut(), messages.CodeUnavailable, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 				e.Inject("", c.fault)
-				f := w.send(call("a", "count", within(2*time.Second))).fails(c.code)
+				f := h.send(call("a", "count", within(2*time.Second))).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)
-				require.Zero(t, count[*messages.SessionExpired](w))
+				require.Zero(t, countEvents[*messages.SessionExpired](h))
 			})
 		})
 	}
 }
 
-// A6: the others are unharmed.
+// A6: other sessions are not affected.
 func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
 	for name, kind := range map[string]string{"POST": "initialize", "GET": "GET"} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, func(w *world, e *endpoint) {
-				require.Equal(t, "1", w.send(call("other", "count")).text())
+			overHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, func(h *harness, e *testServer) {
+				require.Equal(t, "1", h.send(call("other", "count")).text())
 				e.Inject(kind, faults.Hang())
 				began := time.Now()
-				if kind == "GET" { // the stream is extra
-					require.Equal(t, "1", w.send(call("a", "count")).text())
+				if kind == "GET" { // a session works without its stream
+					require.Equal(t, "1", h.send(call("a", "count")).text())
 				} else {
-					require.Contains(t, w.send(call("a", "count")).fails(messages.CodeUnavailable).Detail, "timed out")
+					require.Contains(t, h.send(call("a", "count")).fails(messages.CodeUnavailable).Detail, "timed out")
 				}
 				require.Less(t, time.Since(began), 5*time.Second)
-				require.Equal(t, "2", w.send(call("other", "count")).text())
+				require.Equal(t, "2", h.send(call("other", "count")).text())
 			})
 		})
 	}
@@ -115,18 +115,18 @@ func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 		"400": {faults.Refuse(400, "bad header"), messages.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-				waiting := w.send(call("a", "wait"))
-				e.running(1)
-				heal := e.Inject("", posts(c.fault))
-				f := w.send(call("a", "count")).fails(c.code)
+			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+				waiting := h.send(call("a", "wait"))
+				e.awaitExecutions(1)
+				heal := e.Inject("", onPOST(c.fault))
+				f := h.send(call("a", "count")).fails(c.code)
 				if name == "429" {
 					require.Equal(t, 7*time.Second, f.RetryAfter)
 				}
 				heal()
 				e.Release()
 				require.Equal(t, "1", waiting.text(), "others in flight are not harmed")
-				require.Equal(t, "2", w.send(call("a", "count")).text())
+				require.Equal(t, "2", h.send(call("a", "count")).text())
 				require.LessOrEqual(t, e.Count("initialize"), 2, "a control, where the question is refused as well")
 				require.Equal(t, 1, e.Sessions())
 			})
@@ -144,36 +144,36 @@ func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
 		"502": faults.Refuse(502, ""), "503": faults.Refuse(503, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 				e.Inject("GET", fault)
 				for i := range 3 {
-					require.Equal(t, fmt.Sprint(i+1), w.send(call("a", "count")).text())
-					e.counted("GET", i+1)
+					require.Equal(t, fmt.Sprint(i+1), h.send(call("a", "count")).text())
+					e.awaitRequests("GET", i+1)
 				}
 				require.Equal(t, 1, e.Count("initialize"))
-				require.Zero(t, count[*messages.SessionLost](w))
+				require.Zero(t, countEvents[*messages.SessionLost](h))
 			})
 		})
 	}
 }
 
-// B6: the standalone stream finds out, without any call.
+// B6: the standalone stream finds the expiry, without any call.
 func TestExpiryIsNoticedByTheStandaloneStream(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		e.counted("GET", 1)
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		e.awaitRequests("GET", 1)
 		e.Expire(faults.Expiries()[0])
-		e.Stop() // which cuts the stream
+		e.Stop() // this cuts the stream
 		require.NoError(t, e.Start())
-		await(w, func(*messages.SessionExpired) bool { return true })
-		r := w.send(call("a", "count"))
+		awaitEvent(h, func(*messages.SessionExpired) bool { return true })
+		r := h.send(call("a", "count"))
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 2, r.ok().Generation)
 		require.False(t, r.ok().Replayed)
 	})
 }
 
-// B6: a list, a read and a ping find out.
+// B6: a listing, a read and a ping find the expiry.
 func TestExpiryIsNoticedByReads(t *testing.T) {
 	to := messages.To("s", "a")
 	for _, op := range []messages.Operation{
@@ -181,10 +181,10 @@ func TestExpiryIsNoticedByReads(t *testing.T) {
 		&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}},
 	} {
 		t.Run(op.Method(), func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 				e.Expire(faults.Expiries()[0])
-				r, ok := w.send(op).reply().(messages.Result)
+				r, ok := h.send(op).reply().(messages.Result)
 				require.True(t, ok)
 				require.True(t, r.GetReceipt().Replayed)
 				require.EqualValues(t, 2, r.GetReceipt().Generation)
@@ -193,14 +193,14 @@ func TestExpiryIsNoticedByReads(t *testing.T) {
 	}
 }
 
-// C9, C1, C2 on the wire
-func TestBrokenConnectionsAreAttachedAgainWithTheStateKept(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-		lost, safe := w.send(call("a", "wait")), w.send(call("a", "wait/ro"))
-		e.running(3)
-		e.Stop() // all connections, with the listener
+// C9, C1, C2 over HTTP.
+func TestSessionsOfBrokenConnectionsAreResumedWithTheirState(t *testing.T) {
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+		lost, safe := h.send(call("a", "wait")), h.send(call("a", "wait/ro"))
+		e.awaitExecutions(3)
+		e.Stop() // closes all connections and the listener
 		f := lost.fails(messages.CodeLost)
 		require.True(t, f.MayHaveRun)
 		e.Release()
@@ -208,19 +208,19 @@ func TestBrokenConnectionsAreAttachedAgainWithTheStateKept(t *testing.T) {
 		r := safe.ok()
 		require.True(t, r.Replayed)
 		require.EqualValues(t, 1, r.Generation)
-		require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
+		require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
 		require.Equal(t, 1, e.Count("initialize"))
 	})
 }
 
-// C10 on the wire
+// C10 over HTTP.
 func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		running := w.calls(20, "a", "wait")
-		e.running(20)
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		running := h.calls(20, "a", "wait")
+		e.awaitExecutions(20)
 		e.Expire(faults.Expiries()[0])
-		refused := w.calls(44, "a", "count")
-		e.counted("tools/call", 21)
+		refused := h.calls(44, "a", "count")
+		e.awaitRequests("tools/call", 21)
 		e.Release()
 		for _, p := range running {
 			require.EqualValues(t, 1, p.ok().Generation)
@@ -232,20 +232,20 @@ func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 	})
 }
 
-// E5, E6 on the wire
+// E5, E6 over HTTP.
 func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{CloseTimeout: 500 * time.Millisecond}, func(w *world, e *endpoint) {
+	overHTTP(t, supervisor.Config{CloseTimeout: 500 * time.Millisecond}, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c"} {
-			w.send(call(scope, "count")).ok()
+			h.send(call(scope, "count")).ok()
 		}
-		require.Equal(t, 1, w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
+		require.Equal(t, 1, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
 		require.Equal(t, 1, e.Count("DELETE"))
 		heal := e.Inject("DELETE", faults.Hang())
-		left := w.send(&messages.CloseScope{Scope: "b"}).reply().(*messages.Closed).Left
+		left := h.send(&messages.CloseScope{Scope: "b"}).reply().(*messages.Closed).Left
 		require.Len(t, left, 1)
 		require.Contains(t, left[0].Reason, "ending the session")
 		heal()
-		closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+		closed := h.send(&messages.CloseAll{}).reply().(*messages.Closed)
 		require.Equal(t, 2, closed.Sessions)
 		require.Empty(t, closed.Left)
 		require.Equal(t, 4, e.Count("DELETE"))
@@ -254,22 +254,22 @@ func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
 
 // F1, guarantee 10
 func TestCancelledCallIsCancelledOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
-		p := w.send(call("a", "wait"))
-		e.running(1)
-		w.cancel(p)
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+		p := h.send(call("a", "wait"))
+		e.awaitExecutions(1)
+		h.cancel(p)
 		p.fails(messages.CodeCancelled)
-		e.counted("notifications/cancelled", 1)
-		require.Equal(t, "2", w.send(call("a", "count")).text())
+		e.awaitRequests("notifications/cancelled", 1)
+		require.Equal(t, "2", h.send(call("a", "count")).text())
 	})
 }
 
-// F1: closing tells the server of the calls that it cuts.
+// F1: the server gets notifications/cancelled for calls that a close cuts.
 func TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{DrainTimeout: 100 * time.Millisecond}, func(w *world, e *endpoint) {
-		p := w.send(call("a", "wait"))
-		e.running(1)
-		require.Equal(t, 1, w.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
+	overHTTP(t, supervisor.Config{DrainTimeout: 100 * time.Millisecond}, func(h *harness, e *testServer) {
+		p := h.send(call("a", "wait"))
+		e.awaitExecutions(1)
+		require.Equal(t, 1, h.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
 		require.True(t, p.fails(messages.CodeClosed).MayHaveRun)
 		require.Equal(t, 1, e.Count("notifications/cancelled"))
 	})
@@ -290,18 +290,18 @@ func TestBadConfigurationsAreRefusedByField(t *testing.T) {
 	}
 }
 
-// A5: the server has opened the session, and nobody waits for it any more.
+// A5: the server has opened the session, and no caller waits for it any more.
 func TestSessionThatOpensWhenNobodyWaitsForItIsEnded(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		arrived, answer := make(chan struct{}), make(chan struct{})
 		e.Inject("initialize", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 			close(arrived)
 			<-answer
 			next.ServeHTTP(w, r.Request)
 		}))
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		<-arrived
-		closing := w.send(&messages.CloseAll{})
+		closing := h.send(&messages.CloseAll{})
 		p.fails(messages.CodeClosed)
 		close(answer)
 		closing.reply()

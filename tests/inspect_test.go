@@ -15,24 +15,24 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Point 5 of the issue: Inspect lists what was asked for, and counts all of it.
+// Inspect lists the sessions that match, up to the limit, and counts all that match.
 func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "down", URL: "http://fake.invalid"}}, Budget: -1}
-	imagine(t, cfg, func(w *world) {
-		w.fake.set(func() { w.fake.dial = refuses("down") })
+	inFakeTime(t, cfg, func(h *harness) {
+		h.server.set(func() { h.server.dial = failingDialOf("down") })
 		for i := range 10 {
-			w.send(call(fmt.Sprint(i), "count")).ok()
-			w.send(call(fmt.Sprint(i), "count", on("other"))).ok()
+			h.send(call(fmt.Sprint(i), "count")).ok()
+			h.send(call(fmt.Sprint(i), "count", on("other"))).ok()
 		}
 		for i := range 3 {
-			w.send(call(fmt.Sprint(i), "count", on("down"))).reply()
+			h.send(call(fmt.Sprint(i), "count", on("down"))).reply()
 		}
-		hang := w.send(call("0", "hang"))
+		hang := h.send(call("0", "hang"))
 		synctest.Wait()
-		w.send(&messages.CloseScope{Scope: "0"})
+		h.send(&messages.CloseScope{Scope: "0"})
 		synctest.Wait()
 
-		inspect := func(m messages.Inspect) *messages.Snapshot { return w.send(&m).reply().(*messages.Snapshot) }
+		inspect := func(m messages.Inspect) *messages.Snapshot { return h.send(&m).reply().(*messages.Snapshot) }
 		keys := func(s *messages.Snapshot) (keys []string) {
 			for _, one := range s.Sessions {
 				keys = append(keys, fmt.Sprintf("%s %s", one.Key, one.State))
@@ -61,18 +61,18 @@ func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
 	})
 }
 
-// refuses is a dial that fails on one server.
-func refuses(server string) func(context.Context, mcpbridge.DialRequest) error {
+// failingDialOf returns a decision about dials that fails all dials of one server.
+func failingDialOf(server string) func(context.Context, mcpbridge.DialRequest) error {
 	return func(_ context.Context, req mcpbridge.DialRequest) error {
 		if req.Key.Server == server {
-			return unavailable("down")
+			return unavailableError("down")
 		}
 		return nil
 	}
 }
 
-// Point 5 of the issue: calls that wait are bounded over all sessions. A call that
-// does not have to wait is taken.
+// The number of waiting calls is bounded over all sessions. A call that does not have to
+// wait is accepted beyond the bound.
 func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
 	for name, interceptors := range map[string][]actors.Interceptor{
 		"alone":             nil,
@@ -80,41 +80,41 @@ func TestWaitingCallsAreBoundedOverAllSessions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := supervisor.Config{MaxWaitingTotal: 10, MaxInFlight: 2, MaxSessions: 3, Interceptors: interceptors}
-			imagine(t, cfg, func(w *world) {
-				w.send(call("warm", "count")).ok()
+			inFakeTime(t, cfg, func(h *harness) {
+				h.send(call("warm", "count")).ok()
 				for i := range 2 {
-					w.calls(2, fmt.Sprint("busy", i), "hang", within(time.Minute))
+					h.calls(2, fmt.Sprint("busy", i), "hang", within(time.Minute))
 				}
 				synctest.Wait()
-				w.send(call("warm", "hang", within(time.Minute)))
+				h.send(call("warm", "hang", within(time.Minute)))
 				synctest.Wait()
-				var waiting []*pending
+				var waiting []*sentCommand
 				for i := range 10 {
-					waiting = append(waiting, w.send(call(fmt.Sprint("k", i), "count", within(30*time.Second))))
+					waiting = append(waiting, h.send(call(fmt.Sprint("k", i), "count", within(30*time.Second))))
 					synctest.Wait()
 				}
-				require.Equal(t, 10, w.inspect().Waiting)
-				require.Contains(t, w.send(call("one too many", "count")).fails(messages.CodeBusy).Detail, "MaxWaitingTotal")
-				require.Nil(t, w.session("one too many"))
+				require.Equal(t, 10, h.inspect().Waiting)
+				require.Contains(t, h.send(call("one too many", "count")).fails(messages.CodeBusy).Detail, "MaxWaitingTotal")
+				require.Nil(t, h.session("one too many"))
 				for i, p := range waiting[:5] {
-					w.cancel(p)
+					h.cancel(p)
 					p.fails(messages.CodeCancelled)
 					synctest.Wait()
-					require.Equal(t, 9-i, w.inspect().Waiting)
+					require.Equal(t, 9-i, h.inspect().Waiting)
 				}
-				waiting = append(waiting, w.send(call("now", "count", within(time.Second))))
+				waiting = append(waiting, h.send(call("now", "count", within(time.Second))))
 				for _, p := range waiting {
 					p.reply()
 				}
 				synctest.Wait()
-				require.Zero(t, w.inspect().Waiting)
+				require.Zero(t, h.inspect().Waiting)
 			})
 		})
 	}
 }
 
-// Finding D1: an operation that is with the interceptors is found by its name, among
-// others of the same name and of other keys.
+// H-D1: Cancel finds an operation that is in the interceptors by its key and id, among
+// others with the same id.
 func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 	var release chan struct{}
 	hold := func(next actors.Runner) actors.Runner {
@@ -123,25 +123,25 @@ func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 			return next(ctx, op)
 		}
 	}
-	imagine(t, supervisor.Config{Interceptors: []actors.Interceptor{hold}}, func(w *world) {
+	inFakeTime(t, supervisor.Config{Interceptors: []actors.Interceptor{hold}}, func(h *harness) {
 		release = make(chan struct{})
-		named := func(scope, id string) *pending {
+		named := func(scope, id string) *sentCommand {
 			op := call(scope, "refuse")
 			op.ID = id
-			return w.send(op)
+			return h.send(op)
 		}
-		var one, two []*pending
+		var one, two []*sentCommand
 		for range 5 {
 			one = append(one, named("a", "1"))
 			two = append(two, named("b", "1"), named("a", "2"), named("a", ""))
 		}
 		synctest.Wait()
-		w.cancel(one[0])
+		h.cancel(one[0])
 		for _, p := range one {
 			require.False(t, p.fails(messages.CodeCancelled).MayHaveRun)
 		}
-		w.cancel(one[0]) // there is none any more
-		w.cancel(two[2]) // has no name
+		h.cancel(one[0]) // the operation has ended
+		h.cancel(two[2]) // the operation has no id
 		synctest.Wait()
 		for _, p := range two {
 			require.False(t, p.answered())
@@ -153,20 +153,20 @@ func TestCancelFindsTheOperationsOfItsNameAmongTheInterceptors(t *testing.T) {
 	})
 }
 
-// Point 5 of the issue: cancellations that come in a burst are spread over time, and
-// mean the operations that came before them, however long they wait.
+// A burst of cancellations is handled a few at a time. Each one applies to the operations
+// that were sent before it, however long it waits.
 func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		all := w.calls(1000, "a", "hang")
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		all := h.calls(1000, "a", "hang")
 		synctest.Wait()
 		began := time.Now()
 		for _, p := range all {
-			w.cancel(p)
+			h.cancel(p)
 		}
 		last := all[len(all)-1].cmd.(*messages.CallTool)
 		again := call("a", "slow")
-		again.ID = last.ID // of another operation, which comes after the cancellation
-		answer := w.send(again)
+		again.ID = last.ID // the id of an operation that comes after the cancellation
+		answer := h.send(again)
 		for _, p := range all {
 			p.fails(messages.CodeCancelled)
 		}

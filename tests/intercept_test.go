@@ -16,8 +16,8 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// intercepting returns a configuration with interceptors made of functions.
-func intercepting(fs ...func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error)) supervisor.Config {
+// withInterceptors returns a configuration with an interceptor for each function.
+func withInterceptors(fs ...func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error)) supervisor.Config {
 	var cfg supervisor.Config
 	for _, f := range fs {
 		cfg.Interceptors = append(cfg.Interceptors, func(next actors.Runner) actors.Runner {
@@ -38,27 +38,27 @@ func TestInterceptorsAreAroundEachOperationOnceAlsoWhenItIsReplayed(t *testing.T
 			return result, err
 		}
 	}
-	imagine(t, intercepting(noting("outer"), noting("inner")), func(w *world) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		w.fake.expire("a")
+	inFakeTime(t, withInterceptors(noting("outer"), noting("inner")), func(h *harness) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		h.server.expire("a")
 		notes = nil
-		r := w.send(call("a", "count"))
+		r := h.send(call("a", "count"))
 		require.Equal(t, "1", r.text())
 		require.True(t, r.ok().Replayed)
 		require.Equal(t, []string{"outer begins tools/call true", "inner begins tools/call true", "inner ends <nil>", "outer ends <nil>"}, notes)
 		notes = nil
-		w.send(&messages.Ping{Header: messages.To("s", "a")}).reply()
+		h.send(&messages.Ping{Header: messages.To("s", "a")}).reply()
 		require.Len(t, notes, 4)
-		w.send(call("a", "count", on("nowhere"))).fails(messages.CodeUnknownServer)
+		h.send(call("a", "count", on("nowhere"))).fails(messages.CodeUnknownServer)
 		require.Len(t, notes, 8, "refusals are seen as well")
-		w.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+		h.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
 		require.Len(t, notes, 8, "but not what is no operation at all")
 	})
 }
 
 func TestInterceptorMayChangeWhatGoesInAndOut(t *testing.T) {
 	var kept messages.Result
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		c := *op.(*messages.CallTool)
 		name, params := c.Params.Name, *c.Params
 		params.Name, c.Params = "count", &params
@@ -80,23 +80,23 @@ func TestInterceptorMayChangeWhatGoesInAndOut(t *testing.T) {
 		}
 		return next(ctx, op)
 	})
-	imagine(t, cfg, func(w *world) {
-		w.executed = nil // what runs is not what the caller sent
-		require.Equal(t, "1", w.send(call("b", "count")).text())
-		p := w.send(call("a", "elsewhere"))
+	inFakeTime(t, cfg, func(h *harness) {
+		h.executed = nil // the interceptor changes the call, and with it the id
+		require.Equal(t, "1", h.send(call("b", "count")).text())
+		p := h.send(call("a", "elsewhere"))
 		require.Equal(t, "2", p.text(), "it ran in the other scope")
 		require.Equal(t, "a", p.ok().Key.Scope)
-		require.Equal(t, "1", w.send(call("a", "keep")).text())
-		p = w.send(call("a", "kept"))
+		require.Equal(t, "1", h.send(call("a", "keep")).text())
+		p = h.send(call("a", "kept"))
 		require.Equal(t, "1", p.text())
 		require.Equal(t, p.cmd.RequestID(), p.ok().ID)
-		require.Equal(t, "3", w.send(call("a", "twice", replay(messages.ReplayAlways))).text())
+		require.Equal(t, "3", h.send(call("a", "twice", replay(messages.ReplayAlways))).text())
 	})
 }
 
 func TestInterceptorMayRefuse(t *testing.T) {
 	policy := errors.New("not on Sundays")
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		if op.Head().Key.Scope == "a" {
 			return nil, policy
 		}
@@ -109,20 +109,20 @@ func TestInterceptorMayRefuse(t *testing.T) {
 		}
 		return result, nil
 	})
-	imagine(t, cfg, func(w *world) {
-		f := w.send(call("a", "count")).fails(messages.CodeRefused)
+	inFakeTime(t, cfg, func(h *harness) {
+		f := h.send(call("a", "count")).fails(messages.CodeRefused)
 		require.ErrorIs(t, f, policy)
 		require.Contains(t, f.Detail, "not on Sundays")
 		require.False(t, f.MayHaveRun)
-		require.Empty(t, w.inspect().Sessions, "nothing was opened for it")
-		require.True(t, w.send(call("late", "count")).fails(messages.CodeRefused).MayHaveRun)
-		w.send(call("b", "refuse")).fails(messages.CodeInvalid)
+		require.Empty(t, h.inspect().Sessions, "nothing was opened for it")
+		require.True(t, h.send(call("late", "count")).fails(messages.CodeRefused).MayHaveRun)
+		h.send(call("b", "refuse")).fails(messages.CodeInvalid)
 	})
 }
 
 func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 	var release chan struct{}
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		switch op.Head().Key.Scope {
 		case "hangs":
 			<-release
@@ -139,33 +139,33 @@ func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 		}
 		return next(ctx, op)
 	})
-	imagine(t, cfg, func(w *world) {
-		release = make(chan struct{}) // of the bubble
+	inFakeTime(t, cfg, func(h *harness) {
+		release = make(chan struct{}) // made in the bubble of fake time
 		began := time.Now()
-		hung, after := w.send(call("hangs", "count", within(time.Second))), w.send(call("hangs after", "count", within(time.Second)))
-		require.Equal(t, "1", w.send(call("a", "count")).text(), "others go on")
+		hung, after := h.send(call("hangs", "count", within(time.Second))), h.send(call("hangs after", "count", within(time.Second)))
+		require.Equal(t, "1", h.send(call("a", "count")).text(), "others go on")
 		require.Zero(t, time.Since(began))
 		require.False(t, hung.fails(messages.CodeDeadline).MayHaveRun)
 		require.True(t, after.fails(messages.CodeDeadline).MayHaveRun)
 		require.LessOrEqual(t, time.Since(began), 2*time.Second)
 
-		cancelled := w.send(call("hangs", "count"))
+		cancelled := h.send(call("hangs", "count"))
 		synctest.Wait()
-		w.cancel(cancelled)
+		h.cancel(cancelled)
 		require.False(t, cancelled.fails(messages.CodeCancelled).MayHaveRun)
 
-		w.send(call("panics", "count")).fails(messages.CodeInternal)
-		w.send(call("nothing", "count")).fails(messages.CodeInternal)
+		h.send(call("panics", "count")).fails(messages.CodeInternal)
+		h.send(call("nothing", "count")).fails(messages.CodeInternal)
 		began = time.Now()
-		w.send(call("impatient", "hang")).fails(messages.CodeDeadline)
+		h.send(call("impatient", "hang")).fails(messages.CodeDeadline)
 		require.Equal(t, 100*time.Millisecond, time.Since(began), "its own timeout reaches the call")
 		synctest.Wait()
-		require.Zero(t, w.session("impatient").Outstanding)
+		require.Zero(t, h.session("impatient").Outstanding)
 
-		last := w.send(call("hangs", "count"))
-		ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+		last := h.send(call("hangs", "count"))
+		ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
 		defer cancel()
-		require.ErrorContains(t, w.sup.Stop(ctx), "the interceptors of 4 operations do not return")
+		require.ErrorContains(t, h.sup.Stop(ctx), "the interceptors of 4 operations do not return")
 		require.True(t, last.answered())
 		last.fails(messages.CodeClosed)
 		close(release)
@@ -173,30 +173,30 @@ func TestInterceptorThatMisbehavesDelaysNobody(t *testing.T) {
 }
 
 func TestCancelledCallIsCancelledBehindItsInterceptors(t *testing.T) {
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		return next(ctx, op)
 	})
-	imagine(t, cfg, func(w *world) {
-		p := w.send(call("a", "hang"))
+	inFakeTime(t, cfg, func(h *harness) {
+		p := h.send(call("a", "hang"))
 		synctest.Wait()
-		w.cancel(p)
+		h.cancel(p)
 		require.True(t, p.fails(messages.CodeCancelled).MayHaveRun)
 		synctest.Wait()
-		require.Zero(t, w.session("a").Outstanding)
+		require.Zero(t, h.session("a").Outstanding)
 		began := time.Now()
-		running := w.send(call("a", "slow"))
+		running := h.send(call("a", "slow"))
 		synctest.Wait()
-		w.send(&messages.CloseAll{})
+		h.send(&messages.CloseAll{})
 		require.Equal(t, "done", running.text(), "it drains, and its result comes through")
 		require.NotZero(t, time.Since(began))
 	})
 }
 
-// odd is a result that is none of ours.
-type odd struct{ *messages.ToolResult }
+// foreignResult is a result of a type that package messages does not have.
+type foreignResult struct{ *messages.ToolResult }
 
 func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		switch op.Head().Key.Scope {
 		case "typed nil failure":
 			var f *messages.Failure
@@ -205,7 +205,7 @@ func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
 			var r *messages.ToolResult
 			return r, nil
 		case "odd":
-			return odd{&messages.ToolResult{}}, nil
+			return foreignResult{&messages.ToolResult{}}, nil
 		case "fresh":
 			fresh := &messages.CallTool{Header: messages.To("s", "fresh"), Params: op.(*messages.CallTool).Params}
 			return next(context.WithoutCancel(ctx), fresh)
@@ -214,14 +214,14 @@ func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
 		}
 		return next(ctx, op)
 	})
-	imagine(t, cfg, func(w *world) {
+	inFakeTime(t, cfg, func(h *harness) {
 		began := time.Now()
 		for _, scope := range []string{"typed nil failure", "typed nil result", "odd", "background"} {
-			f, ok := w.send(call(scope, "count")).reply().(*messages.Failure)
+			f, ok := h.send(call(scope, "count")).reply().(*messages.Failure)
 			require.True(t, ok, scope)
 			require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeRefused}, f.Code, scope)
 		}
-		require.Equal(t, "1", w.send(call("fresh", "count")).text(), "it has the deadline of the operation")
+		require.Equal(t, "1", h.send(call("fresh", "count")).text(), "it has the deadline of the operation")
 		require.Zero(t, time.Since(began))
 	})
 }
@@ -236,9 +236,9 @@ func TestInterceptorsAreMadeOnceAndTheirOperationsAreBounded(t *testing.T) {
 			return next(ctx, op)
 		}
 	}}}
-	imagine(t, cfg, func(w *world) {
+	inFakeTime(t, cfg, func(h *harness) {
 		release = make(chan struct{})
-		all := w.calls(8, "a", "count")
+		all := h.calls(8, "a", "count")
 		for _, p := range all[5:] {
 			p.fails(messages.CodeBusy)
 		}
@@ -248,60 +248,62 @@ func TestInterceptorsAreMadeOnceAndTheirOperationsAreBounded(t *testing.T) {
 		}
 		require.Equal(t, 1, made)
 	})
-	_, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{at("s", "http://x")}, Interceptors: []actors.Interceptor{nil}})
+	_, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{serverAt("s", "http://x")}, Interceptors: []actors.Interceptor{nil}})
 	require.ErrorContains(t, err, "interceptors[0]: is nil")
 }
 
-// What the interceptors hold and what waits for sessions count together.
+// Operations in the interceptors and operations that wait for sessions are bounded
+// together.
 func TestOperationsThatInterceptorsHoldAreBoundedTogetherWithCallsThatWait(t *testing.T) {
 	var release chan struct{}
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		if op.Head().Key.Scope == "held" {
 			<-release
 		}
 		return next(ctx, op)
 	})
 	cfg.MaxWaitingTotal = 4
-	imagine(t, cfg, func(w *world) {
-		release = make(chan struct{}) // of the bubble
-		w.fake.dial = slowly(time.Second, nil)
-		all := append(w.calls(2, "a", "count"), w.calls(2, "held", "count")...)
+	inFakeTime(t, cfg, func(h *harness) {
+		release = make(chan struct{}) // made in the bubble of fake time
+		h.server.dial = slowDial(time.Second, nil)
+		all := append(h.calls(2, "a", "count"), h.calls(2, "held", "count")...)
 		synctest.Wait()
-		require.Equal(t, 4, w.inspect().Waiting)
+		require.Equal(t, 4, h.inspect().Waiting)
 		for _, scope := range []string{"a", "b", "held"} {
-			require.Contains(t, w.send(call(scope, "count")).fails(messages.CodeBusy).Detail, "4 calls of all sessions are waiting (MaxWaitingTotal)")
+			require.Contains(t, h.send(call(scope, "count")).fails(messages.CodeBusy).Detail, "4 calls of all sessions are waiting (MaxWaitingTotal)")
 		}
 		close(release)
 		for _, p := range all {
 			p.ok()
 		}
 		synctest.Wait()
-		require.Zero(t, w.inspect().Waiting)
+		require.Zero(t, h.inspect().Waiting)
 	})
 }
 
 func TestOperationThatIsSentAsAValueIsIntercepted(t *testing.T) {
 	policy := errors.New("not on Sundays")
-	cfg := intercepting(func(context.Context, messages.Operation, actors.Runner) (messages.Result, error) { return nil, policy })
-	imagine(t, cfg, func(w *world) {
-		require.ErrorIs(t, asValue[*messages.Failure](w, *call("a", "count")), policy)
+	cfg := withInterceptors(func(context.Context, messages.Operation, actors.Runner) (messages.Result, error) { return nil, policy })
+	inFakeTime(t, cfg, func(h *harness) {
+		require.ErrorIs(t, asValue[*messages.Failure](h, *call("a", "count")), policy)
 	})
 }
 
-// A cancellation means the operations that came before it, also when it waits in a burst.
+// A cancellation applies to the operations that were sent before it, also if it waits in a
+// burst.
 func TestBurstOfCancellationsReachesTheInterceptedOperationsThatItMeans(t *testing.T) {
-	cfg := intercepting(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 		return next(ctx, op)
 	})
-	imagine(t, cfg, func(w *world) {
-		all := w.calls(500, "a", "hang")
+	inFakeTime(t, cfg, func(h *harness) {
+		all := h.calls(500, "a", "hang")
 		synctest.Wait()
 		for _, p := range all {
-			w.cancel(p)
+			h.cancel(p)
 		}
 		again := call("a", "slow")
 		again.ID = all[len(all)-1].cmd.RequestID()
-		answer := w.send(again)
+		answer := h.send(again)
 		for _, p := range all {
 			p.fails(messages.CodeCancelled)
 		}

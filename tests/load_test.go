@@ -16,20 +16,20 @@ import (
 
 var loadKeys = flag.Int("load.keys", 200, "keys of the load test, with 20 calls each")
 
-// Many keys at once on one server, without faults and with 1 % of all exchanges
-// failing in assorted ways. "make load" shows the figures for 1,000 keys.
+// Many keys call one server at once: without faults, and with 1 % of all requests failing
+// in various ways. "make load" shows the figures for 1,000 keys.
 func TestLoadWithOnePercentOfTheExchangesFailing(t *testing.T) {
-	t.Run("no faults", func(t *testing.T) { load(t, 0) })
-	t.Run("1 % fails", func(t *testing.T) { load(t, 0.01) })
+	t.Run("no faults", func(t *testing.T) { runLoad(t, 0) })
+	t.Run("1 % fails", func(t *testing.T) { runLoad(t, 0.01) })
 }
 
-func load(t *testing.T, share float64) {
+func runLoad(t *testing.T, share float64) {
 	const each = 20
 	cfg := supervisor.Config{
 		MaxSessions: *loadKeys, CallTimeout: 5 * time.Minute, Budget: 1000, CoolDown: 100 * time.Millisecond,
 		BackoffBase: 10 * time.Millisecond, BackoffMax: 100 * time.Millisecond,
 	}
-	overHTTP(t, cfg, func(w *world, e *endpoint) {
+	overHTTP(t, cfg, func(h *harness, e *testServer) {
 		heal := e.Inject("", faults.Sometimes(1, share,
 			faults.Cut(), faults.CutAnswer(0), faults.CutAnswer(60), faults.Refuse(500, "oops"), faults.Refuse(503, ""),
 			faults.Refuse(429, "slow down"), faults.Delay(100*time.Millisecond), e.Forget(faults.Expiries()[0]),
@@ -38,9 +38,9 @@ func load(t *testing.T, share float64) {
 		failures, replays := map[messages.Code]int{}, 0
 		var all []time.Duration
 		for range each {
-			var wave []*pending // one call of each key
+			var wave []*sentCommand // one call for each key
 			for i := range *loadKeys {
-				wave = append(wave, w.send(call(fmt.Sprint("scope-", i), "count")))
+				wave = append(wave, h.send(call(fmt.Sprint("scope-", i), "count")))
 			}
 			for _, p := range wave {
 				switch r := p.reply().(type) {
@@ -58,7 +58,7 @@ func load(t *testing.T, share float64) {
 		took := time.Since(began)
 		heal()
 		slices.Sort(all)
-		counters := w.inspect().Counters
+		counters := h.inspect().Counters
 		t.Logf("%d calls of %d keys in %v; %d dials, %d expired, %d lost, %d replays; failures %v; latency p50 %v, p99 %v",
 			len(all), *loadKeys, took.Round(time.Millisecond), counters.Dials, counters.Expired, counters.Lost, replays, failures,
 			all[len(all)/2].Round(time.Millisecond), all[len(all)*99/100].Round(time.Millisecond))

@@ -13,28 +13,28 @@ import (
 )
 
 // C1, C9
-func TestLostCallIsNotReplayedAndTheSessionIsAttachedAgain(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		lost := w.send(call("a", "hang"))
+func TestLostCallIsNotReplayedAndTheSessionIsResumed(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		lost := h.send(call("a", "hang"))
 		synctest.Wait()
-		w.fake.sever("a", true)
+		h.server.breakConnection("a", true)
 		require.True(t, lost.fails(messages.CodeLost).MayHaveRun)
-		r := w.send(call("a", "count"))
+		r := h.send(call("a", "count"))
 		require.Equal(t, "2", r.text(), "the state was kept")
 		require.EqualValues(t, 1, r.ok().Generation)
-		e := await(w, func(*messages.SessionRestarted) bool { return true })
+		e := awaitEvent(h, func(*messages.SessionRestarted) bool { return true })
 		require.True(t, e.Attached)
 	})
 }
 
 // C1
 func TestSessionThatIsGoneAfterALossGetsANewGeneration(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		w.fake.expire("a")
-		w.fake.sever("a", true)
-		require.EqualValues(t, 2, w.send(call("a", "count")).ok().Generation)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.expire("a")
+		h.server.breakConnection("a", true)
+		require.EqualValues(t, 2, h.send(call("a", "count")).ok().Generation)
 	})
 }
 
@@ -49,14 +49,14 @@ func TestLostCallIsReplayedWhenThatIsSafe(t *testing.T) {
 	} {
 		for _, listed := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
-				imagine(t, supervisor.Config{}, func(w *world) {
-					w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
-					w.fake.set(func() { w.fake.listed = listed })
-					p := w.send(op)
+				inFakeTime(t, supervisor.Config{}, func(h *harness) {
+					h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+					h.server.set(func() { h.server.listed = listed })
+					p := h.send(op)
 					if name != "read by protocol" {
 						synctest.Wait()
 					}
-					w.fake.sever("a", true)
+					h.server.breakConnection("a", true)
 					switch name {
 					case "not safe", "safe, but forbids":
 						f := p.fails(messages.CodeLost)
@@ -74,21 +74,21 @@ func TestLostCallIsReplayedWhenThatIsSafe(t *testing.T) {
 
 // C3
 func TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		w.fake.sever("a", false)
-		require.Equal(t, "2", w.send(call("a", "count")).text())
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.breakConnection("a", false)
+		require.Equal(t, "2", h.send(call("a", "count")).text())
 	})
 }
 
 // C10
 func TestEachCallIsTreatedByWhatHappenedToIt(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		slow := w.calls(20, "a", "slow")
-		hang := w.calls(4, "a", "hang", within(5*time.Second))
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		slow := h.calls(20, "a", "slow")
+		hang := h.calls(4, "a", "hang", within(5*time.Second))
 		synctest.Wait()
-		w.fake.expire("a")
-		refused := w.calls(40, "a", "count")
+		h.server.expire("a")
+		refused := h.calls(40, "a", "count")
 		for _, p := range slow {
 			require.Equal(t, "done", p.text())
 		}
@@ -98,56 +98,55 @@ func TestEachCallIsTreatedByWhatHappenedToIt(t *testing.T) {
 		for _, p := range refused {
 			require.EqualValues(t, 2, p.ok().Generation)
 		}
-		require.Equal(t, 2, w.watch.dialed())
+		require.Equal(t, 2, h.dials.dialed())
 	})
 }
 
 // C5
 func TestServerThatStopsAnsweringPingsIsReplaced(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "pinged", URL: "http://fake.invalid", KeepAlive: 10 * time.Second}}}
-	imagine(t, cfg, func(w *world) {
-		w.send(call("a", "count", on("pinged"))).ok()
+	inFakeTime(t, cfg, func(h *harness) {
+		h.send(call("a", "count", on("pinged"))).ok()
 		time.Sleep(time.Minute) // synctest
-		require.Zero(t, count[*messages.SessionLost](w))
-		w.fake.set(func() { w.fake.mute = true })
+		require.Zero(t, countEvents[*messages.SessionLost](h))
+		h.server.set(func() { h.server.mute = true })
 		time.Sleep(21 * time.Second) // synctest
-		w.fake.set(func() { w.fake.mute = false })
-		happened[*messages.SessionLost](w, 1)
-		require.Equal(t, "2", w.send(call("a", "count", on("pinged"))).text())
+		h.server.set(func() { h.server.mute = false })
+		requireEvents[*messages.SessionLost](h, 1)
+		require.Equal(t, "2", h.send(call("a", "count", on("pinged"))).text())
 	})
 }
 
-// C5: a call that heeds nothing does not stay for ever.
+// C5: a call that ignores its context is not waited for without end.
 func TestConnectionWhoseCallDoesNotReturnIsReplaced(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		p := w.send(call("a", "stuck", within(time.Second)))
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		p := h.send(call("a", "stuck", within(time.Second)))
 		p.fails(messages.CodeDeadline)
 		time.Sleep(6 * time.Second) // synctest
-		happened[*messages.SessionLost](w, 1)
-		w.send(call("a", "count")).ok()
+		requireEvents[*messages.SessionLost](h, 1)
+		h.send(call("a", "count")).ok()
 	})
 }
 
 // G2
 func TestHookThatPanicsFailsItsCallAlone(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "panic")).fails(messages.CodeInternal)
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		require.Equal(t, 1, w.watch.dialed())
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "panic")).fails(messages.CodeInternal)
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
-// C2: a call that was lost on an evicted session, and waits for the successor, may
-// have run all the same.
+// C2: a call that was lost on an evicted session and waits for its successor may have run.
 func TestLostCallThatIsHandedBackMayHaveRun(t *testing.T) {
-	imagine(t, supervisor.Config{MaxSessions: 1}, func(w *world) {
-		lost := w.send(call("a", "hang", replay(messages.ReplayAlways), within(time.Hour)))
+	inFakeTime(t, supervisor.Config{MaxSessions: 1}, func(h *harness) {
+		lost := h.send(call("a", "hang", replay(messages.ReplayAlways), within(time.Hour)))
 		synctest.Wait()
-		w.send(call("b", "hang", within(time.Minute))) // evicts the session of a
+		h.send(call("b", "hang", within(time.Minute))) // this evicts the session of scope a
 		synctest.Wait()
-		w.fake.sever("a", false)
+		h.server.breakConnection("a", false)
 		synctest.Wait()
-		w.cancel(lost)
+		h.cancel(lost)
 		require.True(t, lost.fails(messages.CodeCancelled).MayHaveRun)
 	})
 }

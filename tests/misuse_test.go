@@ -25,12 +25,12 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// ask sends anything to the supervisor, and returns the reply, or nil when there is
-// none in an hour.
-func (w *world) ask(msg any) any {
-	box := registry.NewFuture(w.system, nil)
+// request sends any message to the supervisor. It returns the reply, or nil if there is
+// none within an hour.
+func (h *harness) request(msg any) any {
+	box := registry.NewFuture(h.system, nil)
 	defer box.Close()
-	w.system.Root.RequestWithCustomSender(w.pid, msg, box.PID)
+	h.system.Root.RequestWithCustomSender(h.pid, msg, box.PID)
 	select {
 	case reply := <-box.Reply:
 		return reply
@@ -39,139 +39,139 @@ func (w *world) ask(msg any) any {
 	}
 }
 
-// asValue asks with a command that is no pointer.
-func asValue[R any](w *world, cmd any) R {
-	w.t.Helper()
-	reply := w.ask(cmd)
-	require.IsType(w.t, *new(R), reply, "%T", cmd)
+// asValue sends a command that is not a pointer, and returns the reply.
+func asValue[R any](h *harness, cmd any) R {
+	h.t.Helper()
+	reply := h.request(cmd)
+	require.IsType(h.t, *new(R), reply, "%T", cmd)
 	return reply.(R)
 }
 
-// Finding G: a command that was sent as a value is understood.
+// H-G: a command that was sent as a value is understood.
 func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 	passing := func(next actors.Runner) actors.Runner { return next }
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, cfg, func(w *world) {
+			inFakeTime(t, cfg, func(h *harness) {
 				to := messages.To("s", "a")
-				asValue[*messages.SessionInfo](w, messages.Open{Header: to})
-				result := asValue[*messages.ToolResult](w, *call("a", "count"))
+				asValue[*messages.SessionInfo](h, messages.Open{Header: to})
+				result := asValue[*messages.ToolResult](h, *call("a", "count"))
 				require.Equal(t, messages.Key{Server: "s", Scope: "a"}, result.Key)
-				asValue[*messages.ToolList](w, messages.ListTools{Header: to})
-				asValue[*messages.Pong](w, messages.Ping{Header: to})
-				require.Len(t, asValue[*messages.Snapshot](w, messages.Inspect{ID: "1"}).Sessions, 1)
-				require.Equal(t, messages.CodeInvalid, asValue[*messages.Failure](w, messages.CallTool{Header: to}).Code)
+				asValue[*messages.ToolList](h, messages.ListTools{Header: to})
+				asValue[*messages.Pong](h, messages.Ping{Header: to})
+				require.Len(t, asValue[*messages.Snapshot](h, messages.Inspect{ID: "1"}).Sessions, 1)
+				require.Equal(t, messages.CodeInvalid, asValue[*messages.Failure](h, messages.CallTool{Header: to}).Code)
 
-				hanging := w.send(call("a", "hang"))
-				w.system.Root.Send(w.pid, messages.Cancel{Key: to.Key, ID: hanging.cmd.RequestID()})
+				hanging := h.send(call("a", "hang"))
+				h.system.Root.Send(h.pid, messages.Cancel{Key: to.Key, ID: hanging.cmd.RequestID()})
 				hanging.fails(messages.CodeCancelled)
 
-				require.Equal(t, 1, asValue[*messages.Closed](w, messages.CloseScope{Scope: "a"}).Sessions)
-				asValue[*messages.Closed](w, messages.CloseServer{Server: "s"})
-				asValue[*messages.Closed](w, messages.CloseAll{})
+				require.Equal(t, 1, asValue[*messages.Closed](h, messages.CloseScope{Scope: "a"}).Sessions)
+				asValue[*messages.Closed](h, messages.CloseServer{Server: "s"})
+				asValue[*messages.Closed](h, messages.CloseAll{})
 			})
 		})
 	}
 }
 
-// traced is a command of a caller's own around one of ours.
-type traced struct{ *messages.CallTool }
+// embeddedCall is a type of the user that embeds a command.
+type embeddedCall struct{ *messages.CallTool }
 
-// Finding G: what is no command is refused, and so is one that is nil; nobody waits
-// in vain, and no bug is logged.
+// H-G: messages that are not commands and commands that are nil are rejected. Each gets a
+// reply, and no bug is logged.
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
 		for _, msg := range []any{
 			"text", 7,
 			struct{ Secret string }{"x"},
 			&messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
-			traced{call("a", "count")},
-			&traced{call("a", "count")},
-			traced{},
+			embeddedCall{call("a", "count")},
+			&embeddedCall{call("a", "count")},
+			embeddedCall{},
 		} {
-			f, ok := w.ask(msg).(*messages.Failure)
+			f, ok := h.request(msg).(*messages.Failure)
 			require.True(t, ok, "%T", msg)
 			require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
 			require.NotEmpty(t, f.Detail)
 		}
-		require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
-		require.EqualValues(t, 1, w.inspect().Counters.Dials)
+		require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
+		require.EqualValues(t, 1, h.inspect().Counters.Dials)
 	})
 }
 
-// Finding G: after the supervisor has stopped, in any way, every command is answered
+// H-G: after the supervisor has stopped, in any way, every command is answered
 // with a failure. A cancellation still has no reply.
 func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
-	for name, stop := range map[string]func(w *world){
-		"stop":         func(w *world) { w.stop() },
-		"from outside": func(w *world) { w.system.Root.Stop(w.pid) },
-		"by poison":    func(w *world) { w.system.Root.Poison(w.pid) },
-		"while called": func(w *world) {
-			w.strict = false // its own messages to itself may come too late
-			w.calls(5, "a", "hang")
-			w.system.Root.Stop(w.pid)
+	for name, stop := range map[string]func(h *harness){
+		"stop":         func(h *harness) { h.stop() },
+		"from outside": func(h *harness) { h.system.Root.Stop(h.pid) },
+		"by poison":    func(h *harness) { h.system.Root.Poison(h.pid) },
+		"while called": func(h *harness) {
+			h.strict = false // messages of the registry to itself may become dead letters
+			h.calls(5, "a", "hang")
+			h.system.Root.Stop(h.pid)
 		},
-		"while stopped": func(w *world) {
-			w.system.Root.Send(w.pid, &registry.Stop{})
-			f, ok := w.send(call("a", "count")).reply().(*messages.Failure)
-			require.True(w.t, ok)
-			require.Contains(w.t, []messages.Code{messages.CodeDraining, messages.CodeClosed}, f.Code)
+		"while stopped": func(h *harness) {
+			h.system.Root.Send(h.pid, &registry.Stop{})
+			f, ok := h.send(call("a", "count")).reply().(*messages.Failure)
+			require.True(h.t, ok)
+			require.Contains(h.t, []messages.Code{messages.CodeDraining, messages.CodeClosed}, f.Code)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, supervisor.Config{}, func(w *world) {
-				w.send(call("a", "count")).ok()
-				stop(w)
+			inFakeTime(t, supervisor.Config{}, func(h *harness) {
+				h.send(call("a", "count")).ok()
+				stop(h)
 				time.Sleep(time.Minute) // synctest
 				for range 2 {
-					f := w.send(call("a", "count")).fails(messages.CodeClosed)
+					f := h.send(call("a", "count")).fails(messages.CodeClosed)
 					require.Equal(t, "a", f.Key.Scope)
 					require.Equal(t, "count", f.Target)
 					for _, cmd := range []messages.Command{&messages.Inspect{}, &messages.CloseAll{}, &messages.CloseScope{}, &messages.Open{Header: messages.To("s", "a")}} {
-						w.send(cmd).fails(messages.CodeClosed)
+						h.send(cmd).fails(messages.CodeClosed)
 					}
-					require.Equal(t, messages.CodeClosed, w.ask(*call("a", "count")).(*messages.Failure).Code)
-					require.Equal(t, messages.CodeClosed, w.ask((*messages.CallTool)(nil)).(*messages.Failure).Code)
-					require.Equal(t, messages.CodeClosed, w.ask("text").(*messages.Failure).Code)
-					require.Nil(t, w.ask(&messages.Cancel{}))
-					w.pid = actor.NewPID(w.pid.Address, w.pid.Id) // a copy, as it comes out of a message
+					require.Equal(t, messages.CodeClosed, h.request(*call("a", "count")).(*messages.Failure).Code)
+					require.Equal(t, messages.CodeClosed, h.request((*messages.CallTool)(nil)).(*messages.Failure).Code)
+					require.Equal(t, messages.CodeClosed, h.request("text").(*messages.Failure).Code)
+					require.Nil(t, h.request(&messages.Cancel{}))
+					h.pid = actor.NewPID(h.pid.Address, h.pid.Id) // a copy, as a message would contain it
 				}
-				require.NoError(t, w.sup.Stop(w.t.Context()))
+				require.NoError(t, h.sup.Stop(h.t.Context()))
 			})
 		})
 	}
 }
 
-// Finding G: commands that come while the supervisor stops are each answered once.
+// H-G: each command that comes while the supervisor stops is answered once.
 func TestEachCommandIsAnsweredWhileTheSupervisorStops(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.strict = false // its own messages to itself may come too late
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.strict = false // messages of the registry to itself may become dead letters
 		var senders sync.WaitGroup
 		for range 4 {
 			senders.Go(func() {
 				for range 50 {
-					w.send(call("a", "count"))
-					w.send(&messages.Inspect{})
+					h.send(call("a", "count"))
+					h.send(&messages.Inspect{})
 				}
 			})
 		}
-		go w.system.Root.Stop(w.pid)
+		go h.system.Root.Stop(h.pid)
 		senders.Wait()
-		for _, p := range w.sent() {
+		for _, p := range h.sent() {
 			p.reply()
 		}
-		synctest.Wait() // an actor that others stop does not wait for its connection to close
+		synctest.Wait() // until the connections are closed: an actor that is stopped from outside does not wait for them
 	})
 }
 
-// watcher tells who has terminated.
-type watcher struct {
+// terminationWatcher watches an actor, and reports its termination.
+type terminationWatcher struct {
 	pid  *actor.PID
 	gone chan *actor.PID
 }
 
-func (o *watcher) Receive(c actor.Context) {
+func (o *terminationWatcher) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		c.Watch(o.pid)
@@ -181,24 +181,25 @@ func (o *watcher) Receive(c actor.Context) {
 }
 
 func TestStoppedSupervisorIsToldToThoseWhoWatchIt(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		o := &watcher{w.pid, make(chan *actor.PID, 9)}
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		o := &terminationWatcher{h.pid, make(chan *actor.PID, 9)}
 		props := actor.PropsFromProducer(func() actor.Actor { return o })
-		early := w.system.Root.Spawn(props)
+		early := h.system.Root.Spawn(props)
 		synctest.Wait()
-		w.stop()
-		require.True(t, w.pid.Equal(<-o.gone))
-		late := w.system.Root.Spawn(props)
-		require.True(t, w.pid.Equal(<-o.gone))
+		h.stop()
+		require.True(t, h.pid.Equal(<-o.gone))
+		late := h.system.Root.Spawn(props)
+		require.True(t, h.pid.Equal(<-o.gone))
 		for _, pid := range []*actor.PID{early, late} {
-			w.system.Root.Stop(pid)
+			h.system.Root.Stop(pid)
 		}
 		synctest.Wait()
 		require.Empty(t, o.gone)
 	})
 }
 
-// Finding G: what was not started, or has no context, says so.
+// H-G: the methods of a supervisor that was not started, or that get a nil context, return
+// an error that says so.
 func TestWhatWasNotStartedSaysSo(t *testing.T) {
 	servers := []mcpbridge.Server{{Name: "s", URL: "http://localhost:1/mcp"}}
 	_, err := supervisor.Start(nil, supervisor.Config{})
@@ -224,97 +225,97 @@ func TestWhatWasNotStartedSaysSo(t *testing.T) {
 		}
 	}
 
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var none context.Context
-		_, err := w.sup.Client().CallTool(none, "s", "a", &mcp.CallToolParams{Name: "t"})
+		_, err := h.sup.Client().CallTool(none, "s", "a", &mcp.CallToolParams{Name: "t"})
 		require.ErrorIs(t, err, messages.ErrInvalid)
 		require.ErrorContains(t, err, "context")
-		require.ErrorContains(t, w.sup.Stop(none), "context")
-		_, err = w.sup.Reload(none, servers)
+		require.ErrorContains(t, h.sup.Stop(none), "context")
+		_, err = h.sup.Reload(none, servers)
 		require.ErrorContains(t, err, "context")
-		for _, cmd := range []messages.Command{nil, (*messages.CallTool)(nil), (*messages.Cancel)(nil), traced{}} {
-			_, err = w.sup.Client().Do(w.t.Context(), cmd)
+		for _, cmd := range []messages.Command{nil, (*messages.CallTool)(nil), (*messages.Cancel)(nil), embeddedCall{}} {
+			_, err = h.sup.Client().Do(h.t.Context(), cmd)
 			require.ErrorIs(t, err, messages.ErrInvalid)
 		}
-		w.send(call("a", "count")).ok()
+		h.send(call("a", "count")).ok()
 	})
 }
 
 func TestStopReloadAndCallsAtOnceAreAllAnswered(t *testing.T) {
 	for range 20 {
-		imagine(t, supervisor.Config{}, func(w *world) {
+		inFakeTime(t, supervisor.Config{}, func(h *harness) {
 			servers := []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid/new"}}
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
-					if _, err := w.sup.Reload(w.t.Context(), servers); err != nil {
+					if _, err := h.sup.Reload(h.t.Context(), servers); err != nil {
 						var f *messages.Failure
 						require.ErrorAs(t, err, &f)
 						require.Equal(t, "Reload", f.Op)
 						require.Contains(t, []messages.Code{messages.CodeClosed, messages.CodeDraining}, f.Code)
 					}
 				})
-				all.Go(func() { require.NoError(t, w.sup.Stop(w.t.Context())) })
-				all.Go(func() { w.send(call("a", "count")).reply() })
+				all.Go(func() { require.NoError(t, h.sup.Stop(h.t.Context())) })
+				all.Go(func() { h.send(call("a", "count")).reply() })
 			}
 			all.Wait()
-			_, err := w.sup.Reload(w.t.Context(), servers)
+			_, err := h.sup.Reload(h.t.Context(), servers)
 			require.EqualError(t, err, "Reload: closed: the supervisor has stopped")
 		})
 	}
 }
 
-// wrapper is a transport around another one, as those are that trace requests.
-type wrapper struct {
+// tracingTransport wraps another http.RoundTripper, as libraries for tracing do.
+type tracingTransport struct {
 	http.RoundTripper
 	hosts sync.Map
 }
 
-func (w *wrapper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *tracingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.hosts.Store(req.URL.Host, true)
 	return w.RoundTripper.RoundTrip(req)
 }
 
-// Finding F5: a program that has wrapped http.DefaultTransport sees our requests.
+// H-F5: a program that has wrapped http.DefaultTransport sees our requests.
 func TestWrapperOfTheDefaultTransportIsUsed(t *testing.T) {
 	plain := http.DefaultTransport
 	defer func() { http.DefaultTransport = plain }()
 	pool := plain.(*http.Transport).Clone()
-	wrapped := &wrapper{RoundTripper: pool}
+	wrapped := &tracingTransport{RoundTripper: pool}
 	http.DefaultTransport = wrapped
 
-	before := lookAround()
+	before := resourcesInUse()
 	one, two := serve(t, faults.NewTools()), serve(t, faults.NewTools())
-	defer one.end()
-	defer two.end()
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{at("s", one.URL())}})
-	require.Equal(t, "1", w.send(call("a", "count")).text())
-	_, err := w.sup.Reload(t.Context(), []mcpbridge.Server{at("s", two.URL())})
+	defer one.close()
+	defer two.close()
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{serverAt("s", one.URL())}})
+	require.Equal(t, "1", h.send(call("a", "count")).text())
+	_, err := h.sup.Reload(t.Context(), []mcpbridge.Server{serverAt("s", two.URL())})
 	require.NoError(t, err)
-	require.Equal(t, "1", w.send(call("a", "count")).text())
-	for _, e := range []*endpoint{one, two} {
+	require.Equal(t, "1", h.send(call("a", "count")).text())
+	for _, e := range []*testServer{one, two} {
 		u, err := url.Parse(e.URL())
 		require.NoError(t, err)
 		_, seen := wrapped.hosts.Load(u.Host)
 		require.True(t, seen)
 	}
-	w.end()
+	h.stopAndVerify()
 	pool.CloseIdleConnections()
-	one.end()
-	two.end()
+	one.close()
+	two.close()
 	before.verify(t)
 }
 
-// Finding G: no line of the log has an empty error, or a duration without a unit.
+// H-G: no line of the log has an empty error, or a duration without a unit.
 func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	var log bytes.Buffer
-	imagine(t, supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(w *world) {
-		w.fake.dial = slowly(1500*time.Millisecond, nil)
-		w.send(call("a", "count")).ok()
-		w.fake.set(func() { w.fake.dial = nil })
-		w.fake.sever("a", true)
-		w.send(call("a", "count")).ok()
-		w.send(&messages.CloseAll{}).reply()
+	inFakeTime(t, supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(h *harness) {
+		h.server.dial = slowDial(1500*time.Millisecond, nil)
+		h.send(call("a", "count")).ok()
+		h.server.set(func() { h.server.dial = nil })
+		h.server.breakConnection("a", true)
+		h.send(call("a", "count")).ok()
+		h.send(&messages.CloseAll{}).reply()
 	})
 	lines := log.String()
 	for _, message := range []string{"opened", "lost", "restarting", "restarted", "closed"} {
@@ -326,14 +327,13 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.NotContains(t, lines, `"err":""`)
 }
 
-// Finding G: a configuration that could not work is refused when the supervisor is
-// started, by the name of the field.
+// H-G: Start refuses a configuration that cannot work, and names the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		store := resume.NewMemory()
-		user, err := supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
+		user, err := supervisor.Start(h.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
 		require.NoError(t, err)
-		stranger := actor.NewActorSystem(quiet).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")
+		stranger := actor.NewActorSystem(quietLog).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")
 		const centuries = 250 * 365 * 24 * time.Hour
 		for want, cfg := range map[string]supervisor.Config{
 			"maxSessions: is 1099511627776, which is more than": {MaxSessions: 1 << 40},
@@ -356,49 +356,50 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			if cfg.Servers == nil {
 				cfg.Servers = []mcpbridge.Server{{Name: "x", Command: "a"}}
 			}
-			_, err := supervisor.Start(w.system, cfg)
+			_, err := supervisor.Start(h.system, cfg)
 			require.ErrorContains(t, err, want)
 		}
-		require.NoError(t, user.Stop(w.t.Context()))
-		again, err := supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
+		require.NoError(t, user.Stop(h.t.Context()))
+		again, err := supervisor.Start(h.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
 		require.NoError(t, err)
-		require.NoError(t, again.Stop(w.t.Context())) // before any call
+		require.NoError(t, again.Stop(h.t.Context())) // it was stopped before any call
 	})
 }
 
-// Finding G: a deadline of the year 9999 is as good as none.
+// H-G: a deadline in the year 9999 works like no deadline.
 func TestDeadlineThatIsFarAwayDoesNotOverflow(t *testing.T) {
 	passing := func(next actors.Runner) actors.Runner { return next }
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, cfg, func(w *world) {
+			inFakeTime(t, cfg, func(h *harness) {
 				op := call("a", "count")
 				op.Deadline = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-				w.fake.dial = slowly(time.Minute/10, nil)
-				w.send(op).ok()
+				h.server.dial = slowDial(time.Minute/10, nil)
+				h.send(op).ok()
 				for _, long := range []time.Time{time.Unix(1<<40, 0), time.Now().Add(math.MaxInt64)} {
 					op := call("a", "count")
 					op.Deadline = long
-					w.send(op).ok()
+					h.send(op).ok()
 				}
 			})
 		})
 	}
 }
 
-// Finding G: an interceptor that gives no runner does not turn the others off.
+// H-G: if an interceptor returns no runner, the other interceptors still run.
 func TestInterceptorWithoutARunnerLetsNothingThrough(t *testing.T) {
 	wrong := func(actors.Runner) actors.Runner { return nil }
 	right := func(next actors.Runner) actors.Runner { return next }
 	for _, chain := range [][]actors.Interceptor{{wrong}, {wrong, right}, {right, wrong}} {
-		imagine(t, supervisor.Config{Interceptors: chain}, func(w *world) {
-			require.Contains(t, w.send(call("a", "count")).fails(messages.CodeInternal).Detail, "returned no runner")
-			require.Zero(t, w.watch.dialed())
+		inFakeTime(t, supervisor.Config{Interceptors: chain}, func(h *harness) {
+			require.Contains(t, h.send(call("a", "count")).fails(messages.CodeInternal).Detail, "returned no runner")
+			require.Zero(t, h.dials.dialed())
 		})
 	}
 }
 
-// Finding G: the client may be used where our own goroutines call the program.
+// H-G: the client can be used in handlers, interceptors and other functions of the user
+// that mcpactor calls.
 func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 	var sup *supervisor.Supervisor
 	again := func(ctx context.Context) error {
@@ -407,15 +408,15 @@ func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 		return err
 	}
 	t.Run("handler of events", func(t *testing.T) {
-		imagine(t, supervisor.Config{}, func(w *world) {
-			sup = w.sup
+		inFakeTime(t, supervisor.Config{}, func(h *harness) {
+			sup = h.sup
 			done := make(chan error, 1)
-			w.system.EventStream.Subscribe(func(event any) {
+			h.system.EventStream.Subscribe(func(event any) {
 				if _, opened := event.(*messages.SessionOpened); opened {
 					done <- again(context.Background())
 				}
 			})
-			w.send(call("a", "count")).ok()
+			h.send(call("a", "count")).ok()
 			require.NoError(t, <-done)
 		})
 	})
@@ -430,12 +431,12 @@ func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 		}
 	}
 	t.Run("interceptor", func(t *testing.T) {
-		imagine(t, supervisor.Config{Interceptors: []actors.Interceptor{asks}}, func(w *world) {
-			sup = w.sup
-			require.IsType(t, &messages.ToolList{}, w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply())
+		inFakeTime(t, supervisor.Config{Interceptors: []actors.Interceptor{asks}}, func(h *harness) {
+			sup = h.sup
+			require.IsType(t, &messages.ToolList{}, h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply())
 		})
 	})
-	t.Run("interceptor of itself", func(t *testing.T) { // without end
+	t.Run("interceptor of itself", func(t *testing.T) { // recursion without end
 		endless := func(next actors.Runner) actors.Runner {
 			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 				if err := again(ctx); err != nil {
@@ -444,16 +445,16 @@ func TestClientIsUsedInHandlersAndInterceptors(t *testing.T) {
 				return next(ctx, op)
 			}
 		}
-		imagine(t, supervisor.Config{MaxInFlight: 2, MaxWaiting: 3, Interceptors: []actors.Interceptor{endless}}, func(w *world) {
-			sup = w.sup
-			w.send(call("a", "count")).fails(messages.CodeBusy)
+		inFakeTime(t, supervisor.Config{MaxInFlight: 2, MaxWaiting: 3, Interceptors: []actors.Interceptor{endless}}, func(h *harness) {
+			sup = h.sup
+			h.send(call("a", "count")).fails(messages.CodeBusy)
 		})
 	})
 }
 
-// Finding G
+// H-G
 func TestReplayThatDoesNotExistIsRefused(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		require.Contains(t, w.send(call("a", "count", replay(3))).fails(messages.CodeInvalid).Detail, "replay: 3")
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		require.Contains(t, h.send(call("a", "count", replay(3))).fails(messages.CodeInvalid).Detail, "replay: 3")
 	})
 }

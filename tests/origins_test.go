@@ -20,8 +20,8 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// moved is a fault that redirects all but what is for the path.
-func moved(status int, path, to string) faults.Fault {
+// redirectTo is a fault that redirects all requests but those for the path.
+func redirectTo(status int, path, to string) faults.Fault {
 	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 		if r.URL.Path == path {
 			next.ServeHTTP(w, r.Request)
@@ -32,7 +32,7 @@ func moved(status int, path, to string) faults.Fault {
 	}
 }
 
-// Finding E1: neither a session's id nor the arguments of a call.
+// H-E1: neither the id of a session nor the arguments of a call are sent to another origin.
 func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("it got %s %s %v", r.Method, r.URL, r.Header)
@@ -40,52 +40,53 @@ func TestNothingIsSentToAnotherOrigin(t *testing.T) {
 	defer elsewhere.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			overHTTP(t, supervisor.Config{FailFast: true}, func(w *world, e *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-				heal := e.Inject("", moved(status, "nowhere", elsewhere.URL+"/mcp"))
-				f := w.send(call("a", "count")).fails(messages.CodeProtocol)
+			overHTTP(t, supervisor.Config{FailFast: true}, func(h *harness, e *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				heal := e.Inject("", redirectTo(status, "nowhere", elsewhere.URL+"/mcp"))
+				f := h.send(call("a", "count")).fails(messages.CodeProtocol)
 				require.Contains(t, f.Detail, e.URL()+" redirects to "+elsewhere.URL+", which is another origin: nothing is sent there")
 				require.Equal(t, status == 302 || status == 303, f.MayHaveRun, "the others say that it has not")
-				require.Contains(t, w.send(call("b", "count")).fails(messages.CodeProtocol).Detail, elsewhere.URL, "nor is a session opened there")
-				left := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left
+				require.Contains(t, h.send(call("b", "count")).fails(messages.CodeProtocol).Detail, elsewhere.URL, "nor is a session opened there")
+				left := h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left
 				require.Len(t, left, 1)
 				require.Contains(t, left[0].Reason, elsewhere.URL, "nor ended")
 				heal()
-				require.Empty(t, w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left, "it is tried again")
+				require.Empty(t, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left, "it is tried again")
 				require.Zero(t, e.Sessions())
 			})
 		})
 	}
 }
 
-// Finding F1: as frameworks mount what is below a path.
+// H-F1: frameworks redirect in this way when a server is mounted at a path.
 func TestServerBehindARedirectOfItsPathIsServedAndEnded(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			e := serve(t, faults.NewTools())
-			defer e.end()
-			e.Inject("", moved(status, "/mcp/", "/mcp/"))
-			w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: e.URL() + "/mcp"}}})
-			for _, p := range w.calls(20, "a", "count") {
+			defer e.close()
+			e.Inject("", redirectTo(status, "/mcp/", "/mcp/"))
+			h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: e.URL() + "/mcp"}}})
+			for _, p := range h.calls(20, "a", "count") {
 				p.ok()
 			}
-			w.send(call("b", "count")).ok()
+			h.send(call("b", "count")).ok()
 			require.Equal(t, 2, e.Sessions())
-			e.Stop() // the sessions stay, and are attached to
+			e.Stop() // the server keeps the sessions, which are resumed
 			require.NoError(t, e.Start())
-			require.Equal(t, "21", w.send(call("a", "count", replay(messages.ReplayAlways))).text())
-			closed := w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+			require.Equal(t, "21", h.send(call("a", "count", replay(messages.ReplayAlways))).text())
+			closed := h.send(&messages.CloseAll{}).reply().(*messages.Closed)
 			require.Equal(t, 2, closed.Sessions)
 			require.Empty(t, closed.Left)
 			require.Zero(t, e.Sessions())
-			w.end()
+			h.stopAndVerify()
 		})
 	}
 }
 
-// balanced serves two pods that do not know of each other's sessions, behind a balancer
-// that sends whoever has no cookie to either. It returns the sessions of both.
-func balanced(t *testing.T) (front *faults.Server, sessions func() int) {
+// serveWithAffinity serves two pods, each of which knows its own sessions only, behind a
+// balancer with affinity by cookie. It returns a function that counts the sessions of both
+// pods.
+func serveWithAffinity(t *testing.T) (front *faults.Server, sessions func() int) {
 	t.Helper()
 	var pods []http.Handler
 	for range 2 {
@@ -123,9 +124,10 @@ func balanced(t *testing.T) (front *faults.Server, sessions func() int) {
 	}
 }
 
-// Finding B7: also after a connection was lost, and after a restart of our process.
+// H-B7: affinity by cookie also works after a connection was lost, and after a restart of
+// this process.
 func TestAffinityByCookieWorks(t *testing.T) {
-	front, sessions := balanced(t)
+	front, sessions := serveWithAffinity(t)
 	store, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
 	require.NoError(t, err)
 	defer store.Close()
@@ -135,40 +137,40 @@ func TestAffinityByCookieWorks(t *testing.T) {
 		Logger: zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.TraceLevel),
 	}
 	scopes := []string{"a", "b", "c", "d"}
-	w := start(t, cfg)
+	h := start(t, cfg)
 	for round := range 5 {
 		for _, scope := range scopes {
-			require.Equal(t, fmt.Sprint(round+1), w.send(call(scope, "count")).text())
+			require.Equal(t, fmt.Sprint(round+1), h.send(call(scope, "count")).text())
 		}
 	}
 	require.Equal(t, len(scopes), front.Count("initialize"))
 	front.Stop()
 	require.NoError(t, front.Start())
 	for _, scope := range scopes {
-		require.Equal(t, "6", w.send(call(scope, "count", replay(messages.ReplayAlways))).text(), "it was attached to")
+		require.Equal(t, "6", h.send(call(scope, "count", replay(messages.ReplayAlways))).text(), "it was attached to")
 	}
-	w.end()
+	h.stopAndVerify()
 
-	w = start(t, cfg)
+	h = start(t, cfg)
 	for _, scope := range scopes {
-		require.Equal(t, "7", w.send(call(scope, "count")).text(), "it goes on")
+		require.Equal(t, "7", h.send(call(scope, "count")).text(), "it goes on")
 	}
 	require.Equal(t, len(scopes), front.Count("initialize"))
 	require.Equal(t, len(scopes), sessions())
-	require.Equal(t, len(scopes), w.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
+	require.Equal(t, len(scopes), h.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
 	require.Zero(t, sessions(), "each was ended where it was")
-	w.end()
+	h.stopAndVerify()
 	require.NotContains(t, log.String(), "hush-hush")
 	require.NotEmpty(t, log.String())
 }
 
-// Finding E7: whoever comes next does not go on with the session of another.
+// H-E7: the session of one user is not resumed for another user.
 func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	store := resume.NewMemory()
 	e := serve(t, faults.NewTools())
-	defer e.end()
+	defer e.close()
 	var mu sync.Mutex
-	users := map[string]map[string]bool{} // by session
+	users := map[string]map[string]bool{} // users, by session id
 	e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 		mu.Lock()
 		if users[r.Session] == nil {
@@ -182,13 +184,13 @@ func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 		user, counted string
 		generation    uint64
 	}{{"alice", "1", 1}, {"alice", "2", 1}, {"bob", "1", 2}, {"bob", "2", 2}} {
-		w := start(t, supervisor.Config{Store: store, LeaveOpen: true, Servers: []mcpbridge.Server{{
+		h := start(t, supervisor.Config{Store: store, LeaveOpen: true, Servers: []mcpbridge.Server{{
 			Name: "s", URL: e.URL(), Headers: map[string]string{"Authorization": "Bearer " + life.user},
 		}}})
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		require.Equal(t, life.counted, p.text())
 		require.Equal(t, life.generation, p.ok().Generation)
-		w.end()
+		h.stopAndVerify()
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -199,15 +201,15 @@ func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
 	}
 }
 
-// Finding E9: before anything is sent.
+// H-E9: the configuration is refused before anything is sent.
 func TestSupervisorRefusesCredentialsOverPlainHTTP(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", URL: "http://mcp.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer hush-hush"},
 	}}}
-	w := newWorld(t)
-	_, err := supervisor.Start(w.system, cfg)
+	h := newHarness(t)
+	_, err := supervisor.Start(h.system, cfg)
 	require.ErrorContains(t, err, "headers: they would be sent to mcp.example.com without encryption")
 	require.NotContains(t, err.Error(), "hush")
 	cfg.Servers[0].InsecureCredentials = true
-	w.start(cfg).end()
+	h.start(cfg).stopAndVerify()
 }

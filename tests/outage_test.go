@@ -18,34 +18,35 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-func scope(i int) string { return fmt.Sprint("scope-", i) }
+func scopeName(i int) string { return fmt.Sprint("scope-", i) }
 
-// openAll opens the sessions of so many scopes.
-func (w *world) openAll(n int) {
-	w.t.Helper()
-	var all []*pending
+// openSessions opens the sessions of n scopes.
+func (h *harness) openSessions(n int) {
+	h.t.Helper()
+	var all []*sentCommand
 	for i := range n {
-		all = append(all, w.send(call(scope(i), "count")))
+		all = append(all, h.send(call(scopeName(i), "count")))
 	}
 	for _, p := range all {
 		p.ok()
 	}
 }
 
-// severAll breaks the connections of so many scopes.
-func (w *world) severAll(n int) {
+// breakConnections breaks the connections of n scopes.
+func (h *harness) breakConnections(n int) {
 	for i := range n {
-		w.fake.sever(scope(i), true)
+		h.server.breakConnection(scopeName(i), true)
 	}
 }
 
-// recovered sends one call for each of n scopes, which waits for the server, lets it
-// come back after a while, and returns how long after that each was answered.
-func (w *world) recovered(n int, away time.Duration, back func()) (took []time.Duration) {
-	w.t.Helper()
-	var all []*pending
+// recoveryTimes sends one call for each of n scopes while the server is down. It calls back
+// after the time away, and returns how long after that each call was answered, in ascending
+// order.
+func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []time.Duration) {
+	h.t.Helper()
+	var all []*sentCommand
 	for i := range n {
-		all = append(all, w.send(call(scope(i), "count", within(away+time.Minute))))
+		all = append(all, h.send(call(scopeName(i), "count", within(away+time.Minute))))
 	}
 	time.Sleep(away) // synctest
 	back()
@@ -58,12 +59,12 @@ func (w *world) recovered(n int, away time.Duration, back func()) (took []time.D
 	return took
 }
 
-// Finding C1: after an outage of any length all keys work within 3 s, half of the
+// H-C1: after an outage of any length all keys work within 3 s, half of the
 // outages end within 1 s, and the dials do not grow with the number of keys.
 func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 	ways := map[string]func(context.Context, mcpbridge.DialRequest) error{
-		"refused": refused(unavailable("connection refused")),
-		"slowly":  slowly(700*time.Millisecond, unavailable("503")),
+		"refused": failingDial(unavailableError("connection refused")),
+		"slowly":  slowDial(700*time.Millisecond, unavailableError("503")),
 		"hung":    func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() },
 		"a page": func(context.Context, mcpbridge.DialRequest) error {
 			return &mcpbridge.Error{Class: mcpbridge.Protocol, Server: mcpbridge.Strange, Detail: "302 Found"}
@@ -73,20 +74,20 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 		for _, away := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
 			for _, keys := range []int{40, 400} {
 				if way == "hung" && away < time.Minute {
-					continue // see below
+					continue // see the next test
 				}
 				t.Run(fmt.Sprint(way, "/", away, "/", keys), func(t *testing.T) {
 					var lasts []time.Duration
 					for seed := range max(1, 360/keys) {
-						imagine(t, supervisor.Config{MaxSessions: 500}, func(w *world) {
-							w.openAll(keys)
-							w.fake.set(func() { w.fake.dial = dial })
-							w.severAll(keys)
-							before := w.watch.dialed()
-							took := w.recovered(keys, away+time.Duration(seed)*137*time.Millisecond, func() { w.fake.set(func() { w.fake.dial = nil }) })
+						inFakeTime(t, supervisor.Config{MaxSessions: 500}, func(h *harness) {
+							h.openSessions(keys)
+							h.server.set(func() { h.server.dial = dial })
+							h.breakConnections(keys)
+							before := h.dials.dialed()
+							took := h.recoveryTimes(keys, away+time.Duration(seed)*137*time.Millisecond, func() { h.server.set(func() { h.server.dial = nil }) })
 							lasts = append(lasts, took[len(took)-1])
 							require.LessOrEqual(t, took[len(took)-1], 3*time.Second)
-							dials := w.watch.dialed() - before - keys
+							dials := h.dials.dialed() - before - keys
 							require.Less(t, dials, 30+int(away/time.Second*13/10), "16 at once, and then the probes")
 						})
 					}
@@ -100,33 +101,33 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 	}
 }
 
-// A server that accepts and does not answer is not known to be down before the first
-// dial has had its time. From then on it is asked anew every 2 s, whatever becomes of
-// the dials before, and one that takes its time has all of it.
+// A server that accepts connections and does not answer is not known to be down before the
+// first dial has timed out. From then on a new probe starts every 2 s, and the oldest probe
+// keeps its full time.
 func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
-	imagine(t, supervisor.Config{MaxSessions: 500}, func(w *world) {
-		w.openAll(20)
+	inFakeTime(t, supervisor.Config{MaxSessions: 500}, func(h *harness) {
+		h.openSessions(20)
 		var running, most atomic.Int64
-		w.fake.set(func() {
-			w.fake.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+		h.server.set(func() {
+			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
 				<-ctx.Done()
 				return ctx.Err()
 			}
 		})
-		w.severAll(20)
-		var all []*pending
+		h.breakConnections(20)
+		var all []*sentCommand
 		for i := range 20 {
-			all = append(all, w.send(call(scope(i), "count", within(5*time.Minute))))
+			all = append(all, h.send(call(scopeName(i), "count", within(5*time.Minute))))
 		}
-		time.Sleep(32 * time.Second) // synctest: the first dials are over
+		time.Sleep(32 * time.Second) // synctest: until the first dials have timed out
 		most.Store(0)
-		dials := w.watch.dialed()
+		dials := h.dials.dialed()
 		time.Sleep(60 * time.Second) // synctest
 		require.LessOrEqual(t, most.Load(), int64(3))
-		require.InDelta(t, 30, w.watch.dialed()-dials, 4)
-		w.fake.set(func() { w.fake.dial = slowly(20*time.Second, nil) })
+		require.InDelta(t, 30, h.dials.dialed()-dials, 4)
+		h.server.set(func() { h.server.dial = slowDial(20*time.Second, nil) })
 		for _, p := range all {
 			p.ok()
 			require.Less(t, p.answeredAt.Sub(p.sent), 5*time.Minute)
@@ -134,91 +135,91 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// With nobody who waits nobody probes, and the first call does at once.
+// While no call waits, there are no probes. The next call probes at once.
 func TestNobodyProbesAServerThatNobodyWaitsFor(t *testing.T) {
-	imagine(t, supervisor.Config{IdleTimeout: supervisor.Never}, func(w *world) {
-		w.openAll(40)
-		w.fake.set(func() { w.fake.dial = refused(unavailable("connection refused")) })
-		w.severAll(40)
+	inFakeTime(t, supervisor.Config{IdleTimeout: supervisor.Never}, func(h *harness) {
+		h.openSessions(40)
+		h.server.set(func() { h.server.dial = failingDial(unavailableError("connection refused")) })
+		h.breakConnections(40)
 		time.Sleep(time.Second) // synctest
-		require.Equal(t, 40, w.watch.dialed(), "nobody has called")
+		require.Equal(t, 40, h.dials.dialed(), "nobody has called")
 		for i := range 40 {
-			w.send(call(scope(i), "count", within(500*time.Millisecond))).fails(messages.CodeUnavailable)
+			h.send(call(scopeName(i), "count", within(500*time.Millisecond))).fails(messages.CodeUnavailable)
 		}
-		dials := w.watch.dialed()
+		dials := h.dials.dialed()
 		require.Less(t, dials, 40+3*40)
 		time.Sleep(time.Hour) // synctest
-		require.Equal(t, dials, w.watch.dialed())
-		w.fake.set(func() { w.fake.dial = nil })
+		require.Equal(t, dials, h.dials.dialed())
+		h.server.set(func() { h.server.dial = nil })
 		began := time.Now()
-		w.openAll(40)
+		h.openSessions(40)
 		require.Zero(t, time.Since(began))
 	})
 }
 
-// Those who do not want to wait are told at once, and one of them tries.
+// With FailFast, calls fail at once while the server is down, and one of them probes.
 func TestCallsFailFastWhereTheConfigurationSaysSo(t *testing.T) {
-	imagine(t, supervisor.Config{FailFast: true}, func(w *world) {
-		w.openAll(40)
-		w.fake.set(func() { w.fake.dial = refused(unavailable("connection refused")) })
+	inFakeTime(t, supervisor.Config{FailFast: true}, func(h *harness) {
+		h.openSessions(40)
+		h.server.set(func() { h.server.dial = failingDial(unavailableError("connection refused")) })
 		for i := range 39 {
-			w.fake.sever(scope(i), true)
+			h.server.breakConnection(scopeName(i), true)
 		}
 		began := time.Now()
 		for i := range 39 {
-			f := w.send(call(scope(i), "count")).fails(messages.CodeUnavailable)
+			f := h.send(call(scopeName(i), "count")).fails(messages.CodeUnavailable)
 			require.Contains(t, f.Detail, "connection refused")
 			require.LessOrEqual(t, f.RetryAfter, 2*time.Second)
 		}
-		require.Equal(t, "2", w.send(call(scope(39), "count")).text(), "it is connected")
+		require.Equal(t, "2", h.send(call(scopeName(39), "count")).text(), "it is connected")
 		require.Less(t, time.Since(began), 2*time.Second)
-		before := w.watch.dialed()
+		before := h.dials.dialed()
 		for range 1000 {
-			w.send(call("another", "count")).fails(messages.CodeUnavailable)
+			h.send(call("another", "count")).fails(messages.CodeUnavailable)
 			time.Sleep(10 * time.Millisecond) // synctest
 		}
-		require.InDelta(t, 12, w.watch.dialed()-before, 6, "in ten seconds")
-		w.fake.set(func() { w.fake.dial = nil })
+		require.InDelta(t, 12, h.dials.dialed()-before, 6, "in ten seconds")
+		h.server.set(func() { h.server.dial = nil })
 		time.Sleep(time.Second) // synctest
-		w.send(call("another", "count")).ok()
-		w.openAll(40)
+		h.send(call("another", "count")).ok()
+		h.openSessions(40)
 	})
 }
 
-// A key that is refused for its own reasons shows that the server is up, and a server
-// that refuses one key only is not down for the others.
+// A refusal of one key shows that the server is up: it does not count as down for other
+// keys.
 func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 	for name, cause := range map[string]*mcpbridge.Error{
 		"401": {Class: mcpbridge.Unauthorized, Server: mcpbridge.Present, Detail: "401"},
-		"503": unavailable("503 of its tenant"),
+		"503": unavailableError("503 of its tenant"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			imagine(t, supervisor.Config{}, func(w *world) {
-				w.fake.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+			inFakeTime(t, supervisor.Config{}, func(h *harness) {
+				h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
 					if req.Key.Scope == "bad" {
 						return cause
 					}
 					return nil
 				}
-				w.send(call("good", "count")).ok()
-				bad := w.send(call("bad", "count"))
+				h.send(call("good", "count")).ok()
+				bad := h.send(call("bad", "count"))
 				for i := range 60 {
 					time.Sleep(time.Second) // synctest
 					began := time.Now()
-					w.send(call(scope(i), "count")).ok()
+					h.send(call(scopeName(i), "count")).ok()
 					require.LessOrEqual(t, time.Since(began), 1200*time.Millisecond)
 				}
 				bad.reply()
-				require.Less(t, w.watch.dialed(), 60+5*60)
+				require.Less(t, h.dials.dialed(), 60+5*60)
 			})
 		})
 	}
 }
 
-// Finding C4: keys that wait for a server that hangs hold no slot.
+// H-C4: keys that wait for a server that hangs do not hold slots.
 func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.fake.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
 			if req.Key.Server == "s" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -226,60 +227,60 @@ func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 			return nil
 		}
 		for i := range 300 {
-			w.send(call(scope(i), "count", within(2*time.Minute)))
+			h.send(call(scopeName(i), "count", within(2*time.Minute)))
 		}
 		for i := range 60 {
 			began := time.Now()
 			for k := range 4 {
-				w.send(call(fmt.Sprint("innocent-", i, k), "count", on("other"))).ok()
+				h.send(call(fmt.Sprint("innocent-", i, k), "count", on("other"))).ok()
 			}
 			require.Zero(t, time.Since(began))
 			time.Sleep(time.Second) // synctest
 		}
-		require.LessOrEqual(t, w.inspect().Open, 256)
-		w.fake.set(func() { w.fake.dial = nil })
+		require.LessOrEqual(t, h.inspect().Open, 256)
+		h.server.set(func() { h.server.dial = nil })
 	})
 }
 
-// Finding C6: what nobody waits for is not opened again, unless something is held for
-// it, and then once.
+// H-C6: a session that no call waits for is not opened again. If it has a subscription, it
+// is opened again once.
 func TestSessionThatNobodyWaitsForIsOpenedAtTheNextCallOnly(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.openAll(10)
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.openSessions(10)
 		for range 20 {
-			w.severAll(10)
+			h.breakConnections(10)
 			time.Sleep(time.Second) // synctest
 		}
-		require.Equal(t, 10, w.watch.dialed())
-		require.Zero(t, w.inspect().Open)
-		require.Equal(t, "2", w.send(call(scope(0), "count")).text(), "attached, with its state")
+		require.Equal(t, 10, h.dials.dialed())
+		require.Zero(t, h.inspect().Open)
+		require.Equal(t, "2", h.send(call(scopeName(0), "count")).text(), "attached, with its state")
 
-		w.send(&messages.Subscribe{Header: messages.To("s", scope(1)), URI: "file:///one"}).reply()
-		dials := w.watch.dialed()
+		h.send(&messages.Subscribe{Header: messages.To("s", scopeName(1)), URI: "file:///one"}).reply()
+		dials := h.dials.dialed()
 		for range 20 {
-			w.fake.sever(scope(1), true)
+			h.server.breakConnection(scopeName(1), true)
 			time.Sleep(time.Second) // synctest
 		}
-		require.Equal(t, dials+1, w.watch.dialed(), "once")
-		w.send(call(scope(1), "count")).ok()
-		dials = w.watch.dialed()
+		require.Equal(t, dials+1, h.dials.dialed(), "once")
+		h.send(call(scopeName(1), "count")).ok()
+		dials = h.dials.dialed()
 		for range 5 {
 			time.Sleep(2 * time.Minute) // synctest
-			w.fake.sever(scope(1), true)
+			h.server.breakConnection(scopeName(1), true)
 		}
 		synctest.Wait()
 		time.Sleep(5 * time.Second) // synctest
-		require.Equal(t, dials+5, w.watch.dialed(), "it had lived in between")
+		require.Equal(t, dials+5, h.dials.dialed(), "it had lived in between")
 	})
 }
 
-// logins is an authenticator that a person logs in to.
-type logins struct {
+// lateLogin is an authenticator that has no credentials before its user logs in.
+type lateLogin struct {
 	token atomic.Value
 	asked atomic.Int64
 }
 
-func (l *logins) Credentials(context.Context, messages.Key) (mcpbridge.Credentials, error) {
+func (l *lateLogin) Credentials(context.Context, messages.Key) (mcpbridge.Credentials, error) {
 	l.asked.Add(1)
 	if l.token.Load() == nil {
 		return nil, errors.New("not logged in")
@@ -287,30 +288,30 @@ func (l *logins) Credentials(context.Context, messages.Key) (mcpbridge.Credentia
 	return nil, nil
 }
 
-// Finding C2: credentials that come late end the wait for them.
+// H-C2: a key works as soon as it gets credentials.
 func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
-	login := new(logins)
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://127.0.0.1:1", Auth: login}}})
+	login := new(lateLogin)
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: "http://127.0.0.1:1", Auth: login}}})
 	for range 3 {
-		f := w.send(call("a", "count")).fails(messages.CodeUnauthorized)
+		f := h.send(call("a", "count")).fails(messages.CodeUnauthorized)
 		require.Contains(t, f.Detail, "not logged in")
 		require.Greater(t, f.RetryAfter, 20*time.Second)
 	}
 	require.EqualValues(t, 3, login.asked.Load())
 	login.token.Store(true)
-	require.Contains(t, w.send(call("a", "count", within(time.Second))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
-	w.end()
+	require.Contains(t, h.send(call("a", "count", within(time.Second))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
+	h.stopAndVerify()
 }
 
-// Findings C5 and issue 12: the starts of processes are bounded over all servers, and
-// those that hang give their permits back.
+// H-C5: the number of processes that start at once is bounded over all servers. A process
+// that hangs returns its permit.
 func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{
 		{Name: "one", Command: "one"}, {Name: "two", Command: "two"}, {Name: "hung", Command: "hung"}, {Name: "stuck", Command: "stuck"},
 	}}
-	imagine(t, cfg, func(w *world) {
+	inFakeTime(t, cfg, func(h *harness) {
 		var now, most atomic.Int64
-		w.fake.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
 			if req.Key.Server == "hung" || req.Key.Server == "stuck" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -319,56 +320,56 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // synctest
 			now.Add(-1)
 			req.Answered()
-			time.Sleep(3 * time.Second) // synctest: a set-up that takes no processor
+			time.Sleep(3 * time.Second) // synctest: the set-up takes time, and no processor
 			return nil
 		}
 		for i := range 20 {
-			w.send(call(scope(i), "count", on("hung"), within(10*time.Second)))
-			w.send(call(scope(i), "count", on("stuck"), within(10*time.Second)))
+			h.send(call(scopeName(i), "count", on("hung"), within(10*time.Second)))
+			h.send(call(scopeName(i), "count", on("stuck"), within(10*time.Second)))
 		}
 		synctest.Wait()
-		var all []*pending
+		var all []*sentCommand
 		for i := range 20 {
-			all = append(all, w.send(call(scope(i), "count", on("one"))), w.send(call(scope(i), "count", on("two"))))
+			all = append(all, h.send(call(scopeName(i), "count", on("one"))), h.send(call(scopeName(i), "count", on("two"))))
 		}
 		for _, p := range all {
 			p.ok()
 		}
 		require.LessOrEqual(t, most.Load(), int64(max(2, runtime.GOMAXPROCS(0))))
 		require.Less(t, all[len(all)-1].answeredAt.Sub(all[0].sent), 50*time.Second)
-		require.Zero(t, count[*messages.SessionRestarting](w))
+		require.Zero(t, countEvents[*messages.SessionRestarting](h))
 	})
 }
 
-// Finding D2: what the registry does for one message does not grow with the keys that
+// H-D2: the work of the registry for one message does not grow with the number of keys that
 // wait for a slot.
 func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 	took := func(n int) time.Duration {
-		f := newFake()
-		w := start(t, supervisor.Config{
+		f := newFakeServer()
+		h := start(t, supervisor.Config{
 			MaxSessions: 1, Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
 			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return f },
 		})
-		hang := w.send(call("busy", "hang", within(time.Hour)))
+		hang := h.send(call("busy", "hang", within(time.Hour)))
 		for f.anyConn(0) == nil {
-			w.inspect()
+			h.inspect()
 		}
 		began := time.Now()
-		var last *pending
+		var last *sentCommand
 		for i := range n {
-			last = w.send(call(scope(i), "count", within(time.Hour)))
+			last = h.send(call(scopeName(i), "count", within(time.Hour)))
 		}
-		w.send(&messages.CloseScope{Scope: "nobody"}).reply() // the mailbox is empty
+		h.send(&messages.CloseScope{Scope: "nobody"}).reply() // then the mailbox is empty
 		elapsed := time.Since(began)
 		require.False(t, last.answered())
-		w.cancel(hang)
-		for _, p := range w.sent() {
+		h.cancel(hang)
+		for _, p := range h.sent() {
 			if _, ok := p.cmd.(*messages.CallTool); ok && p != hang {
-				w.cancel(p)
+				h.cancel(p)
 			}
 		}
 		hang.reply()
-		w.stop()
+		h.stop()
 		return elapsed / time.Duration(n)
 	}
 	few, many := took(1000), took(8000)

@@ -16,11 +16,12 @@ import (
 
 var refusalSeed = flag.Uint64("refusals.seed", 1, "seed of the first random refusal")
 
-// randomRefusals is how many random refusals are tried each way.
+// randomRefusals is the number of random refusals that are tried, both with a session that
+// the server knows and with one that it does not know.
 const randomRefusals = 60
 
-// randomRefusal makes a refusal of any status but 404, 410 and 429, with any body but
-// a result.
+// randomRefusal returns a refusal with a random status other than 404, 410 and 429, and
+// with a random body that is not a result.
 func randomRefusal(seed uint64) faults.Refusal {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
@@ -51,16 +52,16 @@ func randomRefusal(seed uint64) faults.Refusal {
 	return faults.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: faults.Expired, Invented: true, Answer: answer}
 }
 
-// Findings B1 to B4: with any refusal, what becomes of a session depends on nothing
-// but what the server knows of it.
+// H-B1 to H-B4: whatever the refusal says, a session is rebuilt only if the server does not
+// know it.
 func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {
 		form := randomRefusal(seed)
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, known %v", form.Name, known), func(t *testing.T) {
-				locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-					w.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
-					require.Equal(w.t, "1", w.send(call("a", "count")).text())
+				overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+					h.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
+					require.Equal(h.t, "1", h.send(call("a", "count")).text())
 					heal, generation := func() {}, 2
 					if known {
 						heal, generation = e.Inject("tools/call", faults.Instead(form)), 1
@@ -68,19 +69,19 @@ func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 						e.Expire(form)
 					}
 					for range 4 {
-						for _, p := range w.calls(5, "a", "count") {
+						for _, p := range h.calls(5, "a", "count") {
 							if f, is := p.reply().(*messages.Failure); is && known && form.Status >= 400 {
-								require.NotContains(w.t, []messages.Code{messages.CodeExpired, messages.CodeLost}, f.Code)
+								require.NotContains(h.t, []messages.Code{messages.CodeExpired, messages.CodeLost}, f.Code)
 							}
 						}
 						time.Sleep(20 * time.Second)
 					}
 					heal()
-					require.EqualValues(w.t, generation, w.send(call("a", "count")).ok().Generation)
-					require.LessOrEqual(w.t, e.Count("initialize"), 5)
-					require.LessOrEqual(w.t, e.Count("ping"), 8)
-					require.LessOrEqual(w.t, e.Count("tools/list"), 10)
-					require.Equal(w.t, 1, e.Sessions())
+					require.EqualValues(h.t, generation, h.send(call("a", "count")).ok().Generation)
+					require.LessOrEqual(h.t, e.Count("initialize"), 5)
+					require.LessOrEqual(h.t, e.Count("ping"), 8)
+					require.LessOrEqual(h.t, e.Count("tools/list"), 10)
+					require.Equal(h.t, 1, e.Sessions())
 				})
 			})
 		}

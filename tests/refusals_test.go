@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// eachRefusal runs a scenario for the refusals of a transport with some verdicts.
+// eachRefusal runs a scenario for each refusal of a transport that has one of the verdicts.
 func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, form faults.Refusal), verdicts ...faults.Verdict) {
 	t.Helper()
 	for _, form := range faults.Refusals() {
@@ -26,43 +27,44 @@ func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, for
 	}
 }
 
-// isError reports whether a refusal is a JSON-RPC error, and so an answer that a 2xx
-// may have.
+// isError reports whether a refusal says that the request failed: by its status, or as a
+// JSON-RPC error.
 func isError(form faults.Refusal) bool {
 	return form.Status >= 300 || strings.Contains(form.Body, `"jsonrpc"`) && strings.Contains(form.Body, `"error"`)
 }
 
-// Findings B1, B2, B3: however a server says that it does not know a session, one
-// rebuild serves all callers, and what may have run is not run again.
+// H-B1, H-B2, H-B3: in whatever form a server refuses an unknown session, one rebuild
+// serves all callers, and a call that may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		tools := httpTools
+		tools := newHTTPTools
 		if form.Transport == "sse" {
-			tools = sseTools
+			tools = newSSETools
 		}
-		locally(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
-			require.Equal(w.t, 1, e.Expire(form))
-			unsafe, safe := w.send(call("a", "count")), w.calls(19, "a", "count/ro")
+		overLocalHTTP(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
+			require.Equal(h.t, 1, e.Expire(form))
+			unsafe, safe := h.send(call("a", "count")), h.calls(19, "a", "count/ro")
 			switch {
-			case form.Status >= 500, form.Status == 302: // which may follow what has run
-				require.True(w.t, unsafe.fails(messages.CodeLost).MayHaveRun)
+			case form.Status >= 500, form.Status == 302: // the call may have run before this refusal
+				require.True(h.t, unsafe.fails(messages.CodeLost).MayHaveRun)
 			case !isError(form):
-				unsafe.reply() // nobody can tell
+				unsafe.reply() // such a body does not say whether the call ran
 			default:
-				require.EqualValues(w.t, 2, unsafe.ok().Generation)
+				require.EqualValues(h.t, 2, unsafe.ok().Generation)
 			}
 			for _, p := range safe {
-				require.EqualValues(w.t, 2, p.ok().Generation)
+				require.EqualValues(h.t, 2, p.ok().Generation)
 			}
-			require.Equal(w.t, 2, e.Count("initialize"), "one rebuild for all")
-			require.Equal(w.t, 1, e.Sessions())
+			require.Equal(h.t, 2, e.Count("initialize"), "one rebuild for all")
+			require.Equal(h.t, 1, e.Sessions())
 			if form.Transport == "http" {
-				happened[*messages.SessionExpired](w, 1)
+				requireEvents[*messages.SessionExpired](h, 1)
 				if form.Verdict == faults.Expired {
-					require.Equal(w.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
+					synctest.Wait() // the DELETE is sent in the background
+					require.Equal(h.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
 				}
-				require.LessOrEqual(w.t, e.CountEach("ping")[0], 2)
+				require.LessOrEqual(h.t, e.CountEach("ping")[0], 2)
 			}
 		})
 	}
@@ -70,26 +72,27 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
 }
 
-// Finding B11, over a pipe: the session is found dead by a question, and restarted.
+// H-B11: the same over stdio. The question shows that the session is dead, and the process
+// is restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
-		overStdio(t, "", supervisor.Config{}, func(w *world) {
-			first := pid(t, w.send(call("a", "pid")))
+		overStdio(t, "", supervisor.Config{}, func(h *harness) {
+			first := pid(t, h.send(call("a", "pid")))
 			var said struct{ Error json.RawMessage }
 			require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(form.Body, "{id}", "1")), &said))
-			w.send(call("a", "lose", with("refusal", string(said.Error)))).ok()
-			for _, p := range w.calls(20, "a", "count/ro") {
+			h.send(call("a", "lose", with("refusal", string(said.Error)))).ok()
+			for _, p := range h.calls(20, "a", "count/ro") {
 				require.EqualValues(t, 2, p.ok().Generation)
 			}
-			require.NotEqual(t, first, pid(t, w.send(call("a", "pid"))))
-			gone(t, first)
+			require.NotEqual(t, first, pid(t, h.send(call("a", "pid"))))
+			requireExit(t, first)
 		})
 	}, faults.Certain, faults.Expired)
 }
 
-// ownError checks what a call of a session that lives has got: the caller's own error.
-func ownError(p *pending, form faults.Refusal) {
-	t := p.w.t
+// requireOwnError checks that a call on a live session got the refusal as its own error.
+func requireOwnError(p *sentCommand, form faults.Refusal) {
+	t := p.h.t
 	t.Helper()
 	r, is := p.reply().(*messages.ToolResult)
 	if is {
@@ -100,7 +103,7 @@ func ownError(p *pending, form faults.Refusal) {
 	}
 	f := p.reply().(*messages.Failure)
 	if !isError(form) {
-		return // it is no answer at all, and the call may have run
+		return // the body is no answer, and the call may have run
 	}
 	require.NotContains(t, []messages.Code{messages.CodeExpired, messages.CodeLost, messages.CodeUnavailable}, f.Code, "%v", f)
 	require.False(t, f.Replayed)
@@ -112,57 +115,57 @@ func ownError(p *pending, form faults.Refusal) {
 	}
 }
 
-// Finding B4: what a session that lives says of logins, tools and resources is left
-// alone, with the words of an expiry or without.
+// H-B4: refusals on a live session, which concern logins, tools or resources, do not end
+// the session, whatever their words.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			fault := faults.Instead(form)
 			if form.Ran {
 				fault = faults.Afterwards(form)
 			}
 			heal := e.Inject("tools/call", fault)
 			for range 3 {
-				for _, p := range w.calls(20, "a", "count") {
-					ownError(p, form)
+				for _, p := range h.calls(20, "a", "count") {
+					requireOwnError(p, form)
 				}
 				time.Sleep(time.Second)
 			}
 			heal()
-			require.EqualValues(w.t, 1, w.send(call("a", "count")).ok().Generation)
-			require.LessOrEqual(w.t, e.Count("initialize"), 2)
-			require.LessOrEqual(w.t, e.Count("ping"), 3)
-			require.LessOrEqual(w.t, e.Count("tools/list"), 4)
-			require.Equal(w.t, 1, e.Sessions())
-			require.Zero(w.t, count[*messages.SessionRestarting](w))
-			require.Zero(w.t, count[*messages.SessionExpired](w))
+			require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
+			require.LessOrEqual(h.t, e.Count("initialize"), 2)
+			require.LessOrEqual(h.t, e.Count("ping"), 3)
+			require.LessOrEqual(h.t, e.Count("tools/list"), 4)
+			require.Equal(h.t, 1, e.Sessions())
+			require.Zero(h.t, countEvents[*messages.SessionRestarting](h))
+			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
 	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
 }
 
-// Finding B4: a refusal that every session gets is about no session. The controls are
-// bounded, whatever is asked meanwhile.
+// H-B4: a refusal that all sessions get does not end a session. The number of controls is
+// bounded, however many calls are refused.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	scenario := func(t *testing.T, form faults.Refusal) {
-		locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-			require.Equal(w.t, "1", w.send(call("a", "count")).text())
+		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
 			for range 60 {
-				for _, p := range w.calls(5, "a", "count") {
-					ownError(p, form)
+				for _, p := range h.calls(5, "a", "count") {
+					requireOwnError(p, form)
 				}
 				time.Sleep(5 * time.Second)
 			}
-			require.LessOrEqual(w.t, e.Count("initialize"), 1+300/30+5)
-			require.Equal(w.t, 1, e.Sessions())
+			require.LessOrEqual(h.t, e.Count("initialize"), 1+300/30+5)
+			require.Equal(h.t, 1, e.Sessions())
 			heal()
 			time.Sleep(time.Minute)
-			r := w.send(call("a", "count"))
-			require.Equal(w.t, "2", r.text())
-			require.EqualValues(w.t, 1, r.ok().Generation)
-			require.Zero(w.t, count[*messages.SessionExpired](w))
+			r := h.send(call("a", "count"))
+			require.Equal(h.t, "2", r.text())
+			require.EqualValues(h.t, 1, r.ok().Generation)
+			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
 	eachRefusal(t, "http", scenario, faults.Expired)
@@ -173,19 +176,19 @@ func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	}
 }
 
-// The status of a refusal says what counts. Its body may never end.
+// The status of a refusal is enough: a body that does not end is read for a bounded time.
 func TestRefusalWhoseBodyDoesNotEndIsReadForAMomentOnly(t *testing.T) {
-	locally(t, supervisor.Config{}, httpTools, func(w *world, e *endpoint) {
-		require.Equal(w.t, "1", w.send(call("a", "count")).text())
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("tools/call", func(out http.ResponseWriter, r *faults.Request, _ http.Handler) {
 			out.WriteHeader(http.StatusBadRequest)
 			http.NewResponseController(out).Flush()
 			<-r.Context().Done()
 		})
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		p.fails(messages.CodeInvalid)
-		require.Less(w.t, p.answeredAt.Sub(p.sent), 5*time.Second)
+		require.Less(h.t, p.answeredAt.Sub(p.sent), 5*time.Second)
 		heal()
-		require.Equal(w.t, "2", w.send(call("a", "count")).text())
+		require.Equal(h.t, "2", h.send(call("a", "count")).text())
 	})
 }

@@ -15,40 +15,40 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-func at(name, url string) mcpbridge.Server { return mcpbridge.Server{Name: name, URL: url} }
+func serverAt(name, url string) mcpbridge.Server { return mcpbridge.Server{Name: name, URL: url} }
 
 func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		const url = "http://fake.invalid"
 		for _, server := range []string{"s", "other"} {
 			for _, scope := range []string{"a", "b"} {
-				w.send(call(scope, "count", on(server))).ok()
+				h.send(call(scope, "count", on(server))).ok()
 			}
 		}
-		running := w.send(call("a", "slow", on("other")))
+		running := h.send(call("a", "slow", on("other")))
 		synctest.Wait()
 
-		closed, err := w.sup.Reload(w.t.Context(), []mcpbridge.Server{at("s", url), at("new", url), {Name: "other", URL: url, NoStream: true}})
+		closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", url), serverAt("new", url), {Name: "other", URL: url, NoStream: true}})
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
 		require.Empty(t, closed.Left)
 		require.True(t, running.answered(), "it has drained")
 		require.Equal(t, "done", running.text())
 
-		require.Equal(t, "2", w.send(call("a", "count")).text(), "it goes on")
-		require.Equal(t, "1", w.send(call("a", "count", on("new"))).text())
-		p := w.send(call("a", "count", on("other")))
+		require.Equal(t, "2", h.send(call("a", "count")).text(), "it goes on")
+		require.Equal(t, "1", h.send(call("a", "count", on("new"))).text())
+		p := h.send(call("a", "count", on("other")))
 		require.Equal(t, "1", p.text(), "it begins anew")
 		require.EqualValues(t, 2, p.ok().Generation)
 
-		closed, err = w.sup.Reload(w.t.Context(), []mcpbridge.Server{at("s", url)})
+		closed, err = h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", url)})
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
-		w.send(call("a", "count", on("other"))).fails(messages.CodeUnknownServer)
-		require.Equal(t, "3", w.send(call("a", "count")).text())
-		require.Len(t, w.inspect().Sessions, 2)
+		h.send(call("a", "count", on("other"))).fails(messages.CodeUnknownServer)
+		require.Equal(t, "3", h.send(call("a", "count")).text())
+		require.Len(t, h.inspect().Sessions, 2)
 
-		closed, err = w.sup.Reload(w.t.Context(), []mcpbridge.Server{at("s", url)})
+		closed, err = h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", url)})
 		require.NoError(t, err)
 		require.Zero(t, closed.Sessions, "nothing changed")
 	})
@@ -56,86 +56,86 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 
 func TestReloadWhileSessionsAreOpenedAndFail(t *testing.T) {
 	cfg := supervisor.Config{MaxDials: 1, ConnectTimeout: time.Minute}
-	imagine(t, cfg, func(w *world) {
+	inFakeTime(t, cfg, func(h *harness) {
 		release := make(chan struct{})
-		w.fake.set(func() {
-			w.fake.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+		h.server.set(func() {
+			h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
 				select {
 				case <-release:
 					return nil
 				case <-ctx.Done():
-					return unavailable("cancelled")
+					return unavailableError("cancelled")
 				}
 			}
 		})
-		opening := append(w.calls(3, "a", "count"), w.calls(3, "b", "count")...) // one dials, one waits for its permit
+		opening := append(h.calls(3, "a", "count"), h.calls(3, "b", "count")...) // one session dials, the other one waits for its permit
 		synctest.Wait()
-		_, err := w.sup.Reload(w.t.Context(), []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid", NoStream: true}})
+		_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid", NoStream: true}})
 		require.NoError(t, err)
 		for _, p := range opening {
 			p.fails(messages.CodeClosed)
 		}
 		close(release)
-		require.Equal(t, "1", w.send(call("a", "count")).text(), "no dial permit was lost")
-		require.Equal(t, "1", w.send(call("b", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text(), "no dial permit was lost")
+		require.Equal(t, "1", h.send(call("b", "count")).text())
 	})
 }
 
 func TestBadListOfServersChangesNothing(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		_, err := w.sup.Reload(w.t.Context(), []mcpbridge.Server{{Name: "s"}, at("x", "ftp://x")})
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{{Name: "s"}, serverAt("x", "ftp://x")})
 		require.ErrorContains(t, err, `servers[0] "s": command: is empty`)
 		require.ErrorContains(t, err, `servers[1] "x": url: scheme "ftp"`)
-		_, err = w.sup.Reload(w.t.Context(), nil)
+		_, err = h.sup.Reload(h.t.Context(), nil)
 		require.ErrorContains(t, err, "servers: is empty")
-		require.Equal(t, "2", w.send(call("a", "count")).text())
-		w.stop()
-		_, err = w.sup.Reload(w.t.Context(), []mcpbridge.Server{at("s", "http://fake.invalid")})
+		require.Equal(t, "2", h.send(call("a", "count")).text())
+		h.stop()
+		_, err = h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", "http://fake.invalid")})
 		require.ErrorIs(t, err, messages.ErrClosed)
 	})
 }
 
 func TestReloadEndsTheStreamsOfARemovedServer(t *testing.T) {
-	before := lookAround()
+	before := resourcesInUse()
 	one, two := serve(t, faults.NewTools()), serve(t, faults.NewTools())
-	defer one.end()
-	defer two.end()
+	defer one.close()
+	defer two.close()
 	inMemory := mcp.NewServer(&mcp.Implementation{Name: "kept", Version: "1"}, nil)
-	servers := []mcpbridge.Server{at("s", one.URL()), at("two", two.URL()), {Name: "kept", InMemory: inMemory}}
-	w := start(t, supervisor.Config{Servers: servers})
-	w.send(call("a", "count")).ok()
-	w.send(call("a", "count", on("two"))).ok()
-	w.send(&messages.Open{Header: messages.To("kept", "a")}).reply()
-	one.counted("GET", 1)
-	two.counted("GET", 1)
+	servers := []mcpbridge.Server{serverAt("s", one.URL()), serverAt("two", two.URL()), {Name: "kept", InMemory: inMemory}}
+	h := start(t, supervisor.Config{Servers: servers})
+	h.send(call("a", "count")).ok()
+	h.send(call("a", "count", on("two"))).ok()
+	h.send(&messages.Open{Header: messages.To("kept", "a")}).reply()
+	one.awaitRequests("GET", 1)
+	two.awaitRequests("GET", 1)
 
-	closed, err := w.sup.Reload(w.t.Context(), servers[1:])
+	closed, err := h.sup.Reload(h.t.Context(), servers[1:])
 	require.NoError(t, err)
 	require.Equal(t, 1, closed.Sessions)
 	require.Equal(t, 1, one.Count("DELETE"))
 	require.Zero(t, one.Sessions())
-	one.end() // which would wait for a stream that is still open
-	require.Equal(t, "2", w.send(call("a", "count", on("two"))).text())
-	require.Len(t, w.inspect().Sessions, 2)
-	w.end()
-	two.end()
+	one.close() // close waits until no stream is open
+	require.Equal(t, "2", h.send(call("a", "count", on("two"))).text())
+	require.Len(t, h.inspect().Sessions, 2)
+	h.stopAndVerify()
+	two.close()
 	before.verify(t)
 }
 
-// The URL of a server changes: its new self never gets to see an id of the old one.
+// When the URL of a server changes, no session id of the old URL is sent to the new one.
 func TestServerThatMovesIsShownNoSessionOfBefore(t *testing.T) {
 	one, two := serve(t, faults.NewTools()), serve(t, faults.NewTools())
-	defer one.end()
-	defer two.end()
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{at("s", one.URL())}})
-	w.send(call("a", "count")).ok()
-	_, err := w.sup.Reload(w.t.Context(), []mcpbridge.Server{at("s", two.URL())})
+	defer one.close()
+	defer two.close()
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{serverAt("s", one.URL())}})
+	h.send(call("a", "count")).ok()
+	_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", two.URL())})
 	require.NoError(t, err)
-	p := w.send(call("a", "count"))
+	p := h.send(call("a", "count"))
 	require.Equal(t, "1", p.text())
 	require.EqualValues(t, 2, p.ok().Generation)
 	require.Equal(t, 1, two.Count("initialize"))
 	require.Zero(t, one.Sessions())
-	w.end()
+	h.stopAndVerify()
 }

@@ -20,58 +20,59 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// lives runs several lives of one process, one after the other, on one endpoint.
-func lives(t *testing.T, cfg supervisor.Config, all ...func(w *world, e *endpoint)) {
+// runProcesses runs scenarios one after the other on one server. Each has a new supervisor,
+// as after a restart of the process.
+func runProcesses(t *testing.T, cfg supervisor.Config, all ...func(h *harness, e *testServer)) {
 	t.Helper()
 	e := serve(t, faults.NewTools())
-	defer e.end()
+	defer e.close()
 	for _, life := range all {
 		c := cfg
 		if len(c.Servers) == 0 {
 			c.Servers = []mcpbridge.Server{{Name: "s", URL: e.URL()}}
 		}
-		w := start(t, c)
-		life(w, e)
-		w.end()
+		h := start(t, c)
+		life(h, e)
+		h.stopAndVerify()
 	}
 }
 
-// record returns what a store has of scope "a".
-func record(t *testing.T, store mcpbridge.Store) *mcpbridge.Record {
+// storedRecord returns the record of scope "a" in a store.
+func storedRecord(t *testing.T, store mcpbridge.Store) *mcpbridge.Record {
 	t.Helper()
 	r, err := store.Load(t.Context(), messages.Key{Server: "s", Scope: "a"})
 	require.NoError(t, err)
 	return r
 }
 
-func TestSessionGoesOnAfterARestartOfOurProcess(t *testing.T) {
+func TestSessionIsResumedAfterARestartOfOurProcess(t *testing.T) {
 	file, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
 	require.NoError(t, err)
 	defer file.Close()
 	for name, store := range map[string]mcpbridge.Store{"memory": resume.NewMemory(), "file": file} {
 		t.Run(name, func(t *testing.T) {
-			lives(t, supervisor.Config{Store: store, LeaveOpen: true}, func(w *world, e *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
+			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true}, func(h *harness, e *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
 				require.Equal(t, 1, e.Count("initialize"))
-			}, func(w *world, e *endpoint) {
+			}, func(h *harness, e *testServer) {
 				require.Equal(t, 1, e.Sessions(), "it was left open")
-				p := w.send(call("a", "count"))
+				p := h.send(call("a", "count"))
 				require.Equal(t, "2", p.text(), "its state is kept")
 				require.EqualValues(t, 1, p.ok().Generation)
 				require.Equal(t, 1, e.Count("initialize"), "without a new one")
-				require.True(t, await(w, func(*messages.SessionOpened) bool { return true }).Attached)
+				require.True(t, awaitEvent(h, func(*messages.SessionOpened) bool { return true }).Attached)
 
-				id := record(t, store).SessionID
+				id := storedRecord(t, store).SessionID
 				e.Expire(faults.Expiries()[0])
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-				require.NotEqual(t, id, record(t, store).SessionID, "an id that changed is written at once")
-				require.EqualValues(t, 2, record(t, store).Generation)
-			}, func(w *world, e *endpoint) {
-				p := w.send(call("a", "count"))
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				require.NotEqual(t, id, storedRecord(t, store).SessionID, "an id that changed is written at once")
+				require.EqualValues(t, 2, storedRecord(t, store).Generation)
+			}, func(h *harness, e *testServer) {
+				p := h.send(call("a", "count"))
 				require.Equal(t, "2", p.text())
 				require.EqualValues(t, 2, p.ok().Generation)
-				w.send(&messages.CloseScope{Scope: "a"}).reply()
-				require.False(t, record(t, store).Valid(), "what is closed is forgotten")
+				h.send(&messages.CloseScope{Scope: "a"}).reply()
+				require.False(t, storedRecord(t, store).Valid(), "what is closed is forgotten")
 				require.Zero(t, e.Sessions())
 			})
 		})
@@ -81,16 +82,16 @@ func TestSessionGoesOnAfterARestartOfOurProcess(t *testing.T) {
 func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
-			lives(t, supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true}, func(w *world, _ *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-			}, func(w *world, e *endpoint) {
+			runProcesses(t, supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true}, func(h *harness, _ *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+			}, func(h *harness, e *testServer) {
 				e.Expire(form)
-				p := w.send(call("a", "count"))
+				p := h.send(call("a", "count"))
 				require.Equal(t, "1", p.text())
 				require.EqualValues(t, 2, p.ok().Generation, "who knew the generation before sees that its state is gone")
-				require.EqualValues(t, 1, await(w, func(*messages.SessionExpired) bool { return true }).Generation)
-				require.False(t, await(w, func(*messages.SessionOpened) bool { return true }).Attached)
-				require.EqualValues(t, 1, w.inspect().Counters.Expired)
+				require.EqualValues(t, 1, awaitEvent(h, func(*messages.SessionExpired) bool { return true }).Generation)
+				require.False(t, awaitEvent(h, func(*messages.SessionOpened) bool { return true }).Attached)
+				require.EqualValues(t, 1, h.inspect().Counters.Expired)
 			})
 		})
 	}
@@ -98,13 +99,13 @@ func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 
 func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
 	store := resume.NewMemory()
-	lives(t, supervisor.Config{Store: store}, func(w *world, _ *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
-		require.NotNil(t, record(t, store))
-	}, func(w *world, e *endpoint) {
-		require.False(t, record(t, store).Valid())
+	runProcesses(t, supervisor.Config{Store: store}, func(h *harness, _ *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		require.NotNil(t, storedRecord(t, store))
+	}, func(h *harness, e *testServer) {
+		require.False(t, storedRecord(t, store).Valid())
 		require.Zero(t, e.Sessions())
-		p := w.send(call("a", "count"))
+		p := h.send(call("a", "count"))
 		require.Equal(t, "1", p.text())
 		require.EqualValues(t, 2, p.ok().Generation, "a generation is not used twice")
 	})
@@ -113,28 +114,28 @@ func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
 func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
 	store := resume.NewMemory()
 	cfg := supervisor.Config{Store: store, LeaveOpen: true}
-	lives(t, cfg, func(w *world, _ *endpoint) { w.send(call("a", "count")).ok() })
-	lives(t, cfg, func(w *world, e *endpoint) { // its URL has another port
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+	runProcesses(t, cfg, func(h *harness, _ *testServer) { h.send(call("a", "count")).ok() })
+	runProcesses(t, cfg, func(h *harness, e *testServer) { // the server has another port in its URL
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.Equal(t, 1, e.Count("initialize"))
 		require.Zero(t, e.Count("ping"), "nobody has tried to attach")
 	})
 }
 
-// badStore is a store that fails in one way.
-type badStore struct {
+// failingStore is a store whose methods all do the same, such as to return an error.
+type failingStore struct {
 	how func(ctx context.Context) error
 }
 
-func (f badStore) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, error) {
+func (f failingStore) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, error) {
 	return nil, f.how(ctx)
 }
 
-func (f badStore) Save(ctx context.Context, _ messages.Key, _ *mcpbridge.Record) error {
+func (f failingStore) Save(ctx context.Context, _ messages.Key, _ *mcpbridge.Record) error {
 	return f.how(ctx)
 }
-func (f badStore) Keys(ctx context.Context) ([]messages.Key, error) { return nil, f.how(ctx) }
-func (f badStore) Delete(ctx context.Context, _ messages.Key) error { return f.how(ctx) }
+func (f failingStore) Keys(ctx context.Context) ([]messages.Key, error) { return nil, f.how(ctx) }
+func (f failingStore) Delete(ctx context.Context, _ messages.Key) error { return f.how(ctx) }
 
 func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
 	for name, how := range map[string]func(ctx context.Context) error{
@@ -144,10 +145,10 @@ func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			cfg := supervisor.Config{Store: badStore{how}, CloseTimeout: 200 * time.Millisecond, Logger: zerolog.New(zerolog.SyncWriter(&log))}
-			lives(t, cfg, func(w *world, _ *endpoint) {
-				require.Equal(t, "1", w.send(call("a", "count")).text())
-				require.Equal(t, "2", w.send(call("a", "count")).text())
+			cfg := supervisor.Config{Store: failingStore{how}, CloseTimeout: 200 * time.Millisecond, Logger: zerolog.New(zerolog.SyncWriter(&log))}
+			runProcesses(t, cfg, func(h *harness, _ *testServer) {
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				require.Equal(t, "2", h.send(call("a", "count")).text())
 			})
 			require.Contains(t, log.String(), "store failed to load")
 			require.Contains(t, log.String(), "store failed to save")
@@ -168,13 +169,13 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := resume.NewMemory()
-			lives(t, supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}, func(w *world, _ *endpoint) {
-				w.send(call("a", "count")).ok()
-				r := record(t, store)
+			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}, func(h *harness, _ *testServer) {
+				h.send(call("a", "count")).ok()
+				r := storedRecord(t, store)
 				spoil(r)
 				require.NoError(t, store.Save(t.Context(), messages.Key{Server: "s", Scope: "a"}, r))
-			}, func(w *world, _ *endpoint) {
-				w.send(call("a", "count")).ok()
+			}, func(h *harness, _ *testServer) {
+				h.send(call("a", "count")).ok()
 			})
 		})
 	}
@@ -182,52 +183,52 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 
 func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 	store := resume.NewMemory()
-	open := func(w *world, e *endpoint) {
-		w.send(call("a", "count")).ok()
-		w.send(call("b", "count")).ok()
+	open := func(h *harness, e *testServer) {
+		h.send(call("a", "count")).ok()
+		h.send(call("b", "count")).ok()
 		require.Equal(t, 2, e.Sessions())
 	}
 	left := supervisor.Config{Store: store, LeaveOpen: true, CloseTimeout: time.Second}
-	lives(t, left, open, func(w *world, e *endpoint) {
-		closed := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
+	runProcesses(t, left, open, func(h *harness, e *testServer) {
+		closed := h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
 		require.Equal(t, 1, closed.Sessions)
 		require.Empty(t, closed.Left)
 		require.Equal(t, 1, e.Sessions())
-		require.False(t, record(t, store).Valid())
-		require.Equal(t, "1", w.send(call("a", "count")).text(), "nothing of it is left")
-		require.Equal(t, "2", w.send(call("b", "count")).text())
-	}, func(w *world, e *endpoint) {
+		require.False(t, storedRecord(t, store).Valid())
+		require.Equal(t, "1", h.send(call("a", "count")).text(), "nothing of it is left")
+		require.Equal(t, "2", h.send(call("b", "count")).text())
+	}, func(h *harness, e *testServer) {
 		e.ExpireSome(1, faults.Expiries()[0])
-		closed := w.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
+		closed := h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
 		require.Empty(t, closed.Left, "gone by itself, or ended")
 		heal := e.Inject("DELETE", faults.Refuse(503, ""))
-		closed = w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+		closed = h.send(&messages.CloseAll{}).reply().(*messages.Closed)
 		require.Zero(t, closed.Sessions)
 		require.Len(t, closed.Left, 1)
 		require.Contains(t, closed.Left[0].Reason, "503")
 		heal()
-		closed = w.send(&messages.CloseAll{}).reply().(*messages.Closed)
+		closed = h.send(&messages.CloseAll{}).reply().(*messages.Closed)
 		require.Empty(t, closed.Left)
 		require.Zero(t, e.Sessions(), "it was not forgotten before it had ended")
 	})
 	ends := supervisor.Config{Store: store}
-	lives(t, left, open, func(w *world, e *endpoint) {
-		w.end()
+	runProcesses(t, left, open, func(h *harness, e *testServer) {
+		h.stopAndVerify()
 	})
-	lives(t, ends, open, func(w *world, e *endpoint) { require.Zero(t, e.Sessions(), "Stop had ended them") })
+	runProcesses(t, ends, open, func(h *harness, e *testServer) { require.Zero(t, e.Sessions(), "Stop had ended them") })
 }
 
-// A session that a server refuses to have attached to is replaced when another one is
-// not refused, whatever the status.
-func TestSessionThatCannotBeAttachedToIsReplaced(t *testing.T) {
+// When a server refuses to resume a session, and accepts a new one, the session is
+// replaced, whatever the status of the refusal.
+func TestSessionThatCannotBeResumedIsReplaced(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 422, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			store := resume.NewMemory()
 			cfg := supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}
-			lives(t, cfg, func(w *world, _ *endpoint) {
-				w.send(call("a", "count")).ok()
-			}, func(w *world, e *endpoint) {
-				old := record(t, store).SessionID
+			runProcesses(t, cfg, func(h *harness, _ *testServer) {
+				h.send(call("a", "count")).ok()
+			}, func(h *harness, e *testServer) {
+				old := storedRecord(t, store).SessionID
 				e.Inject("", func(rw http.ResponseWriter, r *faults.Request, next http.Handler) {
 					if r.Session == old {
 						rw.WriteHeader(status)
@@ -235,11 +236,11 @@ func TestSessionThatCannotBeAttachedToIsReplaced(t *testing.T) {
 					}
 					next.ServeHTTP(rw, r.Request)
 				})
-				p := w.send(call("a", "count"))
+				p := h.send(call("a", "count"))
 				require.Equal(t, "1", p.text())
 				require.EqualValues(t, 2, p.ok().Generation)
-				await(w, func(*messages.SessionExpired) bool { return true })
-				w.overlaps = nil // nobody could end the other
+				awaitEvent(h, func(*messages.SessionExpired) bool { return true })
+				h.overlaps = nil // the refused session could not be ended
 			})
 		})
 	}

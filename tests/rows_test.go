@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// catalogue is how many rows each part of the fault catalogue has.
+// catalogue lists the parts of the fault catalogue, with the number of rows of each.
 var catalogue = []struct {
 	part string
 	rows int
@@ -24,7 +25,7 @@ var catalogue = []struct {
 
 var rowsNamed = regexp.MustCompile(`^([A-G]\d+(?:, [A-G]\d+)*)\b`)
 
-// testsByRow returns the tests of each row: those whose comment begins with it.
+// testsByRow returns the tests of each row: those whose doc comment begins with the row.
 func testsByRow(t *testing.T) map[string][]string {
 	t.Helper()
 	byRow := map[string][]string{}
@@ -51,8 +52,7 @@ func testsByRow(t *testing.T) map[string][]string {
 	return byRow
 }
 
-// The documentation of this package has every row with its tests, as their
-// comments say.
+// The package documentation lists every row with its tests.
 func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	byRow := testsByRow(t)
 	var table strings.Builder
@@ -72,7 +72,7 @@ func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	require.Contains(t, string(doc), table.String(), "doc.go must have this table:\n%s", table.String())
 }
 
-// docs/faults.md has every row, with a link to its tests.
+// docs/faults.md has every row, with a link to a test of the row.
 func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	page, err := os.ReadFile("../docs/faults.md")
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	}
 }
 
-// The tests that docs/faults.md names are there.
+// The tests that docs/faults.md names exist.
 func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	page, err := os.ReadFile("../docs/faults.md")
 	require.NoError(t, err)
@@ -117,4 +117,32 @@ func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	for _, name := range names {
 		require.Contains(t, code.String(), "func "+name[1]+"(")
 	}
+}
+
+// The rows that comments of tests name, such as H-B1, are on docs/faults.md.
+func TestCommentsNameRowsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../docs/faults.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	row := regexp.MustCompile(`H-([A-H])(\d*)(?: to H-[A-H](\d+))?`)
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		first, _ := strconv.Atoi(m[2])
+		last, _ := strconv.Atoi(m[3])
+		for n := first; n <= max(first, last); n++ {
+			known["H-"+m[1]+strings.TrimPrefix(strconv.Itoa(n), "0")] = true
+		}
+	}
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`\bH-[A-H]\d*\b`).FindAllString(string(text), -1) {
+			require.True(t, known[name], "%s: %s", path, name)
+		}
+		return err
+	}))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page on security names the test for each claim, and these exist.
+// The tests that docs/security.md names for its claims exist.
 func TestEveryClaimOfTheSecurityPageHasATest(t *testing.T) {
 	page, err := os.ReadFile("../docs/security.md")
 	require.NoError(t, err)

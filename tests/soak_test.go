@@ -18,8 +18,8 @@ var (
 	soakCalls = flag.Int("soak.calls", 2_000, "calls in each of the 8 imagined rounds of the soak; the rounds on real transports have a part of that")
 )
 
-// soakRounds are the rounds on real transports, each with its part of -soak.calls.
-// With the 8 rounds in fake time they make 20,000 calls by default.
+// soakRounds are the rounds on real transports, each with its share of -soak.calls.
+// Together with the 8 rounds in fake time they make 20,000 calls by default.
 var soakRounds = []struct {
 	name  string
 	part  float64
@@ -32,10 +32,10 @@ var soakRounds = []struct {
 	{"stdio", 0.1, soakOverStdio},
 }
 
-// G3: seeded random actions, with all faults, on all transports.
+// G3: random actions from a seed, with all faults, on all transports.
 func TestSoak(t *testing.T) {
 	for i := range 8 {
-		soakRound(t, fmt.Sprint("imagined ", i), 1, soakImagined)
+		soakRound(t, fmt.Sprint("fake time ", i), 1, soakInFakeTime)
 	}
 	for _, r := range soakRounds {
 		soakRound(t, r.name, r.part, r.round)
@@ -53,22 +53,22 @@ func soakRound(t *testing.T, name string, part float64, round func(*testing.T, s
 	})
 }
 
-// A seed reproduces the actions, whatever comes of them.
+// The same seed gives the same actions, whatever their outcome is.
 func TestSoakIsReproducible(t *testing.T) {
 	require.Equal(t, soakScript(7, 1000), soakScript(7, 1000))
 	require.NotEqual(t, soakScript(7, 1000), soakScript(8, 1000))
 	require.Equal(t, soakConfig(7), soakConfig(7))
 }
 
-// action is one thing that the soak does.
+// action is one step of a script.
 type action struct {
 	kind     actionKind
 	scope    string
-	tool     int // which of the stage's
-	server   int // which of the stage's
+	tool     int // index into those of the target
+	server   int // index into those of the target
 	replay   messages.Replay
-	deadline time.Duration // 0: none
-	pick     int           // which of many: the call to cancel, the fault, what it hits
+	deadline time.Duration // 0 means none
+	pick     int           // chooses the call to cancel, the fault, or its target
 	pause    time.Duration
 }
 
@@ -83,8 +83,7 @@ const (
 	doPause
 )
 
-// soakScript returns as many actions as have n calls in them. They depend on
-// nothing but the seed.
+// soakScript returns actions with n calls among them. They depend on the seed only.
 func soakScript(seed uint64, n int) (script []action) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for n > 0 {
@@ -113,7 +112,7 @@ func soakScript(seed uint64, n int) (script []action) {
 	return script
 }
 
-// soakConfig returns a configuration with little room.
+// soakConfig returns a configuration with low bounds, so that they are reached.
 func soakConfig(seed uint64) supervisor.Config {
 	r := rand.New(rand.NewPCG(seed, 1))
 	return supervisor.Config{
@@ -123,23 +122,23 @@ func soakConfig(seed uint64) supervisor.Config {
 	}
 }
 
-// stage is where the soak plays.
-type stage struct {
+// soakTarget is the server on which a script runs.
+type soakTarget struct {
 	tools   []string
 	servers []string
-	// fault lets a fault in. heal ends those that last.
+	// fault injects a fault. heal ends the faults that last.
 	fault func(pick int)
 	heal  func()
-	// pause lets time pass.
+	// pause waits between actions.
 	pause func(d time.Duration)
-	// wait is how long the stage takes to heal, breakers included.
+	// wait waits until all keys work again after heal.
 	wait func()
 }
 
-// soak does what the script says, and looks whether all is well when the load
-// pauses and at the end.
-func soak(w *world, cfg supervisor.Config, st stage, script []action) {
-	recent := make([]*pending, 0, 64)
+// soak runs a script. It checks the bounds at each pause, and at the end that all keys
+// work.
+func soak(h *harness, cfg supervisor.Config, st soakTarget, script []action) {
+	recent := make([]*sentCommand, 0, 64)
 	for _, a := range script {
 		switch a.kind {
 		case doCall:
@@ -147,42 +146,42 @@ func soak(w *world, cfg supervisor.Config, st stage, script []action) {
 			if a.deadline > 0 {
 				op.Deadline = time.Now().Add(a.deadline)
 			}
-			recent = append(recent, w.send(op))
+			recent = append(recent, h.send(op))
 			recent = recent[max(0, len(recent)-64):]
 		case doCancel:
 			if len(recent) > 0 {
-				w.cancel(recent[a.pick%len(recent)])
+				h.cancel(recent[a.pick%len(recent)])
 			}
 		case doFault:
 			st.fault(a.pick)
 		case doClose:
-			w.send([]messages.Command{
+			h.send([]messages.Command{
 				&messages.CloseScope{Scope: a.scope}, &messages.CloseServer{Server: "s"}, &messages.CloseAll{}, &messages.Inspect{},
 			}[a.pick%4])
 		case doOpen:
-			w.send(&messages.Open{Header: messages.To("s", a.scope)})
+			h.send(&messages.Open{Header: messages.To("s", a.scope)})
 		case doPause:
 			st.pause(a.pause)
-			require.NoError(w.t, w.watch.wronged())
-			require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
+			require.NoError(h.t, h.dials.violations())
+			require.LessOrEqual(h.t, h.dials.mostOpen(), cfg.MaxSessions)
 		}
 	}
 	st.heal()
-	for _, p := range w.sent() {
+	for _, p := range h.sent() {
 		p.reply()
 	}
 	st.wait()
 	for i := range 8 {
-		// A session of which doubt could not be settled while there were faults is asked
-		// again after a pause.
-		require.Eventually(w.t, func() bool {
-			r, ok := w.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
+		// A doubt that could not be settled while there were faults is settled after a
+		// pause.
+		require.Eventually(h.t, func() bool {
+			r, ok := h.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
 			return ok && !r.Result.IsError
 		}, 2*time.Minute, time.Second)
 	}
-	w.send(&messages.CloseAll{}).reply() // what could not be closed before
-	snap := w.inspect()
-	require.Zero(w.t, snap.Open)
-	require.Empty(w.t, snap.Sessions)
-	require.LessOrEqual(w.t, w.watch.mostOpen(), cfg.MaxSessions)
+	h.send(&messages.CloseAll{}).reply() // closes the leftovers too
+	snap := h.inspect()
+	require.Zero(h.t, snap.Open)
+	require.Empty(h.t, snap.Sessions)
+	require.LessOrEqual(h.t, h.dials.mostOpen(), cfg.MaxSessions)
 }

@@ -17,38 +17,38 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B1, C1 over HTTP+SSE
+// B1, C1 over HTTP+SSE.
 func TestLegacySSESessionIsRebuilt(t *testing.T) {
 	tools := faults.NewTools()
 	tools.SSE = true
-	overEndpoint(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+	overHTTPWith(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 
 		require.Equal(t, 1, e.Expire(faults.Expiries()[0]))
-		r := w.send(call("a", "count"))
+		r := h.send(call("a", "count"))
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 2, r.ok().Generation)
 		require.True(t, r.ok().Replayed)
 
 		require.NoError(t, e.Restart())
-		await(w, func(*messages.SessionLost) bool { return true })
-		r = w.send(call("a", "count"))
+		awaitEvent(h, func(*messages.SessionLost) bool { return true })
+		r = h.send(call("a", "count"))
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 3, r.ok().Generation)
 	})
 }
 
-// A session without an id has nothing to lose: it says so, and keeps its
-// generation.
+// A session without an id has no state on the server. It is reported as stateless, and
+// keeps its generation.
 func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
 	tools := faults.NewTools()
 	tools.Stateless = true
-	overEndpoint(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
-		info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+	overHTTPWith(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+		info := h.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
 		require.True(t, info.Stateless)
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.NoError(t, e.Restart())
-		r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 		require.Equal(t, "1", r.text())
 		require.EqualValues(t, 1, r.ok().Generation)
 	})
@@ -56,20 +56,20 @@ func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
 
 func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 	tools := faults.NewTools()
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}})
-	w.executed = tools.Executions
-	require.Equal(t, "1", w.send(call("a", "count")).text())
-	require.Equal(t, "1", w.send(call("b", "count")).text())
-	list := w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}})
+	h.executed = tools.Executions
+	require.Equal(t, "1", h.send(call("a", "count")).text())
+	require.Equal(t, "1", h.send(call("b", "count")).text())
+	list := h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
 	require.Len(t, list.Result.Tools, 10)
-	require.IsType(t, &messages.Pong{}, w.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
-	require.ErrorContains(t, w.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
+	require.IsType(t, &messages.Pong{}, h.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
+	require.ErrorContains(t, h.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
 	unmarshalable := call("a", "count")
 	unmarshalable.Params.Arguments = func() {}
-	require.Contains(t, w.send(unmarshalable).fails(messages.CodeInvalid).Detail, "unsupported type")
-	require.Equal(t, "2", w.send(call("a", "count")).text())
-	require.Equal(t, 2, w.watch.dialed())
-	w.end()
+	require.Contains(t, h.send(unmarshalable).fails(messages.CodeInvalid).Detail, "unsupported type")
+	require.Equal(t, "2", h.send(call("a", "count")).text())
+	require.Equal(t, 2, h.dials.dialed())
+	h.stopAndVerify()
 }
 
 // F8
@@ -79,11 +79,11 @@ func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
 			tools := faults.NewTools()
 			tools.JSON = json
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", MaxResult: 1 << 16}}}
-			overEndpoint(t, cfg, tools, func(w *world, _ *endpoint) {
-				require.Len(t, w.send(call("a", "big", with("size", 5_000))).text(), 5_000)
-				require.Contains(t, w.send(call("a", "big", with("size", 1<<17))).fails(messages.CodeProtocol).Detail, "65536")
-				require.Len(t, w.send(call("a", "big", with("size", 10))).text(), 10)
-				require.Equal(t, 1, w.watch.dialed())
+			overHTTPWith(t, cfg, tools, func(h *harness, _ *testServer) {
+				require.Len(t, h.send(call("a", "big", with("size", 5_000))).text(), 5_000)
+				require.Contains(t, h.send(call("a", "big", with("size", 1<<17))).fails(messages.CodeProtocol).Detail, "65536")
+				require.Len(t, h.send(call("a", "big", with("size", 10))).text(), 10)
+				require.Equal(t, 1, h.dials.dialed())
 			})
 		})
 	}
@@ -91,15 +91,15 @@ func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
 
 // F8
 func TestResultOfManyMegabytesIsPassedOn(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, _ *endpoint) {
-		require.Len(t, w.send(call("a", "big", with("size", 8<<20))).text(), 8<<20)
+	overHTTP(t, supervisor.Config{}, func(h *harness, _ *testServer) {
+		require.Len(t, h.send(call("a", "big", with("size", 8<<20))).text(), 8<<20)
 	})
 }
 
-// What a server's configuration can say about how to talk to it.
+// The options of a server take effect on its requests.
 func TestServerOptionsReachTheWire(t *testing.T) {
 	e := serve(t, faults.NewTools())
-	defer e.end()
+	defer e.close()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
 	var seen atomic.Int64
@@ -109,14 +109,14 @@ func TestServerOptionsReachTheWire(t *testing.T) {
 		}
 		return transport.RoundTrip(r)
 	})}
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", URL: e.URL(), Headers: map[string]string{"X-Tenant": "blue"},
 		HTTPClient: client, NoStream: true, ProtocolVersion: "2025-06-18",
 	}}})
-	info := w.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
+	info := h.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
 	require.Equal(t, "2025-06-18", info.Server.ProtocolVersion)
-	require.Equal(t, "1", w.send(call("a", "count")).text())
-	w.end()
+	require.Equal(t, "1", h.send(call("a", "count")).text())
+	h.stopAndVerify()
 	require.Zero(t, e.Count("GET"))
 	require.Zero(t, e.Count("server/discover"))
 	require.Equal(t, 1, e.Count("DELETE"))
@@ -127,51 +127,51 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server that ignores a method it does not know is asked in the old way, and
+// A server that does not answer server/discover is initialized instead, and this is
 // remembered.
 func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		e.Inject("server/discover", faults.Hang())
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		began := time.Now()
-		require.Equal(t, "1", w.send(call("b", "count")).text())
+		require.Equal(t, "1", h.send(call("b", "count")).text())
 		require.Less(t, time.Since(began), 4*time.Second)
 		require.Equal(t, 1, e.Count("server/discover"))
 		require.Equal(t, 2, e.Count("initialize"))
 	})
 }
 
-// The newest protocol is asked for once per server, not once per session.
+// server/discover is sent once for a server, and not for each session.
 func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(w *world, e *endpoint) {
+	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c", "d"} {
-			require.Equal(t, "1", w.send(call(scope, "count")).text())
+			require.Equal(t, "1", h.send(call(scope, "count")).text())
 		}
 		require.Equal(t, 1, e.Count("server/discover"))
 		require.Equal(t, 4, e.Count("initialize"))
-		require.Equal(t, "2025-11-25", w.session("a").Protocol)
-		require.False(t, w.session("a").Stateless)
+		require.Equal(t, "2025-11-25", h.session("a").Protocol)
+		require.False(t, h.session("a").Stateless)
 	})
 }
 
-// A server without sessions that was restarted may have other tools: its
-// subscription is made again, and that is told.
-func TestRestartedStatelessServerIsListenedToAgain(t *testing.T) {
+// After a restart, a stateless server may have other tools. The subscription is made again,
+// and ToolsChanged is published.
+func TestSubscriptionToARestartedStatelessServerIsMadeAgain(t *testing.T) {
 	tools := faults.NewTools()
 	tools.Stateless = true
-	overEndpoint(t, supervisor.Config{}, tools, func(w *world, e *endpoint) {
-		w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
-		require.True(t, w.session("a").Stateless)
-		require.Equal(t, "2026-07-28", w.session("a").Protocol)
-		e.counted("subscriptions/listen", 1)
+	overHTTPWith(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+		h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+		require.True(t, h.session("a").Stateless)
+		require.Equal(t, "2026-07-28", h.session("a").Protocol)
+		e.awaitRequests("subscriptions/listen", 1)
 		require.NoError(t, e.Restart())
-		await(w, func(*messages.ToolsChanged) bool { return true })
-		e.counted("subscriptions/listen", 2)
-		require.Zero(t, count[*messages.SessionLost](w))
+		awaitEvent(h, func(*messages.ToolsChanged) bool { return true })
+		e.awaitRequests("subscriptions/listen", 2)
+		require.Zero(t, countEvents[*messages.SessionLost](h))
 	})
 }
 
-// Arguments that a tool wants as headers are sent as such also on a session that has
+// Arguments that a tool declares as headers are sent as headers, also on a session that has
 // not listed the tools.
 func TestArgumentsThatAreHeadersReachANewSession(t *testing.T) {
 	desk := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
@@ -185,11 +185,11 @@ func TestArgumentsThatAreHeadersReachANewSession(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer server.Close()
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: server.URL()}}})
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", URL: server.URL()}}})
 	for range 2 {
-		require.Equal(t, "north", w.send(call("a", "where", with("region", "north"))).text())
+		require.Equal(t, "north", h.send(call("a", "where", with("region", "north"))).text())
 	}
 	require.Equal(t, 3, server.Count("tools/call"), "one was refused")
 	require.Equal(t, 1, server.Count("tools/list"))
-	w.end()
+	h.stopAndVerify()
 }

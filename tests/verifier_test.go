@@ -1,163 +1,166 @@
 package tests
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// faulty is a session that does one thing wrong, or none.
-type faulty struct {
-	w     *world
-	wrong string
-	all   []mcpbridge.Conn
-	over  chan struct{} // closed when it has stopped
+// verify is the verifier that ends every scenario: there must be no violation.
+func (h *harness) verify() {
+	h.t.Helper()
+	require.NoError(h.t, h.violations())
 }
 
-// Receive dials, runs a call, answers it and closes: once each, if it is right.
-func (b *faulty) Receive(c actor.Context) {
-	op, ok := c.Message().(*messages.CallTool)
-	if _, is := c.Message().(*actor.Stopped); is {
-		close(b.over)
-	}
-	if !ok {
-		return
-	}
-	ctx := context.Background()
-	times := func(wrong string, more int) int {
-		if b.wrong == wrong {
-			return more
+// violations returns an error for each condition that does not hold at the end of a
+// scenario: each command got exactly one reply, no key ever had two transports, each dialed
+// connection was closed, no call ran twice without permission, the replies are true about
+// what has run, and there was no stray message.
+func (h *harness) violations() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	errs := []error{h.dials.check()}
+	replayed, twice := map[string]bool{}, map[string]bool{} // replayed: as the reply says; twice: the call may run twice
+	ran, rest := map[string]bool{}, map[string]bool{}       // according to the replies, the call certainly ran (ran), or certainly did not (rest)
+	for _, p := range h.pending {
+		if op, ok := p.cmd.(*messages.CallTool); ok && op.Params != nil {
+			twice[op.ID] = op.Replay == messages.ReplayAlways || op.Replay == messages.ReplaySafe && strings.HasSuffix(op.Params.Name, "/ro")
 		}
-		return 1
-	}
-	for range times("dials twice", 2) {
-		b.dial(op, b.w.watch)
-	}
-	var result messages.Result
-	for range times("makes up a result", 0) * times("runs twice", 2) * times("replays what it must not", 2) * times("runs three times", 3) {
-		result, _ = b.all[0].Do(ctx, op)
-	}
-	if b.wrong == "makes up a result" {
-		result = text("1")
-	}
-	receipt := result.GetReceipt()
-	receipt.ID, receipt.Replayed = op.ID, b.wrong == "runs three times" || b.wrong == "replays what it must not"
-	for range times("does not answer", 0) * times("answers twice", 2) {
-		if b.wrong == "denies that it ran" {
-			c.Respond(&messages.Failure{ID: op.ID})
+		if n := len(p.replies); n != 1 {
+			errs = append(errs, fmt.Errorf("%d replies to %T %s", n, p.cmd, p.cmd.RequestID()))
 			continue
 		}
-		c.Respond(result)
-	}
-	for range times("does not close", 0) {
-		b.all[0].Close(ctx)
-	}
-	switch b.wrong {
-	case "sends to nobody":
-		c.Send(actor.NewPID(c.Self().Address, "nobody"), &messages.Inspect{})
-	case "panics":
-		panic("a bug")
-	case "opens two sessions at the server":
-		for range 2 {
-			again := *op
-			again.Params = call("a", "count").Params
-			b.dial(op, b.w.watch.Dialer).Do(ctx, &again)
+		r := <-p.replies
+		switch r := r.(type) {
+		case *messages.ToolResult:
+			replayed[r.ID], ran[r.ID] = r.Replayed, r.Result != nil && !r.Result.IsError
+		case *messages.Failure:
+			replayed[r.ID], rest[r.ID] = r.Replayed, !r.MayHaveRun
 		}
 	}
-}
-
-func (b *faulty) dial(op *messages.CallTool, with mcpbridge.Dialer) mcpbridge.Conn {
-	conn, err := with.Dial(context.Background(), mcpbridge.DialRequest{Key: op.Key, Down: func(*mcpbridge.Error) {}})
-	require.NoError(b.w.t, err)
-	b.all = append(b.all, conn)
-	return conn
-}
-
-// What the verifier finds wrong with sessions that are, and with none that is not.
-func TestVerifierCatchesBrokenSessions(t *testing.T) {
-	for wrong, want := range map[string]string{
-		"":                                 "",
-		"does not answer":                  "0 replies to *messages.CallTool",
-		"answers twice":                    "2 replies to *messages.CallTool",
-		"dials twice":                      "s/a had 2 transports at once",
-		"does not close":                   "s/a: 1 transports were left open",
-		"runs twice":                       "ran 2 times, replayed: false",
-		"replays what it must not":         "ran 2 times, replayed: true, may run twice: false",
-		"runs three times":                 "ran 3 times, replayed: true",
-		"makes up a result":                "has a result, and never ran",
-		"denies that it ran":               "is said not to have run, and ran",
-		"sends to nobody":                  "dead letter *messages.Inspect",
-		"panics":                           "supervision event that is no fault: a bug",
-		"opens two sessions at the server": `at the server: scope "a" had two sessions at once`,
-	} {
-		t.Run(wrong, func(t *testing.T) {
-			e := serve(t, faults.NewTools())
-			defer e.end()
-			bridge := dialer.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil)
-			defer bridge.Close()
-			w := newWorld(t)
-			w.watch.Dialer, w.executed, w.overlaps = bridge, e.Executions, e.Overlaps
-			session := &faulty{w: w, wrong: wrong, over: make(chan struct{})}
-			w.pid = w.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return session }))
-			w.send(call("a", "count"))
-			w.system.Root.Poison(w.pid)
-			<-session.over
-			err := w.wrong()
-			for _, conn := range session.all {
-				conn.Close(context.Background())
+	if h.executed != nil {
+		executed := h.executed()
+		for id, certain := range ran {
+			if certain && executed[id] == 0 {
+				errs = append(errs, fmt.Errorf("call %s has a result, and never ran", id))
 			}
-			if wrong == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, want)
+		}
+		for id, n := range executed {
+			if rest[id] {
+				errs = append(errs, fmt.Errorf("call %s is said not to have run, and ran", id))
 			}
-		})
+			if n > 2 || n == 2 && (!replayed[id] || !twice[id]) {
+				errs = append(errs, fmt.Errorf("call %s ran %d times, replayed: %v, may run twice: %v", id, n, replayed[id], twice[id]))
+			}
+		}
 	}
+	if h.overlaps != nil {
+		for _, scope := range h.overlaps() {
+			if !h.dials.failedToClose(scope) {
+				errs = append(errs, fmt.Errorf("at the server: scope %q had two sessions at once", scope))
+			}
+		}
+	}
+	if h.strict {
+		errs = append(errs, h.strayMessages()...)
+	}
+	return errors.Join(errs...)
 }
 
-// What it finds left on the machine.
-func TestVerifierCatchesWhatIsLeft(t *testing.T) {
-	for left, leave := range map[string]func() (remove func()){
-		"": func() func() { return func() {} },
-		"goroutine": func() func() {
-			stay := make(chan struct{})
-			go func() { <-stay }()
-			return func() { close(stay) }
-		},
-		"files are open": func() func() {
-			f, err := os.Open(os.DevNull)
-			require.NoError(t, err)
-			return func() { f.Close() }
-		},
-		"processes": func() func() {
-			child := exec.Command("sleep", "60")
-			require.NoError(t, child.Start())
-			return func() {
-				require.NoError(t, child.Process.Kill())
-				require.Error(t, child.Wait())
-			}
-		},
-	} {
-		t.Run(left, func(t *testing.T) {
-			before := lookAround()
-			remove := leave()
-			err := before.wrong()
-			remove()
-			if left == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, left)
-			}
-			require.NoError(t, before.wrong())
-		})
+// strayMessages returns an error for each dead letter of mcpactor, and for each supervision
+// event that is not a fault.
+func (h *harness) strayMessages() (errs []error) {
+	for _, e := range h.faults {
+		if _, ok := e.Reason.(*actors.Fault); !ok {
+			errs = append(errs, fmt.Errorf("supervision event that is no fault: %v", e.Reason))
+		}
 	}
+	for _, e := range h.deadLetters {
+		if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
+			continue // a report about a connection that was replaced
+		}
+		if kind := fmt.Sprintf("%T", e.Message); strings.HasPrefix(kind, "*actors.") || strings.HasPrefix(kind, "*messages.") {
+			errs = append(errs, fmt.Errorf("dead letter %s", kind))
+		}
+	}
+	return errs
+}
+
+// throttle ignores a goroutine of Proto.Actor that runs for a second after a dead letter.
+var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
+
+// resources are the goroutines, files and processes that exist before a scenario.
+type resources struct {
+	goroutines goleak.Option
+	files      []string
+	processes  []string
+}
+
+func resourcesInUse() resources {
+	return resources{goleak.IgnoreCurrent(), openFiles(), children()}
+}
+
+// leaks returns an error for the goroutines, open files and processes that a scenario has
+// left.
+func (s resources) leaks() error {
+	var files, processes []string
+	for range 200 { // they may take a moment to end
+		files, processes = difference(openFiles(), s.files), difference(children(), s.processes)
+		if len(files) == 0 && len(processes) == 0 {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	errs := []error{goleak.Find(s.goroutines, throttle)}
+	if len(files) > 0 {
+		errs = append(errs, fmt.Errorf("files are open: %v", files))
+	}
+	if len(processes) > 0 {
+		errs = append(errs, fmt.Errorf("processes %v are left", processes))
+	}
+	return errors.Join(errs...)
+}
+
+func (s resources) verify(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.leaks())
+}
+
+// difference returns the elements of all that are not in known.
+func difference(all, known []string) []string {
+	return slices.DeleteFunc(all, func(one string) bool { return slices.Contains(known, one) })
+}
+
+// openFiles returns the open files and sockets of this process, each with its number. A
+// count is not enough, because files that were open before may be closed meanwhile. The
+// files of the runtime's poller are left out: it opens them with the first socket.
+func openFiles() (all []string) {
+	files, _ := os.ReadDir("/proc/self/fd")
+	for _, f := range files {
+		if at, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && !strings.HasPrefix(at, "anon_inode:") {
+			all = append(all, f.Name()+" "+at)
+		}
+	}
+	return all
+}
+
+// children returns the ids of the child processes of this process.
+func children() (pids []string) {
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		text, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
+		pids = append(pids, strings.Fields(string(text))...)
+	}
+	return pids
 }

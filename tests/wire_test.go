@@ -17,9 +17,9 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// B8: the name of the server leads to another machine.
+// B8: the host name of the server resolves to another machine.
 func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
-	before := lookAround()
+	before := resourcesInUse()
 	old, next := serve(t, faults.NewTools()), serve(t, faults.NewTools())
 	var at atomic.Value
 	at.Store(old.URL())
@@ -29,32 +29,33 @@ func TestServerThatComesBackOnAnotherAddressIsFound(t *testing.T) {
 		require.NoError(t, err)
 		return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
 	}
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{
 		Name: "s", URL: "http://localhost", HTTPClient: &http.Client{Transport: transport},
 	}}})
-	require.Equal(t, "1", w.send(call("a", "count")).text())
+	require.Equal(t, "1", h.send(call("a", "count")).text())
 	at.Store(next.URL())
 	old.Stop()
-	r := w.send(call("a", "count", replay(messages.ReplayAlways))) // on a connection that is just being closed
+	r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
 	require.Equal(t, "1", r.text())
 	require.EqualValues(t, 2, r.ok().Generation)
 	require.Equal(t, 1, next.Count("initialize"))
-	w.end()
+	h.stopAndVerify()
 	require.Zero(t, next.Sessions())
-	old.end()
-	next.end()
+	old.close()
+	next.close()
 	transport.CloseIdleConnections()
 	before.verify(t)
 }
 
-// primed is how much of an answer has a name to resume it by, and not its result.
+// primed is the length of the part of an answer that has an event id, and not yet the
+// result.
 const primed = 60
 
 // C4
 func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		resumable bool
-		resume    faults.Fault // what happens to the attempts to resume
+		resume    faults.Fault // the fault of requests that continue the answer
 		code      messages.Code
 		detail    string
 		expired   bool
@@ -73,12 +74,12 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 			tools.Resumable = c.resumable
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", NoStream: true}}}
 			e := serve(t, tools)
-			defer e.end()
+			defer e.close()
 			cfg.Servers[0].URL = e.URL()
-			w := start(t, cfg)
-			w.executed, w.overlaps = e.Executions, e.Overlaps
-			w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-			require.Equal(t, "1", w.send(call("a", "count")).text())
+			h := start(t, cfg)
+			h.executed, h.overlaps = e.Executions, e.Overlaps
+			h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+			require.Equal(t, "1", h.send(call("a", "count")).text())
 			e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
 			if c.expired {
 				c.resume = e.Forget(faults.Expiries()[0])
@@ -88,7 +89,7 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 				defer heal()
 			}
 			began := time.Now()
-			p := w.send(call("a", "count"))
+			p := h.send(call("a", "count"))
 			if c.code == "" {
 				require.Equal(t, "2", p.text())
 				require.False(t, p.ok().Replayed)
@@ -98,26 +99,26 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 				require.Contains(t, f.Detail, c.detail)
 			}
 			require.Less(t, time.Since(began), 30*time.Second)
-			r := w.send(call("a", "count")).ok()
+			r := h.send(call("a", "count")).ok()
 			require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
-			w.end()
+			h.stopAndVerify()
 		})
 	}
 }
 
-// C5, over HTTP
+// C5 over HTTP.
 func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
 	cfg := supervisor.Config{
 		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
 		Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 100 * time.Millisecond}},
 	}
-	overHTTP(t, cfg, func(w *world, e *endpoint) {
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+	overHTTP(t, cfg, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("", faults.Hang())
-		await(w, func(*messages.SessionLost) bool { return true })
-		w.send(call("a", "count", within(200*time.Millisecond))).reply()
+		awaitEvent(h, func(*messages.SessionLost) bool { return true })
+		h.send(call("a", "count", within(200*time.Millisecond))).reply()
 		heal()
-		r := w.send(call("a", "count"))
+		r := h.send(call("a", "count"))
 		require.Equal(t, "2", r.text(), "attached again")
 		require.EqualValues(t, 1, r.ok().Generation)
 	})
@@ -135,19 +136,19 @@ func TestGarbageOnStdoutRestartsTheProcess(t *testing.T) {
 	} {
 		t.Run(tool, func(t *testing.T) {
 			cfg := supervisor.Config{}
-			overProcess(t, faults.NewProcess(t.TempDir(), ""), func(s *mcpbridge.Server) { s.MaxResult = 16 << 20 }, cfg, func(w *world) {
-				w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-				first := pid(t, w.send(call("a", "pid")))
+			overProcess(t, faults.NewProcess(t.TempDir(), ""), func(s *mcpbridge.Server) { s.MaxResult = 16 << 20 }, cfg, func(h *harness) {
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+				first := pid(t, h.send(call("a", "pid")))
 				op := call("a", "wait")
-				waiting := w.send(op)
-				w.began(op)
-				w.send(call("a", tool, with("size", c.size))).reply()
+				waiting := h.send(op)
+				h.awaitExecution(op)
+				h.send(call("a", tool, with("size", c.size))).reply()
 				f := waiting.fails(messages.CodeLost)
 				require.True(t, f.MayHaveRun)
 				require.Contains(t, f.Detail, c.detail)
 				require.LessOrEqual(t, len(f.Detail), 1<<10)
-				require.NotEqual(t, first, pid(t, w.send(call("a", "pid"))))
-				gone(t, first)
+				require.NotEqual(t, first, pid(t, h.send(call("a", "pid"))))
+				requireExit(t, first)
 			})
 		})
 	}
@@ -155,18 +156,18 @@ func TestGarbageOnStdoutRestartsTheProcess(t *testing.T) {
 
 // C7
 func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
-	overStdio(t, "", supervisor.Config{}, func(w *world) {
-		w.send(call("a", "pid")).ok()
+	overStdio(t, "", supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "pid")).ok()
 		grown := heap()
-		w.send(call("a", "flood", with("size", 64<<20))).ok()
+		h.send(call("a", "flood", with("size", 64<<20))).ok()
 		require.Less(t, heap(), grown+8<<20)
-		w.send(call("a", "pid")).ok()
-		require.Equal(t, 1, w.watch.dialed())
+		h.send(call("a", "pid")).ok()
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }
 
-// A6, A9 over stdio
-func TestProcessThatDoesNotShakeHandsSaysWhy(t *testing.T) {
+// A6, A9 over stdio.
+func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
 	for trait, c := range map[faults.Trait]struct {
 		code   messages.Code
 		detail string
@@ -176,8 +177,8 @@ func TestProcessThatDoesNotShakeHandsSaysWhy(t *testing.T) {
 		faults.Antique:  {messages.CodeProtocol, "version"},
 	} {
 		t.Run(string(trait), func(t *testing.T) {
-			overStdio(t, trait, supervisor.Config{ConnectTimeout: 2 * time.Second}, func(w *world) {
-				f := w.send(call("a", "pid")).fails(c.code)
+			overStdio(t, trait, supervisor.Config{ConnectTimeout: 2 * time.Second}, func(h *harness) {
+				f := h.send(call("a", "pid")).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)
 			})

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding D7: cancellations that come while a session drains are bounded by the calls
-// that it can have.
+// H-D7: the number of cancellations that are kept while a session drains is bounded by the
+// number of its calls.
 func TestCancellationsForADrainingSessionAreBounded(t *testing.T) {
 	var s cancelledCalls
 	for range 2 {

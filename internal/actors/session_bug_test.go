@@ -199,7 +199,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 	return log.String()
 }
 
-// Finding F5: a reload that meets a bug is answered, and the registry goes on.
+// H-F5: a reload that panics is answered, and the registry still works.
 func TestReloadThatPanicsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})

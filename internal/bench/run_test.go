@@ -38,7 +38,7 @@ func TestEveryContenderIsMeasuredBesideItsBaseline(t *testing.T) {
 	require.Regexp(t, `(?m)^BenchmarkWarm/transport=memory/callers=1/how=message-\d+ \d+ .* ns/op`, results.String())
 }
 
-// Finding C1
+// H-C1
 func TestAllKeysWorkSoonAfterAnOutage(t *testing.T) {
 	report := runQuick(t, "outage")
 	require.Len(t, report.cases, 3)

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Finding E1.
+// H-E1: no credentials are sent to the target of a redirect with another origin.
 func TestCredentialsGoToTheOriginOfTheURLOnly(t *testing.T) {
 	for _, elsewhere := range []string{"http://other/mcp", "https://test/mcp", "http://test:8080/mcp", "//other", "http://test@other/"} {
 		p, s := refilled("old", "new"), newScript()

@@ -174,7 +174,7 @@ var refusals = map[string]answering{
 	"599, HTML, in Finnish": says(599, "text/html", "<p>istunto on päättynyt</p>"),
 }
 
-// Findings B1 to B3: whatever words a server has for it.
+// H-B1 to H-B3: whatever the words of the refusal are.
 func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 	}
 }
 
-// Finding B4: the same words and codes from a session that lives.
+// H-B4: the same words and codes from a session that lives.
 func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestSecondSessionIsEndedWhenNobodyAdoptsIt(t *testing.T) {
 	})
 }
 
-// Finding B6: a session that is not readable for a moment after initialize.
+// H-B6: the server does not know a session for a moment after initialize.
 func TestNewSessionThatIsNotKnownYetIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(says(404, "", "not found"))
@@ -389,7 +389,7 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 	}
 }
 
-// Finding B8: a server that is unwell at the first request.
+// H-B8: a server that refuses the first request with a temporary error.
 func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 	for _, status := range []int{408, 429, 500, 502, 503} {
 		s := newSessions(says(404, "", ""))
@@ -401,7 +401,7 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 	}
 }
 
-// Finding A5.
+// H-A5: the annotations are discarded.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
 	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}})
@@ -410,8 +410,8 @@ func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	require.False(t, safe || known)
 }
 
-// Finding B11: what a server process says to everything is no session. There is no second
-// one to ask, so it counts as broken.
+// H-B11: a process that refuses everything counts as broken, because there is no second
+// session to ask.
 func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{says: map[string]string{}}
@@ -434,7 +434,7 @@ func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 	})
 }
 
-// Finding B5: a stream that is opened, says something and ends, for ever.
+// H-B5: each stream is opened, sends an event, and ends.
 func TestStreamThatEndsAtOnceIsOpenedLessOftenAndMakesTheSessionDoubtful(t *testing.T) {
 	for name, dead := range map[string]bool{"a session that lives": false, "a dead one": true} {
 		t.Run(name, func(t *testing.T) {
@@ -455,7 +455,7 @@ func TestStreamThatEndsAtOnceIsOpenedLessOftenAndMakesTheSessionDoubtful(t *test
 	}
 }
 
-// Finding B10: the URL is configured as that of streamable HTTP.
+// H-B10: the URL is configured for streamable HTTP.
 func TestServerThatHasOnlySSEIsSpokenToOverSSE(t *testing.T) {
 	server := newTools()
 	inner := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)

@@ -36,7 +36,7 @@ func (s *script) carried() (all []string) {
 	return all
 }
 
-// Finding B7: a balancer with affinity by cookie finds the session's server again.
+// H-B7: a balancer with affinity by cookie finds the session's server again.
 func TestCookiesGoWithEveryRequestOfTheirSession(t *testing.T) {
 	s := newScript()
 	s.answer(http.MethodGet, sets("pod=first-pod; Path=/; HttpOnly", says(405, "", "")))

@@ -141,7 +141,7 @@ func (s *h2) answer(fr *http2.Framer, stream uint32, method string, body []byte)
 	}
 }
 
-// Finding A1: net/http sends a POST again by itself when its body can be had again.
+// H-A1: net/http would send a POST again by itself if GetBody were set.
 func TestCallOverHTTP2IsSentOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		call func(fr *http2.Framer, stream uint32, nth int) bool
@@ -191,7 +191,7 @@ func TestCallOverHTTP2IsSentOnce(t *testing.T) {
 	}
 }
 
-// Finding A2: a transport of the user that says nothing of its connections.
+// H-A2: the http.RoundTripper of the user does not report its connections to httptrace.
 func TestRequestHandedToAnyTransportCountsAsSent(t *testing.T) {
 	s := newScript()
 	silent := answering(func(req *http.Request) (*http.Response, error) {

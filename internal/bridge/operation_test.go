@@ -13,7 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding D5: a list is bounded as one result is, however many pages it comes in.
+// H-D5: the bound of one result also bounds a list with all its pages.
 func TestListIsBoundedOverAllItsPages(t *testing.T) {
 	const items, each = 50, 1 << 10
 	words := strings.Repeat("<", each) // which is one byte each, not an escape

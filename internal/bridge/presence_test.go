@@ -86,7 +86,7 @@ func TestAnsweredComesWhenTheHandshakeIsAnswered(t *testing.T) {
 	require.EqualValues(t, 1, answered.Load())
 }
 
-// Finding C2: nothing is sent with the credentials that were refused.
+// H-C2: nothing is sent with the credentials that were refused.
 func TestRefusedCredentialsAreNotSentAgain(t *testing.T) {
 	var requests atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding A3: a reader that decodes a stream has the whole call when it has its closing
-// brace. That the newline was left in the pipe proves nothing.
+// H-A3: a server that decodes a stream of JSON has the whole call when it has read the
+// closing brace. It may have run the call even if it has not read the newline.
 func TestCallThatWasReadUpToItsClosingBraceMayHaveRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		missing string
@@ -37,7 +37,7 @@ func TestCallThatWasReadUpToItsClosingBraceMayHaveRun(t *testing.T) {
 	}
 }
 
-// Finding A3: the same for a write that fails on the way.
+// H-A3: the same for a write that fails in the middle.
 func TestWriteThatFailsAfterTheClosingBraceMayHaveRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		torn      int

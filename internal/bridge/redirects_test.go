@@ -11,7 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Finding C7: the call was not executed by what redirected it.
+// H-C7: the server that redirected the call has not executed it, and the target has not
+// processed it.
 func TestCallThatIsRedirectedToNowhereWasNotSent(t *testing.T) {
 	s := newScript()
 	c := s.attach(t)
@@ -24,7 +25,7 @@ func TestCallThatIsRedirectedToNowhereWasNotSent(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 }
 
-// Finding F1: also the request that ends a session.
+// H-F1: the user and the password are also sent with the DELETE, and after a redirect.
 func TestUserOfTheURLIsSentWithEveryRequest(t *testing.T) {
 	for name, headers := range map[string]map[string]string{"": nil, "of the headers": {"Authorization": "Bearer hush-hush"}} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,8 @@ func (i identified) Credentials(context.Context, messages.Key) (mcpbridge.Creden
 	return i, nil
 }
 
-// Finding E7: whoever has another identity than the record gets a session of their own,
-// and one whose token is a new one goes on.
+// H-E7: another identity than that of the record gets a new session. The same identity with
+// a new token resumes the session.
 func TestRecordBelongsToAnIdentity(t *testing.T) {
 	alice, bob := identified{refilled("a1", ""), "alice"}, identified{refilled("b1", ""), "bob"}
 	header := func(value string) mcpbridge.Server {

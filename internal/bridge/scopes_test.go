@@ -22,7 +22,8 @@ func lacks(scopes string) answering {
 	return says(403, "", "", fmt.Sprintf(`Www-Authenticate: Bearer error="insufficient_scope", scope=%q`, scopes))
 }
 
-// Finding E6: the calls of a session, and its stream.
+// H-E6: each set of missing scopes is requested once, for the calls and the stream of a
+// session together.
 func TestMissingScopesAreAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := refilled("old", "other"), newScript()
@@ -91,7 +92,7 @@ func (h *stingy) Authorize(context.Context, *http.Request, *http.Response) error
 	return nil
 }
 
-// Finding E6: all sessions that share a login.
+// H-E6: the same over all sessions that share a login.
 func TestMissingScopesOfASharedLoginAreAskedForOnce(t *testing.T) {
 	h := new(stingy)
 	shared := mcpbridge.OAuth(auth.OAuthHandler(h))

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Finding E4: whatever a server repeats of the URL.
+// H-E4: whatever parts of the URL a server repeats.
 func TestSecretOfTheURLIsInNoErrorText(t *testing.T) {
 	const secret = "sk-path-0123456789"
 	for name, c := range map[string]struct{ url, body string }{
@@ -47,7 +47,7 @@ func TestSecretOfTheURLIsInNoErrorText(t *testing.T) {
 	}
 }
 
-// Finding E4: redirects, and the endpoints of HTTP+SSE.
+// H-E4: in redirects, and in endpoint events of HTTP+SSE.
 func TestSecretOfAnotherURLOfTheServerIsInNoErrorText(t *testing.T) {
 	s := newScript()
 	c := s.attach(t)
@@ -57,7 +57,8 @@ func TestSecretOfAnotherURLOfTheServerIsInNoErrorText(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 }
 
-// Finding E4: what is cut, by a server or by us, leaves no half of a secret.
+// H-E4: a text that is cut, by a server or by mcpactor, does not end with a part of a
+// secret.
 func TestHalfASecretIsInNoErrorText(t *testing.T) {
 	token := "eyJhbGciOi" + strings.Repeat("SECRETpart", 140) // as long as such tokens are
 	echo := strings.Repeat(token, 60)
@@ -84,7 +85,7 @@ func TestHalfASecretIsInNoErrorText(t *testing.T) {
 	require.Equal(t, "a …bc", redact.Clean("a "+token+"bc", token))
 }
 
-// Finding E2.
+// H-E2: nothing is sent to the other origin, and the error does not repeat the event.
 func TestEndpointEventThatNamesAnotherOriginIsRefused(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("it got %s %s", r.Method, r.URL)

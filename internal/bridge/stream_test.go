@@ -190,8 +190,8 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 		open(after(soon, stays(""))) // side by side
 		open(after(soon, says(405, "", "")))
 		open(after(soon, says(405, "", ""))) // no longer expected
-		open(after(time.Hour, stays("")))    // finding B9: its headers are held back
-		open(after(time.Hour, stays("")))    // which is known by now
+		open(after(time.Hour, stays("")))    // H-B9: its headers are held back
+		open(after(time.Hour, stays("")))    // the delay is known by now
 		require.Equal(t, []time.Duration{2 * soon, soon, soon, 2 * soon, soon + (300 * time.Millisecond), soon}, took)
 		b.Close()
 	})

@@ -216,7 +216,7 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 	}
 }
 
-// Finding F1.
+// H-F1: which answers to DELETE mean that the session has ended.
 func TestClosingMayBeTriedAgain(t *testing.T) {
 	const example = `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`
 	same := func(status int) answering { return says(status, "", "no") }
@@ -275,7 +275,7 @@ func TestClosingMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-// Finding F1: the credentials are refreshed for the DELETE, and for no question.
+// H-F1: the credentials are refreshed for the DELETE, and not for a question.
 func TestEndOfASessionIsAuthorizedOnce(t *testing.T) {
 	p, s := refilled("old", "other"), newScript()
 	c := s.attach(t, with(p))
@@ -373,8 +373,8 @@ func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
 	require.Equal(t, []string{rpc.MethodDiscover, rpc.MethodDiscover}, asked, "and not in the old way")
 }
 
-// Finding D7: the notifications of cancelled calls hold few connections to a server that
-// hangs, and all reach one that does not.
+// H-D7: the notifications of cancelled calls use few connections to a server that hangs. A
+// server that does not hang gets all of them.
 func TestNotificationsOfCancelledCallsAreSentAFewAtATime(t *testing.T) {
 	for name, hangs := range map[string]bool{"it hangs": true, "it answers": false} {
 		t.Run(name, func(t *testing.T) {

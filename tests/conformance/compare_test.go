@@ -59,7 +59,7 @@ func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 	}
 }
 
-// What is left out is in the repository, with a reason for each.
+// Each scenario that is left out is in the repository, with a reason.
 func TestExpectationsAreComplete(t *testing.T) {
 	all, err := expectations()
 	require.NoError(t, err)

@@ -8,36 +8,36 @@ import (
 	"strings"
 )
 
-// expectation is what a suite has to come to.
+// expectation is the expected outcome of a suite.
 type expectation struct {
-	// Release is that of the conformance package.
+	// Release is the release of the conformance package.
 	Release string `json:"release"`
 	Suite   string `json:"suite"`
-	// Scenarios is how many scenarios are run, and Passed how many of their checks
-	// are passed, at least.
+	// Scenarios is the number of scenarios that run. Passed is the least number of their
+	// checks that pass.
 	Scenarios int `json:"scenarios"`
 	Passed    int `json:"passed"`
-	// LeftOut are all checks that are not passed.
+	// LeftOut are all checks that do not pass.
 	LeftOut []leftOut `json:"leftOut"`
 }
 
-// leftOut are checks of a scenario that are not passed.
+// leftOut are checks of a scenario that do not pass.
 type leftOut struct {
 	Scenario string   `json:"scenario"`
 	Checks   []string `json:"checks"`
-	// Status is what they are instead, such as FAILURE or SKIPPED.
+	// Status is the status that they have instead, such as FAILURE or SKIPPED.
 	Status string `json:"status"`
 	Reason string `json:"reason"`
 }
 
-// outcome is what a scenario came to.
+// outcome is the outcome of a scenario.
 type outcome struct {
 	scenario string
 	checks   []check
 	failure  string // of the client, or empty
 }
 
-// good reports whether all checks are passed.
+// good reports whether all checks passed.
 func (o *outcome) good() bool {
 	return !slices.ContainsFunc(o.checks, func(c check) bool { return c.Status != statusPassed && c.Status != statusNote })
 }
@@ -50,13 +50,13 @@ type check struct {
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// The statuses of a check. All others are those of checks that are not passed.
+// The statuses of a check. A check with any other status has not passed.
 const (
 	statusPassed = "SUCCESS"
-	statusNote   = "INFO" // it is none, but a line of the suite's log
+	statusNote   = "INFO" // not a check, but a line of the log of the suite
 )
 
-// expectations reads what the suites have to come to.
+// expectations reads the expected outcomes of the suites.
 func expectations() ([]expectation, error) {
 	data, err := os.ReadFile("expected.json")
 	if err != nil {
@@ -66,11 +66,11 @@ func expectations() ([]expectation, error) {
 	return all, json.Unmarshal(data, &all)
 }
 
-// compare says what is not as expected.
+// compare returns the differences between the outcomes and the expectation.
 func (e *expectation) compare(outcomes []outcome) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	passed := 0
-	met := map[string]bool{} // what is left out, by scenario and check
+	met := map[string]bool{} // the checks that are left out, by scenario and check
 	for _, o := range outcomes {
 		for _, c := range o.checks {
 			switch {
@@ -103,7 +103,7 @@ func (e *expectation) compare(outcomes []outcome) (wrong []string) {
 	return wrong
 }
 
-// leavesOut reports whether a check that is not passed may be so.
+// leavesOut reports whether a check that has not passed is left out.
 func (e *expectation) leavesOut(scenario string, c check) bool {
 	return slices.ContainsFunc(e.LeftOut, func(out leftOut) bool {
 		return out.Scenario == scenario && out.Status == c.Status && slices.Contains(out.Checks, c.ID)

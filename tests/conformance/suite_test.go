@@ -23,13 +23,14 @@ const (
 	buildTimeout = 5 * time.Minute
 	// suiteTimeout bounds the run of a suite, whose scenarios run at the same time.
 	suiteTimeout = 2 * time.Minute
-	// timed is the scenario that measures time: while all the others run, it may be late.
+	// timed is the scenario that measures time. If it fails while the others run, it runs
+	// again alone.
 	timed = "sse-retry"
-	// complaint is how the client begins what it says when it fails.
+	// complaint is the prefix of the error message of the client.
 	complaint = "conformance client: "
 )
 
-// stamped is the time that the suite puts behind the name of a scenario.
+// stamped matches the time that the suite appends to the name of a scenario.
 var stamped = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 
 func TestConformance(t *testing.T) {
@@ -62,8 +63,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// run runs a suite, or one scenario, and returns what each scenario came to, and what
-// the suite said.
+// run runs a suite, or one scenario. It returns the outcome of each scenario, and the
+// output of the suite.
 func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, said []byte) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
@@ -76,14 +77,14 @@ func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "--require", at("loopback.cjs"), at("node_modules", "conformance-"+release, "dist", "index.js"),
 		"client", "--command", "./"+filepath.Base(client), kind, name, "--output-dir", results)
-	cmd.Dir = filepath.Dir(client) // the suite hands the command to a shell
-	// The clients are in the same group, so that all end with it.
+	cmd.Dir = filepath.Dir(client) // the suite passes the command to a shell
+	// The clients are in the same process group, so that all end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	said, err = cmd.CombinedOutput()
 	require.NoError(t, ctx.Err(), "the suite has not ended in time:\n%s", said)
-	if err != nil { // it also fails when a check does
+	if err != nil { // the suite also fails when a check fails
 		require.ErrorAs(t, err, new(*exec.ExitError), "%s", said)
 	}
 
@@ -98,7 +99,7 @@ func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, 
 	return outcomes, said
 }
 
-// read reads what a scenario came to from its folder.
+// read reads the outcome of a scenario from its folder.
 func read(results, folder string) (outcome, error) {
 	name, err := filepath.Rel(results, folder)
 	if err != nil {

@@ -1,10 +1,8 @@
-// Package real runs sessions on MCP servers as they are published: on the
-// reference servers, and on Playwright's with a Chromium. What the other tests
-// show on servers of our own has to hold on these too, over each transport that
-// they speak.
+// Package real tests sessions on published MCP servers: the reference servers, Playwright's
+// server with a Chromium, and gateways and frameworks, over each transport that they speak.
 //
-// The script install gets the servers; the tests have the build tag real, and
-// need Linux:
+// The script install installs the servers. The tests have the build tag real, and need
+// Linux:
 //
 //	tests/real/install
 //	go test -tags real ./tests/real

@@ -15,24 +15,24 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// files starts a world with a server, "s", for the files of a directory.
-func files(t *testing.T, dir string) *world {
+// startFilesServer returns a harness with a server "s" for the files of a directory.
+func startFilesServer(t *testing.T, dir string) *harness {
 	t.Helper()
-	w := newWorld(t)
-	w.start(supervisor.Config{}, w.serve("s", recipe{
+	h := newHarness(t)
+	h.start(supervisor.Config{}, h.serve("s", serverProgram{
 		script: "@modelcontextprotocol/server-filesystem/dist/index.js",
 		args:   []string{dir},
 	}, stdio))
-	return w
+	return h
 }
 
 func TestFilesAreWrittenReadAndListed(t *testing.T) {
 	dir := t.TempDir()
-	w := files(t, dir)
-	var writes []*pending
+	h := startFilesServer(t, dir)
+	var writes []*sentCommand
 	for i := range 20 {
 		file := filepath.Join(dir, fmt.Sprintf("file-%02d", i))
-		writes = append(writes, w.send(call("a", "write_file", arguments{"path": file, "content": fmt.Sprint("content ", i)})))
+		writes = append(writes, h.send(call("a", "write_file", arguments{"path": file, "content": fmt.Sprint("content ", i)})))
 	}
 	for i, p := range writes {
 		p.ok(1)
@@ -40,29 +40,29 @@ func TestFilesAreWrittenReadAndListed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint("content ", i), string(content))
 	}
-	long := strings.Repeat("0123456789abcde\n", 1<<16) // many times what a pipe takes
+	long := strings.Repeat("0123456789abcde\n", 1<<16) // many times the size of a pipe's buffer
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long"), []byte(long), 0o600))
-	require.Equal(t, long, w.send(call("a", "read_text_file", arguments{"path": filepath.Join(dir, "long")})).text(1))
-	listed := w.send(call("a", "list_directory", arguments{"path": dir})).text(1)
+	require.Equal(t, long, h.send(call("a", "read_text_file", arguments{"path": filepath.Join(dir, "long")})).text(1))
+	listed := h.send(call("a", "list_directory", arguments{"path": dir})).text(1)
 	require.Len(t, strings.Split(listed, "\n"), 21)
 	require.Contains(t, listed, "[FILE] file-19")
 }
 
 func TestErrorOfAToolIsAResultAndNoReasonToRestart(t *testing.T) {
 	dir := t.TempDir()
-	w := files(t, dir)
-	w.send(&messages.Open{Header: messages.To("s", "a")}).reply()
-	before := w.servers()
+	h := startFilesServer(t, dir)
+	h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
+	before := h.servers()
 	for _, path := range []string{"/etc/passwd", filepath.Join(dir, "..", "x"), filepath.Join(dir, "none")} {
-		r := w.send(call("a", "read_text_file", arguments{"path": path})).returns()
+		r := h.send(call("a", "read_text_file", arguments{"path": path})).returns()
 		require.True(t, r.Result.IsError, path)
 		require.EqualValues(t, 1, r.Generation)
 	}
-	r := w.send(call("a", "read_text_file", arguments{"path": 42})).returns()
+	r := h.send(call("a", "read_text_file", arguments{"path": 42})).returns()
 	require.True(t, r.Result.IsError, "a wrong argument")
-	r = w.send(call("a", "no_such_tool", arguments{})).returns()
+	r = h.send(call("a", "no_such_tool", arguments{})).returns()
 	require.True(t, r.Result.IsError, "an unknown tool")
-	w.send(call("a", "list_directory", arguments{"path": dir})).ok(1)
-	require.Equal(t, before, w.servers())
-	require.Zero(t, count[*messages.SessionRestarting](w))
+	h.send(call("a", "list_directory", arguments{"path": dir})).ok(1)
+	require.Equal(t, before, h.servers())
+	require.Zero(t, countEvents[*messages.SessionRestarting](h))
 }

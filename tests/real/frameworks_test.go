@@ -15,65 +15,67 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// child is a stdio server for gateways.
-func child(t *testing.T) string { return installed(t, everything.script) }
+// everythingScript returns the script of the stdio server that gateways start.
+func everythingScript(t *testing.T) string { return installed(t, everything.script) }
 
-// Findings A6, B1 and B3: gateways and frameworks get ids of requests that are large
-// numbers, answer each caller with its own, and are found again when they were killed
-// and have forgotten their sessions.
+// H-A6, H-B1, H-B3: gateways and frameworks accept request ids that are large numbers, and
+// answer each caller. When they were killed, and do not know their sessions any more, the
+// sessions are rebuilt.
 func TestFrameworksAnswerEachCallerAndAreFoundAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		script     string
-		at         way
+		at         serverTransport
 		sessions   []string // scopes
-		generation uint64   // after it was killed
+		generation uint64   // after the server was killed
 	}{
-		"supergateway over sse": {"supergateway/dist/index.js", way{path: "/sse", transport: mcpbridge.TransportSSE, args: []string{"--stdio", "node " + child(t), "--port", "$PORT"}}, scopes, 2},
-		"supergateway": {"supergateway/dist/index.js", way{path: "/mcp", args: []string{
-			"--stdio", "node " + child(t), "--port", "$PORT", "--outputTransport", "streamableHttp", "--stateful",
+		"supergateway over sse": {"supergateway/dist/index.js", serverTransport{path: "/sse", transport: mcpbridge.TransportSSE, args: []string{"--stdio", "node " + everythingScript(t), "--port", "$PORT"}}, scopes, 2},
+		"supergateway": {"supergateway/dist/index.js", serverTransport{path: "/mcp", args: []string{
+			"--stdio", "node " + everythingScript(t), "--port", "$PORT", "--outputTransport", "streamableHttp", "--stateful",
 		}}, scopes, 2},
-		"mcp-proxy":          {"mcp-proxy/dist/bin/mcp-proxy.mjs", way{path: "/mcp", args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", child(t)}}, scopes, 1}, // protocol 2026-07-28 has no sessions
-		"mcp-proxy over sse": {"mcp-proxy/dist/bin/mcp-proxy.mjs", way{path: "/sse", transport: mcpbridge.TransportSSE, args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", child(t)}}, scopes, 2},
-		"mcp-framework":      {"../servers/framework.mjs", way{path: "/mcp"}, scopes, 2},
-		"hono":               {"../servers/hono.mjs", way{path: "/mcp"}, scopes[:1], 2},
-		"mcp-lite":           {"../servers/lite.mjs", way{path: "/mcp"}, scopes, 1}, // it serves any session
+		"mcp-proxy":          {"mcp-proxy/dist/bin/mcp-proxy.mjs", serverTransport{path: "/mcp", args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", everythingScript(t)}}, scopes, 1}, // protocol 2026-07-28 has no sessions
+		"mcp-proxy over sse": {"mcp-proxy/dist/bin/mcp-proxy.mjs", serverTransport{path: "/sse", transport: mcpbridge.TransportSSE, args: []string{"--port", "$PORT", "--host", "127.0.0.1", "--", "node", everythingScript(t)}}, scopes, 2},
+		"mcp-framework":      {"../servers/framework.mjs", serverTransport{path: "/mcp"}, scopes, 2},
+		"hono":               {"../servers/hono.mjs", serverTransport{path: "/mcp"}, scopes[:1], 2},
+		"mcp-lite":           {"../servers/lite.mjs", serverTransport{path: "/mcp"}, scopes, 1}, // it serves unknown sessions too
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			t.Cleanup(w.endChildren)
-			w.start(supervisor.Config{}, w.serve("s", recipe{script: c.script}, c.at))
-			w.echoes(c.sessions, 1)
-			w.kill()
-			w.revive()
-			w.echoes(c.sessions, c.generation)
+			h := newHarness(t)
+			t.Cleanup(h.endChildren)
+			h.start(supervisor.Config{}, h.serve("s", serverProgram{script: c.script}, c.at))
+			h.requireEchoes(c.sessions, 1)
+			h.killServers()
+			h.restartServers()
+			h.requireEchoes(c.sessions, c.generation)
 		})
 	}
 }
 
 var scopes = []string{"a", "b", "c", "d"}
 
-// echoes calls in each scope ten times at once, and looks whose answers come.
-func (w *world) echoes(scopes []string, generation uint64) {
-	w.t.Helper()
-	calls := map[string]*pending{}
+// requireEchoes sends ten calls at once in each scope, and checks that each gets its own
+// answer.
+func (h *harness) requireEchoes(scopes []string, generation uint64) {
+	h.t.Helper()
+	calls := map[string]*sentCommand{}
 	for _, scope := range scopes {
 		for i := range 10 {
 			word := fmt.Sprint(scope, i)
-			calls[word] = w.send(call(scope, echo, arguments{"message": word}))
+			calls[word] = h.send(call(scope, echo, arguments{"message": word}))
 		}
 	}
 	for word, p := range calls {
-		require.Contains(w.t, p.text(generation), "Echo: "+word)
+		require.Contains(h.t, p.text(generation), "Echo: "+word)
 	}
 }
 
-// endChildren ends what gateways have started, which may outlive them.
-func (w *world) endChildren() {
-	if err := w.stop(); err != nil {
-		w.t.Error(err)
+// endChildren kills the processes that gateways have started, because they may outlive the
+// gateways.
+func (h *harness) endChildren() {
+	if err := h.stop(); err != nil {
+		h.t.Error(err)
 	}
-	for _, p := range ours() {
-		if strings.Contains(p.args, everything.script) && !slices.ContainsFunc(w.remotes, func(r *remote) bool { return r.pid() == p.pid }) {
+	for _, p := range ownDescendants() {
+		if strings.Contains(p.args, everything.script) && !slices.ContainsFunc(h.remotes, func(r *remote) bool { return r.pid() == p.pid }) {
 			syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 	}

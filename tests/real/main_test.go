@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// throttle is Proto.Actor's: it lives for a second after a dead letter.
+// throttle ignores a goroutine of Proto.Actor that runs for a second after a dead letter.
 var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
 
-// Processes whose parent has ended become children of this one, so that none
-// gets out of sight.
+// TestMain makes this process the reaper of its descendants, so that a process whose parent
+// has ended stays visible as a child.
 func TestMain(m *testing.M) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot watch the processes:", err)

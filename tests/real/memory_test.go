@@ -15,87 +15,87 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// memory returns the configuration of a server that keeps a graph in a file.
-func (w *world) memory(name, file string) mcpbridge.Server {
-	return w.serve(name, recipe{
+// memoryServer returns the configuration of a server that stores a graph in a file.
+func (h *harness) memoryServer(name, file string) mcpbridge.Server {
+	return h.serve(name, serverProgram{
 		script: "@modelcontextprotocol/server-memory/dist/index.js",
-		env:    map[string]string{"MEMORY_FILE_PATH": filepath.Join(w.dir, file)},
+		env:    map[string]string{"MEMORY_FILE_PATH": filepath.Join(h.dir, file)},
 	}, stdio)
 }
 
-// learn is a call that adds to the graph: it is not idempotent.
-func learn(scope, name string, opts ...func(*messages.CallTool)) *messages.CallTool {
+// addToGraph returns a call that adds to the graph. It is not idempotent.
+func addToGraph(scope, name string, opts ...func(*messages.CallTool)) *messages.CallTool {
 	entity := arguments{"name": name, "entityType": "person", "observations": []string{"was here"}}
 	return call(scope, "create_entities", arguments{"entities": []any{entity}}, opts...)
 }
 
-// recall is a call that reads the graph.
-func recall(scope string, opts ...func(*messages.CallTool)) *messages.CallTool {
+// readGraph returns a call that reads the graph.
+func readGraph(scope string, opts ...func(*messages.CallTool)) *messages.CallTool {
 	return call(scope, "read_graph", arguments{}, opts...)
 }
 
 func TestServersOfOneKindKeepTheirOwnGraphs(t *testing.T) {
-	w := newWorld(t)
-	w.start(supervisor.Config{}, w.memory("one", "one"), w.memory("two", "two"))
-	w.send(learn("a", "Ada", on("one"))).ok(1)
-	w.send(learn("a", "Bob", on("two"))).ok(1)
+	h := newHarness(t)
+	h.start(supervisor.Config{}, h.memoryServer("one", "one"), h.memoryServer("two", "two"))
+	h.send(addToGraph("a", "Ada", on("one"))).ok(1)
+	h.send(addToGraph("a", "Bob", on("two"))).ok(1)
 	for generation := range uint64(2) {
 		if generation > 0 {
-			w.kill() // what is in the files, the next processes know
+			h.killServers() // the next processes read the files
 		}
-		one := w.send(recall("a", on("one"))).text(generation + 1)
+		one := h.send(readGraph("a", on("one"))).text(generation + 1)
 		require.Contains(t, one, "Ada")
 		require.NotContains(t, one, "Bob")
-		two := w.send(recall("a", on("two"))).text(generation + 1)
+		two := h.send(readGraph("a", on("two"))).text(generation + 1)
 		require.Contains(t, two, "Bob")
 		require.NotContains(t, two, "Ada")
 	}
 }
 
 func TestCallThatMustNotRunTwiceIsLostWithItsProcess(t *testing.T) {
-	w := newWorld(t)
-	w.start(supervisor.Config{}, w.memory("s", "graph"))
-	list, is := w.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
+	h := newHarness(t)
+	h.start(supervisor.Config{}, h.memoryServer("s", "graph"))
+	list, is := h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
 	require.True(t, is)
 	require.Len(t, list.Result.Tools, 9)
 
-	goOn := w.block("graph")
-	plain := w.send(learn("a", "Ada"))
-	goOn()
+	killBlocked := h.blockOnFile("graph")
+	plain := h.send(addToGraph("a", "Ada"))
+	killBlocked()
 	f := plain.fails(messages.CodeLost)
 	require.True(t, f.MayHaveRun)
 	require.False(t, f.Replayed)
 	require.EqualValues(t, 1, f.Generation)
 	require.Contains(t, f.Detail, "killed")
-	require.NotContains(t, w.send(recall("a")).text(2), "Ada")
+	require.NotContains(t, h.send(readGraph("a")).text(2), "Ada")
 
-	goOn = w.block("graph")
-	again := w.send(learn("a", "Bob", replay(messages.ReplayAlways)))
-	goOn()
+	killBlocked = h.blockOnFile("graph")
+	again := h.send(addToGraph("a", "Bob", replay(messages.ReplayAlways)))
+	killBlocked()
 	require.True(t, again.ok(3).Replayed)
-	require.Contains(t, w.send(recall("a")).text(3), "Bob")
+	require.Contains(t, h.send(readGraph("a")).text(3), "Bob")
 }
 
-// block makes a server wait that reads a file: it is a pipe that nobody writes
-// to. What it returns waits until one does, kills the server, and takes the
-// pipe away.
-func (w *world) block(file string) (goOn func()) {
-	w.t.Helper()
-	path := filepath.Join(w.dir, file)
+// blockOnFile replaces a file by a pipe without a writer, so that a server that opens the
+// file blocks. The function that it returns waits for such a server, and then kills it and
+// removes the pipe.
+func (h *harness) blockOnFile(file string) (kill func()) {
+	h.t.Helper()
+	path := filepath.Join(h.dir, file)
 	os.Remove(path)
-	require.NoError(w.t, unix.Mkfifo(path, 0o600))
+	require.NoError(h.t, unix.Mkfifo(path, 0o600))
 	return func() {
-		w.t.Helper()
+		h.t.Helper()
 		pipe := -1
-		w.until("the server reads "+file, func() bool {
+		h.eventually("the server reads "+file, func() bool {
 			fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err == nil {
 				pipe = fd
 			}
 			return err == nil
 		})
-		require.NoError(w.t, os.Remove(path))
-		w.kill()
-		require.NoError(w.t, unix.Close(pipe))
+		require.NoError(h.t, os.Remove(path))
+		h.killServers()
+		require.NoError(h.t, unix.Close(pipe))
 	}
 }

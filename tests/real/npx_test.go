@@ -15,31 +15,31 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Finding C5: 20 conversations with two servers each, all started by npx at once. On few
-// processors most of the time goes into the starts, which take turns.
+// H-C5: 20 conversations open two servers each at once, all of which are started by npx.
+// The starts take turns, which on few processors takes most of the time.
 func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
 	const conversations, limit = 20, 3 * time.Minute
-	w := newWorld(t)
-	w.limit = time.Now().Add(limit + time.Minute)
+	h := newHarness(t)
+	h.limit = time.Now().Add(limit + time.Minute)
 	dir, err := os.Getwd()
 	require.NoError(t, err)
 	npx := func(name, program string) mcpbridge.Server {
 		return mcpbridge.Server{
 			Name: name, Command: "npx", Args: []string{"--no", "--", program}, Dir: dir,
-			Env: map[string]string{"MEMORY_FILE_PATH": w.dir + "/memory.json"},
+			Env: map[string]string{"MEMORY_FILE_PATH": h.dir + "/memory.json"},
 		}
 	}
-	w.start(supervisor.Config{}, npx("everything", "mcp-server-everything"), npx("memory", "mcp-server-memory"))
+	h.start(supervisor.Config{}, npx("everything", "mcp-server-everything"), npx("memory", "mcp-server-memory"))
 	began := time.Now()
-	var all []*pending
+	var all []*sentCommand
 	for i := range conversations {
 		for _, server := range []string{"everything", "memory"} {
 			list := &messages.ListTools{Header: messages.To(server, fmt.Sprint("conversation-", i))}
 			list.Deadline = began.Add(limit)
-			all = append(all, w.send(list))
+			all = append(all, h.send(list))
 		}
 	}
-	w.until("all are answered", func() bool {
+	h.eventually("all are answered", func() bool {
 		for _, p := range all {
 			if len(p.replies) == 0 {
 				return false
@@ -48,7 +48,7 @@ func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
 		return true
 	})
 	t.Logf("%d sessions after %v", len(all), time.Since(began).Round(time.Second))
-	require.Equal(t, len(all), count[*messages.SessionOpened](w))
-	require.Zero(t, count[*messages.SessionRestarting](w))
-	require.Zero(t, count[*messages.SessionGaveUp](w))
+	require.Equal(t, len(all), countEvents[*messages.SessionOpened](h))
+	require.Zero(t, countEvents[*messages.SessionRestarting](h))
+	require.Zero(t, countEvents[*messages.SessionGaveUp](h))
 }

@@ -12,30 +12,29 @@ import (
 	"syscall"
 )
 
-// process is one that was seen to run.
+// process is a process that ran when it was looked up.
 type process struct {
 	pid, parent int
-	born        string // tells it from a later one with its number
+	started     string // distinguishes it from a later process with the same id
 	args        string
 }
 
 func (p process) String() string { return fmt.Sprintf("%d (%.120s)", p.pid, p.args) }
 
-// runs reports whether the process runs still.
+// runs reports whether the process still runs.
 func (p process) runs() bool {
-	now, ok := look(p.pid)
-	return ok && now.born == p.born
+	now, ok := findProcess(p.pid)
+	return ok && now.started == p.started
 }
 
-// look returns the process with a number, if it runs: one that only waits to be
-// reaped does not.
-func look(pid int) (process, bool) {
+// findProcess returns the process with an id, if it runs. A zombie does not run.
+func findProcess(pid int) (process, bool) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
 		return process{}, false
 	}
-	// What comes first is the name, which may have anything in it.
+	// The name comes first, and may contain any character.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
 		return process{}, false
@@ -48,8 +47,8 @@ func look(pid int) (process, bool) {
 	return process{pid, parent, fields[19], strings.TrimSpace(strings.ReplaceAll(string(args), "\x00", " "))}, true
 }
 
-// numbers returns the numbers of all processes.
-func numbers() (pids []int) {
+// processIDs returns the ids of all processes.
+func processIDs() (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
@@ -59,12 +58,12 @@ func numbers() (pids []int) {
 	return pids
 }
 
-// descendants returns the processes below the one with a number. It may miss one
-// whose parent ends at this moment.
+// descendants returns the descendants of a process. It may miss a process whose parent ends
+// at this moment.
 func descendants(pid int) (all []process) {
 	children := map[int][]process{}
-	for _, n := range numbers() {
-		if p, ok := look(n); ok {
+	for _, n := range processIDs() {
+		if p, ok := findProcess(n); ok {
 			children[p.parent] = append(children[p.parent], p)
 		}
 	}
@@ -77,19 +76,19 @@ func descendants(pid int) (all []process) {
 	return all
 }
 
-// ours returns the processes below this one, but for some.
-func ours(but ...int) []process {
+// ownDescendants returns the descendants of this process other than but.
+func ownDescendants(but ...int) []process {
 	all := descendants(os.Getpid())
 	return slices.DeleteFunc(all, func(p process) bool { return slices.Contains(but, p.pid) })
 }
 
-// allGone reports whether none of the processes runs.
-func allGone(all []process) bool {
+// allEnded reports whether none of the processes runs.
+func allEnded(all []process) bool {
 	return !slices.ContainsFunc(all, process.runs)
 }
 
-// reap takes the remains of processes that became our children. There must be
-// no other children.
+// reap reaps the zombies among the children of this process. There must be no other
+// children.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -99,14 +98,15 @@ func reap() {
 	}
 }
 
-// openFiles returns how many files and sockets this process has open. The
-// runtime's own for waiting are there once the first socket was.
-func openFiles() (n int) {
+// openFiles returns the open files and sockets of this process, each with its number. A
+// count is not enough, because files that were open before may be closed meanwhile. The
+// files of the runtime's poller are left out: it opens them with the first socket.
+func openFiles() (all []string) {
 	files, _ := os.ReadDir("/proc/self/fd")
 	for _, f := range files {
 		if at, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && !strings.HasPrefix(at, "anon_inode:") {
-			n++
+			all = append(all, f.Name()+" "+at)
 		}
 	}
-	return n
+	return all
 }

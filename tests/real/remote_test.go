@@ -14,39 +14,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// remote is a server over HTTP, in a process of our own.
+// remote is a server over HTTP that the test starts.
 type remote struct {
-	w       *world
+	h       *harness
 	address string
 	args    []string
 	env     []string
-	output  string // the file with all it says
+	output  string // the file with its output
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 }
 
-// listen starts a server, and returns the URL of its root.
-func (w *world) listen(args []string, env map[string]string) string {
-	w.t.Helper()
-	port := w.freePort()
-	r := &remote{w: w, address: net.JoinHostPort("127.0.0.1", port), env: append(os.Environ(), "PORT="+port)}
+// startRemote starts a server over HTTP, and returns its origin.
+func (h *harness) startRemote(args []string, env map[string]string) string {
+	h.t.Helper()
+	port := h.freePort()
+	r := &remote{h: h, address: net.JoinHostPort("127.0.0.1", port), env: append(os.Environ(), "PORT="+port)}
 	for _, arg := range args {
 		r.args = append(r.args, strings.ReplaceAll(arg, "$PORT", port))
 	}
 	for name, value := range env {
 		r.env = append(r.env, name+"="+value)
 	}
-	r.output = filepath.Join(w.dir, "output-"+port)
-	w.remotes = append(w.remotes, r)
+	r.output = filepath.Join(h.dir, "output-"+port)
+	h.remotes = append(h.remotes, r)
 	r.start()
 	return "http://" + r.address
 }
 
-// freePort returns a port that nobody has, and that the system gives to nobody
-// who does not ask for it.
-func (w *world) freePort() string {
-	w.t.Helper()
+// freePort returns a port that is free, and outside the range from which the system assigns
+// ports.
+func (h *harness) freePort() string {
+	h.t.Helper()
 	for range 100 {
 		port := fmt.Sprint(20000 + rand.IntN(10000))
 		if l, err := net.Listen("tcp", ":"+port); err == nil {
@@ -54,28 +54,28 @@ func (w *world) freePort() string {
 			return port
 		}
 	}
-	w.t.Fatal("there is no free port")
+	h.t.Fatal("there is no free port")
 	return ""
 }
 
-// start starts the server, again if it has ended, and waits until it listens.
+// start starts the server, or starts it again after its end, and waits until it listens.
 func (r *remote) start() {
-	r.w.t.Helper()
+	r.h.t.Helper()
 	if r.done != nil {
 		<-r.done
 	}
 	output, err := os.OpenFile(r.output, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	require.NoError(r.w.t, err)
+	require.NoError(r.h.t, err)
 	defer output.Close()
 	cmd, done := exec.Command("node", r.args...), make(chan struct{})
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.w.dir, r.env, output, output
-	require.NoError(r.w.t, cmd.Start())
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.h.dir, r.env, output, output
+	require.NoError(r.h.t, cmd.Start())
 	go func() {
 		defer close(done)
 		cmd.Wait()
 	}()
 	r.cmd, r.done = cmd, done
-	r.w.until("the server listens on "+r.address, func() bool {
+	r.h.eventually("the server listens on "+r.address, func() bool {
 		conn, err := net.Dial("tcp", r.address)
 		if err != nil {
 			return false
@@ -84,7 +84,7 @@ func (r *remote) start() {
 	})
 }
 
-// pid returns the number of the process, or 0 if it was never started.
+// pid returns the process id, or 0 if the server was never started.
 func (r *remote) pid() int {
 	if r.cmd == nil {
 		return 0
@@ -92,14 +92,14 @@ func (r *remote) pid() int {
 	return r.cmd.Process.Pid
 }
 
-// end ends the server.
-func (r *remote) end() {
+// stop kills the server.
+func (r *remote) stop() {
 	if r.cmd != nil {
 		r.cmd.Process.Kill()
 		<-r.done
 	}
-	if r.w.t.Failed() {
+	if r.h.t.Failed() {
 		said, _ := os.ReadFile(r.output)
-		r.w.t.Logf("the server said: %s", said)
+		r.h.t.Logf("the server said: %s", said)
 	}
 }

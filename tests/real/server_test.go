@@ -16,66 +16,66 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// recipe says how a server is run.
-type recipe struct {
-	script string   // in node_modules
-	args   []string // over all transports
-	env    map[string]string
-	ways   []way
+// serverProgram describes how a server is started.
+type serverProgram struct {
+	script     string   // in node_modules
+	args       []string // over all transports
+	env        map[string]string
+	transports []serverTransport
 }
 
-// way is a transport that a server speaks.
-type way struct {
+// serverTransport is a transport that a server speaks.
+type serverTransport struct {
 	name      string
 	transport string
-	path      string   // of the URL; none is stdio
-	args      []string // that make it speak it; $PORT is where it listens
+	path      string   // of the URL; empty for stdio
+	args      []string // arguments for this transport; $PORT is replaced by the port
 }
 
-var stdio = way{name: "stdio"}
+var stdio = serverTransport{name: "stdio"}
 
-// everything is the reference server, and legacy the same with the transport of
-// protocol 2024-11-05 too.
+// everything is the reference server. legacy is the same server, also with HTTP+SSE.
 var (
-	everything = recipe{
-		script: "@modelcontextprotocol/server-everything/dist/index.js",
-		ways:   []way{stdio, {name: "http", path: "/mcp", args: []string{"streamableHttp"}}},
+	everything = serverProgram{
+		script:     "@modelcontextprotocol/server-everything/dist/index.js",
+		transports: []serverTransport{stdio, {name: "http", path: "/mcp", args: []string{"streamableHttp"}}},
 	}
-	legacy = recipe{
-		script: everything.script,
-		ways:   append(everything.ways, way{name: "sse", path: "/sse", args: []string{"sse"}, transport: mcpbridge.TransportSSE}),
+	legacy = serverProgram{
+		script:     everything.script,
+		transports: append(everything.transports, serverTransport{name: "sse", path: "/sse", args: []string{"sse"}, transport: mcpbridge.TransportSSE}),
 	}
 )
 
-// each runs a scenario over each transport of a server, which is named "s".
-func each(t *testing.T, r recipe, cfg supervisor.Config, scenario func(w *world)) {
+// overEachTransport runs a scenario over each transport of a server, which is named "s".
+func overEachTransport(t *testing.T, r serverProgram, cfg supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
-	for _, at := range r.ways {
+	for _, at := range r.transports {
 		t.Run(at.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.start(cfg, w.serve("s", r, at))
-			scenario(w)
+			h := newHarness(t)
+			h.start(cfg, h.serve("s", r, at))
+			scenario(h)
 		})
 	}
 }
 
-// serve returns the configuration of a server. One over HTTP is started here.
-func (w *world) serve(name string, r recipe, at way) mcpbridge.Server {
-	w.t.Helper()
-	script := installed(w.t, r.script)
-	w.scripts = append(w.scripts, script)
+// serve returns the configuration of a server. It starts the server if the transport is
+// HTTP.
+func (h *harness) serve(name string, r serverProgram, at serverTransport) mcpbridge.Server {
+	h.t.Helper()
+	script := installed(h.t, r.script)
+	h.scripts = append(h.scripts, script)
 	args := append([]string{script}, append(r.args, at.args...)...)
-	env := map[string]string{"HOME": w.dir, "TMPDIR": w.dir}
+	env := map[string]string{"HOME": h.dir, "TMPDIR": h.dir}
 	for name, value := range r.env {
 		env[name] = value
 	}
 	if at.path == "" {
-		return mcpbridge.Server{Name: name, Command: "node", Args: args, Env: env, Dir: w.dir}
+		return mcpbridge.Server{Name: name, Command: "node", Args: args, Env: env, Dir: h.dir}
 	}
-	return mcpbridge.Server{Name: name, URL: w.listen(args, env) + at.path, Transport: at.transport}
+	return mcpbridge.Server{Name: name, URL: h.startRemote(args, env) + at.path, Transport: at.transport}
 }
 
-// installed returns the path of what the script install has installed.
+// installed returns the path of a script in node_modules.
 func installed(t *testing.T, script string) string {
 	t.Helper()
 	const hint = "run tests/real/install"
@@ -93,9 +93,9 @@ func installed(t *testing.T, script string) string {
 }
 
 // servers returns the processes of the servers.
-func (w *world) servers() (all []process) {
-	for _, p := range ours() {
-		for _, script := range w.scripts {
+func (h *harness) servers() (all []process) {
+	for _, p := range ownDescendants() {
+		for _, script := range h.scripts {
 			if p.parent == os.Getpid() && strings.Contains(p.args, script) {
 				all = append(all, p)
 			}
@@ -104,29 +104,29 @@ func (w *world) servers() (all []process) {
 	return all
 }
 
-// below returns the processes that the servers have started.
-func (w *world) below() (all []process) {
-	for _, p := range w.servers() {
+// startedByServers returns the descendants of the servers.
+func (h *harness) startedByServers() (all []process) {
+	for _, p := range h.servers() {
 		all = append(all, descendants(p.pid)...)
 	}
 	return all
 }
 
-// kill kills the servers.
-func (w *world) kill() {
-	w.t.Helper()
-	victims := w.servers()
-	require.NotEmpty(w.t, victims)
+// killServers kills the servers, and waits for their end.
+func (h *harness) killServers() {
+	h.t.Helper()
+	victims := h.servers()
+	require.NotEmpty(h.t, victims)
 	for _, p := range victims {
-		require.NoError(w.t, syscall.Kill(p.pid, syscall.SIGKILL))
+		require.NoError(h.t, syscall.Kill(p.pid, syscall.SIGKILL))
 	}
-	w.until("the servers are gone", func() bool { return allGone(victims) })
+	h.eventually("the servers are gone", func() bool { return allEnded(victims) })
 }
 
-// revive starts the servers again that are ours to start.
-func (w *world) revive() {
-	w.t.Helper()
-	for _, r := range w.remotes {
+// restartServers starts the servers over HTTP again. The supervisor starts the others.
+func (h *harness) restartServers() {
+	h.t.Helper()
+	for _, r := range h.remotes {
 		r.start()
 	}
 }

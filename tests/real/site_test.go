@@ -10,25 +10,25 @@ import (
 	"sync"
 )
 
-// site is a web site for servers that look at one. It can keep them waiting.
+// site is a web site for servers that fetch pages. It can delay its answers.
 type site struct {
 	*httptest.Server
 
 	mu    sync.Mutex
-	asked map[string]int // how often for each path
-	open  chan struct{}  // closed when nobody has to wait any longer
+	asked map[string]int // the number of requests, by path
+	open  chan struct{}  // closed by release
 }
 
-// newSite starts a site. It ends with the world.
-func (w *world) newSite() *site {
+// newSite starts a site. It ends with the harness.
+func (h *harness) newSite() *site {
 	s := &site{asked: map[string]int{}, open: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
-	w.sites = append(w.sites, s)
+	h.sites = append(h.sites, s)
 	return s
 }
 
-// ServeHTTP serves a page with the path as its title and heading; below /wait/
-// not before the site is released.
+// ServeHTTP serves a page with the path as its title and heading. Paths below /wait/ are
+// answered after release.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked[r.URL.Path]++
@@ -44,14 +44,14 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "<!doctype html><link rel=icon href=data:,><title>%[1]s</title><h1>Welcome to %[1]s</h1>", r.URL.Path)
 }
 
-// visits returns how often a path was asked for.
+// visits returns the number of requests for a path.
 func (s *site) visits(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[path]
 }
 
-// release lets go who waits.
+// release lets the requests below /wait/ be answered.
 func (s *site) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

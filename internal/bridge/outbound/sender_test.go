@@ -32,8 +32,8 @@ func out(t testing.TB, config mcpbridge.Server, base http.RoundTripper) *Sender 
 	return NewSender(client, &transport.Session{Cut: context.Background()})
 }
 
-// Finding F1 and C7: a redirect on the same origin is followed as it was meant, and any
-// other is named.
+// H-F1, H-C7: a redirect on the same origin is followed. Any other redirect is an error
+// that names both origins.
 func TestRedirectsOnTheSameOriginAreFollowed(t *testing.T) {
 	const body = `{"jsonrpc":"2.0","method":"x"}`
 	for name, c := range map[string]struct {
@@ -174,8 +174,8 @@ func TestPanicOfATransportHasNoSecrets(t *testing.T) {
 	require.NotContains(t, e.Detail, "hush")
 }
 
-// Finding E1: whatever redirects a server makes up, nothing of a session goes to another
-// origin, and what changes something stays what it is.
+// H-E1: whatever the redirects of a server are, nothing of a session is sent to another
+// origin, and no POST or DELETE becomes a GET.
 func FuzzRedirects(f *testing.F) {
 	const body = "the arguments"
 	for _, to := range []string{

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Finding E10: what is not visible is dropped, also where it would hide a secret from
-// being found.
+// H-E10: invisible characters are removed before secrets are searched, so that they cannot
+// hide one.
 func TestTextsOfServersAreVisibleAndOnOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"no such user \u202exe.txt\u202c\u200b!":                   "no such user xe.txt!",

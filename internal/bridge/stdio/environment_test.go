@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Finding E5: a stdio server gets what is on the lists, and Env, and nothing else.
+// H-E5: a stdio server gets the variables on the lists and those in Env, and no others.
 func TestServersInheritWhatIsOnTheListsOnly(t *testing.T) {
 	for variable, want := range map[string]bool{
 		"PATH=/bin": true, "HOME=/root": true, "LC_ALL=C.UTF-8": true, "LC_PAPER=de_DE": true, "TMPDIR=/tmp": true,

@@ -28,7 +28,7 @@ func adopting(t *testing.T) {
 // exists reports whether there is a process, a zombie included.
 func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// Finding E8: children of servers that end with them are reaped, and their children.
+// H-E8: descendants of a server that end with it are reaped.
 func TestChildrenOfAServerAreReapedWithIt(t *testing.T) {
 	adopting(t)
 	for name, end := range map[string]func(*process){
@@ -46,7 +46,7 @@ func TestChildrenOfAServerAreReapedWithIt(t *testing.T) {
 	}
 }
 
-// Finding E8: what a server has left behind is reaped while the server runs.
+// H-E8: processes that a child of a server has left are reaped while the server runs.
 func TestOrphansAreReapedWhileTheirServerRuns(t *testing.T) {
 	adopting(t)
 	p, out := startServer(t, &mcpbridge.Server{Command: "sh", Args: []string{"-c", `(sleep 0.01 & echo $!); cat`}})
@@ -55,7 +55,7 @@ func TestOrphansAreReapedWhileTheirServerRuns(t *testing.T) {
 	require.True(t, alive(p.cmd.Process.Pid))
 }
 
-// Finding E8: the children of the program around us are its own to wait for.
+// H-E8: other children of the program are not reaped.
 func TestChildrenOfOthersAreNotReaped(t *testing.T) {
 	adopting(t)
 	var others []*exec.Cmd

@@ -182,7 +182,7 @@ func TestStopAsksBeforeItKills(t *testing.T) {
 	require.Equal(t, "was killed by signal: terminated", endOf(p))
 }
 
-func TestStopKillsWhoDoesNotListen(t *testing.T) {
+func TestStopKillsProcessesThatIgnoreIt(t *testing.T) {
 	p, out := start(t, "stubborn parent")
 	child := numbers(t, out)[0]
 	require.Equal(t, "ready", readLine(t, out)) // the one of the two, or the other

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Findings B1 to B4: by itself a refusal is certain evidence only in the form that the
-// specification has for it. Its words do not matter.
+// H-B1 to H-B4: a refusal is certain evidence only in the form that the specification
+// defines. Its words do not matter.
 func TestWhatARefusalMeansByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -95,7 +95,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// Finding C3
+// H-C3
 func TestRetryAfterIsBounded(t *testing.T) {
 	for _, value := range []string{"999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
 		require.Equal(t, 24*time.Hour, retryAfter(http.Header{"Retry-After": {value}}), value)

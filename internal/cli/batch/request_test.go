@@ -112,7 +112,7 @@ func TestErrorsOfRequestsNameTheField(t *testing.T) {
 	}
 }
 
-// Finding E11: encoding/json replaces invalid Unicode by U+FFFD, so that different scopes
+// H-E11: encoding/json replaces invalid Unicode by U+FFFD, so that different scopes
 // would share a session.
 func TestRequestsThatAreNotUnicodeAreRefused(t *testing.T) {
 	for line, want := range map[string]string{

@@ -19,27 +19,27 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// ownerVar makes this test binary a program with a supervisor of its own; it names
-// the directory for the records of its server.
+// ownerVar is an environment variable with which this test binary runs runOwner. Its value
+// is the directory for the records of the server.
 const ownerVar = "MCPACTOR_TEST_OWNER"
 
-// own opens a session with a process that does not want to end, prints the ids of
-// that process and of its child, and waits to be killed.
-func own(dir string) {
+// runOwner is a program with a supervisor. It opens a session with a process that ignores
+// SIGTERM, prints the process ids of that process and of its child, and waits to be killed.
+func runOwner(dir string) {
 	os.Unsetenv(ownerVar)
 	server, err := faults.NewProcess(dir, faults.Stubborn).Server("s")
-	check(err)
-	sup, err := supervisor.Start(actor.NewActorSystem(quiet), supervisor.Config{Servers: []mcpbridge.Server{server}})
-	check(err)
+	exitOnError(err)
+	sup, err := supervisor.Start(actor.NewActorSystem(quietLog), supervisor.Config{Servers: []mcpbridge.Server{server}})
+	exitOnError(err)
 	for _, tool := range []string{"pid", "spawn"} {
 		r, err := sup.Client().CallTool(context.Background(), "s", "a", &mcp.CallToolParams{Name: tool})
-		check(err)
+		exitOnError(err)
 		fmt.Println(r.Result.Content[0].(*mcp.TextContent).Text)
 	}
 	select {}
 }
 
-func check(err error) {
+func exitOnError(err error) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -48,7 +48,7 @@ func check(err error) {
 
 // E9
 func TestNoServerOutlivesOurOwnDeath(t *testing.T) {
-	before := lookAround()
+	before := resourcesInUse()
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerVar+"="+t.TempDir())
 	out, err := owner.StdoutPipe()
@@ -65,7 +65,7 @@ func TestNoServerOutlivesOurOwnDeath(t *testing.T) {
 	require.NoError(t, owner.Process.Kill())
 	require.Error(t, owner.Wait())
 	for _, pid := range pids {
-		gone(t, pid)
+		requireExit(t, pid)
 	}
 	before.verify(t)
 }

@@ -16,55 +16,55 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// fake is a dialer with an imaginary server behind it, which keeps a counter
-// per session and does what it is told. The name of a tool says what a call of
-// it does; a suffix "/ro" makes it read-only:
+// fakeServer is a dialer and the server that it connects to, without a transport. The
+// server keeps a counter for each session. Its tools are named after what they do; the
+// suffix "/ro" makes a tool read-only:
 //
 //	count   adds one to the session's counter, and returns it
 //	hang    runs until it is cancelled, or its connection ends
 //	slow    runs for a second
 //	stuck   does not heed its context: runs until its connection ends
 //	panic   panics
-type fake struct {
+type fakeServer struct {
 	mu       sync.Mutex
-	sessions map[string]*int // what the server knows
+	sessions map[string]*int // the counters, by the id of a session that the server knows
 	conns    map[messages.Key]*fakeConn
-	runs     map[string]int // call id to executions
+	runs     map[string]int // executions, by call id
 	serial   int
-	listed   bool // a tools/list has been answered
+	listed   bool // a tools/list was answered
 
-	// dial decides about dials. nil lets all pass.
+	// dial decides about each dial. If it is nil, all dials succeed.
 	dial func(ctx context.Context, req mcpbridge.DialRequest) error
-	// list decides about tools/list. nil lets all pass.
+	// list decides about each tools/list. If it is nil, all succeed.
 	list  func(ctx context.Context) error
-	lists int // how often it was asked for
-	// subscribed is called when a resources/subscribe or unsubscribe has reached the
-	// server. nil does nothing.
-	subscribed func(op messages.Operation)
-	// close decides about closes. nil lets all pass.
+	lists int // the number of tools/list requests
+	// onSubscription, if it is not nil, is called for each resources/subscribe and
+	// unsubscribe that reaches the server.
+	onSubscription func(op messages.Operation)
+	// close decides about each close. If it is nil, all closes succeed.
 	close     func(ctx context.Context, key messages.Key) error
-	forgetful bool // it knows no session at all
-	mute      bool // it answers no ping
+	forgetful bool // it refuses all sessions as unknown
+	mute      bool // it does not answer pings
 }
 
-func newFake() *fake {
-	return &fake{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, runs: map[string]int{}}
+func newFakeServer() *fakeServer {
+	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, runs: map[string]int{}}
 }
 
-func (f *fake) set(change func()) {
+func (f *fakeServer) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
 }
 
-func (f *fake) executions() map[string]int {
+func (f *fakeServer) executions() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.runs)
 }
 
-// Dial opens a session, or attaches to one that is known.
-func (f *fake) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+// Dial resumes the requested session if it is known, and opens a new one otherwise.
+func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	f.mu.Lock()
 	decide := f.dial
 	f.mu.Unlock()
@@ -75,7 +75,7 @@ func (f *fake) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.C
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := &fakeConn{f: f, key: req.Key, down: req.Down, broken: make(chan struct{})}
+	c := &fakeConn{server: f, key: req.Key, down: req.Down, broken: make(chan struct{})}
 	if req.Resume != nil && f.sessions[req.Resume.SessionID] != nil {
 		c.id, c.attached = req.Resume.SessionID, true
 	} else {
@@ -88,37 +88,38 @@ func (f *fake) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.C
 }
 
 // expire makes the server forget the session of a scope.
-func (f *fake) expire(scope string) {
+func (f *fakeServer) expire(scope string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.sessions, f.conns[messages.Key{Server: "s", Scope: scope}].id)
 }
 
-// sever breaks the connection of a scope. Only told ones notice without a call.
-func (f *fake) sever(scope string, told bool) {
+// breakConnection breaks the connection of a scope. The session notices that at once if
+// told is set, and otherwise at its next call.
+func (f *fakeServer) breakConnection(scope string, told bool) {
 	f.mu.Lock()
 	c := f.conns[messages.Key{Server: "s", Scope: scope}]
 	f.mu.Unlock()
-	c.sever(told)
+	c.breakOff(told)
 }
 
-func broken(detail string) *mcpbridge.Error {
+func brokenError(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: detail}
 }
 
-func unavailable(detail string) *mcpbridge.Error {
+func unavailableError(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: detail}
 }
 
-// fakeConn is a connection of the fake.
+// fakeConn is a connection to the fake server.
 type fakeConn struct {
-	f        *fake
+	server   *fakeServer
 	key      messages.Key
 	id       string
 	attached bool
 	down     func(*mcpbridge.Error)
 	broken   chan struct{}
-	cut      sync.Once
+	breaking sync.Once
 }
 
 func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
@@ -127,12 +128,12 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: "the connection is gone"}
 	default:
 	}
-	c.f.mu.Lock()
-	state := c.f.sessions[c.id]
-	if c.f.forgetful {
+	c.server.mu.Lock()
+	state := c.server.sessions[c.id]
+	if c.server.forgetful {
 		state = nil
 	}
-	c.f.mu.Unlock()
+	c.server.mu.Unlock()
 	if state == nil {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true, Detail: "404 Not Found"}
 	}
@@ -141,31 +142,31 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 		return c.call(ctx, op, state)
 	case *messages.ListTools:
 		var decide func(context.Context) error
-		c.f.set(func() { decide = c.f.list; c.f.lists++ })
+		c.server.set(func() { decide = c.server.list; c.server.lists++ })
 		if decide != nil {
 			if err := decide(ctx); err != nil {
 				return nil, err
 			}
 		}
-		c.f.set(func() { c.f.listed = true })
+		c.server.set(func() { c.server.listed = true })
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
 	case *messages.Subscribe, *messages.Unsubscribe:
 		var done func(messages.Operation)
-		c.f.set(func() { done = c.f.subscribed })
+		c.server.set(func() { done = c.server.onSubscription })
 		if done != nil {
 			done(op)
 		}
 		return &messages.Ack{}, nil
 	case *messages.Ping:
-		c.f.mu.Lock()
-		mute := c.f.mute
-		c.f.mu.Unlock()
+		c.server.mu.Lock()
+		mute := c.server.mute
+		c.server.mu.Unlock()
 		if mute {
 			select {
 			case <-ctx.Done():
 				return nil, &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}
 			case <-c.broken:
-				return nil, broken("connection reset")
+				return nil, brokenError("connection reset")
 			}
 		}
 		return &messages.Pong{}, nil
@@ -176,14 +177,14 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) (messages.Result, error) {
 	id := op.Params.Arguments.(map[string]any)["call"].(string)
 	if op.Params.Name != "refuse" {
-		c.f.set(func() { c.f.runs[id]++ })
+		c.server.set(func() { c.server.runs[id]++ })
 	}
 	var cancelled, later <-chan any
-	switch name := op.Params.Name; trim(name) {
+	switch name := op.Params.Name; withoutSuffix(name) {
 	case "count":
 		var n int
-		c.f.set(func() { *state++; n = *state })
-		return text(fmt.Sprint(n)), nil
+		c.server.set(func() { *state++; n = *state })
+		return textResult(fmt.Sprint(n)), nil
 	case "fail":
 		return &messages.ToolResult{Result: &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "session not found"}}}}, nil
 	case "refuse":
@@ -191,27 +192,27 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 	case "panic":
 		panic("a hook panics")
 	case "slow":
-		later = after(time.Second)
-		cancelled = doneOf(ctx)
+		later = afterDelay(time.Second)
+		cancelled = whenDone(ctx)
 	case "hang":
-		cancelled = doneOf(ctx)
+		cancelled = whenDone(ctx)
 	case "stuck":
 	}
 	select {
 	case <-later:
-		return text("done"), nil
+		return textResult("done"), nil
 	case <-cancelled:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Cancelled, Sent: true}
 	case <-c.broken:
-		return nil, broken("connection reset")
+		return nil, brokenError("connection reset")
 	}
 }
 
-// Hint says of all tools whether they have the suffix, once they were listed.
+// Hint reports whether a tool has the suffix. It is known once the tools were listed.
 func (c *fakeConn) Hint(tool string) (safe, known bool) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	return c.f.listed && trim(tool) != tool, c.f.listed
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.server.listed && withoutSuffix(tool) != tool, c.server.listed
 }
 
 func (c *fakeConn) Info() mcpbridge.Info {
@@ -221,49 +222,49 @@ func (c *fakeConn) Info() mcpbridge.Info {
 func (c *fakeConn) Resume() *mcpbridge.Resume { return &mcpbridge.Resume{SessionID: c.id} }
 
 func (c *fakeConn) Close(ctx context.Context) error {
-	c.f.mu.Lock()
-	decide := c.f.close
-	c.f.mu.Unlock()
+	c.server.mu.Lock()
+	decide := c.server.close
+	c.server.mu.Unlock()
 	var err error
 	if decide != nil {
 		err = decide(ctx, c.key)
 	}
 	if err == nil {
-		c.f.set(func() { delete(c.f.sessions, c.id) })
+		c.server.set(func() { delete(c.server.sessions, c.id) })
 	}
 	return errors.Join(err, c.Detach(ctx))
 }
 
 func (c *fakeConn) Detach(context.Context) error {
-	c.cut.Do(func() { close(c.broken) })
+	c.breaking.Do(func() { close(c.broken) })
 	return nil
 }
 
-func text(s string) *messages.ToolResult {
+func textResult(s string) *messages.ToolResult {
 	return &messages.ToolResult{Result: &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}}
 }
 
-func trim(tool string) string {
+func withoutSuffix(tool string) string {
 	if n := len(tool) - len("/ro"); n > 0 && tool[n:] == "/ro" {
 		return tool[:n]
 	}
 	return tool
 }
 
-func after(d time.Duration) <-chan any {
+func afterDelay(d time.Duration) <-chan any {
 	c := make(chan any, 1)
 	time.AfterFunc(d, func() { c <- nil })
 	return c
 }
 
-func doneOf(ctx context.Context) <-chan any {
+func whenDone(ctx context.Context) <-chan any {
 	c := make(chan any, 1)
 	context.AfterFunc(ctx, func() { c <- nil })
 	return c
 }
 
-// anyConn returns one of the latest connections of all keys.
-func (f *fake) anyConn(pick int) *fakeConn {
+// anyConn returns the latest connection of one of the keys.
+func (f *fakeServer) anyConn(pick int) *fakeConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(f.conns), func(a, b messages.Key) int { return strings.Compare(a.String(), b.String()) })
@@ -273,26 +274,26 @@ func (f *fake) anyConn(pick int) *fakeConn {
 	return f.conns[keys[pick%len(keys)]]
 }
 
-// expireAny makes the server forget a session.
-func (f *fake) expireAny(pick int) {
+// expireAny makes the server forget one of the sessions.
+func (f *fakeServer) expireAny(pick int) {
 	if c := f.anyConn(pick); c != nil {
 		f.set(func() { delete(f.sessions, c.id) })
 	}
 }
 
-// severAny breaks a connection.
-func (f *fake) severAny(pick int, told bool) {
+// breakAnyConnection breaks one of the connections.
+func (f *fakeServer) breakAnyConnection(pick int, told bool) {
 	if c := f.anyConn(pick); c != nil {
-		c.sever(told)
+		c.breakOff(told)
 	}
 }
 
-// sever breaks the connection, if it is not closed.
-func (c *fakeConn) sever(told bool) {
-	c.cut.Do(func() {
+// breakOff breaks the connection, unless it is closed.
+func (c *fakeConn) breakOff(told bool) {
+	c.breaking.Do(func() {
 		close(c.broken)
 		if told {
-			go c.down(broken("connection reset"))
+			go c.down(brokenError("connection reset"))
 		}
 	})
 }

@@ -23,24 +23,24 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// h2 is a server of HTTP/2 in front of another server. It can reset streams, before the
-// other server gets their requests and after that has handled them.
-type h2 struct {
+// http2Server is an HTTP/2 server in front of another server, its backend. It can reset a
+// stream before the backend gets the request, or after the backend has handled it.
+type http2Server struct {
 	net.Listener
-	behind http.RoundTripper
+	backend http.RoundTripper
 
 	mu    sync.Mutex
-	fault func(method string) *reset // of a JSON-RPC method, or one of HTTP. nil: none
-	conns map[*h2Conn]bool
+	fault func(method string) *reset // by the method of JSON-RPC or HTTP; may be nil
+	conns map[*http2Conn]bool
 }
 
 // reset is a way to end a stream without an answer.
 type reset struct {
 	name   string
-	late   bool // the server behind has handled the request
-	midway bool // the headers of the answer are sent before
+	late   bool // after the backend has handled the request
+	midway bool // after the headers of the answer were sent
 	code   http2.ErrCode
-	goAway bool // the connection takes no more streams
+	goAway bool // with a GOAWAY: the connection takes no more streams
 	cut    bool // the connection is closed
 }
 
@@ -49,7 +49,7 @@ func (r *reset) unprocessed() bool {
 	return !r.late && !r.cut && (r.code == http2.ErrCodeRefusedStream || r.goAway)
 }
 
-// resets are all the ways to end a stream.
+// resets returns all ways to end a stream.
 func resets() (all []reset) {
 	all = []reset{
 		{name: "refused", code: http2.ErrCodeRefusedStream},
@@ -67,31 +67,31 @@ func resets() (all []reset) {
 }
 
 // overHTTP2 runs a scenario on a server named "s" over HTTP/2.
-func overHTTP2(t *testing.T, srv mcpbridge.Server, scenario func(w *world, e *endpoint, front *h2)) {
+func overHTTP2(t *testing.T, srv mcpbridge.Server, scenario func(h *harness, e *testServer, front *http2Server)) {
 	t.Helper()
-	before := lookAround()
+	before := resourcesInUse()
 	tools := faults.NewTools()
-	e := &endpoint{faults.Local(tools.Handler), tools, t}
-	defer e.end() // also when the scenario fails
-	front := serveH2(t, e.Server)
-	defer front.end()
+	e := &testServer{faults.Local(tools.Handler), tools, t}
+	defer e.close() // also when the scenario fails
+	front := serveHTTP2(t, e.Server)
+	defer front.closeAll()
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	srv.Name, srv.URL, srv.HTTPClient = "s", "https://"+front.Addr().String()+"/mcp", &http.Client{Transport: transport}
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{srv}, BackoffBase: time.Millisecond})
-	defer w.stop()
-	w.executed, w.overlaps = e.Executions, e.Overlaps
-	scenario(w, e, front)
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{srv}, BackoffBase: time.Millisecond})
+	defer h.stop()
+	h.executed, h.overlaps = e.Executions, e.Overlaps
+	scenario(h, e, front)
 	front.inject(nil)
-	w.stop()
+	h.stop()
 	transport.CloseIdleConnections()
-	front.end()
-	e.end()
-	w.verify()
+	front.closeAll()
+	e.close()
+	h.verify()
 	before.verify(t)
 }
 
-func serveH2(t *testing.T, behind http.RoundTripper) *h2 {
+func serveHTTP2(t *testing.T, behind http.RoundTripper) *http2Server {
 	t.Helper()
 	web := httptest.NewUnstartedServer(http.NotFoundHandler())
 	web.StartTLS()
@@ -99,7 +99,7 @@ func serveH2(t *testing.T, behind http.RoundTripper) *h2 {
 	web.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}})
 	require.NoError(t, err)
-	s := &h2{Listener: l, behind: behind, conns: map[*h2Conn]bool{}}
+	s := &http2Server{Listener: l, backend: behind, conns: map[*http2Conn]bool{}}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -112,15 +112,15 @@ func serveH2(t *testing.T, behind http.RoundTripper) *h2 {
 	return s
 }
 
-// inject has the requests of some methods end as the function says.
-func (s *h2) inject(fault func(method string) *reset) {
+// inject sets the function that says how the stream of a request ends.
+func (s *http2Server) inject(fault func(method string) *reset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = fault
 }
 
-// end closes all connections.
-func (s *h2) end() {
+// closeAll closes the listener and all connections.
+func (s *http2Server) closeAll() {
 	s.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,31 +129,31 @@ func (s *h2) end() {
 	}
 }
 
-// h2Conn is one connection.
-type h2Conn struct {
+// http2Conn is one connection.
+type http2Conn struct {
 	net.Conn
-	*h2
+	*http2Server
 	ctx context.Context
 
-	mu      sync.Mutex // of all that follows
+	mu      sync.Mutex // guards the fields below
 	frames  *http2.Framer
 	block   bytes.Buffer
 	headers *hpack.Encoder
-	last    uint32 // the last stream whose request was handed on, or may have been
-	away    bool   // none after that is
+	last    uint32 // the last stream whose request was forwarded, or may have been
+	away    bool   // no later stream is forwarded
 }
 
-// h2Stream is a request that comes in.
-type h2Stream struct {
+// http2Stream is a request that comes in.
+type http2Stream struct {
 	id     uint32
 	req    *http.Request
 	body   bytes.Buffer
 	cancel context.CancelFunc
 }
 
-func (s *h2) serve(conn net.Conn) {
+func (s *http2Server) serve(conn net.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &h2Conn{Conn: conn, h2: s, ctx: ctx, frames: http2.NewFramer(conn, conn)}
+	c := &http2Conn{Conn: conn, http2Server: s, ctx: ctx, frames: http2.NewFramer(conn, conn)}
 	c.headers = hpack.NewEncoder(&c.block)
 	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *h2) serve(conn net.Conn) {
 	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil || c.frames.WriteSettings() != nil {
 		return
 	}
-	streams := map[uint32]*h2Stream{}
+	streams := map[uint32]*http2Stream{}
 	for {
 		f, err := c.frames.ReadFrame()
 		if err != nil {
@@ -190,7 +190,7 @@ func (s *h2) serve(conn net.Conn) {
 				stream.cancel()
 			}
 		case *http2.MetaHeadersFrame:
-			stream = newH2Stream(ctx, f)
+			stream = newHTTP2Stream(ctx, f)
 			streams[stream.id], ended = stream, f.StreamEnded()
 		case *http2.DataFrame:
 			stream.body.Write(f.Data())
@@ -205,18 +205,18 @@ func (s *h2) serve(conn net.Conn) {
 	}
 }
 
-func newH2Stream(ctx context.Context, f *http2.MetaHeadersFrame) *h2Stream {
-	s := &h2Stream{id: f.StreamID}
+func newHTTP2Stream(ctx context.Context, f *http2.MetaHeadersFrame) *http2Stream {
+	s := &http2Stream{id: f.StreamID}
 	ctx, s.cancel = context.WithCancel(ctx)
 	url := "https://" + f.PseudoValue("authority") + f.PseudoValue("path")
-	s.req, _ = http.NewRequestWithContext(ctx, f.PseudoValue("method"), url, http.NoBody) // which a client has sent
+	s.req, _ = http.NewRequestWithContext(ctx, f.PseudoValue("method"), url, http.NoBody) // the client has validated the URL
 	for _, field := range f.RegularFields() {
 		s.req.Header.Add(field.Name, field.Value)
 	}
 	return s
 }
 
-func (c *h2Conn) write(frame func(*http2.Framer) error) {
+func (c *http2Conn) write(frame func(*http2.Framer) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if frame(c.frames) != nil {
@@ -224,8 +224,9 @@ func (c *h2Conn) write(frame func(*http2.Framer) error) {
 	}
 }
 
-// answer has the server behind answer a request that has come in whole, or ends its stream.
-func (c *h2Conn) answer(s *h2Stream) {
+// answer forwards a complete request to the backend and sends the answer, or ends the
+// stream as its fault says.
+func (c *http2Conn) answer(s *http2Stream) {
 	defer s.cancel()
 	s.req.Body = io.NopCloser(&s.body)
 	fault := c.faultOf(s)
@@ -233,17 +234,17 @@ func (c *h2Conn) answer(s *h2Stream) {
 		c.reset(s, fault)
 		return
 	}
-	if !c.handOn(s) {
+	if !c.forward(s) {
 		return
 	}
-	resp, err := c.behind.RoundTrip(s.req)
+	resp, err := c.backend.RoundTrip(s.req)
 	if err != nil {
 		c.write(func(fr *http2.Framer) error { return fr.WriteRSTStream(s.id, http2.ErrCodeInternal) })
 		return
 	}
 	defer resp.Body.Close()
 	if fault != nil {
-		if s.req.Method != http.MethodGet { // whose answer does not end
+		if s.req.Method != http.MethodGet { // the answer to a GET does not end
 			io.Copy(io.Discard, resp.Body)
 		}
 		if fault.midway {
@@ -256,17 +257,17 @@ func (c *h2Conn) answer(s *h2Stream) {
 	for data := make([]byte, 8<<10); err == nil; {
 		var n int
 		n, err = resp.Body.Read(data)
-		c.write(func(fr *http2.Framer) error { return fr.WriteData(s.id, err == io.EOF, data[:n]) }) //nolint:errorlint // as io.Reader has it
+		c.write(func(fr *http2.Framer) error { return fr.WriteData(s.id, err == io.EOF, data[:n]) }) //nolint:errorlint // io.Reader returns it unwrapped
 	}
 	if err != io.EOF { //nolint:errorlint // as above
 		c.write(func(fr *http2.Framer) error { return fr.WriteRSTStream(s.id, http2.ErrCodeInternal) })
 	}
 }
 
-// faultOf returns how the stream is to end, or nil.
-func (c *h2Conn) faultOf(s *h2Stream) *reset {
-	c.h2.mu.Lock()
-	defer c.h2.mu.Unlock()
+// faultOf returns how the stream ends, or nil if it is answered.
+func (c *http2Conn) faultOf(s *http2Stream) *reset {
+	c.http2Server.mu.Lock()
+	defer c.http2Server.mu.Unlock()
 	if c.fault == nil {
 		return nil
 	}
@@ -278,8 +279,8 @@ func (c *h2Conn) faultOf(s *h2Stream) *reset {
 	return c.fault(method)
 }
 
-// handOn reports whether the server behind may get a request.
-func (c *h2Conn) handOn(s *h2Stream) bool {
+// forward reports whether the backend gets the request.
+func (c *http2Conn) forward(s *http2Stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.away && s.id > c.last {
@@ -290,11 +291,11 @@ func (c *h2Conn) handOn(s *h2Stream) bool {
 }
 
 // reset ends a stream.
-func (c *h2Conn) reset(s *h2Stream, r *reset) {
+func (c *http2Conn) reset(s *http2Stream, r *reset) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case r.goAway && !r.late && s.id <= c.last: // a later request was handed on
+	case r.goAway && !r.late && s.id <= c.last: // a later request was forwarded
 		c.frames.WriteRSTStream(s.id, http2.ErrCodeRefusedStream)
 	case r.goAway && !c.away:
 		c.away = true
@@ -308,7 +309,7 @@ func (c *h2Conn) reset(s *h2Stream, r *reset) {
 }
 
 // respond sends the headers of an answer.
-func (c *h2Conn) respond(s *h2Stream, resp *http.Response) {
+func (c *http2Conn) respond(s *http2Stream, resp *http.Response) {
 	c.write(func(fr *http2.Framer) error {
 		c.block.Reset()
 		c.headers.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(resp.StatusCode)})

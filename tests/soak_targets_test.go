@@ -22,60 +22,60 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// soakImagined plays on the fake, in fake time; with interceptors and a store, or
-// without.
-func soakImagined(t *testing.T, cfg supervisor.Config, script []action) {
+// soakInFakeTime runs a script on the fake server. Some configurations have interceptors
+// and a store.
+func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 	if cfg.MaxInFlight%2 == 0 {
 		cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
 	}
 	if cfg.MaxSessions%2 == 0 {
 		cfg.Store = resume.NewMemory()
 	}
-	imagine(t, cfg, func(w *world) {
+	inFakeTime(t, cfg, func(h *harness) {
 		dials := []func(context.Context, mcpbridge.DialRequest) error{
-			nil, nil, refused(unavailable("down")), slowly(time.Second, nil), slowly(time.Second, unavailable("down")),
+			nil, nil, failingDial(unavailableError("down")), slowDial(time.Second, nil), slowDial(time.Second, unavailableError("down")),
 		}
 		closes := []func(context.Context, messages.Key) error{
 			nil, nil, func(context.Context, messages.Key) error { return errors.New("refused") },
 		}
-		soak(w, cfg, stage{
+		soak(h, cfg, soakTarget{
 			tools:   []string{"count", "count", "count", "slow", "slow/ro", "hang", "fail", "refuse", "panic", "stuck"},
 			servers: []string{"s", "other"},
 			fault: func(pick int) {
 				switch of := pick / 16; pick % 16 {
 				case 0, 1, 2, 3, 4:
-					w.fake.expireAny(of)
+					h.server.expireAny(of)
 				case 5, 6:
-					w.fake.severAny(of, true)
+					h.server.breakAnyConnection(of, true)
 				case 7, 8, 9:
-					w.fake.severAny(of, false)
+					h.server.breakAnyConnection(of, false)
 				case 10:
-					go w.sup.Reload(context.WithoutCancel(w.t.Context()), []mcpbridge.Server{
-						at("s", "http://fake.invalid"), {Name: "other", URL: "http://other.invalid", MaxResult: of % 2},
+					go h.sup.Reload(context.WithoutCancel(h.t.Context()), []mcpbridge.Server{
+						serverAt("s", "http://fake.invalid"), {Name: "other", URL: "http://other.invalid", MaxResult: of % 2},
 					})
 				case 11, 12:
-					w.fake.set(func() { w.fake.dial = dials[of%len(dials)] })
+					h.server.set(func() { h.server.dial = dials[of%len(dials)] })
 				default:
-					w.fake.set(func() { w.fake.close = closes[of%len(closes)] })
+					h.server.set(func() { h.server.close = closes[of%len(closes)] })
 				}
 			},
-			heal:  func() { w.fake.set(func() { w.fake.dial, w.fake.close = nil, nil }) },
+			heal:  func() { h.server.set(func() { h.server.dial, h.server.close = nil, nil }) },
 			pause: func(d time.Duration) { time.Sleep(d) },           // synctest
-			wait:  func() { time.Sleep(time.Minute) /* synctest */ }, // breakers close
+			wait:  func() { time.Sleep(time.Minute) /* synctest */ }, // until no session is given up
 		}, script)
 	})
 }
 
-// swift is what the soak on real transports has to be: the same in less time.
-func swift(cfg supervisor.Config) supervisor.Config {
+// withShortTimeouts returns the configuration for real transports, where time is not fake.
+func withShortTimeouts(cfg supervisor.Config) supervisor.Config {
 	cfg.CallTimeout, cfg.ConnectTimeout, cfg.DrainTimeout = 300*time.Millisecond, time.Second, 100*time.Millisecond
 	cfg.CloseTimeout, cfg.CoolDown, cfg.MaxSessions = 500*time.Millisecond, 100*time.Millisecond, cfg.MaxSessions+3
 	cfg.BackoffBase, cfg.BackoffMax, cfg.Budget = time.Millisecond, 20*time.Millisecond, 1000
 	return cfg
 }
 
-// quicken shortens the deadlines of a script.
-func quicken(script []action) []action {
+// withShortDeadlines returns a script with shorter deadlines.
+func withShortDeadlines(script []action) []action {
 	script = slices.Clone(script)
 	for i := range script {
 		script[i].deadline /= 20
@@ -83,12 +83,12 @@ func quicken(script []action) []action {
 	return script
 }
 
-// paced returns the pause on real transports. Now and then it waits until all is
-// answered, else until not too much is outstanding.
-func (w *world) paced() func(time.Duration) {
+// pacer returns the pause for real transports. It waits until at most 32 commands are not
+// answered, and sometimes until all are answered.
+func (h *harness) pacer() func(time.Duration) {
 	answered := 0
 	return func(d time.Duration) {
-		sent := w.sent()
+		sent := h.sent()
 		until := max(answered, len(sent)-32)
 		if d/time.Millisecond%16 == 0 {
 			until = len(sent)
@@ -99,18 +99,17 @@ func (w *world) paced() func(time.Duration) {
 	}
 }
 
-// soakInMemory plays on a server in this process. What can break there are the
-// hooks.
+// soakInMemory runs a script on a server in this process. The faults come from hooks.
 func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
-	cfg = swift(cfg)
-	before := lookAround()
+	cfg = withShortTimeouts(cfg)
+	before := resourcesInUse()
 	tools := faults.NewTools()
 	var dial, lose, expire atomic.Int64
 	hit := func(n *atomic.Int64) bool { return n.Add(-1) >= 0 }
 	hooks := faults.Hooks{
 		BeforeDial: func(context.Context, mcpbridge.DialRequest) error {
 			if hit(&dial) {
-				return unavailable("down")
+				return unavailableError("down")
 			}
 			return nil
 		},
@@ -122,47 +121,47 @@ func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
 		},
 		AfterCall: func(_ context.Context, _ messages.Key, _ messages.Operation, result messages.Result, err error) (messages.Result, error) {
 			if hit(&lose) {
-				return nil, broken("the answer was lost")
+				return nil, brokenError("the answer was lost")
 			}
 			return result, err
 		},
 	}
 	cfg.Servers, cfg.WrapDialer = []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, hooks.Wrap
-	w := start(t, cfg)
-	defer w.stop()
-	w.executed = tools.Executions
+	h := start(t, cfg)
+	defer h.stop()
+	h.executed = tools.Executions
 	set := func(n *atomic.Int64, value int) { n.Store(int64(value)) }
-	soak(w, cfg, stage{
+	soak(h, cfg, soakTarget{
 		tools: []string{"count", "count", "count/ro", "fail"}, servers: []string{"s"},
 		fault: func(pick int) { set([]*atomic.Int64{&dial, &lose, &expire}[pick%3], 1+pick/3%2) },
 		heal:  func() { set(&dial, 0); set(&lose, 0); set(&expire, 0) },
-		pause: w.paced(), wait: w.cooled(cfg),
-	}, quicken(script))
-	w.end()
+		pause: h.pacer(), wait: h.cooler(cfg),
+	}, withShortDeadlines(script))
+	h.stopAndVerify()
 	before.verify(t)
 }
 
-// cooled returns a wait for breakers to close.
-func (w *world) cooled(cfg supervisor.Config) func() {
+// cooler returns a function that waits until each scope can be opened again.
+func (h *harness) cooler(cfg supervisor.Config) func() {
 	return func() {
 		for i := range 8 {
 			scope := "scope-" + strconv.Itoa(i)
-			require.Eventually(w.t, func() bool {
-				_, ok := w.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
+			require.Eventually(h.t, func() bool {
+				_, ok := h.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
 				return ok
 			}, 30*time.Second, cfg.CoolDown)
 		}
 	}
 }
 
-// soakOverHTTP plays on a real socket.
+// soakOverHTTP runs a script on a real socket.
 func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []action) {
 	return func(t *testing.T, cfg supervisor.Config, script []action) {
-		cfg = swift(cfg)
+		cfg = withShortTimeouts(cfg)
 		cfg.Servers = []mcpbridge.Server{{Name: "s"}}
 		tools := faults.NewTools()
 		tools.JSON, tools.Resumable, tools.SSE = !streams && !sse, streams, sse
-		overEndpoint(t, cfg, tools, func(w *world, e *endpoint) {
+		overHTTPWith(t, cfg, tools, func(h *harness, e *testServer) {
 			forms := faults.Expiries()
 			passing := []faults.Fault{
 				faults.Cut(), faults.CutAnswer(0), faults.CutAnswer(60), faults.Refuse(500, "oops"), faults.Refuse(503, ""),
@@ -170,7 +169,7 @@ func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []actio
 			}
 			kinds := []string{"tools/call", "tools/call", "tools/call", "initialize", "ping", "GET", "DELETE", "notifications/cancelled"}
 			var healing []func()
-			soak(w, cfg, stage{
+			soak(h, cfg, soakTarget{
 				tools: []string{
 					"count", "count", "count", "count", "count", "count", "count/ro", "count/ro", "count/ro", "count/ro", "fail", "wait/ro",
 				},
@@ -194,28 +193,28 @@ func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []actio
 					for _, heal := range healing {
 						heal()
 					}
-					e.Release() // a call that waits keeps its session from being ended
+					e.Release() // a waiting call would prevent the end of its session
 				},
-				pause: w.paced(), wait: w.cooled(cfg),
-			}, quicken(script))
+				pause: h.pacer(), wait: h.cooler(cfg),
+			}, withShortDeadlines(script))
 		})
 	}
 }
 
-// soakOverStdio plays on real processes.
+// soakOverStdio runs a script on real processes.
 func soakOverStdio(t *testing.T, cfg supervisor.Config, script []action) {
-	cfg = swift(cfg)
-	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes its time to start
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(w *world) {
-		soak(w, cfg, stage{
+	cfg = withShortTimeouts(cfg)
+	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes some time to start
+	overProcess(t, faults.NewProcess(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(h *harness) {
+		soak(h, cfg, soakTarget{
 			tools:   []string{"count", "count", "count", "count/ro", "count/ro", "fail", "pid", "exit", "garble", "half"},
 			servers: []string{"s"},
-			fault:   killAny, heal: func() {}, pause: w.paced(), wait: w.cooled(cfg),
-		}, quicken(script))
+			fault:   killAny, heal: func() {}, pause: h.pacer(), wait: h.cooler(cfg),
+		}, withShortDeadlines(script))
 	})
 }
 
-// killAny kills one of our servers.
+// killAny kills one of the server processes.
 func killAny(pick int) {
 	exe, err := os.Executable()
 	if err != nil {

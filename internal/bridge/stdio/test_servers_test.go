@@ -17,41 +17,42 @@ import (
 	"go.uber.org/goleak"
 )
 
-// testProcess names the act that the test binary plays as a server.
+// testProcess is an environment variable that names the test server as which the test
+// binary runs.
 const testProcess = "MCPBRIDGE_TEST_PROCESS"
 
 func TestMain(m *testing.M) {
-	if act, ok := acts[os.Getenv(testProcess)]; ok {
-		act()
+	if serve, ok := testServers[os.Getenv(testProcess)]; ok {
+		serve()
 		return
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// acts are servers that misbehave.
-var acts = map[string]func(){
+// testServers are the servers as which the test binary can run.
+var testServers = map[string]func(){
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
 	"die": func() {
 		fmt.Fprintln(os.Stderr, "first words\nlast words of", os.Getenv("TOKEN"))
 		os.Exit(3)
 	},
 	"patient": func() { // ignores the end of its input
-		say("ready")
+		printLine("ready")
 		linger()
 	},
 	"stubborn": stubborn,
-	"child": func() { // see bear
+	"child": func() { // see startChild
 		io.Copy(io.Discard, os.NewFile(3, "said"))
 		stubborn()
 	},
-	"sated": func() { // reads one line and no more
+	"sated": func() { // reads one line only
 		for b := make([]byte, 1); b[0] != '\n'; {
 			os.Stdin.Read(b)
 		}
-		say("read it")
+		printLine("read it")
 		linger()
 	},
-	"mute": func() { // closes its output and lives
+	"mute": func() { // closes its stdout, and does not exit
 		os.Stdout.Close()
 		linger()
 	},
@@ -59,63 +60,63 @@ var acts = map[string]func(){
 		for range 8 << 10 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<10))
 		}
-		say("flooded")
+		printLine("flooded")
 		fmt.Fprintln(os.Stderr, "the end")
 		os.Exit(1)
 	},
-	"parent": func() { // its child holds all of its pipes
-		bear(nil)
+	"parent": func() { // its child keeps all of its pipes open
+		startChild(nil)
 		io.Copy(io.Discard, os.Stdin)
 	},
 	"stubborn parent": func() {
-		bear(nil)
+		startChild(nil)
 		stubborn()
 	},
-	"runaway": func() { // its child does so outside the group
-		bear(&syscall.SysProcAttr{Setsid: true})
+	"runaway": func() { // its child keeps them open outside the process group
+		startChild(&syscall.SysProcAttr{Setsid: true})
 	},
-	"owner": func() { // is one of us
+	"owner": func() { // starts a server itself, with a watchdog
 		p, err := startProcess(server("parent"))
 		if err != nil {
 			panic(err)
 		}
 		grandchild, _ := bufio.NewReader(p).ReadString('\n')
 		shell, _ := watch()
-		say(p.cmd.Process.Pid, strings.TrimSpace(grandchild), shell)
+		printLine(p.cmd.Process.Pid, strings.TrimSpace(grandchild), shell)
 		linger()
 	},
-	"watched": func() { // is one of us; nothing but the watchdog ends its children
+	"watched": func() { // only the watchdog ends its children
 		own := &syscall.SysProcAttr{Setpgid: true}
 		spared, doomed := spawn("patient", own), spawn("patient", own)
 		watchdog.add(spared.Process.Pid)
 		watchdog.add(doomed.Process.Pid)
 		watchdog.remove(spared.Process.Pid)
 		shell, _ := watch()
-		say(spared.Process.Pid, doomed.Process.Pid, shell)
+		printLine(spared.Process.Pid, doomed.Process.Pid, shell)
 		linger()
 	},
 }
 
-func say(words ...any) { fmt.Println(words...) }
+func printLine(words ...any) { fmt.Println(words...) }
 
-// linger waits longer than any test, and not for ever.
+// linger waits longer than any test takes.
 func linger() { <-time.After(time.Minute) }
 
 func stubborn() {
 	signal.Ignore(syscall.SIGTERM)
-	say("ready")
+	printLine("ready")
 	linger()
 }
 
-// bear starts a stubborn child that holds our pipes, and says its id before the child
-// says anything.
-func bear(attr *syscall.SysProcAttr) {
+// startChild starts a stubborn child that keeps the pipes open. It prints the id of the
+// child before the child prints anything.
+func startChild(attr *syscall.SysProcAttr) {
 	wait, said, err := os.Pipe()
 	if err != nil {
 		panic(err)
 	}
 	child := spawn("child", attr, wait)
-	say(child.Process.Pid)
+	printLine(child.Process.Pid)
 	said.Close()
 }
 

@@ -21,14 +21,14 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// transcript notes what a server is told, session by session.
-type transcript struct {
+// requestLog records the requests that a server gets.
+type requestLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// note is a fault that does nothing but note.
-func (tr *transcript) note(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+// record is a fault that records the request and passes it on.
+func (tr *requestLog) record(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	var msg struct {
@@ -50,8 +50,8 @@ func (tr *transcript) note(w http.ResponseWriter, r *faults.Request, next http.H
 	next.ServeHTTP(w, r.Request)
 }
 
-// take returns what was noted since the last time.
-func (tr *transcript) take() []string {
+// take returns the requests since the last call of take.
+func (tr *requestLog) take() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	lines := tr.lines
@@ -60,14 +60,14 @@ func (tr *transcript) take() []string {
 }
 
 // B10
-func TestStateHeldForTheCallerIsPutBackBeforeAnyReplay(t *testing.T) {
+func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 	setup := []*mcp.CallToolParams{{Name: "count", Arguments: map[string]any{"size": 7}}}
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Setup: setup, NoStream: true, ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(w *world, e *endpoint) {
-		var tr transcript
-		e.Inject("", tr.note)
+	overHTTP(t, cfg, func(h *harness, e *testServer) {
+		var tr requestLog
+		e.Inject("", tr.record)
 		to := messages.To("s", "a")
-		w.send(&messages.SetLogLevel{Header: to, Level: "warning"}).reply()
+		h.send(&messages.SetLogLevel{Header: to, Level: "warning"}).reply()
 		for _, cmd := range []messages.Command{
 			&messages.SetLogLevel{Header: to, Level: "info"},
 			&messages.Subscribe{Header: to, URI: "file:///one"},
@@ -75,33 +75,33 @@ func TestStateHeldForTheCallerIsPutBackBeforeAnyReplay(t *testing.T) {
 			&messages.Subscribe{Header: to, URI: "file:///three"},
 			&messages.Unsubscribe{Header: to, URI: "file:///one"},
 		} {
-			r := w.send(cmd).reply()
+			r := h.send(cmd).reply()
 			require.IsType(t, &messages.Ack{}, r, "%v", r)
 		}
-		require.Equal(t, "2", w.send(call("a", "count")).text(), "the set-up call came first")
+		require.Equal(t, "2", h.send(call("a", "count")).text(), "the set-up call came first")
 		tr.take()
 
 		e.Expire(faults.Expiries()[0])
-		r := w.send(call("a", "count"))
+		r := h.send(call("a", "count"))
 		require.Equal(t, "2", r.text())
 		require.True(t, r.ok().Replayed)
 		require.Equal(t, []string{
-			"tools/call count", // which finds out
+			"tools/call count", // this one finds the expiry
 			"initialize", "tools/call count for set-up",
 			"logging/setLevel info", "resources/subscribe file:///two", "resources/subscribe file:///three",
 			"tools/call count",
 		}, tr.take())
 
-		e.Stop() // the session is kept, and with it all that it holds
+		e.Stop() // the server keeps the session and its state
 		require.NoError(t, e.Start())
-		require.Equal(t, "3", w.send(call("a", "count", replay(messages.ReplayAlways))).text())
+		require.Equal(t, "3", h.send(call("a", "count", replay(messages.ReplayAlways))).text())
 		for _, line := range tr.take() {
 			require.Contains(t, []string{"ping", "tools/list", "tools/call count"}, line)
 		}
 	})
 }
 
-// A set-up that fails leaves nothing open, and says why.
+// When a set-up call fails, the session is closed, and the failure says why.
 func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool   string
@@ -119,12 +119,12 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 				ConnectTimeout: time.Second, BackoffBase: time.Millisecond,
 				Servers: []mcpbridge.Server{{Name: "s", Setup: []*mcp.CallToolParams{{Name: c.tool}}}},
 			}
-			overHTTP(t, cfg, func(w *world, e *endpoint) {
+			overHTTP(t, cfg, func(h *harness, e *testServer) {
 				heal := func() {}
 				if c.fault != nil {
 					heal = e.Inject("tools/call", c.fault)
 				}
-				f := w.send(call("a", "count")).fails(messages.CodeUnavailable)
+				f := h.send(call("a", "count")).fails(messages.CodeUnavailable)
 				require.Contains(t, f.Detail, "set-up call of \""+c.tool+"\"")
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)
@@ -133,7 +133,7 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 				}
 				heal()
 				if c.fault != nil {
-					require.Equal(t, "2", w.send(call("a", "count")).text())
+					require.Equal(t, "2", h.send(call("a", "count")).text())
 				}
 			})
 		})
@@ -142,29 +142,29 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 	require.ErrorContains(t, err, "setup[0]: the tool name is empty")
 }
 
-// What a server refuses to take back does not keep its session from coming up.
-func TestHeldStateThatIsRefusedIsLeft(t *testing.T) {
+// A subscription that the server refuses on the new session does not prevent its opening.
+func TestSettingThatTheServerRefusesIsLeftOut(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(w *world, e *endpoint) {
-		require.IsType(t, &messages.Ack{}, w.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
+	overHTTP(t, cfg, func(h *harness, e *testServer) {
+		require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 		e.Inject("resources/subscribe", faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`))
 		e.Expire(faults.Expiries()[0])
-		require.Equal(t, "1", w.send(call("a", "count")).text())
+		require.Equal(t, "1", h.send(call("a", "count")).text())
 	})
 }
 
-// A refusal that passes is no answer to what is put back: it is tried again.
-func TestHeldStateIsPutBackWhenTheServerIsBusyForAMoment(t *testing.T) {
+// A temporary refusal of a subscription is not final: the subscription is sent again.
+func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			cfg := supervisor.Config{BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-			overHTTP(t, cfg, func(w *world, e *endpoint) {
-				require.IsType(t, &messages.Ack{}, w.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
+			overHTTP(t, cfg, func(h *harness, e *testServer) {
+				require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 				e.Inject("resources/subscribe", faults.Times(1, faults.Refuse(status, "")))
 				e.Expire(faults.Expiries()[0])
-				w.send(call("a", "count")).reply() // fails with the attempt, or waits for the next
+				h.send(call("a", "count")).reply() // it fails with the first attempt, or waits for the next one
 				require.Eventually(t, func() bool {
-					_, ok := w.send(call("a", "count")).reply().(*messages.ToolResult)
+					_, ok := h.send(call("a", "count")).reply().(*messages.ToolResult)
 					return ok
 				}, 10*time.Second, time.Millisecond)
 				require.Equal(t, 3, e.Count("resources/subscribe"))
@@ -173,34 +173,34 @@ func TestHeldStateIsPutBackWhenTheServerIsBusyForAMoment(t *testing.T) {
 	}
 }
 
-// All operations over the wire.
+// All operations, on an in-memory server.
 func TestEveryOperationIsAnswered(t *testing.T) {
-	w := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
+	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
 	to := messages.To("s", "a")
-	require.Len(t, w.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
-	require.Len(t, w.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
-	require.Len(t, w.send(&messages.ListPrompts{Header: to}).reply().(*messages.PromptList).Result.Prompts, 1)
-	read := w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}}).reply().(*messages.ResourceContents)
+	require.Len(t, h.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
+	require.Len(t, h.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
+	require.Len(t, h.send(&messages.ListPrompts{Header: to}).reply().(*messages.PromptList).Result.Prompts, 1)
+	read := h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}}).reply().(*messages.ResourceContents)
 	require.Equal(t, "first", read.Result.Contents[0].Text)
-	prompt := w.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
+	prompt := h.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
 	require.Equal(t, "hello you", prompt.Result.Description)
 	complete := &messages.Complete{Header: to, Params: &mcp.CompleteParams{
 		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "you"},
 	}}
-	require.Equal(t, []string{"you!"}, w.send(complete).reply().(*messages.Completion).Result.Completion.Values)
-	w.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
-	w.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
-	w.end()
+	require.Equal(t, []string{"you!"}, h.send(complete).reply().(*messages.Completion).Result.Completion.Values)
+	h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
+	h.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
+	h.stopAndVerify()
 }
 
-// Finding F4: of two changes to one subscription the last one decides, however long
-// the first one takes. Another subscription does not wait for them.
+// H-F4: the last of several changes to one subscription decides, however long the first one
+// takes. Other subscriptions do not wait for it.
 func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var told []string
-		w.fake.set(func() {
-			w.fake.subscribed = func(op messages.Operation) {
-				w.fake.set(func() { told = append(told, fmt.Sprintf("%s %s", op.Method(), op.RequestID())) })
+		h.server.set(func() {
+			h.server.onSubscription = func(op messages.Operation) {
+				h.server.set(func() { told = append(told, fmt.Sprintf("%s %s", op.Method(), op.RequestID())) })
 				if op.RequestID() == "B" {
 					time.Sleep(time.Second) // synctest
 				}
@@ -208,20 +208,20 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 		})
 		subscribers := map[string]*actor.PID{}
 		for _, who := range []string{"A", "B", "C"} {
-			subscribers[who] = spawn(w, func(actor.Context) {})
+			subscribers[who] = spawn(h, func(actor.Context) {})
 		}
-		subscribe := func(who, uri string) *pending {
+		subscribe := func(who, uri string) *sentCommand {
 			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: uri}
 			op.ID, op.Subscriber = who, subscribers[who]
-			return w.send(op)
+			return h.send(op)
 		}
-		unsubscribe := func(who, uri string) *pending {
+		unsubscribe := func(who, uri string) *sentCommand {
 			op := &messages.Unsubscribe{Header: messages.To("s", "a"), URI: uri}
 			op.ID, op.Subscriber = who, subscribers[who]
-			return w.send(op)
+			return h.send(op)
 		}
 		subscribe("A", "file:///one").reply()
-		all := []*pending{subscribe("B", "file:///one"), unsubscribe("A", "file:///one")}
+		all := []*sentCommand{subscribe("B", "file:///one"), unsubscribe("A", "file:///one")}
 		synctest.Wait()
 		began := time.Now()
 		subscribe("C", "file:///two").reply()
@@ -235,31 +235,31 @@ func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T)
 	})
 }
 
-// Finding D7: a subscriber that has stopped is forgotten, with the subscriptions of it
-// that the next session would be told of.
+// H-D7: a subscriber that has stopped is removed, with the subscriptions that would be sent
+// again on the next session.
 func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var told []string
-		w.fake.set(func() {
-			w.fake.subscribed = func(op messages.Operation) {
-				w.fake.set(func() { told = append(told, op.(*messages.Subscribe).URI) })
+		h.server.set(func() {
+			h.server.onSubscription = func(op messages.Operation) {
+				h.server.set(func() { told = append(told, op.(*messages.Subscribe).URI) })
 			}
 		})
 		var pids []*actor.PID
 		for i := range 10 {
-			pids = append(pids, w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {})))
+			pids = append(pids, h.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {})))
 			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: fmt.Sprint("file:///", i)}
 			op.Subscriber = pids[i]
-			require.IsType(t, &messages.Ack{}, w.send(op).reply())
+			require.IsType(t, &messages.Ack{}, h.send(op).reply())
 		}
 		for _, pid := range pids[1:] {
-			w.system.Root.Stop(pid)
+			h.system.Root.Stop(pid)
 		}
 		synctest.Wait()
 		told = nil
-		w.fake.expire("a")
-		w.send(call("a", "count")).ok()
+		h.server.expire("a")
+		h.send(call("a", "count")).ok()
 		require.Equal(t, []string{"file:///0"}, told, "the subscription of the one that lives is put back")
-		w.system.Root.Stop(pids[0])
+		h.system.Root.Stop(pids[0])
 	})
 }

@@ -80,24 +80,31 @@ type traced struct{ *messages.CallTool }
 // Finding G: what is no command is refused, and so is one that is nil; nobody waits
 // in vain, and no bug is logged.
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
-	imagine(t, supervisor.Config{}, func(w *world) {
-		w.send(call("a", "count")).ok()
-		for _, msg := range []any{
-			"text", 7,
-			struct{ Secret string }{"x"},
-			&messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
-			traced{call("a", "count")},
-			&traced{call("a", "count")},
-			traced{},
-		} {
-			f, ok := w.ask(msg).(*messages.Failure)
-			require.True(t, ok, "%T", msg)
-			require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
-			require.NotEmpty(t, f.Detail)
-		}
-		require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
-		require.EqualValues(t, 1, w.inspect().Counters.Dials)
-	})
+	passing := func(next actors.Runner) actors.Runner { return next }
+	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
+		t.Run(name, func(t *testing.T) {
+			imagine(t, cfg, func(w *world) {
+				w.send(call("a", "count")).ok()
+				for _, msg := range []any{
+					"text", 7,
+					struct{ Secret string }{"x"},
+					&messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
+					&messages.Header{}, messages.To("s", "a"), (*messages.Header)(nil),
+					traced{call("a", "count")},
+					&traced{call("a", "count")},
+					traced{},
+					&traced{},
+				} {
+					f, ok := w.ask(msg).(*messages.Failure)
+					require.True(t, ok, "%T", msg)
+					require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
+					require.NotEmpty(t, f.Detail)
+				}
+				require.EqualValues(t, 1, w.send(call("a", "count")).ok().Generation)
+				require.EqualValues(t, 1, w.inspect().Counters.Dials)
+			})
+		})
+	}
 }
 
 // Finding G: after the supervisor has stopped, in any way, every command is answered

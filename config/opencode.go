@@ -34,7 +34,8 @@ func (r *reader) permissions(n *node) {
 				r.fail(field, "denies tools of %s by a pattern that cannot be converted: add deny to the server", server.path())
 				continue
 			}
-			r.file.Tools[i].Deny = append(r.file.Tools[i].Deny, pattern)
+			// Where the pattern has _, the name of the tool may have any replaced character.
+			r.file.Tools[i].Deny = append(r.file.Tools[i].Deny, strings.ReplaceAll(pattern, "_", `[^A-Za-z0-9\-]`))
 		}
 		if !used {
 			r.warn(field, "matches no tool of these servers")

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"path"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +73,9 @@ func TestFieldsThatRestrictAreNeverDropped(t *testing.T) {
 		`"mcp": {"exclude": ["a"]}`:                                  `mcp.exclude: is not a field: did you mean "excluded"?`,
 		`"mcp": {"enabled": false}`:                                  "mcp.enabled: may restrict",
 		`"supervisor": {"deny": ["x"]}`:                              "supervisor.deny: is not a field; the fields are",
+		`"chat.mcp.access": "none"`:                                  "chat.mcp.access: may restrict",
+		`"chat.mcp.enabled": false`:                                  "chat.mcp.enabled: may restrict",
+		`"mcpSettings": {"allowedDomains": ["x"]}`:                   "mcpSettings.allowedDomains: may restrict",
 	} {
 		_, err := parse(`{"mcpServers": {"a": {"command": "x"}}, ` + field + `}`)
 		require.ErrorContains(t, err, want, field)
@@ -89,11 +94,55 @@ func TestFieldsThatRestrictAreNeverDropped(t *testing.T) {
 	}
 }
 
+// The lists of Gemini CLI name servers by variables too, and in any case.
+func TestExcludedServersAreFoundAsGeminiCLIFindsThem(t *testing.T) {
+	loader := config.Loader{LookupEnv: func(name string) (string, bool) { return "one", name == "NAME" }}
+	for lists, want := range map[string][]string{
+		`"excluded": ["$NAME"]`:              {"Two"},
+		`"excluded": ["${NAME}"]`:            {"Two"},
+		`"excluded": ["ONE", " two "]`:       {"three"},
+		`"allowed": ["${NAME:-x}", "three"]`: {"one", "three"},
+		`"allowed": ["TWO"]`:                 {"Two"},
+	} {
+		three := `, "three": {"command": "x"}`
+		if len(want) == 1 && want[0] == "Two" {
+			three = ""
+		}
+		file, err := loader.Parse([]byte(`{"mcpServers": {"one": {"command": "x"}, "Two": {"command": "x"}` + three + `}, "mcp": {` + lists + `}}`))
+		require.NoError(t, err, lists)
+		require.Empty(t, file.Warnings, lists)
+		var names []string
+		for _, server := range file.Supervisor.Servers {
+			names = append(names, server.Name)
+		}
+		require.Equal(t, want, names, lists)
+	}
+}
+
+// Other clients deny the tool of exactly the name in the list, and opencode a tool whose name
+// differs in the characters that it replaces.
+func TestDeniedNameWithSpecialCharactersIsDenied(t *testing.T) {
+	for text, name := range map[string]string{
+		`{"mcpServers": {"a": {"command": "x", "excludeTools": ["read[1]"]}}}`:     "read[1]",
+		`{"mcpServers": {"a": {"command": "x", "disabledTools": ["read\\file"]}}}`: `read\file`,
+		`{"mcp": {"a": {"command": ["x"]}}, "tools": {"a_read_file": false}}`:      "read.file",
+		`{"mcp": {"a": {"command": ["x"]}}, "permission": {"a_read_*": "deny"}}`:   "read/file",
+	} {
+		file, err := parse(text)
+		require.NoError(t, err, text)
+		require.True(t, slices.ContainsFunc(file.Tools[0].Deny, func(pattern string) bool {
+			denied, err := path.Match(pattern, name)
+			require.NoError(t, err)
+			return denied
+		}), text)
+	}
+}
+
 // The files of clients have unsupported fields that restrict nothing.
 func TestFieldsThatRestrictNothingAreWarnings(t *testing.T) {
 	for _, field := range []string{
 		`"trust": true`, `"timeout": 5`, `"alwaysAllow": ["x"]`, `"autoApprove": []`, `"excludedX": []`, `"isActive": true`, `"sandboxEnabled": false`,
-		`"blocked": {"a": [], "b": null}`, `"dev": {"watch": "x"}`, `"name": "x"`, `"version": "1"`, `"gallery": true`, `"startup": false`,
+		`"chat.mcp.access": "all"`, `"blocked": {"a": [], "b": null}`, `"dev": {"watch": "x"}`, `"name": "x"`, `"version": "1"`, `"gallery": true`, `"startup": false`,
 	} {
 		file, err := parse(`{"mcpServers": {"a": {"command": "x", ` + field + `}}}`)
 		require.NoError(t, err, field)

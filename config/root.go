@@ -106,8 +106,10 @@ func (r *reader) servers(n *node) {
 		var names []string
 		r.into(list, &names)
 		for i, name := range names {
-			if !seen[name] {
-				r.warn(list.items[i], "is not a server of this file")
+			item := list.items[i]
+			item.text = name // with its variables replaced
+			if !slices.ContainsFunc(sorted, func(server *node) bool { return sameName(item, server) }) {
+				r.warn(item, "is not a server of this file")
 			}
 		}
 	}
@@ -123,7 +125,13 @@ func (r *reader) servers(n *node) {
 // isExcluded reports whether the settings of Gemini CLI exclude a server.
 func (r *reader) isExcluded(n *node) bool {
 	lists := func(list *node) bool {
-		return list != nil && slices.ContainsFunc(list.items, func(item *node) bool { return item.text == n.name })
+		return list != nil && slices.ContainsFunc(list.items, func(item *node) bool { return sameName(item, n) })
 	}
 	return lists(r.excluded) || r.allowed != nil && !lists(r.allowed)
+}
+
+// sameName reports whether an item of a list is the name of a server. Gemini CLI ignores case
+// and the white space around it.
+func sameName(item, server *node) bool {
+	return strings.EqualFold(strings.TrimSpace(item.text), strings.TrimSpace(server.name))
 }

@@ -98,6 +98,11 @@ func (r *reader) start(n *node, e *entry) {
 			e.server.Command, e.args = words[0], append(words[1:], e.args...)
 		}
 	case e.command.kind == isObject: // Zed before version 0.200
+		for _, field := range []string{"args", "env"} {
+			if inner := e.command.field(field); inner != nil && n.field(field) != nil {
+				r.fail(inner, "conflicts with %s of the server: give one of them", field)
+			}
+		}
 		r.fields(e.command, map[string]any{"path": &e.server.Command, "args": &e.args, "env": &e.env}, r.unknownInServer)
 	default:
 		r.into(e.command, &e.server.Command)
@@ -208,8 +213,15 @@ func (r *reader) filters(e *entry) {
 		e.tools.Allow = patterns
 	}
 	for _, list := range []*node{e.deny, e.exclude, e.disabledTools} {
-		if list != nil {
-			e.tools.Deny = append(e.tools.Deny, r.patterns(list)...)
+		if list == nil {
+			continue
+		}
+		patterns := r.patterns(list)
+		e.tools.Deny = append(e.tools.Deny, patterns...)
+		for _, pattern := range patterns { // other clients deny the tool of just this name
+			if name := special.ReplaceAllString(pattern, `\$0`); list != e.deny && name != pattern {
+				e.tools.Deny = append(e.tools.Deny, name)
+			}
 		}
 	}
 }

@@ -56,6 +56,8 @@ func TestTransportsHaveTheNamesOfEachClient(t *testing.T) {
 		`"source": "extension", "settings": {}`: `a.source: is "extension", which only Zed can start`,
 
 		`"command": "x", "env": {"A": "b"}, "environment": {}`:     "a.environment: conflicts with env",
+		`"command": {"path": "x", "env": {"A": "b"}}, "env": {}`:   "a.command.env: conflicts with env of the server",
+		`"command": {"path": "x", "args": ["b"]}, "args": ["c"]`:   "a.command.args: conflicts with args of the server",
 		`"command": {"path": "x", "deny": ["y"]}`:                  `a.command.deny: is not a field: did you mean "deny"?`,
 		`"transport": {"type": "http", "url": "http://x"}`:         "a.transport: is an object, want a string",
 		`"command": "x", "args": ["-p", 3000], "env": {"A": null}`: "a.args[1]: is a number, want a string",

@@ -65,8 +65,8 @@ func (r *reader) unknown(n *node) {
 func (r *reader) restriction(n *node) *node {
 	name := plain(n.name)
 	switch {
-	case slices.Contains(words, name) || slices.Contains(ofTools, name) && plain(n.parent.name) == "tools":
-		if !restricts(n, []string{name}) {
+	case slices.Contains(words, name) || slices.Contains(inObject[plain(n.parent.name)], name):
+		if !restricts(n, []string{name}) || name == "chatmcpaccess" && n.text == "all" {
 			return nil
 		}
 		return n
@@ -91,9 +91,14 @@ var (
 		"allowtools", "allowedtools", "enabledtools", "includetools", "includedtools", "coretools",
 		"allowmcpservers", "allowedmcpservers", "excludemcpservers", "deniedmcpservers", "disabledmcpservers",
 		"disabledmcpjsonservers", "enabledmcpjsonservers", "contextservers", "enableallcontextservers",
+		"chatmcpenabled", "chatmcpaccess",
 	}
-	// ofTools are names of fields that restrict tools if they are in an object tools.
-	ofTools = []string{"exclude", "excluded", "core"}
+	// inObject has the names of fields that restrict tools or servers in an object of a certain
+	// name.
+	inObject = map[string][]string{
+		"tools":       {"exclude", "excluded", "core"},
+		"mcpsettings": {"alloweddomains", "allowedaddresses"}, // of LibreChat
+	}
 	// switches are names of fields that restrict the servers if they are beside them.
 	switches = append([]string{"disabled", "disable", "enabled", "enable", "allow", "allowed", "isactive", "sandbox", "sandboxenabled", "readonly"}, words...)
 	// stems are parts of the names of fields that restrict a server or its tools. The

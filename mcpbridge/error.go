@@ -172,7 +172,9 @@ func AsError(err error) *Error {
 	var e *Error
 	var panicked *guard.Panic
 	switch {
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e == nil:
+		return &Error{Class: Internal, Sent: true, Detail: "a nil *mcpbridge.Error was returned as an error"}
+	case e != nil:
 		return e
 	case errors.As(err, &panicked):
 		return &Error{Class: Internal, Sent: true, Detail: visible.Detail(panicked.Brief()), Err: panicked}

@@ -27,3 +27,12 @@ func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
 		})
 	}
 }
+
+// A function that returns a nil *Error as an error says so instead of causing a panic later.
+func TestNilErrorIsNamed(t *testing.T) {
+	var none *Error
+	for _, err := range []error{none, fmt.Errorf("wrapped: %w", error(none))} {
+		require.Contains(t, AsDialError(err).Error(), "a nil *mcpbridge.Error was returned as an error")
+		require.Equal(t, Internal, AsError(err).Class)
+	}
+}

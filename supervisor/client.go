@@ -209,10 +209,14 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	box := c.s.future(notes)
 	defer func() { c.s.release(box, reply != nil && notes == nil) }()
 	op, isOperation := cmd.(messages.Operation)
+	timed := false // the operation ends with the deadline of ctx anyway
 	if isOperation {
 		h := op.Head()
-		if at, ok := ctx.Deadline(); ok && h.Deadline.IsZero() {
-			h.Deadline = at
+		if at, ok := ctx.Deadline(); ok {
+			if h.Deadline.IsZero() {
+				h.Deadline = at
+			}
+			timed = !h.Deadline.After(at)
 		}
 		if h.ID == "" {
 			h.ID = string(strconv.AppendUint([]byte{'~'}, sequence.Add(1), 36))
@@ -237,7 +241,11 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 			if !isOperation {
 				return nil, contextFailure(ctx, cmd)
 			}
-			c.Cancel(op.Head().Key, op.RequestID())
+			// At the deadline the supervisor replies by itself, and knows what the operation
+			// waited for: a cancellation would overtake that reply.
+			if !timed || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				c.Cancel(op.Head().Key, op.RequestID())
+			}
 			waiting = false
 		}
 	}

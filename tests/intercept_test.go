@@ -211,15 +211,19 @@ func TestInterceptorThatReturnsNonsenseFailsItsOperationAtOnce(t *testing.T) {
 			return next(context.WithoutCancel(ctx), fresh)
 		case "background":
 			return next(context.Background(), op)
+		case "foreign":
+			return next(ctx, embeddedCall{op.(*messages.CallTool)})
+		case "no operation":
+			return next(ctx, nil)
 		}
 		return next(ctx, op)
 	})
 	inFakeTime(t, cfg, func(h *harness) {
 		began := time.Now()
-		for _, scope := range []string{"typed nil failure", "typed nil result", "odd", "background"} {
+		for _, scope := range []string{"typed nil failure", "typed nil result", "odd", "background", "foreign", "no operation"} {
 			f, ok := h.send(call(scope, "count")).reply().(*messages.Failure)
 			require.True(t, ok, scope)
-			require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeRefused}, f.Code, scope)
+			require.Contains(t, []messages.Code{messages.CodeInternal, messages.CodeRefused, messages.CodeInvalid}, f.Code, scope)
 		}
 		require.Equal(t, "1", h.send(call("fresh", "count")).text(), "it has the deadline of the operation")
 		require.Zero(t, time.Since(began))

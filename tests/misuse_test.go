@@ -80,24 +80,31 @@ type embeddedCall struct{ *messages.CallTool }
 // H-G: messages that are not commands and commands that are nil are rejected. Each gets a
 // reply, and no bug is logged.
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.send(call("a", "count")).ok()
-		for _, msg := range []any{
-			"text", 7,
-			struct{ Secret string }{"x"},
-			&messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
-			embeddedCall{call("a", "count")},
-			&embeddedCall{call("a", "count")},
-			embeddedCall{},
-		} {
-			f, ok := h.request(msg).(*messages.Failure)
-			require.True(t, ok, "%T", msg)
-			require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
-			require.NotEmpty(t, f.Detail)
-		}
-		require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
-		require.EqualValues(t, 1, h.inspect().Counters.Dials)
-	})
+	passing := func(next actors.Runner) actors.Runner { return next }
+	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, cfg, func(h *harness) {
+				h.send(call("a", "count")).ok()
+				for _, msg := range []any{
+					"text", 7,
+					struct{ Secret string }{"x"},
+					&messages.ToolResult{}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.CloseScope)(nil),
+					&messages.Header{}, messages.To("s", "a"), (*messages.Header)(nil),
+					embeddedCall{call("a", "count")},
+					&embeddedCall{call("a", "count")},
+					embeddedCall{},
+					&embeddedCall{},
+				} {
+					f, ok := h.request(msg).(*messages.Failure)
+					require.True(t, ok, "%T", msg)
+					require.Equal(t, messages.CodeInvalid, f.Code, "%T: %v", msg, f)
+					require.NotEmpty(t, f.Detail)
+				}
+				require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
+				require.EqualValues(t, 1, h.inspect().Counters.Dials)
+			})
+		})
+	}
 }
 
 // H-G: after the supervisor has stopped, in any way, every command is answered

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -374,4 +375,26 @@ func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 	}
 	few, many := took(1000), took(8000)
 	require.Less(t, many, 5*few+50*time.Microsecond, "by message")
+}
+
+// A context and its operation have one deadline: the reply of the supervisor, which says what
+// the operation waited for, is not overtaken by a cancellation.
+func TestDeadlineOfAContextTellsWhatTheCallWaitedFor(t *testing.T) {
+	passing := func(next actors.Runner) actors.Runner { return next }
+	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, cfg, func(h *harness) {
+				h.server.dial = func(context.Context, mcpbridge.DialRequest) error { return unavailableError("refused") }
+				for i := range 30 {
+					ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
+					began := time.Now()
+					_, err := h.sup.Client().CallTool(ctx, "s", fmt.Sprint("k", i), call("a", "count").Params)
+					cancel()
+					require.ErrorIs(t, err, messages.ErrUnavailable)
+					require.ErrorContains(t, err, "refused")
+					require.Equal(t, time.Second, time.Since(began))
+				}
+			})
+		})
+	}
 }

@@ -89,6 +89,10 @@ func (f *front) Receive(c actor.Context) {
 	case *actor.Stopped:
 		f.onStopped(c)
 	case messages.Operation:
+		if isForeign(msg) {
+			f.onUnknown(c, msg)
+			return
+		}
 		f.onOperation(c, msg)
 	case *messages.Inspect:
 		f.onInspect(c, msg)

@@ -93,8 +93,11 @@ type interceptionKey struct{}
 func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 		i, ok := ctx.Value(interceptionKey{}).(*interception)
-		if !ok {
+		switch {
+		case !ok:
 			return nil, errors.New("an interceptor did not pass on its context")
+		case op == nil || isForeign(op):
+			return nil, i.failure(messages.CodeInvalid, "an interceptor passed on what is not an operation: "+notCommand(op))
 		}
 		return i.passOn(ctx, system, front, op)
 	}

@@ -30,11 +30,12 @@ func asPointer[T any](msg any) (T, bool) {
 // commandPackage is the path of the package of all commands.
 var commandPackage = reflect.TypeFor[messages.CallTool]().PkgPath()
 
-// isForeign reports whether a command is of a type that embeds one of package messages. It
-// could not be copied.
+// isForeign reports whether a command is not one of package messages: a type that
+// embeds one could not be copied, and a [messages.Header] alone is only a part of one.
 func isForeign(cmd messages.Command) bool {
 	t := reflect.TypeOf(cmd)
-	return t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
+	_, isHeader := cmd.(*messages.Header)
+	return isHeader || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
 }
 
 // onUnknown handles a message of an unknown type. If it is a command that was sent as a
@@ -50,7 +51,12 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 		r.unknownTypes[kind] = true
 		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
 	}
-	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, kind+" is not a command: send one of package messages"))
+	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
+}
+
+// notCommand returns the detail of the failure for a message that is not a command.
+func notCommand(msg any) string {
+	return fmt.Sprintf("%T is not a command: send one of package messages", msg)
 }
 
 // recoverBug recovers from a panic, and replies to the current command. A nil pointer is

@@ -41,6 +41,10 @@ func OfServer(s *mcpbridge.Server) []string {
 	}
 	for _, value := range s.Env {
 		add(value)
+		if u, err := url.Parse(value); err == nil && u.User != nil { // the address of a database
+			password, _ := u.User.Password()
+			add(password)
+		}
 	}
 	for _, call := range s.Setup {
 		data, _ := json.Marshal(call.Arguments) // what is no JSON is not sent either

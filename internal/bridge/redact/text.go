@@ -71,6 +71,7 @@ func Line(text string, secrets ...string) string {
 // redact blacks out secrets, the longest first, since they may contain others. Then it blacks
 // out the beginning of a secret at the end of the text, which whoever wrote the text has cut off.
 func redact(text string, secrets ...string) string {
+	secrets = withForms(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
 		if s != "" {

@@ -17,11 +17,15 @@ import (
 // Never disables a timeout whose comment allows it.
 const Never time.Duration = -1
 
+// Server is the configuration of one MCP server: an alias, so that most programs need no
+// import of package mcpbridge.
+type Server = mcpbridge.Server
+
 // Config is the configuration of a supervisor. The zero value of every field but Servers is
 // useful. [Start] copies it.
 type Config struct {
 	// Servers are the MCP servers, with distinct names. There must be at least one.
-	Servers []mcpbridge.Server
+	Servers []Server
 
 	// MaxSessions is the cap: how many sessions may be open at once, including those that
 	// dial and those that drain. When it is reached, the least recently used session is

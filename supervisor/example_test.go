@@ -11,7 +11,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -21,7 +20,7 @@ func Example_client() {
 	ctx := context.Background()
 	system := actor.NewActorSystem()
 	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []mcpbridge.Server{
+		Servers: []supervisor.Server{
 			{Name: "greeter", InMemory: newGreeter()},
 			{Name: "browser", Command: "npx", Args: []string{"@playwright/mcp"}},
 			{Name: "search", URL: "https://search.example.com/mcp"},
@@ -69,7 +68,7 @@ func (g *Greeter) Receive(c actor.Context) {
 func Example_actor() {
 	system := newSystem()
 	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
+		Servers: []supervisor.Server{{Name: "greeter", InMemory: newGreeter()}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -92,7 +91,7 @@ func Example_events() {
 		}
 	})
 	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
+		Servers: []supervisor.Server{{Name: "greeter", InMemory: newGreeter()}},
 	})
 	if err != nil {
 		log.Fatal(err)

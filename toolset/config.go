@@ -3,7 +3,6 @@ package toolset
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 
@@ -88,7 +87,7 @@ func (s Server) validate() error {
 		patterns []string
 	}{{"allow", s.Allow}, {"deny", s.Deny}} {
 		for i, pattern := range list.patterns {
-			if _, err := path.Match(pattern, ""); err != nil {
+			if err := checkPattern(pattern); err != nil {
 				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, pattern, err)
 			}
 			if pattern == "" {

@@ -17,6 +17,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		"listTimeout": {Config{ListTimeout: -1}, "toolset: listTimeout: -1ns is negative"},
 		"name":        {Config{Servers: []Server{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 		"allow":       {Config{Servers: []Server{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is not a pattern: syntax error in pattern`},
+		"NUL":         {Config{Servers: []Server{{Name: "a", Deny: []string{"[\x00-z]"}}}}, `toolset: servers[0] "a": deny[0]: "[\x00-z]" is not a pattern: it has a NUL character`},
 		"deny":        {Config{Servers: []Server{{Name: "a", Deny: []string{"b", "x[a-"}}}}, `toolset: servers[0] "a": deny[1]: "x[a-" is not a pattern: syntax error in pattern`},
 		"empty":       {Config{Servers: []Server{{Name: "a", Deny: []string{""}}}}, `toolset: servers[0] "a": deny[0]: is empty`},
 		"disabled":    {Config{Servers: []Server{{Name: "a", Disabled: true, Allow: []string{"["}}}}, `toolset: servers[0] "a": allow[0]: "[" is not a pattern: syntax error in pattern`},

@@ -1,14 +1,24 @@
 package toolset
 
 import (
+	"errors"
 	"path"
 	"regexp"
 	"strings"
 )
 
-// stand takes the place of a slash in patterns and names. It is a control character,
-// which no name of a tool needs.
+// stand takes the place of a slash in patterns and names. No name of a tool needs it, and it is
+// in no range of characters that does not begin with it.
 const stand = "\x00"
+
+// checkPattern reports what is wrong with a pattern.
+func checkPattern(pattern string) error {
+	if strings.Contains(pattern, stand) {
+		return errors.New("it has a NUL character")
+	}
+	_, err := path.Match(pattern, "")
+	return err
+}
 
 // slashed matches the parts of a pattern that can match a slash: an escape, a class, or
 // the slash itself.

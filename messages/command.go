@@ -78,6 +78,20 @@ type Header struct {
 	// a [Subscribe] gets each [ResourceUpdated] of the resource. With nil, the server is
 	// not asked for progress.
 	Subscriber *actor.PID
+	// Attributes are what the caller says about the operation. Interceptors and credentials
+	// can read them.
+	Attributes Attributes
+	// Trace links the operation to the trace of its caller. Interceptors and credentials
+	// can read it.
+	Trace Trace
+	// Owner is the actor that the operation belongs to, usually the one that asks. When it
+	// terminates, the operation is cancelled as by [Cancel]. An operation whose owner
+	// has terminated before it came is not sent. With nil, the operation runs until its
+	// deadline. The owner must be an actor. To bind a whole scope, see [Bind].
+	Owner *actor.PID
+	// Handler gets the requests that the server sends for the operation. With nil, the
+	// handler of the scope gets them, see [Bind], or else the supervisor's.
+	Handler *actor.PID
 }
 
 // To returns the header of an operation on the session of a server and a scope.
@@ -133,6 +147,9 @@ func (*Cancel) command() {}
 type CloseScope struct {
 	ID    string
 	Scope string
+	// Now closes without draining: running calls are answered with [CodeClosed] at once,
+	// and cancelled on the server. They may have run.
+	Now bool
 }
 
 // RequestID returns the id of the command.
@@ -147,6 +164,8 @@ func (*CloseScope) command() {}
 type CloseServer struct {
 	ID     string
 	Server string
+	// Now closes without draining, see [CloseScope.Now].
+	Now bool
 }
 
 // RequestID returns the id of the command.
@@ -161,6 +180,8 @@ func (*CloseServer) command() {}
 // Replies: [Closed] or [Failure].
 type CloseAll struct {
 	ID string
+	// Now closes without draining, see [CloseScope.Now].
+	Now bool
 }
 
 // RequestID returns the id of the command.

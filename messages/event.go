@@ -1,14 +1,12 @@
 package messages
 
-import (
-	"log/slog"
-	"time"
-)
+import "time"
 
 // Event says what happened to a session, or what its server sent without being asked.
 // Events are published on the EventStream of the actor system, those of one session in the
 // order in which they happened. Subscribers also get each [Notification]. Events contain
-// no arguments, no results and no session ids.
+// no arguments, no results and no session ids. As JSON they are objects with the names of
+// the tags, in which durations are strings such as "1.5s".
 type Event interface {
 	// GetStamp returns the stamp.
 	GetStamp() Stamp
@@ -17,9 +15,9 @@ type Event interface {
 
 // Stamp says which session an event is about, and when it happened.
 type Stamp struct {
-	Key        Key
-	Generation uint64
-	Time       time.Time
+	Key        Key       `json:"key"`
+	Generation uint64    `json:"generation"`
+	Time       time.Time `json:"time"`
 }
 
 // GetStamp returns the stamp itself.
@@ -39,33 +37,33 @@ type SessionOpened struct {
 	Stamp
 	// Attached is true if the connection resumes an MCP session from the store, which was
 	// opened before a restart of this process.
-	Attached bool
+	Attached bool `json:"attached"`
 	// Protocol is the negotiated version of MCP, such as "2025-11-25".
-	Protocol string
+	Protocol string `json:"protocol,omitempty"`
 	// Elapsed is how long the dial took.
-	Elapsed time.Duration
+	Elapsed time.Duration `json:"elapsed"`
 }
 
 // SessionExpired says that the server no longer knows the MCP session.
 type SessionExpired struct {
 	Stamp
-	Cause string
+	Cause string `json:"cause,omitempty"`
 }
 
 // SessionLost says that the connection of a session broke.
 type SessionLost struct {
 	Stamp
-	Cause string
+	Cause string `json:"cause,omitempty"`
 }
 
 // SessionRestarting says that a session is going to dial again.
 type SessionRestarting struct {
 	Stamp
 	// Attempt is the number of failures that the strategy still remembers.
-	Attempt int
+	Attempt int `json:"attempt"`
 	// Delay is the time before the dial.
-	Delay time.Duration
-	Cause string
+	Delay time.Duration `json:"delay"`
+	Cause string        `json:"cause,omitempty"`
 }
 
 // SessionRestarted says that a session has a connection again.
@@ -73,20 +71,20 @@ type SessionRestarted struct {
 	Stamp
 	// Attached is true if the connection resumes the MCP session: its state on the server
 	// is kept, and the generation is the same.
-	Attached bool
+	Attached bool `json:"attached"`
 	// Protocol is the negotiated version of MCP.
-	Protocol string
+	Protocol string `json:"protocol,omitempty"`
 	// Elapsed is the time since the fault.
-	Elapsed time.Duration
+	Elapsed time.Duration `json:"elapsed"`
 }
 
 // SessionGaveUp says that the strategy has given up a session: it does not dial before
 // RetryAt, unless the server has refused its credentials and they have changed.
 type SessionGaveUp struct {
 	Stamp
-	Cause string
+	Cause string `json:"cause,omitempty"`
 	// RetryAt is when a call may dial again.
-	RetryAt time.Time
+	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
 // EvictReason says why a session was evicted.
@@ -94,23 +92,40 @@ type EvictReason string
 
 // The reasons for an eviction.
 const (
-	// EvictCap: another key needed the slot.
+	// EvictCap: another key needed the slot, under the cap of all sessions.
 	EvictCap EvictReason = "cap"
+	// EvictServerCap: another key of the same server needed the slot, or a reload lowered the
+	// cap of the server.
+	EvictServerCap EvictReason = "server-cap"
+	// EvictTenantQuota: another key of the same tenant needed the slot.
+	EvictTenantQuota EvictReason = "tenant-quota"
 	// EvictIdle: the session was not used for the idle timeout.
 	EvictIdle EvictReason = "idle"
 )
 
-// SessionEvicted says that a session drains because of the cap or the idle timeout.
+// SessionEvicted says that a session drains because of a cap, a quota or the idle timeout.
 type SessionEvicted struct {
 	Stamp
-	Reason EvictReason
+	Reason EvictReason `json:"reason"`
 }
 
 // SessionClosed says that a session is closed.
 type SessionClosed struct {
 	Stamp
 	// Cause is why the MCP session could not be closed on the server, or empty.
-	Cause string
+	Cause string `json:"cause,omitempty"`
+}
+
+// OwnerTerminated says that the owner of scopes or operations has terminated, see [Bind] and
+// [Header.Owner]. Its stamp has no key and no generation.
+type OwnerTerminated struct {
+	Stamp
+	// Owner is the address and the id of the actor: "address/id".
+	Owner string `json:"owner"`
+	// Scopes are the scopes that were bound to it, sorted. Read-only.
+	Scopes []string `json:"scopes,omitempty"`
+	// Cancelled is how many operations had no reply when it terminated.
+	Cancelled int `json:"cancelled"`
 }
 
 // Notification is an [Event] that a server has sent. All but [Progress] are published on
@@ -153,7 +168,7 @@ type ResourcesChanged struct {
 type ResourceUpdated struct {
 	Stamp
 	notified
-	URI string
+	URI string `json:"uri"`
 }
 
 // ServerLog is a log message of the server, see [SetLogLevel].
@@ -161,20 +176,15 @@ type ServerLog struct {
 	Stamp
 	notified
 	// Level is one of the levels of [SetLogLevel].
-	Level string
+	Level string `json:"level"`
 	// Logger is the name of the logger, or empty.
-	Logger string
+	Logger string `json:"logger,omitempty"`
 	// Data is the message: any decoded JSON, which must not be trusted. Read-only.
-	Data any
+	Data any `json:"data,omitempty"`
 }
 
 // String returns the key and the level, which are not secret.
 func (e *ServerLog) String() string { return e.Key.String() + " log " + e.Level }
-
-// LogValue returns the key and the level, which are not secret.
-func (e *ServerLog) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("key", e.Key.String()), slog.String("level", e.Level))
-}
 
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
 // before the reply.
@@ -182,9 +192,11 @@ type Progress struct {
 	Stamp
 	notified
 	// ID is the operation's [Header.ID].
-	ID string
-	// Progress grows towards Total, which is 0 if it is not known.
-	Progress, Total float64
+	ID string `json:"id"`
+	// Progress grows towards Total.
+	Progress float64 `json:"progress"`
+	// Total is 0 if it is not known.
+	Total float64 `json:"total,omitempty"`
 	// Message says what the server is doing, or is empty.
-	Message string
+	Message string `json:"message,omitempty"`
 }

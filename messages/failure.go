@@ -3,7 +3,6 @@ package messages
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -50,7 +49,8 @@ const (
 	CodeServerError Code = "server_error"
 	// CodeProtocol: the answer of the server was not valid MCP.
 	CodeProtocol Code = "protocol"
-	// CodeCancelled: the caller cancelled the call.
+	// CodeCancelled: the caller cancelled the call, or the owner of the call or of its scope has
+	// terminated.
 	CodeCancelled Code = "cancelled"
 	// CodeDeadline: the deadline passed.
 	CodeDeadline Code = "deadline"
@@ -81,31 +81,40 @@ var (
 // Failure is the reply to a command that has failed. It is an error: errors.Is works with
 // the sentinels of this package and, for [CodeDeadline] and [CodeCancelled], with those of
 // package context.
+//
+// As JSON it is an object with the names of the tags, in which RetryAfter is a string such
+// as "1.5s".
 type Failure struct {
-	Key Key
+	Key Key `json:"key,omitzero"`
 	// ID is the id of the command.
-	ID string
+	ID string `json:"id,omitempty"`
 	// Op is the MCP method, or the name of the command.
-	Op string
+	Op string `json:"op,omitempty"`
 	// Target is the name of the tool or prompt of the operation, or the URI of the resource
 	// without its user, query and fragment. It is empty for other commands.
-	Target string
-	Code   Code
+	Target string `json:"target,omitempty"`
+	Code   Code   `json:"code"`
 	// Detail is the cause in words, without the secrets of the configuration. If a stdio
 	// server has ended, Detail contains the end of its stderr, which may quote the arguments
 	// of calls.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 	// Generation is that of the MCP session that the operation ran on, or 0.
-	Generation uint64
+	Generation uint64 `json:"generation,omitempty"`
+	// Attempt counts how often the operation was run on a session, from 1. It is 0 if the
+	// operation was never run, and in a failure that an interceptor has made.
+	Attempt int `json:"attempt,omitempty"`
 	// Replayed is true if the operation was sent a second time.
-	Replayed bool
+	Replayed bool `json:"replayed"`
 	// MayHaveRun is true if the operation may have run, so that sending it again could run
 	// it twice.
-	MayHaveRun bool
+	MayHaveRun bool `json:"mayHaveRun"`
 	// RetryAfter is the time until another attempt makes sense, or 0 if that is not known.
 	// It comes from the Retry-After of the server, from a backoff, or from the next probe
 	// of a server that is down.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retryAfter,omitzero"`
+	// Supervisor is the id of the PID of the supervisor, or empty for a failure of the code
+	// in front of it, such as package toolset.
+	Supervisor string `json:"supervisor,omitempty"`
 	// Cause is the underlying error, or nil. It does not survive serialization.
 	Cause error `json:"-"`
 }
@@ -120,7 +129,7 @@ func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	defer func() { _ = recover() }() // a nil pointer, or a type of the caller's around one
 	f.ID = cmd.RequestID()
 	if op, ok := cmd.(Operation); ok {
-		f.Key, f.Op, f.Target = op.Head().Key.Normal(), op.Method(), targetOf(op)
+		f.Key, f.Op, f.Target = op.Head().Key.Normal(), op.Method(), TargetOf(op)
 		return f
 	}
 	kind := fmt.Sprintf("%T", cmd)
@@ -128,9 +137,9 @@ func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	return f
 }
 
-// targetOf returns the name of the tool or prompt, or the URI of the resource, of an
-// operation.
-func targetOf(op Operation) string {
+// TargetOf returns the name of the tool or prompt of an operation, or the URI of its
+// resource without its user, query and fragment. It is empty for other operations.
+func TargetOf(op Operation) string {
 	switch op := op.(type) {
 	case *CallTool:
 		if op.Params != nil {
@@ -247,9 +256,6 @@ func (f *Failure) RequestID() string {
 	}
 	return f.ID
 }
-
-// LogValue returns the error text.
-func (f *Failure) LogValue() slog.Value { return slog.StringValue(f.Error()) }
 
 // IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of Proto.Actor's
 // dead letter log.

@@ -24,14 +24,23 @@ type Result interface {
 // Receipt is part of every result. A result prints as its receipt, so that its content
 // stays out of logs.
 type Receipt struct {
-	Key Key
+	Key Key `json:"key"`
 	// ID is the operation's [Header.ID].
-	ID string
+	ID string `json:"id"`
+	// Target is the name of the tool or prompt of the operation, or the URI of the resource,
+	// see [TargetOf].
+	Target string `json:"target,omitempty"`
 	// Generation counts the MCP sessions of the key, from 1. When it grows, the state that
 	// the server kept for the previous MCP session is gone.
-	Generation uint64
+	Generation uint64 `json:"generation"`
+	// Attempt counts how often the operation was run on a session, from 1. It is more than
+	// 1 if the operation was replayed, or if the server had not processed it before. It is
+	// 0 if nothing had to be run.
+	Attempt int `json:"attempt"`
 	// Replayed is true if the operation was sent a second time.
-	Replayed bool
+	Replayed bool `json:"replayed"`
+	// Supervisor is the id of the PID of the supervisor.
+	Supervisor string `json:"supervisor"`
 }
 
 // GetReceipt returns the receipt itself.
@@ -58,50 +67,50 @@ func (*Receipt) reply() {}
 // Result.IsError is set.
 type ToolResult struct {
 	Receipt
-	Result *mcp.CallToolResult
+	Result *mcp.CallToolResult `json:"result"`
 }
 
 // ToolList is the reply to [ListTools], with the tools of all pages.
 type ToolList struct {
 	Receipt
-	Result *mcp.ListToolsResult
+	Result *mcp.ListToolsResult `json:"result"`
 }
 
 // ResourceList is the reply to [ListResources], with the resources of all pages.
 type ResourceList struct {
 	Receipt
-	Result *mcp.ListResourcesResult
+	Result *mcp.ListResourcesResult `json:"result"`
 }
 
 // ResourceTemplateList is the reply to [ListResourceTemplates], with the
 // templates of all pages.
 type ResourceTemplateList struct {
 	Receipt
-	Result *mcp.ListResourceTemplatesResult
+	Result *mcp.ListResourceTemplatesResult `json:"result"`
 }
 
 // ResourceContents is the reply to [ReadResource].
 type ResourceContents struct {
 	Receipt
-	Result *mcp.ReadResourceResult
+	Result *mcp.ReadResourceResult `json:"result"`
 }
 
 // PromptList is the reply to [ListPrompts], with the prompts of all pages.
 type PromptList struct {
 	Receipt
-	Result *mcp.ListPromptsResult
+	Result *mcp.ListPromptsResult `json:"result"`
 }
 
 // Prompt is the reply to [GetPrompt].
 type Prompt struct {
 	Receipt
-	Result *mcp.GetPromptResult
+	Result *mcp.GetPromptResult `json:"result"`
 }
 
 // Completion is the reply to [Complete].
 type Completion struct {
 	Receipt
-	Result *mcp.CompleteResult
+	Result *mcp.CompleteResult `json:"result"`
 }
 
 // Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots].
@@ -119,20 +128,21 @@ type SessionInfo struct {
 	Receipt
 	// Server has the capabilities, the name, the version and the instructions of the server,
 	// and the negotiated version of MCP. Read-only.
-	Server *mcp.InitializeResult
+	Server *mcp.InitializeResult `json:"server"`
 	// Stateless is true if the server keeps nothing for the session, so that the session
 	// cannot expire: it has no session id over HTTP.
-	Stateless bool
+	Stateless bool `json:"stateless"`
 }
 
-// Closed is the reply to [CloseScope], [CloseServer] and [CloseAll].
+// Closed is the reply to [CloseSession], [CloseScope], [CloseServer], [CloseMatching] and
+// [CloseAll].
 type Closed struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Sessions is how many sessions were closed.
-	Sessions int
+	Sessions int `json:"sessions"`
 	// Left are the keys that could not be closed, with the reason. Another close command
 	// tries again.
-	Left []Left
+	Left []Left `json:"left,omitempty"`
 }
 
 // Left is a key whose MCP session could not be closed.
@@ -173,6 +183,9 @@ const (
 type Snapshot struct {
 	ID   string    `json:"-"`
 	Time time.Time `json:"time"`
+	// Servers are the configured servers, sorted by name, also those without sessions.
+	// [Inspect.Server] selects one of them.
+	Servers []ServerSnapshot `json:"servers"`
 	// Sessions are the selected sessions, sorted by key, at most [Inspect.Limit] of them.
 	Sessions []SessionSnapshot `json:"sessions"`
 	// Total is the number of selected sessions.
@@ -187,6 +200,39 @@ type Snapshot struct {
 	// exceeds Cap.
 	Open int `json:"open"`
 	Cap  int `json:"cap"`
+}
+
+// Health says whether a server can be reached.
+type Health string
+
+// The values of a Health.
+const (
+	// HealthUnknown: the server was not dialed since the start, since its configuration has
+	// changed or since a [Forget], or its answers were none that tell.
+	HealthUnknown Health = "unknown"
+	// HealthUp: the server has answered, and no dial has failed to reach it since.
+	HealthUp Health = "up"
+	// HealthDown: the last dial did not reach the server.
+	HealthDown Health = "down"
+)
+
+// ServerSnapshot is one configured server of a [Snapshot]. Servers with the same URL or
+// command share their health.
+type ServerSnapshot struct {
+	Name   string `json:"name"`
+	Health Health `json:"health"`
+	// Since is when the server came up or went down, or zero if that is not known.
+	Since time.Time `json:"since,omitzero"`
+	// Cause is why the server is down, or empty.
+	Cause string `json:"cause,omitempty"`
+	// RetryAt is when a server that is down is probed next, if calls wait for it, or zero.
+	RetryAt time.Time `json:"retryAt,omitzero"`
+	// Sessions is the number of its sessions in all states.
+	Sessions int `json:"sessions"`
+	// Open is the number of its sessions in [StateReady].
+	Open int `json:"open"`
+	// Dialing is the number of its sessions in [StateConnecting].
+	Dialing int `json:"dialing"`
 }
 
 // SessionSnapshot is one session of a [Snapshot].
@@ -204,6 +250,10 @@ type SessionSnapshot struct {
 	Stateless bool `json:"stateless,omitempty"`
 	// LastUsed is when a call last came or was answered.
 	LastUsed time.Time `json:"lastUsed"`
+	// Tenant is the tenant that the session belongs to, or empty.
+	Tenant string `json:"tenant,omitempty"`
+	// Pinned is true if the session is not evicted, see [Pin].
+	Pinned bool `json:"pinned,omitempty"`
 	// RetryAt is when the next dial is due, or zero.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Cause is the last fault, or empty.
@@ -216,7 +266,7 @@ type Counters struct {
 	Dials    uint64 `json:"dials"`    // attempts to open a connection
 	Opened   uint64 `json:"opened"`   // sessions that had their first connection
 	Closed   uint64 `json:"closed"`   // sessions that had a connection and are closed
-	Evicted  uint64 `json:"evicted"`  // sessions that were told to drain for the cap or the idle timeout
+	Evicted  uint64 `json:"evicted"`  // sessions that were told to drain for a cap, a quota or the idle timeout
 	Expired  uint64 `json:"expired"`  // MCP sessions that the server no longer knew
 	Lost     uint64 `json:"lost"`     // connections that broke
 	GaveUp   uint64 `json:"gaveUp"`   // how often the strategy gave up a session

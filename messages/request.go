@@ -7,10 +7,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Request is a request of a server. It is sent to the supervisor's handler, which answers
-// its sender with the [Answer] that the comment of the request names, or with a [Refusal].
-// The request is refused if there is no handler, if the handler has stopped, or if it does
-// not answer by the deadline.
+// Request is a request of a server, a question. It is sent to a handler, which answers its
+// sender with the [Answer] that the comment of the request names, or with a [Refusal]. The
+// handler is that of the operation ([Header.Handler]), or else that of the scope ([Bind]), or
+// else that of the supervisor.
+//
+// The request is refused if there is no handler or if the handler has stopped. When an answer
+// is of no use any more, the handler gets a [Withdrawn].
 type Request interface {
 	// GetOrigin returns the origin.
 	GetOrigin() *Origin
@@ -27,8 +30,32 @@ type Answer interface {
 type Origin struct {
 	// Key is the key of the session.
 	Key Key
-	// Deadline is when the request is refused if there is no answer.
+	// Question is the id of the request. No other request in the actor system has it.
+	Question string
+	// Operation is the operation that the request belongs to, or empty if that is not known.
+	// Over streamable HTTP the stream of the request says so. Otherwise, it is the only
+	// operation that runs on the session.
+	Operation OperationRef
+	// Deadline is when the request is withdrawn if there is no answer. It is not later than
+	// the deadline of the operation. If the operation is not known, it is not later than the
+	// deadlines of all operations that run on the session.
 	Deadline time.Time
+}
+
+// OperationRef names an operation.
+type OperationRef struct {
+	// ID is the operation's [Header.ID].
+	ID string `json:"id,omitempty"`
+	// Method is the MCP method, such as "tools/call".
+	Method string `json:"method"`
+	// Target is the name of the tool or prompt, or the URI of the resource without its user,
+	// query and fragment. It is empty for other operations.
+	Target string `json:"target,omitempty"`
+}
+
+// NewOperationRef returns the name of an operation.
+func NewOperationRef(op Operation) OperationRef {
+	return OperationRef{ID: op.RequestID(), Method: op.Method(), Target: TargetOf(op)}
 }
 
 // GetOrigin returns the origin itself.
@@ -43,8 +70,6 @@ func (o *Origin) LogValue() slog.Value { return slog.StringValue(o.Key.String())
 // IgnoreDeadLetterLogging keeps requests to a handler that has stopped out of
 // Proto.Actor's dead letter log.
 func (*Origin) IgnoreDeadLetterLogging() {}
-
-func (*Origin) request() {}
 
 // Elicit asks the user to fill in a form or to visit a URL.
 //
@@ -74,6 +99,24 @@ type Sample struct {
 // Replies: [Roots] or [Refusal].
 type ListRoots struct {
 	Origin
+}
+
+func (*Elicit) request()    {}
+func (*Sample) request()    {}
+func (*ListRoots) request() {}
+
+// Withdrawn tells a handler that a [Request] that it got is moot: its operation has a reply,
+// was cancelled, or has passed its deadline; its session was closed, or has lost its connection;
+// the owner terminated; or there was no answer in time. The handler gets it at most once for
+// each request, and not for one that it has answered in time. An answer that comes later is
+// dropped. Withdrawn has no sender, and needs no answer.
+//
+// Send to: the handler, by the supervisor.
+type Withdrawn struct {
+	// Origin is that of the request.
+	Origin
+	// Reason says in words why the request is moot.
+	Reason string
 }
 
 // Elicited answers [Elicit]. If the user has accepted, the content must match the schema of

@@ -1,0 +1,52 @@
+package messages
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// Bind binds a scope to the actors that it belongs to. It replaces what an earlier Bind of the
+// scope has set; without Owner and without Handler it only removes that. The scope needs no
+// session.
+//
+// The supervisor watches the owner. When the owner terminates, the operations of the scope
+// are cancelled as by [Cancel], on all servers, its sessions are closed as by [CloseScope],
+// the questions of its servers are [Withdrawn], and the binding is gone. An
+// [OwnerTerminated] is published. An owner that terminated before the command came is
+// treated in the same way. A restart of the owner by its own supervisor is no termination.
+// The owner must be an actor.
+//
+// To cancel a single operation with its asker, see [Header.Owner].
+//
+// Send to: the supervisor.
+// Replies: [Bound] or [Failure].
+type Bind struct {
+	ID string
+	// Scope is the scope. Empty means [DefaultScope].
+	Scope string
+	// Owner is the actor that the scope belongs to, or nil. An actor may own any number of
+	// scopes.
+	Owner *actor.PID
+	// Handler gets the requests of the servers of the scope, in place of the supervisor's
+	// handler, unless the operation has a [Header.Handler]. With nil, the supervisor's
+	// handler gets them.
+	Handler *actor.PID
+}
+
+// RequestID returns the id of the command.
+func (m *Bind) RequestID() string { return m.ID }
+
+func (*Bind) command() {}
+
+// Bound is the reply to [Bind].
+type Bound struct {
+	ID string `json:"id,omitempty"`
+	// Scope is the scope that is bound.
+	Scope string `json:"scope"`
+}
+
+// RequestID returns the id of the command.
+func (m *Bound) RequestID() string { return m.ID }
+
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of
+// Proto.Actor's dead letter log.
+func (*Bound) IgnoreDeadLetterLogging() {}
+
+func (*Bound) reply() {}

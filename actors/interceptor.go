@@ -21,4 +21,9 @@ type Runner func(ctx context.Context, op messages.Operation) (messages.Result, e
 // is cancelled; the caller then gets its reply even if the interceptor does not return. An
 // error that is not a [*messages.Failure] reaches the caller as [messages.CodeRefused].
 // Operations and results are read-only: change a copy, see [messages.With].
+//
+// The ctx has the attributes and the trace of the operation, see [messages.AttributesOf]. If
+// a client has sent the operation, ctx also has the values of the client's context, until
+// the client has the reply. What is added to the ctx that is passed to next reaches the
+// credentials of the requests.
 type Interceptor func(next Runner) Runner

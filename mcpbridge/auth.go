@@ -35,6 +35,11 @@ type Credentials interface {
 	// precedence over [Server.Headers], and are read-only once returned. Headers is called
 	// for every request, and should be quick; ctx ends with the request. An error fails the
 	// request with class [Unauthorized], and nothing is sent.
+	//
+	// ctx has the attributes and the trace of the operation that the request is sent for,
+	// see [messages.AttributesOf], and the values of its caller's context until the caller
+	// has the reply. During a dial it has the attributes and the trace of the first operation
+	// that waits for the session. Requests for no operation, such as pings, have none.
 	Headers(ctx context.Context) (http.Header, error)
 	// Refresh gets new credentials after the server has refused those that req carried:
 	// with 401, or with 403 and a challenge that says insufficient_scope. If it returns
@@ -43,7 +48,8 @@ type Credentials interface {
 	//
 	// If several requests of one session are refused at the same time, one of them calls
 	// Refresh, and the others wait for it, each until its own context ends. For this reason
-	// ctx ends with the session, and not with a call. Neither req, which has no body, nor
+	// ctx ends with the session, and not with a call. It has the values of the call whose
+	// request was refused first, as in Headers. Neither req, which has no body, nor
 	// resp may be changed. The body of resp may be read, and need not be closed.
 	//
 	// For a 403, Refresh is called once for each set of scopes that the server says are

@@ -19,6 +19,10 @@ type DialRequest struct {
 	// or nil. As long as the key has the same credentials, Dial sends nothing and
 	// returns the same error.
 	Refused *Error
+	// Resolved is called once, before anything is sent or started, with the result of
+	// [Server.PerKey]. It is not called for servers without PerKey. It may block until ctx
+	// ends. If it returns an error, Dial fails with that error. It may be nil.
+	Resolved func(ctx context.Context, server *Server) error
 	// Answered is called at most once, from any goroutine, when the server has
 	// answered the handshake. The dial may take longer than that, and may fail. It
 	// must not block. It may be nil.
@@ -32,11 +36,19 @@ type DialRequest struct {
 	// [messages.Progress] belongs to, or else nil. Heard must not block, and may be nil.
 	Heard func(n messages.Notification, of messages.Operation)
 	// Ask is called with each request of the server, in a goroutine of its own. The
-	// requests have no origin. Ask may block until ctx ends. If it is nil, all requests are
+	// requests have no origin. of is the operation that the request belongs to, or nil if the
+	// connection cannot tell. Ask may block until ctx ends. If it is nil, all requests are
 	// refused.
-	Ask func(ctx context.Context, req messages.Request) messages.Answer
+	Ask func(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer
+	// Stderr gets the lines that a server with a command writes to stderr. It may be nil.
+	Stderr *Stderr
 	// Roots are the roots that the session has from its beginning, or nil.
 	Roots *messages.SetRoots
+	// Attributes and Trace are those of the first operation that waits for the session. The
+	// ctx of Dial has them as well, see [messages.AttributesOf]. They are empty for a dial
+	// that no operation waits for.
+	Attributes messages.Attributes
+	Trace      messages.Trace
 }
 
 // Dialer opens sessions. Wrap a Dialer to inject faults, or to observe.
@@ -57,6 +69,9 @@ type Bridge interface {
 	// Prune closes the idle HTTP connections to servers that Set has replaced. Call it
 	// when their sessions are closed.
 	Prune()
+	// Forget forgets what was found out about a server, such as the versions of the
+	// protocol that it speaks. Open sessions are not touched. An unknown name is ignored.
+	Forget(server string)
 	// Strays returns how many answers were dropped because they belong to other
 	// connections. Some servers send each answer to all of their sessions.
 	Strays() uint64

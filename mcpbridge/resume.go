@@ -17,7 +17,8 @@ import (
 type Resume struct {
 	SessionID string                `json:"sessionId"`
 	Server    *mcp.InitializeResult `json:"server"`
-	// Endpoint identifies the server's URL. The session id is sent to no other URL.
+	// Endpoint identifies the server's URL, and for a server with PerKey also the set-up calls of
+	// the key. The session id is sent to no other URL.
 	Endpoint string `json:"endpoint"`
 	// Identity identifies the owner of the session: the values of [Server.Headers], and the
 	// identity of the [Credentials], see [Identified]. Another owner does not resume the

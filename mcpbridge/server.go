@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/visible"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // The transports of a [Server] with a URL.
@@ -113,18 +115,59 @@ type Server struct {
 	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
 	// never.
 	KeepAlive time.Duration
+	// Limits are bounds and timeouts of this server. They take the place of those of the
+	// supervisor. Defaults to none.
+	Limits Limits
+
+	// CustomMethods are the methods beyond MCP that [messages.Custom] may call, such as
+	// "acme/search". Defaults to none.
+	CustomMethods []string
+	// CustomNotifications are the notifications beyond MCP that are passed on, as
+	// [messages.CustomNotification]. Others are ignored. Defaults to none.
+	CustomNotifications []string
+
+	// PerKey returns the configuration of one key, for example with the token of a user or
+	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup and
+	// InMemory of the result may be different from those of this configuration, but a command
+	// cannot become a URL. The other fields apply to all keys: in the result they are the same,
+	// or zero. The function usually returns a changed copy of this configuration. Defaults to
+	// nil: all keys have this configuration.
+	//
+	// PerKey is called for each dial, in the goroutine of the dial, and from several
+	// goroutines at once. ctx ends with the dial. The result is read-only once returned. If
+	// PerKey returns an error or panics, the dial fails, and other keys are not affected. An
+	// error that is an [*Error] keeps its class; any other has the class [Unavailable]. The
+	// text of the error appears in logs and events, and must not contain secrets. A result
+	// that is not valid fails the dial with the class [Invalid], and the error names the
+	// field.
+	//
+	// Keys with the same result share their HTTP connections, and what is known of the
+	// server. A session is resumed only if URL, Headers and Setup are the same as before:
+	// for tokens that change during a session, use Auth.
+	PerKey func(ctx context.Context, key messages.Key) (Server, error)
+	// PerKeyID identifies what PerKey does. Functions cannot be compared: when the servers
+	// are reloaded, a server with PerKey counts as changed, and its sessions are closed,
+	// unless both configurations have the same PerKeyID. Then the first function stays in
+	// use. Defaults to none.
+	PerKeyID string
 }
 
-// Same reports whether two configurations are the same. HTTPClient, InMemory and Auth are
-// compared by identity, and all other fields by value. An [AuthenticatorFunc] is never the
-// same.
+// Same reports whether two configurations are the same, apart from Limits, which change
+// nothing about a session that is open. HTTPClient, InMemory and Auth are compared by
+// identity, PerKey by PerKeyID, and all other fields by value. An
+// [AuthenticatorFunc] is never the same, and neither is a PerKey without a PerKeyID.
 func (s *Server) Same(other *Server) bool {
 	one, two := *s, *other
 	if one.HTTPClient != two.HTTPClient || one.InMemory != two.InMemory || !sameAuth(one.Auth, two.Auth) {
 		return false
 	}
+	if (one.PerKey == nil) != (two.PerKey == nil) || one.PerKey != nil && one.PerKeyID == "" {
+		return false
+	}
+	one.PerKey, two.PerKey = nil, nil
 	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
 	one.Auth, two.Auth = nil, nil // which may be in use
+	one.Limits, two.Limits = Limits{}, Limits{}
 	return reflect.DeepEqual(one, two)
 }
 
@@ -167,12 +210,20 @@ func (s *Server) Validate() error {
 	case s.KeepAlive > maxKeepAlive:
 		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxKeepAlive)
 	}
+	if err := checkCustom(s.CustomMethods, s.CustomNotifications); err != nil {
+		return err
+	}
+	if err := s.Limits.Validate(); err != nil {
+		return fmt.Errorf("limits.%w", err)
+	}
 	for i, call := range s.Setup {
 		if call == nil || call.Name == "" {
 			return fmt.Errorf("setup[%d]: the tool name is empty", i)
 		}
 	}
 	switch {
+	case s.PerKey == nil && s.PerKeyID != "":
+		return fmt.Errorf("perKeyID: is for servers with perKey")
 	case s.Command == "" && s.InheritEnv:
 		return fmt.Errorf("inheritEnv: is for servers with a command")
 	case s.URL == "" && s.Auth != nil:

@@ -9,14 +9,19 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// async runs f, which may block, in a goroutine, and sends its result to the actor. It is
-// the only way by which blocking work leaves an actor.
+// async runs f, which may block, in a goroutine, and sends its result to the actor.
 func (cfg *Config) async(c actor.Context, f func() any) {
 	root, self := c.ActorSystem().Root, c.Self()
 	cfg.dispatcher.Schedule(func() { root.Send(self, f()) })
+}
+
+// runsOn returns the options of an actor that has this mailbox.
+func (cfg *Config) runsOn(m *mailbox.Mailbox) []actor.PropsOption {
+	return []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return m }), actor.WithDispatcher(cfg.dispatcher)}
 }
 
 // after sends a message to the actor itself after d.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/callctx"
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -14,11 +16,13 @@ import (
 // call is an operation that was accepted, and owes its caller one reply. It belongs to the
 // registry until it is forwarded, and then to the session.
 type call struct {
-	op       messages.Operation
-	key      messages.Key
-	caller   *actor.PID // nil: the reply is dropped
-	deadline time.Time
-	serial   uint64 // counts the operations
+	op         messages.Operation
+	key        messages.Key
+	supervisor string
+	caller     *actor.PID     // nil: the reply is dropped
+	values     *caller.Values // of the context of a client or an interceptor, or nil
+	deadline   time.Time
+	serial     uint64 // counts the operations
 
 	runs        int              // how often it was run
 	unprocessed int              // runs that the server has said it did not process, without ending the session
@@ -29,28 +33,18 @@ type call struct {
 
 	node node[*call] // in a queue
 
-	deadlineCtx deadlineContext // set by the first run
+	firstCtx callctx.Context // of the first run
 
 	// While it runs:
-	conn   mcpbridge.Conn
-	cancel context.CancelFunc
+	conn mcpbridge.Conn
+	ctx  *callctx.Context // cancelled at the deadline, by the session
 }
-
-// deadlineContext is a context that has a deadline and does not end by itself. At the
-// deadline the session cancels the contexts that are derived from it, so that no call
-// needs a timer of its own.
-type deadlineContext struct {
-	context.Context
-	deadline time.Time
-}
-
-// Deadline returns the deadline.
-func (d *deadlineContext) Deadline() (time.Time, bool) { return d.deadline, true }
 
 // failure returns the reply for a call that has failed.
 func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 	f := messages.NewFailure(k.op, code, detail)
 	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.key, k.generation, k.runs > 1, k.lost != nil
+	f.Supervisor, f.Attempt = k.supervisor, k.runs
 	return f
 }
 
@@ -76,10 +70,21 @@ func (k *call) unavailable(e *mcpbridge.Error) *messages.Failure {
 	return f
 }
 
+// reopen is the operation of a [messages.Restart]: it opens the next session. Its reply is
+// [messages.Done].
+type reopen struct{ messages.Header }
+
+// Method returns the name of the command.
+func (*reopen) Method() string { return "Restart" }
+
 // addReceipt fills in the receipt of a result.
-func (k *call) addReceipt(result messages.Result) messages.Result {
+func (k *call) addReceipt(result messages.Result) messages.Reply {
+	if _, ok := k.op.(*reopen); ok {
+		return &messages.Done{ID: k.op.RequestID()}
+	}
 	r := result.GetReceipt()
 	r.Key, r.ID, r.Generation, r.Replayed = k.key, k.op.RequestID(), k.generation, k.runs > 1
+	r.Target, r.Supervisor, r.Attempt = messages.TargetOf(k.op), k.supervisor, k.runs
 	return result
 }
 
@@ -129,7 +134,7 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 
 // matches reports whether a call is cancelled.
 func (m *cancelCalls) matches(k *call) bool {
-	return k == m.call || m.call == nil && k.op.RequestID() == m.id && k.serial <= m.upTo
+	return k == m.call || m.call == nil && (m.all || k.op.RequestID() == m.id) && k.serial <= m.upTo
 }
 
 // tool returns the name of the tool that is called, or "".
@@ -172,7 +177,8 @@ func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result message
 			err = panicked(r)
 		}
 	}()
-	if _, ok := k.op.(*messages.Open); ok {
+	switch k.op.(type) {
+	case *messages.Open, *reopen:
 		info := conn.Info()
 		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
 	}

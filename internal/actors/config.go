@@ -14,7 +14,7 @@ import (
 // Config is the configuration of a registry and its sessions. There are no defaults:
 // package supervisor sets every field.
 type Config struct {
-	Servers  []mcpbridge.Server
+	Servers  []mcpbridge.Server // whose limits take the place of those below
 	Dialer   mcpbridge.Dialer
 	Strategy Strategy
 	Logger   *relay.Logger     // which never blocks
@@ -25,6 +25,9 @@ type Config struct {
 	MaxWaiting      int // waiting calls of one session
 	MaxWaitingTotal int // waiting calls of all sessions
 	MaxDials        int // concurrent dials to one server
+
+	Tenant               func(messages.Key) string // which must not block, or nil
+	MaxSessionsPerTenant int                       // open sessions of one tenant; 0 is no bound
 
 	FailFast bool // calls fail while their server is down
 
@@ -47,10 +50,15 @@ type Config struct {
 	// other connections. It must not block.
 	Strays func() uint64
 
+	// Forget makes the dialer forget what it knows of a server. It must not block. It may be
+	// nil.
+	Forget func(server string)
+
 	// Stopped is called once, when the registry has stopped, with the keys that could not
 	// be closed.
 	Stopped func([]messages.Left)
 
+	name       string               // the id of the supervisor's PID
 	dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
 
 	// probe is called before a session handles a message. Tests panic in it.

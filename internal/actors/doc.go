@@ -46,13 +46,20 @@
 // actor that takes no calls, waits for a grant, closes the leftover and sends
 // sessionClosed. The next session of the key waits for it.
 //
+// A scope or an operation may belong to an actor of the caller, its [owner]. The registry
+// watches it, and cancels and closes what belongs to it when it terminates.
+//
+// A [question] of a server goes from its goroutine to the session, which knows the calls that
+// it may belong to, and so its handler and its deadline. The session withdraws the question when
+// these calls have ended.
+//
 // # What may block
 //
 // An actor never blocks. Each of the following runs in a goroutine, and sends its result to
 // the actor as a message:
 //
 //   - dials, calls, pings and the closing of connections ([Config.async], [session.onGrant])
-//   - interceptors ([front.intercept]) and the handler of requests ([askHandler])
+//   - interceptors ([front.intercept]) and the waiting for a handler's answer ([ask])
 //   - requests to the store ([keyStore])
 //
 // Log lines and events leave through package relay, which queues them. The strategy is

@@ -71,7 +71,7 @@ const overtime = 500 * time.Millisecond
 // newFront returns the front of a registry.
 func newFront(r *registry) *front {
 	f := &front{registry: r, interceptions: newInterceptions()}
-	r.cancellations.deliver = f.cancel
+	r.cancellations.deliver, r.cancelIntercepted = f.cancel, f.cancelScope
 	return f
 }
 
@@ -93,7 +93,13 @@ func (f *front) Receive(c actor.Context) {
 			f.onUnknown(c, msg)
 			return
 		}
-		f.onOperation(c, msg)
+		f.onOperation(c, f.newCall(c, msg))
+	case *ClientCall:
+		if isForeign(msg.Op) {
+			f.onUnknown(c, msg.Op)
+			return
+		}
+		f.onOperation(c, f.newClientCall(c, msg))
 	case *messages.Inspect:
 		f.onInspect(c, msg)
 	case *Stop:
@@ -124,14 +130,14 @@ func (f *front) onStarted(c actor.Context) {
 
 // onOperation runs an operation through the interceptors. Operations that the registry
 // rejects without a session go to the registry at once.
-func (f *front) onOperation(c actor.Context, op messages.Operation) {
-	k := f.newCall(c, op)
+func (f *front) onOperation(c actor.Context, k *call) {
+	limits := f.limits(k.key.Server)
 	switch waiting := f.waiting + f.unpassed; {
-	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline):
+	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline) || f.orphaned(c, k) != nil:
 		f.accept(c, k)
 	case waiting >= f.cfg.MaxWaitingTotal:
 		f.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
-	case f.interceptions.count[k.key] >= f.cfg.MaxInFlight+f.cfg.MaxWaiting:
+	case f.interceptions.count[k.key] >= limits.MaxInFlight+limits.MaxWaiting:
 		f.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
 		f.intercept(c, k)
@@ -144,6 +150,7 @@ func (f *front) intercept(c actor.Context, k *call) {
 	i := &interception{call: k, cancel: cancel}
 	i.timer = after(c, time.Until(k.deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
+	f.own(c, k, ownedCall{cancel: func(c actor.Context) { f.cancelOne(c, i, ownerTerminated) }})
 	f.unpassed++
 	f.pending++
 
@@ -180,20 +187,32 @@ func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 func (f *front) cancel(c actor.Context, m queuedCancel) {
 	for i := range f.interceptions.of(m.Key.Normal(), m.ID) {
 		if i.serial <= m.upTo {
-			f.cancelOne(c, i)
+			f.cancelOne(c, i, "")
 		}
 	}
 	f.registry.cancel(c, m)
 }
 
+// cancelScope cancels the operations of a scope that run through the interceptors. It returns how
+// many had not been passed on.
+func (f *front) cancelScope(c actor.Context, scope, detail string) (count int) {
+	for i := range f.interceptions.scopes[scope] {
+		if !i.passedOn {
+			count++
+		}
+		f.cancelOne(c, i, detail)
+	}
+	return count
+}
+
 // cancelOne cancels one operation. If a call was passed on, the session answers that call,
 // and the interceptors return its failure.
-func (f *front) cancelOne(c actor.Context, i *interception) {
+func (f *front) cancelOne(c actor.Context, i *interception, detail string) {
 	switch {
-	case i.cancelled:
+	case i.cancelled || !f.interceptions.has(i):
 		return
 	case !i.passedOn:
-		f.fail(c, i, messages.CodeCancelled, "")
+		f.fail(c, i, messages.CodeCancelled, detail)
 		return
 	}
 	i.cancelled = true
@@ -227,6 +246,7 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 		return
 	}
 	f.interceptions.remove(i)
+	f.disown(c, i.call)
 	f.pending--
 	if !i.passedOn {
 		f.unpassed--
@@ -249,7 +269,8 @@ func (f *front) onInspect(c actor.Context, cmd *messages.Inspect) {
 // onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *front) onStop(c actor.Context) {
 	if !f.stopping && len(f.interceptions.all) > 0 {
-		f.stopTimer = after(c, f.cfg.DrainTimeout+f.cfg.CloseTimeout, &stopDue{})
+		drainTime, closeTime := f.slowest()
+		f.stopTimer = after(c, drainTime+closeTime, &stopDue{})
 	}
 	f.registry.Receive(c)
 }

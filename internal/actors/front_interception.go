@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -34,7 +35,7 @@ func (i *interception) run(ctx context.Context, run Runner, op messages.Operatio
 			msg = &intercepted{of: i, reply: reply, own: true}
 		}
 	}()
-	result, err := run(context.WithValue(ctx, interceptionKey{}, i), op)
+	result, err := run(interceptionContext{ctx, i}, op)
 	reply, own := i.replyFor(result, err)
 	return &intercepted{i, reply, own}
 }
@@ -50,7 +51,7 @@ func (i *interception) replyFor(result messages.Result, err error) (reply messag
 		return readdressed(result, i.call), false
 	case errors.As(err, &f) && f != nil:
 		copied, mine := *f, i.failure(f.Code, f.Detail)
-		copied.Key, copied.ID, copied.Op, copied.Target = mine.Key, mine.ID, mine.Op, mine.Target
+		copied.Key, copied.ID, copied.Op, copied.Target, copied.Supervisor = mine.Key, mine.ID, mine.Op, mine.Target, mine.Supervisor
 		return &copied, false
 	}
 	f = i.failure(messages.CodeRefused, err.Error())
@@ -61,15 +62,16 @@ func (i *interception) replyFor(result messages.Result, err error) (reply messag
 // readdressed returns a result that names the call as its operation: an interceptor may
 // have made the result, or may have kept it from another operation.
 func readdressed(result messages.Result, k *call) messages.Result {
-	receipt := result.GetReceipt()
-	if receipt.Key == k.key && receipt.ID == k.op.RequestID() {
+	mine := *result.GetReceipt()
+	mine.Key, mine.ID, mine.Target, mine.Supervisor = k.key, k.op.RequestID(), messages.TargetOf(k.op), k.supervisor
+	if mine == *result.GetReceipt() {
 		return result
 	}
 	from := reflect.ValueOf(result).Elem()
 	to := reflect.New(from.Type())
 	to.Elem().Set(from)
 	copied := to.Interface().(messages.Result)
-	copied.GetReceipt().Key, copied.GetReceipt().ID = k.key, k.op.RequestID()
+	*copied.GetReceipt() = mine
 	return copied
 }
 
@@ -89,6 +91,26 @@ func chain(interceptors []Interceptor, last Runner) Runner {
 // interceptionKey is the key of the *interception in the context of the interceptors.
 type interceptionKey struct{}
 
+// PrivateKey keeps the interception from operations that an interceptor causes.
+func (interceptionKey) PrivateKey() {}
+
+// interceptionContext is the context of the interceptors of one operation.
+type interceptionContext struct {
+	context.Context
+	of *interception
+}
+
+// Value returns the interception, a value of its call, or what ends the context.
+func (c interceptionContext) Value(key any) any {
+	if key == (interceptionKey{}) {
+		return c.of
+	}
+	if value := c.of.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
 // passOn returns the Runner behind the last interceptor: it sends operations to the front.
 func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
@@ -107,10 +129,16 @@ func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *actor.PID, op messages.Operation) (messages.Result, error) {
 	future := NewFuture(system, nil)
 	defer future.Close()
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: future.PID, deadline: op.Head().Deadline, serial: i.serial}
+	k := &call{
+		op: op, key: op.Head().Key.Normal(), supervisor: i.supervisor, caller: future.PID,
+		deadline: op.Head().Deadline, serial: i.serial,
+	}
 	if k.deadline.IsZero() {
 		k.deadline = i.deadline
 	}
+	k.values = new(caller.Values)
+	k.values.Hold(ctx)
+	defer k.values.Release()
 	if at, ok := ctx.Deadline(); ok && at.Before(k.deadline) {
 		k.deadline = at
 	}
@@ -150,11 +178,13 @@ func (k *call) outcome(msg any) (messages.Result, error) {
 }
 
 // interceptions are the operations that run through the interceptors. Adding and
-// removing one takes constant time, and so does finding each one of an id.
+// removing one takes constant time, and so does finding each one of an id or of a scope.
 type interceptions struct {
 	all   map[*interception]struct{}
 	count map[messages.Key]int // of each key
 	named map[operationName]*ring[*interception]
+
+	scopes map[string]map[*interception]struct{}
 }
 
 // operationName is how a [messages.Cancel] names an operation.
@@ -168,7 +198,9 @@ func (i *interception) name() operationName { return operationName{i.key, i.op.R
 
 // newInterceptions returns interceptions without any operation.
 func newInterceptions() interceptions {
-	return interceptions{map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring[*interception]{}}
+	return interceptions{
+		map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring[*interception]{}, map[string]map[*interception]struct{}{},
+	}
 }
 
 // has reports whether an operation still runs through the interceptors.
@@ -181,6 +213,10 @@ func (s *interceptions) has(i *interception) bool {
 func (s *interceptions) add(i *interception) {
 	s.all[i] = struct{}{}
 	s.count[i.key]++
+	if s.scopes[i.key.Scope] == nil {
+		s.scopes[i.key.Scope] = map[*interception]struct{}{}
+	}
+	s.scopes[i.key.Scope][i] = struct{}{}
 	name := i.name()
 	if name.id == "" {
 		return // it cannot be cancelled
@@ -194,6 +230,9 @@ func (s *interceptions) add(i *interception) {
 // remove removes an operation.
 func (s *interceptions) remove(i *interception) {
 	delete(s.all, i)
+	if delete(s.scopes[i.key.Scope], i); len(s.scopes[i.key.Scope]) == 0 {
+		delete(s.scopes, i.key.Scope)
+	}
 	if s.count[i.key]--; s.count[i.key] == 0 {
 		delete(s.count, i.key)
 	}

@@ -2,30 +2,147 @@ package actors
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// askHandler sends a request of a server to the handler and waits for the answer. A
-// handler that has stopped is recognized by the dead letter. It blocks.
-func askHandler(ctx context.Context, system *actor.ActorSystem, handler *actor.PID, req messages.Request) messages.Answer {
-	future := NewFuture(system, nil)
-	defer future.Close()
+// question is a request of a server that waits for the answer of a handler. It is a process: the
+// handler answers its PID. It is settled once, by the answer, by the end of the handler, or by the
+// session that withdraws it.
+type question struct {
+	req messages.Request
+	of  messages.Operation // the operation that it belongs to, or nil if the connection cannot tell
+	pid *actor.PID
+
+	open   chan struct{}        // has an element until the question is settled
+	answer chan messages.Answer // has an element when the question is settled
+
+	// These belong to the session:
+	handler *actor.PID         // that has got it
+	calls   map[*call]struct{} // the running calls that it may belong to
+}
+
+// From the goroutine of a question to its session.
+type (
+	// asked brings a question.
+	asked struct{ question *question }
+	// questionOver says that nobody waits for the answer any more.
+	questionOver struct {
+		question *question
+		reason   string
+	}
+)
+
+// IgnoreDeadLetterLogging: the session may have stopped.
+func (*asked) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*questionOver) IgnoreDeadLetterLogging() {}
+
+// ask has a session ask its handler, and waits for the answer. It blocks.
+func ask(ctx context.Context, system *actor.ActorSystem, session *actor.PID, req messages.Request, of messages.Operation) messages.Answer {
+	q := &question{req: req, of: of, open: make(chan struct{}, 1), answer: make(chan messages.Answer, 1)}
+	q.open <- struct{}{}
+	q.pid, _ = system.ProcessRegistry.Add(q, "question"+system.ProcessRegistry.NextId())
+	defer system.ProcessRegistry.Remove(q.pid)
 	ctx, cancel := context.WithDeadline(ctx, req.GetOrigin().Deadline)
 	defer cancel()
-	system.Root.RequestWithCustomSender(handler, req, future.PID)
+	req.GetOrigin().Question = q.pid.Id
+	system.Root.Send(session, &asked{q})
 	select {
-	case msg := <-future.Reply:
-		if answer, ok := asPointer[messages.Answer](msg); ok {
-			return answer
-		}
-		if _, dead := msg.(*actor.DeadLetterResponse); dead {
-			return &messages.Refusal{Reason: "nobody is there who could answer"}
-		}
-		return &messages.Refusal{Reason: "the answer is of another kind"}
+	case answer := <-q.answer:
+		system.Root.Send(session, &questionOver{q, ""})
+		return answer
 	case <-ctx.Done():
-		return &messages.Refusal{Reason: "there was no answer in time"}
 	}
+	reason := "the connection of the session has ended, or the server does not wait any longer"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		reason = "there was no answer in time"
+	}
+	system.Root.Send(session, &questionOver{q, reason})
+	return &messages.Refusal{Reason: reason}
+}
+
+// settle settles the question, and reports whether it was open.
+func (q *question) settle(answer messages.Answer) bool {
+	select {
+	case <-q.open:
+		q.answer <- answer
+		return true
+	default:
+		return false
+	}
+}
+
+// SendUserMessage takes the answer of the handler. A handler that has stopped is recognized by
+// the dead letter.
+func (q *question) SendUserMessage(_ *actor.PID, message any) {
+	message = actor.UnwrapEnvelopeMessage(message)
+	answer, ok := asPointer[messages.Answer](message)
+	switch _, dead := message.(*actor.DeadLetterResponse); {
+	case dead:
+		answer = &messages.Refusal{Reason: noHandler}
+	case !ok:
+		answer = &messages.Refusal{Reason: "the answer is of another kind"}
+	}
+	q.settle(answer)
+}
+
+// SendSystemMessage takes the end of the handler.
+func (q *question) SendSystemMessage(_ *actor.PID, message any) {
+	if _, ended := message.(*actor.Terminated); ended {
+		q.settle(&messages.Refusal{Reason: noHandler})
+	}
+}
+
+// Stop does nothing.
+func (*question) Stop(*actor.PID) {}
+
+// noHandler is why a question is refused that no handler can answer.
+const noHandler = "nobody is there who could answer"
+
+// watch watches the handler, for as long as the question is open. It reports whether there is a
+// handler that has not stopped.
+func (q *question) watch(system *actor.ActorSystem) (there bool) {
+	process, there := system.ProcessRegistry.Get(q.handler)
+	if there {
+		process.SendSystemMessage(q.handler, &actor.Watch{Watcher: q.pid})
+	}
+	return there
+}
+
+// unwatch ends the watching, unless the handler has stopped.
+func (q *question) unwatch(system *actor.ActorSystem) {
+	if process, there := system.ProcessRegistry.Get(q.handler); there {
+		process.SendSystemMessage(q.handler, &actor.Unwatch{Watcher: q.pid})
+	}
+}
+
+// reasonOf returns why a question is withdrawn whose operation has failed.
+func reasonOf(f *messages.Failure) string {
+	reason := "the operation has failed"
+	switch f.Code {
+	case messages.CodeCancelled:
+		reason = "the operation was cancelled"
+	case messages.CodeDeadline:
+		reason = "the deadline of the operation has passed"
+	case messages.CodeClosed:
+		reason = "the session was closed"
+	}
+	if f.Detail != "" {
+		reason += ": " + f.Detail
+	}
+	return reason
+}
+
+// latest returns the later one of two times.
+func latest(one, other time.Time) time.Time {
+	if one.After(other) {
+		return one
+	}
+	return other
 }

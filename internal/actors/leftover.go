@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -28,12 +29,12 @@ func (l leftover) sessionID() string {
 	return resume.SessionID
 }
 
-// close closes the MCP session. reason says why it could not, or is empty. existed is
+// close closes the MCP session within a timeout. reason says why it could not, or is empty. existed is
 // false when the server did not know the MCP session. It may block.
-func (l leftover) close(cfg *Config, key messages.Key) (existed bool, reason string) {
+func (l leftover) close(cfg *Config, timeout time.Duration, key messages.Key) (existed bool, reason string) {
 	conn := l.conn
 	if conn == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), cfg.CloseTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		var err error
 		conn, err = dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: l.resume, Only: true, Down: func(*mcpbridge.Error) {}})
@@ -45,7 +46,7 @@ func (l leftover) close(cfg *Config, key messages.Key) (existed bool, reason str
 		}
 	}
 	attached := l.conn != nil || conn.Info().Attached
-	if err := closeWithin(cfg.CloseTimeout, conn.Close); err != nil {
+	if err := closeWithin(timeout, conn.Close); err != nil {
 		return false, err.Error()
 	}
 	return attached, ""

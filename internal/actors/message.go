@@ -3,22 +3,31 @@ package actors
 import (
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // From the registry to a session, beside [call].
 type (
-	// cancelCalls cancels one call, or the calls with an id whose serial is at most upTo.
+	// cancelCalls cancels one call, or those with an id, or all, whose serial is at most upTo.
 	cancelCalls struct {
-		id   string
-		upTo uint64
-		call *call
+		id     string
+		all    bool
+		upTo   uint64
+		call   *call
+		detail string // of the failures
 	}
+	// handlerBound says which handler the scope has, or none.
+	handlerBound struct{ handler *actor.PID }
 	// grant allows one dial.
 	grant struct{}
 	// abandonDial aborts the dial, so that another session can dial.
 	abandonDial struct{}
+	// limitsChanged replaces the limits of the session. It comes before the first message
+	// that the new limits concern: a call, a grant or a drain.
+	limitsChanged struct{ limits *mcpbridge.Limits }
 	// directive is what the registry has decided about the last fault.
 	directive struct {
 		cause      *Fault
@@ -31,16 +40,35 @@ type (
 		cause   *mcpbridge.Error
 		retryAt time.Time
 	}
-	// drain closes the session. The only message that may follow is a second drain, which
-	// leaves running calls less time.
+	// forget makes the session forget that its credentials were refused.
+	forget struct{}
+	// drain closes the session. The only messages that may follow are cancelCalls, and
+	// another drain, which leaves running calls less time.
 	drain struct {
 		// evict hands parked calls back to the registry, for the next session, and lets
 		// running calls finish. Otherwise parked calls fail, and running calls have the
 		// drain timeout.
 		evict bool
+		// restart, with evict, gives running calls the drain timeout, and hands the settings
+		// over to the next session.
+		restart bool
+		// now leaves running calls no time.
+		now bool
 		// leave leaves an MCP session that can be resumed open on the server.
 		leave bool
 	}
+)
+
+// From the registry to a session that has no connection, or has one.
+type (
+	// adoptSettings brings the settings of the previous session of the key, and the
+	// subscriber of its tail, or nil. It comes before the first grant.
+	adoptSettings struct {
+		settings settings
+		tail     *actor.PID
+	}
+	// tailTo has the stderr of the server sent to a subscriber; nil ends that.
+	tailTo struct{ subscriber *actor.PID }
 )
 
 // From a session to the registry. The field of is the registration, which sessions do not
@@ -51,6 +79,14 @@ type (
 	// handshakeAnswered says that the server has answered the handshake of a dial. The goroutine
 	// of the dial sends it.
 	handshakeAnswered struct{ of *registration }
+	// addressFound says which endpoint a dial is about to use, see [registry.onAddressFound].
+	// The goroutine of the dial sends it. The reply is addressAllowed.
+	addressFound struct {
+		of      *registration
+		address string
+	}
+	// addressAllowed says whether the dial may continue.
+	addressAllowed struct{ is bool }
 	// faulted brings the fault that the session was restarted for.
 	faulted struct {
 		of    *registration
@@ -81,7 +117,10 @@ type (
 		calls []*call
 	}
 	// callReplied says that one call was answered.
-	callReplied struct{ of *registration }
+	callReplied struct {
+		of    *registration
+		owned *call // the call if it has an owner, or nil
+	}
 	// callsHandedBack brings calls for the next session of the key.
 	callsHandedBack struct {
 		of    *registration
@@ -92,11 +131,19 @@ type (
 		of        *registration
 		leftovers []leftover // MCP sessions that it could not close
 		cleanedUp int        // how many leftovers it has closed
+		settings  settings   // for the next session of the key, after a restart
+		tail      *actor.PID // likewise, the subscriber of the tail, or nil
 	}
 )
 
 // IgnoreDeadLetterLogging: it may come when the registry has stopped.
 func (*handshakeAnswered) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as above.
+func (*addressFound) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: the dial may have ended.
+func (*addressAllowed) IgnoreDeadLetterLogging() {}
 
 // maxQueuedNotifications bounds the notifications of one session that are queued, for the
 // EventStream or while the session is connecting.
@@ -146,9 +193,15 @@ type (
 		conn mcpbridge.Conn
 		err  error
 	}
+	// stderrReady says that there are lines of the server's stderr. The goroutine that reads
+	// them sends it.
+	stderrReady struct{}
 	// timerFired says that a deadline or a ping may be due.
 	timerFired struct{}
 )
+
+// IgnoreDeadLetterLogging: it may come when the session has stopped.
+func (*stderrReady) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging: it may come when the session has stopped.
 func (*disconnected) IgnoreDeadLetterLogging() {}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"container/list"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/actors/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/actors/internal/door"
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -38,33 +41,41 @@ type registry struct {
 	entries       map[messages.Key]*entry
 	registrations map[string]*registration // by PID id
 	index         registrationIndex        // the same, by server, scope and state
-	lru           lru[*registration]
+	defaults      *mcpbridge.Limits        // of a server without limits of its own
+	sessions      quota                    // of all sessions
+	quotas        map[string]*quota        // by server; they stay when the server is removed
+	tenants       map[string]*tenant       // that have sessions
 	generations   *generations
 
-	open             int       // slots in use, of cfg.MaxSessions
-	drainingSlots    int       // slots in use by sessions that drain
-	waitingServers   list.List // servers with queued sessions, in the order in which they get grants
+	waitingServers   list.List // *server with a lane that is ready, in the order in which they get grants
 	processStarts    int       // processes that are starting
 	maxProcessStarts int       // how many may start at once
 	idleTimer        *time.Timer
+	idleAt           time.Time                  // when idleTimer fires
 	closeCommands    map[*closeCommand]struct{} // without a reply so far
 	leftovers        leftovers
 	pending          int // requests to the store, and operations of the front: the registry stops after them
 	cancellations    cancellations
+	owners           owners
 	waiting          int // calls that are parked in sessions
 	counters         messages.Counters
 	stopping         bool            // calls are rejected
 	finished         bool            // all sessions are closed, and the actor stops
 	unknownTypes     map[string]bool // types of unknown messages that were logged
-	mailbox          *unreadMailbox
+	mailbox          *mailbox.Mailbox
+
+	// cancelIntercepted cancels the operations of a scope that run through interceptors. It returns
+	// how many had not been passed on. nil without interceptors.
+	cancelIntercepted func(c actor.Context, scope, detail string) int
 }
 
 // Start spawns a registry and returns the PID that takes all commands, [Reload] and
 // [Stop]. The PID stays valid: after the registry has stopped, for whatever reason,
 // commands are answered with [messages.CodeClosed].
 func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
-	late := func(message any, sender *actor.PID) { answerUnread(system.Root, message, sender) }
-	return door.Open(system, "mcpactor", late, func(stopped func()) *actor.PID {
+	late := func(message any, sender *actor.PID) { answer(system.Root, cfg.name, message, sender) }
+	return door.Open(system, "mcpactor", late, func(id string, stopped func()) *actor.PID {
+		cfg.name = id
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {
 			stopped()
@@ -76,26 +87,29 @@ func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
 
 // NewRegistry returns the Props of the registry that [Start] spawns.
 func NewRegistry(cfg Config) *actor.Props {
-	mailbox := &unreadMailbox{answer: answerUnread}
+	m := new(mailbox.Mailbox)
 	cfg.dispatcher = new(dispatch.Dispatcher)
 	return actor.PropsFromProducer(func() actor.Actor {
-		r := newRegistry(&cfg, mailbox)
+		r := newRegistry(&cfg, m)
 		if len(cfg.Interceptors) > 0 {
 			return newFront(r)
 		}
 		return r
-	}, mailbox.props(), actor.WithDispatcher(cfg.dispatcher))
+	}, cfg.runsOn(m)...)
 }
 
 // newRegistry returns a registry that has no sessions.
-func newRegistry(cfg *Config, mailbox *unreadMailbox) *registry {
+func newRegistry(cfg *Config, m *mailbox.Mailbox) *registry {
+	entries := map[messages.Key]*entry{}
 	r := &registry{
-		cfg: cfg, servers: map[string]*server{}, entries: map[messages.Key]*entry{},
+		cfg: cfg, servers: map[string]*server{}, entries: entries,
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
-		index:         registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}},
+		index:         registrationIndex{groups: map[string]*group{}, entries: entries},
 		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		unknownTypes: map[string]bool{}, mailbox: mailbox, maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		defaults: cfg.limitsOf(mcpbridge.Limits{}), quotas: map[string]*quota{}, tenants: map[string]*tenant{},
 	}
+	r.sessions.setLimit(cfg.MaxSessions)
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, r.servers)
 	}
@@ -116,6 +130,12 @@ func (r *registry) Receive(c actor.Context) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	case messages.Command:
 		r.onCommand(c, msg)
+	case *ClientCall:
+		if isForeign(msg.Op) {
+			r.onUnknown(c, msg.Op)
+			return
+		}
+		r.accept(c, r.newClientCall(c, msg))
 	case *Reload:
 		r.onReload(c, msg)
 	case *Stop:
@@ -136,6 +156,8 @@ func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 		r.onOperation(c, cmd)
 	case *messages.Cancel:
 		r.onCancel(c, cmd)
+	case *messages.Pin:
+		r.onPin(c, cmd)
 	default:
 		r.onControl(c, cmd)
 	}
@@ -145,7 +167,7 @@ func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
 func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReplied:
-		r.onCallReplied(c, msg.of)
+		r.onCallReplied(c, msg)
 	case *notified:
 		r.onNotified(c, msg)
 	case *dialRequested:
@@ -166,6 +188,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.advance(c, msg.of)
 	case *dialAbandoned:
 		r.onDialAbandoned(c, msg.of)
+	case *addressFound:
+		r.onAddressFound(c, msg)
 	case *handshakeAnswered:
 		r.onHandshakeAnswered(c, msg.of)
 	case *startPermitDue:
@@ -174,10 +198,14 @@ func (r *registry) onReport(c actor.Context) {
 		r.onProbeDue(c, msg.of)
 	case *idleDue:
 		r.onIdleDue(c)
+	case *capDue:
+		r.onCapDue(c, msg.of)
 	case *closeDue:
 		r.onCloseDue(c, msg.of)
 	case *closeStepDue:
 		r.drainNext(c, msg.of)
+	case *forgetStepDue:
+		r.forgetNext(c, msg)
 	case *cancelDue:
 		r.onCancelDue(c)
 	case *storeListed:
@@ -198,13 +226,23 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
 	}
-	k := &call{op: op, key: op.Head().Key.Normal(), caller: c.Sender(), deadline: op.Head().Deadline, serial: r.counters.Calls}
+	k := &call{
+		op: op, key: op.Head().Key.Normal(), supervisor: r.cfg.name, caller: c.Sender(),
+		deadline: op.Head().Deadline, serial: r.counters.Calls,
+	}
 	now := time.Now()
 	if limit := now.Add(maxDeadline); k.deadline.IsZero() {
-		k.deadline = now.Add(r.cfg.CallTimeout)
+		k.deadline = now.Add(r.limits(k.key.Server).CallTimeout)
 	} else if k.deadline.After(limit) {
 		k.deadline = limit
 	}
+	return k
+}
+
+// newClientCall returns an operation of a client as a call with the values of its context.
+func (r *registry) newClientCall(c actor.Context, msg *ClientCall) *call {
+	k := r.newCall(c, msg.Op)
+	k.values = &msg.Values
 	return k
 }
 
@@ -212,14 +250,22 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 func (r *registry) accept(c actor.Context, k *call) {
 	f := malformed(k)
 	if f == nil {
+		f = r.unknownMethod(k)
+	}
+	if f == nil {
 		f = r.rejection(k, time.Now())
+	}
+	if f == nil {
+		f = r.orphaned(c, k)
 	}
 	switch {
 	case f == nil:
 		r.forward(c, k)
+		return
 	case k.caller != nil:
 		c.Send(k.caller, f)
 	}
+	r.disown(c, k) // it may have been handed back
 }
 
 // malformed returns the rejection of a call whose operation is invalid, or nil.
@@ -235,6 +281,10 @@ func malformed(k *call) *messages.Failure {
 	if replay := k.op.Head().Replay; replay > messages.ReplayAlways {
 		return k.failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
 	}
+	h := k.op.Head()
+	if err := errors.Join(h.Attributes.Validate(), h.Trace.Validate()); err != nil {
+		return k.failure(messages.CodeInvalid, err.Error())
+	}
 	return nil
 }
 
@@ -248,23 +298,30 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
-	var reg *registration
-	if e := r.entries[k.key]; e != nil {
-		reg = e.current
+	reg := r.currentOf(k.key)
+	ep := r.servers[k.key.Server].endpoint
+	if reg != nil {
+		ep = reg.server.endpoint
 	}
-	if ep := r.servers[k.key.Server].endpoint; r.cfg.FailFast && ep.down && !ep.allowsProbe(now) && (reg == nil || reg.unconnected()) {
+	if r.cfg.FailFast && ep.down && !ep.allowsProbe(now) && (reg == nil || reg.unconnected()) {
 		f := k.unavailable(ep.cause)
 		f.RetryAfter = max(0, ep.next.Sub(now))
 		return f
 	}
-	switch {
+	limits, t := r.servers[k.key.Server].limits, r.tenantOf(k.key, reg)
+	switch most := limits.MaxInFlight + limits.MaxWaiting; {
 	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
 		f := k.unavailable(reg.cause.Cause)
 		f.RetryAfter = reg.breakerUntil.Sub(now)
 		return f
-	case reg != nil && reg.outstanding >= r.cfg.MaxInFlight+r.cfg.MaxWaiting:
+	case reg != nil && reg.outstanding >= most:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding))
-	case r.waiting >= r.cfg.MaxWaitingTotal && !reg.hasRoom(r.cfg.MaxInFlight):
+	case reg.hasRoom(limits.MaxInFlight):
+	case r.noSlotFor(k.key, reg) != "":
+		return k.failure(messages.CodeBusy, r.noSlotFor(k.key, reg))
+	case t != nil && t.waiting >= t.mostWaiting(most):
+		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions of the tenant are waiting (MaxSessionsPerTenant sessions with MaxInFlight, MaxWaiting)", t.waiting))
+	case r.waiting >= r.cfg.MaxWaitingTotal:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting))
 	}
 	return nil
@@ -275,15 +332,15 @@ func (r *registry) forward(c actor.Context, k *call) {
 	if len(r.closeCommands) > 0 {
 		r.applyPendingCloses(c, k.key)
 	}
-	e := r.entry(k.key)
-	if e.current == nil {
-		e.current = r.spawn(c, k.key, e)
+	reg := r.sessionOf(c, k.key)
+	if len(r.cfg.Interceptors) == 0 { // else the front does so
+		r.own(c, k, ownedCall{session: reg})
 	}
-	reg := e.current
 	reg.outstanding++
 	reg.calls++
 	r.recount(reg)
 	r.touch(c, reg)
+	r.tellLimits(c, reg)
 	c.Send(reg.pid, k)
 }
 
@@ -295,9 +352,12 @@ func (r *registry) recount(reg *registration) {
 	case reg.draining: // its calls are running or were handed back
 		waiting = 0
 	case reg.state() == messages.StateReady:
-		waiting = max(0, waiting-r.cfg.MaxInFlight)
+		waiting = max(0, waiting-reg.server.limits.MaxInFlight)
 	}
 	r.waiting += waiting - reg.waiting
+	if reg.tenant != nil {
+		reg.tenant.waiting += waiting - reg.waiting
+	}
 	reg.waiting = waiting
 }
 
@@ -307,7 +367,11 @@ func (reg *registration) hasRoom(inFlight int) bool {
 }
 
 // onCallReplied notes that a session has replied to a call.
-func (r *registry) onCallReplied(c actor.Context, reg *registration) {
+func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
+	reg := msg.of
+	if msg.owned != nil {
+		r.disown(c, msg.owned)
+	}
 	reg.outstanding--
 	r.recount(reg)
 	r.touch(c, reg)
@@ -318,6 +382,9 @@ func (r *registry) onCallReplied(c actor.Context, reg *registration) {
 
 // respond replies to the sender of the current message, if there is one.
 func (r *registry) respond(c actor.Context, reply messages.Reply) {
+	if f, ok := reply.(*messages.Failure); ok {
+		f.Supervisor = r.cfg.name
+	}
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)
 	}

@@ -26,10 +26,12 @@ type cancellations struct {
 	timer   *time.Timer // sends cancelDue; nil after an interval without cancellations
 }
 
-// queuedCancel is a cancellation of the operations that came before it.
+// queuedCancel is a cancellation of the operations that came before it, or of one operation.
 type queuedCancel struct {
 	*messages.Cancel
 	upTo uint64 // the serial of the last operation before it
+
+	cancel func(actor.Context) // cancels one operation; nil for a Cancel
 }
 
 // cancelDue says that an interval of cancelPace is over.
@@ -40,7 +42,11 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 	if msg.ID == "" {
 		return
 	}
-	q, m := &r.cancellations, queuedCancel{msg, r.counters.Calls}
+	r.cancellations.add(c, queuedCancel{Cancel: msg, upTo: r.counters.Calls})
+}
+
+// add delivers a cancellation, or queues it.
+func (q *cancellations) add(c actor.Context, m queuedCancel) {
 	if q.timer == nil {
 		q.timer = after(c, cancelPace, &cancelDue{})
 	}
@@ -49,6 +55,15 @@ func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
 		return
 	}
 	q.used++
+	q.run(c, m)
+}
+
+// run delivers a cancellation.
+func (q *cancellations) run(c actor.Context, m queuedCancel) {
+	if m.cancel != nil {
+		m.cancel(c)
+		return
+	}
 	q.deliver(c, m)
 }
 
@@ -65,13 +80,23 @@ func (r *registry) onCancelDue(c actor.Context) {
 	burst := q.queue[:q.used]
 	q.queue = q.queue[q.used:]
 	for _, m := range burst {
-		q.deliver(c, m)
+		q.run(c, m)
 	}
 }
 
 // cancel sends a cancellation to the sessions of its key.
 func (r *registry) cancel(c actor.Context, m queuedCancel) {
 	r.tell(c, m.Key.Normal(), &cancelCalls{id: m.ID, upTo: m.upTo})
+}
+
+// onCancelScope cancels the operations of a scope.
+func (r *registry) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if !r.isValid(c, cmd, key.Validate()) {
+		return
+	}
+	r.cancelScope(c, key.Scope, "")
+	r.respond(c, &messages.Done{ID: cmd.ID})
 }
 
 // tell sends a cancellation to all sessions of a key, those that drain included.
@@ -85,8 +110,8 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 	}
 	for _, reg := range e.draining {
 		c.Send(reg.pid, msg)
-		if reg.evicted {
-			e.cancelled.add(msg, r.cfg.MaxInFlight+r.cfg.MaxWaiting)
+		if reg.order.evict {
+			e.cancelled.add(msg, reg.server.limits.MaxInFlight+reg.server.limits.MaxWaiting)
 		}
 	}
 }
@@ -105,6 +130,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 			if k.caller != nil {
 				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
 			}
+			r.disown(c, k)
 			continue
 		}
 		r.accept(c, k)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,32 +38,98 @@ const drainStep = 64
 // maxCleanups is how many keys of one close command have their leftovers closed at once.
 const maxCleanups = 16
 
-// onControl handles the commands that do not name a key.
+// onControl handles the commands that are no operations.
 func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	switch cmd := cmd.(type) {
+	case *messages.CloseSession:
+		r.onCloseSession(c, cmd)
 	case *messages.CloseScope:
-		key := messages.Key{Scope: cmd.Scope}.Normal()
-		if err := key.Validate(); err != nil {
-			r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
-			return
-		}
-		scope := func(k messages.Key) bool { return k.Scope == key.Scope }
-		closing := r.newCloseCommand(c, cmd, scope, drain{})
-		for reg := range r.index.scopes[key.Scope] {
-			r.drainFor(c, closing, reg)
-		}
-		r.continueClose(c, closing)
+		r.onCloseScope(c, cmd)
 	case *messages.CloseServer:
-		if r.servers[cmd.Server] == nil {
-			r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, "no server of that name is configured"))
-			return
+		if r.isConfigured(c, cmd, cmd.Server) {
+			r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{now: cmd.Now}))
 		}
-		r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{}))
+	case *messages.CloseMatching:
+		r.onCloseMatching(c, cmd)
 	case *messages.CloseAll:
-		r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, drain{}))
+		r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, drain{now: cmd.Now}))
+	case *messages.Tail:
+		r.onTail(c, cmd)
+	case *messages.Forget:
+		r.onForget(c, cmd)
+	case *messages.Restart:
+		r.onRestart(c, cmd)
+	case *messages.CancelScope:
+		r.onCancelScope(c, cmd)
+	case *messages.Bind:
+		r.onBind(c, cmd)
 	case *messages.Inspect:
 		r.respond(c, r.snapshot(cmd))
 	}
+}
+
+// onCloseSession closes the session of one key.
+func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
+	key := cmd.Key.Normal()
+	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) {
+		return
+	}
+	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k == key }, drain{now: cmd.Now})
+	if e := r.entries[key]; e != nil {
+		for _, reg := range slices.Clone(e.draining) {
+			r.drainFor(c, closing, reg)
+		}
+		if e.current != nil {
+			r.drainFor(c, closing, e.current)
+		}
+	}
+	r.continueClose(c, closing)
+}
+
+// onCloseScope closes the sessions of a scope.
+func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if !r.isValid(c, cmd, key.Validate()) {
+		return
+	}
+	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, drain{now: cmd.Now})
+	for _, reg := range r.index.ofScope(key.Scope) {
+		r.drainFor(c, closing, reg)
+	}
+	r.continueClose(c, closing)
+}
+
+// onCloseMatching closes the sessions whose scope matches a pattern.
+func (r *registry) onCloseMatching(c actor.Context, cmd *messages.CloseMatching) {
+	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) {
+		return
+	}
+	pattern := *cmd // the caller may change it
+	r.drainNext(c, r.newCloseCommand(c, cmd, pattern.Matches, drain{now: cmd.Now}))
+}
+
+// isValid reports whether a command is valid, and rejects it otherwise.
+func (r *registry) isValid(c actor.Context, cmd messages.Command, err error) bool {
+	if err != nil {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
+	}
+	return err == nil
+}
+
+// isConfigured reports whether a server is configured, and rejects the command otherwise.
+func (r *registry) isConfigured(c actor.Context, cmd messages.Command, server string) bool {
+	if r.servers[server] == nil {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(server))))
+	}
+	return r.servers[server] != nil
+}
+
+// isRunning reports whether the supervisor is not stopping, and rejects the command otherwise.
+func (r *registry) isRunning(c actor.Context, cmd messages.Command) bool {
+	if r.stopping {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping"))
+	}
+	return !r.stopping
 }
 
 // anyKey matches all keys.
@@ -74,11 +141,9 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, order: order, upTo: r.index.serial,
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
-	closing.cursors = r.index.firstOfServers(func(server string) bool {
-		_, scoped := cmd.(*messages.CloseScope)
-		return !scoped && match(messages.Key{Server: server})
-	})
-	closing.timer = after(c, r.cfg.DrainTimeout+2*r.cfg.CloseTimeout+3*unresponsiveAfter, &closeDue{closing})
+	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
+	drainTime, closeTime := r.slowest()
+	closing.timer = after(c, drainTime+2*closeTime+3*unresponsiveAfter, &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closeCommands[closing] = struct{}{}
 	if r.cfg.Store != nil && !order.leave {
@@ -86,6 +151,18 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		r.listStore(c, closing)
 	}
 	return closing
+}
+
+// serversOf returns which servers may have sessions that a close command has to find, one
+// after the other. The sessions of a key and those of a scope are found otherwise.
+func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server string) bool {
+	switch cmd := cmd.(type) {
+	case *messages.CloseSession, *messages.CloseScope:
+		return func(string) bool { return false }
+	case *messages.CloseMatching:
+		return func(server string) bool { return cmd.Server == "" || cmd.Server == server }
+	}
+	return func(server string) bool { return match(messages.Key{Server: server}) }
 }
 
 // drainNext drains the next sessions of a close command, at most drainStep of them.
@@ -98,7 +175,7 @@ func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 			continue
 		}
 		closing.cursors[last] = reg.newer
-		if reg.state() != "" {
+		if reg.state() != "" && closing.match(reg.key) {
 			r.drainFor(c, closing, reg)
 		}
 	}

@@ -6,30 +6,42 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// drain takes a session out of use and tells it to drain. A session that is being evicted
-// can be told once more, to close sooner.
+// drain takes a session out of use and tells it to drain. A session that drains can be
+// told once more, to close sooner.
 func (r *registry) drain(c actor.Context, reg *registration, order drain) {
-	if reg.draining && (order.evict || !reg.evicted) {
+	if reg.draining && (reg.cleanup || order.urgency() <= reg.order.urgency()) {
 		return
 	}
 	if !reg.draining {
 		r.takeOutOfUse(reg)
 	}
-	reg.evicted = order.evict
+	order.leave = order.leave || reg.order.leave
+	reg.order = order
+	r.tellLimits(c, reg)
 	c.Send(reg.pid, &order)
+}
+
+// urgency orders drains by the time that they leave running calls, the longest first.
+func (o drain) urgency() int {
+	switch {
+	case o.now:
+		return 3
+	case !o.evict:
+		return 2
+	case o.restart:
+		return 1
+	}
+	return 0
 }
 
 // takeOutOfUse removes a session from its key: the next call of the key gets a new
 // session.
 func (r *registry) takeOutOfUse(reg *registration) {
-	reg.draining, reg.wantsDial = true, false
+	reg.wantsDial = false
+	reg.startDraining()
 	r.setState(reg, messages.StateDraining)
 	r.dequeue(reg)
 	reg.stopBackoffTimer()
-	r.lru.remove(&reg.lruNode)
-	if reg.slot {
-		r.drainingSlots++
-	}
 	e := r.entries[reg.key]
 	e.current = nil
 	e.draining = append(e.draining, reg)
@@ -42,18 +54,22 @@ func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 		if msg.cleanedUp > 0 {
 			r.serverUp(c, msg.of)
 		}
+		r.handSettingsOver(c, msg)
 		r.finishSession(c, msg.of, msg.leftovers, msg.cleanedUp)
 	}
 }
 
-// onTerminated removes a session whose actor was stopped by other code.
+// onTerminated removes a session whose actor was stopped by other code, or what belongs to an
+// owner that has terminated.
 func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 	if reg := r.registrations[msg.Who.Id]; reg != nil {
 		if !reg.draining {
 			r.takeOutOfUse(reg)
 		}
+		r.disownAll(c, reg)
 		r.finishSession(c, reg, reg.leftovers, 0)
 	}
+	r.onOwnerTerminated(c, msg.Who)
 }
 
 // finishSession removes a session that is closed, and continues what waits for it. left are the

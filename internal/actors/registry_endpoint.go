@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -31,6 +32,7 @@ const (
 // queued sessions. When the server answers, all of them may dial.
 type endpoint struct {
 	seenAt time.Time        // when the server last answered, or zero
+	since  time.Time        // when it came up or went down, or zero
 	down   bool             // the last dial found no server
 	cause  *mcpbridge.Error // of the last failed dial; nil while up
 
@@ -87,7 +89,7 @@ func (ep *endpoint) noteFailure(reg *registration, e *mcpbridge.Error, took time
 	}
 	switch {
 	case !ep.down:
-		ep.down, ep.interval, ep.probedAt = true, minProbeInterval, now
+		ep.down, ep.since, ep.interval, ep.probedAt = true, now, minProbeInterval, now
 	case !reg.probing || ep.probedAt.After(reg.dialedAt):
 		ep.cause = cause // a later probe runs, and determines the next one
 		return
@@ -100,6 +102,23 @@ func (ep *endpoint) noteFailure(reg *registration, e *mcpbridge.Error, took time
 	ep.cause = cause
 	spread := time.Duration((0.8 + 0.2*rand.Float64()) * float64(ep.interval)) // other processes may probe the same server
 	ep.next = ep.probedAt.Add(spread)
+}
+
+// forget forgets whether the server is up, and all probes. Sessions stay queued.
+func (ep *endpoint) forget() {
+	ep.stopTimer()
+	*ep = endpoint{queued: ep.queued}
+}
+
+// health returns what a snapshot says of the server.
+func (ep *endpoint) health() (health messages.Health, cause string, retryAt time.Time) {
+	switch {
+	case ep.down:
+		return messages.HealthDown, ep.cause.Error(), ep.next
+	case !ep.seenAt.IsZero():
+		return messages.HealthUp, "", retryAt
+	}
+	return messages.HealthUnknown, "", retryAt
 }
 
 // stopTimer stops the timer for the next probe, if it runs.

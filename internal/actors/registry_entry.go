@@ -17,6 +17,7 @@ type entry struct {
 type cancelledCalls struct {
 	ids   map[string]uint64 // by id, the serial of the last call that is cancelled
 	calls map[*call]bool
+	all   uint64 // the serial of the last call before all were cancelled, or 0
 }
 
 // add remembers a cancellation, unless there are already as many as the parameter most
@@ -24,6 +25,8 @@ type cancelledCalls struct {
 // that do not exist.
 func (s *cancelledCalls) add(m *cancelCalls, most int) {
 	switch {
+	case m.all:
+		s.all = max(s.all, m.upTo)
 	case len(s.ids)+len(s.calls) >= most:
 	case m.call != nil:
 		if s.calls == nil {
@@ -41,7 +44,7 @@ func (s *cancelledCalls) add(m *cancelCalls, most int) {
 // includes reports whether a call was cancelled.
 func (s *cancelledCalls) includes(k *call) bool {
 	upTo, named := s.ids[k.op.RequestID()]
-	return s.calls[k] || named && k.serial <= upTo
+	return s.calls[k] || s.all > 0 && k.serial <= s.all || named && k.serial <= upTo
 }
 
 // predecessor returns an older session of the key that may still have an MCP session on
@@ -61,4 +64,12 @@ func (r *registry) entry(key messages.Key) *entry {
 		r.entries[key] = e
 	}
 	return e
+}
+
+// currentOf returns the current session of a key, or nil.
+func (r *registry) currentOf(key messages.Key) *registration {
+	if e := r.entries[key]; e != nil {
+		return e.current
+	}
+	return nil
 }

@@ -42,6 +42,8 @@ func (r *registry) publish(event messages.Event) {
 		line(log.Warn(), e.Cause).Time("retry_at", e.RetryAt).Msg("session given up")
 	case *messages.SessionEvicted:
 		line(log.Info(), "").Str("reason", string(e.Reason)).Msg("session evicted")
+	case *messages.OwnerTerminated:
+		log.Info().Str("owner", e.Owner).Int("scopes", len(e.Scopes)).Int("cancelled", e.Cancelled).Msg("owner terminated")
 	case *messages.SessionClosed:
 		line(log.Info(), e.Cause).Msg("session closed")
 	}

@@ -10,47 +10,48 @@ import (
 
 // updateRank moves a session to its place in the LRU order, as the most recently used one
 // of its rank.
-func (r *registry) updateRank(reg *registration) { r.lru.put(&reg.lruNode, reg.rank(), reg) }
+func (r *registry) updateRank(reg *registration) {
+	reg.updateRank()
+	if t := reg.tenant; t != nil && t.starved && t.sessions.oldest() != nil {
+		r.unstick(t)
+	}
+}
 
 // freeSlot takes back the slot of a session, and grants it to others.
 func (r *registry) freeSlot(c actor.Context, reg *registration) {
 	if !reg.slot {
 		return
 	}
-	reg.slot = false
-	r.open--
-	if reg.draining {
-		r.drainingSlots--
-	}
+	reg.returnSlot()
+	r.unstick(reg.tenant)
 	r.updateRank(reg)
 	r.grantDials(c)
 }
 
-// makeRoom evicts one session for each session that lacks only a slot to dial: idle
-// sessions first, then busy ones, and among these the least recently used first. Sessions
-// that have calls and are not open yet are not evicted.
+// makeRoom evicts one session for each session that lacks only a slot under the cap of all
+// sessions to dial. The time it takes grows with the servers and the sessions that may dial.
 func (r *registry) makeRoom(c actor.Context) {
 	now := time.Now()
-	free := r.cfg.MaxSessions - r.open + r.drainingSlots
+	wanted := 0
 	for e := r.waitingServers.Front(); e != nil; e = e.Next() {
 		srv := e.Value.(*server)
-		for range min(r.freeDialPermits(srv, now), srv.queue.Len()) {
-			if free--; free < 0 && !r.evictOldest(c) {
-				return
-			}
-		}
+		wanted += r.wanted(srv, srv.sessions.room(), now)
 	}
+	r.makeRoomIn(c, &r.sessions, wanted, messages.EvictCap)
 }
 
-// evictOldest evicts the next session for the cap. It reports whether there was one.
-func (r *registry) evictOldest(c actor.Context) bool {
-	for _, of := range []rank{unusedSlot, usedSlot} {
-		for reg := range r.lru.oldest(of) {
-			r.evict(c, reg, messages.EvictCap)
-			return true
+// makeRoomIn evicts sessions of a quota until there is room for wanted more: idle sessions
+// first, then busy ones, and among these the least recently used first. It reports whether
+// there were enough.
+func (r *registry) makeRoomIn(c actor.Context, q *quota, wanted int, reason messages.EvictReason) bool {
+	for n := q.missing(wanted); n > 0; n-- {
+		reg := q.oldest()
+		if reg == nil {
+			return false
 		}
+		r.evict(c, reg, reason)
 	}
-	return false
+	return true
 }
 
 // evict drains a session to free its slot, or because it is idle.
@@ -62,25 +63,50 @@ func (r *registry) evict(c actor.Context, reg *registration, reason messages.Evi
 	r.drain(c, reg, drain{evict: true})
 }
 
-// onIdleDue evicts the sessions that have not been used for the idle timeout.
+// onIdleDue evicts the sessions that have not been used for the idle timeout of their
+// server.
 func (r *registry) onIdleDue(c actor.Context) {
-	r.idleTimer = nil
+	r.stopIdleTimer()
 	now := time.Now()
 	next := time.Duration(-1)
-	for _, of := range []rank{unusedSlot, noSlot} {
-		for reg := range r.lru.oldest(of) {
-			if left := reg.usedAt.Add(r.cfg.IdleTimeout).Sub(now); left > 0 {
-				if next < 0 || left < next {
-					next = left
+	for _, srv := range r.servers {
+		timeout := srv.limits.IdleTimeout
+		if timeout == 0 {
+			continue
+		}
+		for _, of := range []rank{unusedSlot, noSlot} {
+			for reg := range srv.sessions.lru.oldest(of) {
+				if left := reg.usedAt.Add(timeout).Sub(now); left > 0 {
+					if next < 0 || left < next {
+						next = left
+					}
+					break
 				}
-				break
+				r.evict(c, reg, messages.EvictIdle)
 			}
-			r.evict(c, reg, messages.EvictIdle)
 		}
 	}
 	if next > 0 {
-		r.idleTimer = after(c, next, &idleDue{})
+		r.startIdleTimer(c, now.Add(next))
 	}
+}
+
+// startIdleTimer starts the timer for the next idle timeout, unless it fires before that.
+func (r *registry) startIdleTimer(c actor.Context, at time.Time) {
+	if r.idleTimer != nil && !at.Before(r.idleAt) {
+		return
+	}
+	r.stopIdleTimer()
+	r.idleAt = at
+	r.idleTimer = after(c, time.Until(at), &idleDue{})
+}
+
+// stopIdleTimer stops the timer for the next idle timeout, if it runs.
+func (r *registry) stopIdleTimer() {
+	if r.idleTimer != nil {
+		r.idleTimer.Stop()
+	}
+	r.idleTimer = nil
 }
 
 // onBecameIdle takes back the slot of a session that has no connection and wants none.
@@ -94,8 +120,8 @@ func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	r.freeSlot(c, reg)
 	r.updateRank(reg)
 	// A session without a slot is kept for its backoff. Their number is bounded.
-	for old := range r.lru.oldest(noSlot) {
-		if r.lru.len(noSlot) <= max(r.cfg.MaxSessions, minKeysWithoutSlot) {
+	for old := range r.sessions.lru.oldest(noSlot) {
+		if r.sessions.lru.len(noSlot) <= max(r.cfg.MaxSessions, minKeysWithoutSlot) {
 			break
 		}
 		r.evict(c, old, messages.EvictCap)
@@ -109,7 +135,7 @@ const minKeysWithoutSlot = 1024
 func (r *registry) touch(c actor.Context, reg *registration) {
 	reg.usedAt = time.Now()
 	r.updateRank(reg)
-	if r.idleTimer == nil && r.cfg.IdleTimeout > 0 {
-		r.idleTimer = after(c, r.cfg.IdleTimeout, &idleDue{})
+	if timeout := reg.server.limits.IdleTimeout; timeout > 0 {
+		r.startIdleTimer(c, reg.usedAt.Add(timeout))
 	}
 }

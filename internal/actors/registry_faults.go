@@ -76,16 +76,17 @@ func (r *registry) onFaulted(c actor.Context, msg *faulted) {
 // first dial of the session and it took the whole ConnectTimeout.
 func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Fault, took time.Duration, now time.Time) bool {
 	srv, ep, e := reg.server, reg.server.endpoint, f.Cause
-	if !ep.showsDown(e) {
+	if !reg.addressed || !ep.showsDown(e) {
 		switch {
-		case e.Server == mcpbridge.Present:
+		case !reg.addressed && !reg.probing: // no server was dialed: PerKey has failed
+		case reg.addressed && e.Server == mcpbridge.Present:
 			r.serverUp(c, reg)
 		case reg.probing: // the probe says nothing about the server
 			ep.next = ep.probedAt.Add(minProbeInterval)
 		}
 		return false
 	}
-	wait := !r.cfg.FailFast && (reg.probing || reg.wasOpen || took < r.cfg.ConnectTimeout)
+	wait := !r.cfg.FailFast && (reg.probing || reg.wasOpen || took < srv.limits.ConnectTimeout)
 	reg.cause, reg.notBefore = f, now
 	if ep.seenAt.After(reg.dialedAt) { // dials of other keys succeeded meanwhile
 		reg.failedDials++

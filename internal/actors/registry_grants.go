@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -68,39 +69,31 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 	}
 }
 
-// enqueue puts a session into the queue of its server. While the server is down, a
-// session that has not probed yet goes first, and one that finds the queue empty may
+// enqueue puts a session into its lane. While the server is down, a
+// session that has not probed yet goes first, and one that finds nobody waiting may
 // probe at once.
 func (r *registry) enqueue(reg *registration, now time.Time) {
-	srv, ep := reg.server, reg.server.endpoint
+	ep := reg.server.endpoint
 	if fresh := !reg.probing && !reg.cleanup; ep.down && fresh {
-		reg.queuePosition = srv.queue.PushFront(reg)
+		r.join(reg, true)
 		if soon := ep.probedAt.Add(minProbeInterval); ep.queued == 0 && soon.Before(ep.next) && !r.cfg.FailFast {
 			ep.next = soon
 		}
 	} else {
-		reg.queuePosition = srv.queue.PushBack(reg)
+		r.join(reg, false)
 	}
 	ep.queued++
-	if srv.waitingPosition == nil {
-		srv.waitingPosition = r.waitingServers.PushBack(srv)
-	}
 }
 
-// dequeue removes a session from the queue of its server, if it is queued.
+// dequeue removes a session from its lane, if it is queued.
 func (r *registry) dequeue(reg *registration) {
 	if reg.queuePosition == nil {
 		return
 	}
-	srv, ep := reg.server, reg.server.endpoint
-	srv.queue.Remove(reg.queuePosition)
-	reg.queuePosition = nil
+	ep := reg.server.endpoint
+	r.leave(reg)
 	if ep.queued--; ep.queued == 0 {
 		ep.stopTimer()
-	}
-	if srv.queue.Len() == 0 {
-		r.waitingServers.Remove(srv.waitingPosition)
-		srv.waitingPosition = nil
 	}
 }
 
@@ -108,7 +101,7 @@ func (r *registry) dequeue(reg *registration) {
 // cap: MaxDials, the permits to start processes and the probes of a server that is down
 // limit them.
 func (r *registry) freeDialPermits(srv *server, now time.Time) int {
-	n := r.cfg.MaxDials - srv.dialing
+	n := srv.limits.MaxDials - srv.dialing
 	if srv.Command != "" {
 		n = min(n, r.maxProcessStarts-r.processStarts)
 	}
@@ -122,25 +115,42 @@ func (r *registry) freeDialPermits(srv *server, now time.Time) int {
 }
 
 // grantDials gives grants to queued sessions until permits or slots are used up. The
-// servers take turns. The time it takes grows with the servers and the grants, and not
-// with the length of the queues.
+// servers take turns, so do the lanes of a server, and the places of a lane. A place that is
+// down, or has no permits, delays no other place. If a quota is used up, sessions are
+// evicted: for the quota of a tenant its own, for that of a server those of the server. The
+// time it takes grows with the servers, the places without a permit, the grants and the
+// evictions, and not with the length of the queues.
 func (r *registry) grantDials(c actor.Context) {
 	now := time.Now()
+	full := false
 	for left := r.waitingServers.Len(); left > 0; left-- {
 		e := r.waitingServers.Front()
 		srv := e.Value.(*server)
-		if r.freeDialPermits(srv, now) == 0 {
+		l, q := r.nextTurn(c, srv, now)
+		switch {
+		case q == nil:
 			r.waitingServers.MoveToBack(e)
-			r.scheduleProbe(c, srv.endpoint)
-			continue
+		case l.full():
+			wanted := r.mayDial(l, math.MaxInt, map[*server]int{}, now)
+			l.tenant.starved = !r.makeRoomIn(c, &l.tenant.sessions, wanted, messages.EvictTenantQuota)
+			r.makeStuck(l)
+			left = r.waitingServers.Len() + 1
+		case srv.sessions.room() == 0:
+			r.waitingServers.MoveToBack(e)
+			r.makeRoomIn(c, srv.sessions, r.wanted(srv, math.MaxInt, now), messages.EvictServerCap)
+		case r.sessions.room() == 0:
+			r.waitingServers.MoveToBack(e)
+			full = true
+		default:
+			r.waitingServers.MoveToBack(e)
+			srv.ready.MoveToBack(l.position)
+			l.order.MoveToBack(q.position)
+			r.grant(c, q.sessions.Front().Value.(*registration), now)
+			left = r.waitingServers.Len() + 1
 		}
-		if r.open >= r.cfg.MaxSessions {
-			r.makeRoom(c)
-			return
-		}
-		r.waitingServers.MoveToBack(e)
-		r.grant(c, srv.queue.Front().Value.(*registration), now)
-		left = r.waitingServers.Len() + 1
+	}
+	if full {
+		r.makeRoom(c)
 	}
 }
 
@@ -148,16 +158,10 @@ func (r *registry) grantDials(c actor.Context) {
 func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	srv := reg.server
 	r.dequeue(reg)
-	if !reg.slot {
-		reg.slot = true
-		r.open++
-		if reg.draining {
-			r.drainingSlots++
-		}
-	}
+	reg.takeSlot()
 	srv.dialing++
 	r.counters.Dials++
-	reg.wantsDial, reg.dialing, reg.dialedAt = false, true, now
+	reg.wantsDial, reg.dialing, reg.dialedAt, reg.addressed = false, true, now, srv.PerKey == nil
 	if !reg.draining {
 		r.setState(reg, messages.StateConnecting)
 	}
@@ -174,6 +178,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 		reg.startTimer = after(c, startPermitLimit, &startPermitDue{reg, now})
 	}
 	r.updateRank(reg)
+	r.tellLimits(c, reg)
 	c.Send(reg.pid, &grant{})
 }
 

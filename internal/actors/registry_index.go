@@ -12,9 +12,9 @@ import (
 // operation takes time that grows with the servers and with the sessions that it returns,
 // and not with the other sessions.
 type registrationIndex struct {
-	groups map[string]*group // by server
-	scopes map[string]map[*registration]struct{}
-	serial uint64 // of the last session
+	groups  map[string]*group       // by server
+	entries map[messages.Key]*entry // those of the registry
+	serial  uint64                  // of the last session
 }
 
 // group is the sessions of one server. It stays when it is empty.
@@ -44,10 +44,6 @@ func (r *registrationIndex) add(reg *registration) {
 		g.last.newer = reg
 	}
 	g.last = reg
-	if r.scopes[reg.key.Scope] == nil {
-		r.scopes[reg.key.Scope] = map[*registration]struct{}{}
-	}
-	r.scopes[reg.key.Scope][reg] = struct{}{}
 }
 
 // setState notes the state of a session.
@@ -76,10 +72,21 @@ func (r *registrationIndex) remove(reg *registration) {
 	}
 	reg.older = nil
 	g.states.remove(&reg.stateNode)
-	delete(r.scopes[reg.key.Scope], reg)
-	if len(r.scopes[reg.key.Scope]) == 0 {
-		delete(r.scopes, reg.key.Scope)
+}
+
+// ofScope returns the sessions of a scope.
+func (r *registrationIndex) ofScope(scope string) (all []*registration) {
+	for server := range r.groups {
+		e := r.entries[messages.Key{Server: server, Scope: scope}]
+		if e == nil {
+			continue
+		}
+		all = append(all, e.draining...)
+		if e.current != nil {
+			all = append(all, e.current)
+		}
 	}
+	return all
 }
 
 // matching returns the sessions that a filter selects, and their number by state. They are
@@ -89,9 +96,9 @@ func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.S
 	wanted := func(reg *registration) bool {
 		return (f.Server == "" || reg.key.Server == f.Server) && (f.State == "" || reg.state() == f.State)
 	}
-	if f.Scope != "" { // at most one session for each server
+	if f.Scope != "" {
 		var found []*registration
-		for reg := range r.scopes[(messages.Key{Scope: f.Scope}).Normal().Scope] {
+		for _, reg := range r.ofScope((messages.Key{Scope: f.Scope}).Normal().Scope) {
 			if wanted(reg) {
 				counts[reg.state()]++
 				found = append(found, reg)

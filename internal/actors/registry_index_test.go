@@ -11,10 +11,14 @@ import (
 )
 
 func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
-	r := registrationIndex{groups: map[string]*group{}, scopes: map[string]map[*registration]struct{}{}}
+	r := registrationIndex{groups: map[string]*group{}, entries: map[messages.Key]*entry{}}
 	var all []*registration
 	for i := range 12 {
 		reg := &registration{key: messages.Key{Server: fmt.Sprint("s", i%3), Scope: fmt.Sprint("scope", i/3)}}
+		r.entries[reg.key] = &entry{current: reg}
+		if i%2 == 1 {
+			r.entries[reg.key] = &entry{draining: []*registration{reg}}
+		}
 		r.add(reg)
 		r.setState(reg, states[1+i%5])
 		all = append(all, reg)
@@ -44,6 +48,16 @@ func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 			}
 			require.Equal(t, want, listed(messages.Inspect{State: state}))
 		}
+		for i := range 4 {
+			scope := fmt.Sprint("scope", i)
+			want := 0
+			for _, reg := range there {
+				if reg.key.Scope == scope {
+					want++
+				}
+			}
+			require.Equal(t, want, listed(messages.Inspect{Scope: scope}))
+		}
 		for i := range 3 {
 			listed(messages.Inspect{Server: fmt.Sprint("s", i)})
 			listed(messages.Inspect{Server: fmt.Sprint("s", i), State: messages.StateReady})
@@ -55,6 +69,7 @@ func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 	at := all[0]
 	for _, reg := range []*registration{all[0], all[3], all[1]} {
 		r.remove(reg)
+		delete(r.entries, reg.key)
 	}
 	var rest []*registration
 	for reg := at; reg != nil; reg = reg.newer {

@@ -14,7 +14,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	counts, matching := r.index.matching(cmd)
 	snap := &messages.Snapshot{
 		ID: cmd.ID, Time: now, Counters: r.counters, States: counts,
-		Open: r.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting,
+		Open: r.sessions.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting,
 	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {
@@ -23,6 +23,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	for _, n := range counts {
 		snap.Total += n
 	}
+	snap.Servers = r.serverSnapshots(cmd.Server)
 	limit := cmp.Or(cmd.Limit, messages.DefaultInspectLimit)
 	if limit < 0 {
 		limit = snap.Total
@@ -39,12 +40,48 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	return snap
 }
 
+// serverSnapshots returns the snapshots of the configured servers, sorted by name, or that
+// of one server. The time that it takes grows with the servers only.
+func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
+	all := make([]messages.ServerSnapshot, 0, len(r.servers))
+	for name, srv := range r.servers {
+		if only != "" && name != only {
+			continue
+		}
+		one := messages.ServerSnapshot{Name: name, Health: messages.HealthUnknown}
+		for place := range srv.places() { // one that is down counts, of those to which keys lead
+			health, cause, retryAt := place.endpoint.health()
+			if health == messages.HealthDown || one.Health == messages.HealthUnknown {
+				one.Since, one.Health, one.Cause, one.RetryAt = place.endpoint.since, health, cause, retryAt
+			}
+		}
+		if g := r.index.groups[name]; g != nil {
+			for at, state := range states {
+				n := g.states.len(rank(at))
+				one.Sessions += n
+				switch state {
+				case messages.StateReady:
+					one.Open = n
+				case messages.StateConnecting:
+					one.Dialing = n
+				}
+			}
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b messages.ServerSnapshot) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
 // snapshot returns the snapshot of one session.
 func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	one := messages.SessionSnapshot{
 		Key: reg.key, State: reg.state(), Generation: reg.generation,
 		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
-		Outstanding: reg.outstanding, Calls: reg.calls, LastUsed: reg.usedAt,
+		Outstanding: reg.outstanding, Calls: reg.calls, LastUsed: reg.usedAt, Pinned: reg.pinned,
+	}
+	if reg.tenant != nil {
+		one.Tenant = reg.tenant.name
 	}
 	if reg.cause != nil {
 		one.Cause = reg.cause.Cause.Error()

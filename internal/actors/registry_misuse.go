@@ -66,7 +66,11 @@ func (r *registry) recoverBug(c actor.Context) {
 	if reason == nil {
 		return
 	}
-	cmd, ok := asPointer[messages.Command](c.Message())
+	msg := c.Message()
+	if from, ok := msg.(*ClientCall); ok {
+		msg = from.Op
+	}
+	cmd, ok := asPointer[messages.Command](msg)
 	if v := reflect.ValueOf(cmd); ok && v.Kind() == reflect.Pointer && v.IsNil() {
 		r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
 		return

@@ -13,7 +13,11 @@ import (
 // that the server has left.
 func (r *registry) serverUp(c actor.Context, reg *registration) {
 	srv, ep := reg.server, reg.server.endpoint
-	ep.seenAt = time.Now()
+	now := time.Now()
+	if ep.down || ep.seenAt.IsZero() {
+		ep.since = now
+	}
+	ep.seenAt = now
 	if !ep.down {
 		return
 	}
@@ -49,7 +53,11 @@ func (r *registry) onProbeDue(c actor.Context, ep *endpoint) {
 	if !ep.down {
 		return
 	}
-	if limit := min(maxProbes, r.cfg.MaxDials); len(ep.probes) >= limit && !now.Before(ep.next) {
+	limit := maxProbes
+	for _, probe := range ep.probes {
+		limit = min(limit, probe.server.limits.MaxDials)
+	}
+	if len(ep.probes) >= limit && !now.Before(ep.next) {
 		ep.next = now.Add(slowProbeInterval)
 		if limit > 1 {
 			c.Send(ep.probes[1].pid, &abandonDial{})
@@ -81,10 +89,13 @@ func (r *registry) onHandshakeAnswered(c actor.Context, reg *registration) {
 // sendServerDownToAll fails the waiting calls of all sessions that are queued for an
 // endpoint.
 func (r *registry) sendServerDownToAll(c actor.Context, ep *endpoint) {
-	for e := r.waitingServers.Front(); e != nil; e = e.Next() {
-		if srv := e.Value.(*server); srv.endpoint == ep {
-			for q := srv.queue.Front(); q != nil; q = q.Next() {
-				r.sendServerDown(c, q.Value.(*registration))
+	for _, srv := range r.servers {
+		if srv.endpoint != ep && len(srv.keyed) == 0 {
+			continue
+		}
+		for reg := range srv.waits {
+			if reg.server.endpoint == ep {
+				r.sendServerDown(c, reg)
 			}
 		}
 	}

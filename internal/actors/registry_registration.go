@@ -25,32 +25,38 @@ type registration struct {
 	stateNode     lruNode[*registration] // in group, by state
 	closeCommands []*closeCommand        // that wait for the session to be closed
 
-	waiting     int                    // outstanding calls that wait, see [registry.recount]
-	outstanding int                    // calls without a reply
-	calls       uint64                 // that were forwarded
-	usedAt      time.Time              // when outstanding last changed
-	lruNode     lruNode[*registration] // in registry.lru
+	waiting     int               // outstanding calls that wait, see [registry.recount]
+	outstanding int               // calls without a reply
+	calls       uint64            // that were forwarded
+	usedAt      time.Time         // when outstanding last changed
+	limits      *mcpbridge.Limits // that the session was told; read-only
+	tenant      *tenant           // nil without one
+	quotas      [3]member         // of all sessions, of the server and of the tenant
 
 	generation uint64
 	info       mcpbridge.Info // of the last connection
-	wasOpen    bool           // there has been a connection
 
-	slot             bool          // under the cap: it dials or has a connection
-	wantsDial        bool          // it waits for a grant
-	queuePosition    *list.Element // in server.queue; nil while not queued
-	dialing          bool          // it has a dial permit
-	dialedAt         time.Time     // the time of the last grant
-	probing          bool          // the server was down at that time
-	holdsStartPermit bool          // it has a permit to start a process
-	draining         bool          // it was told to drain
-	evicted          bool          // by an eviction
-	cleanup          bool          // it was spawned to close leftovers, and takes no calls
-	leftovers        []leftover    // that it was spawned to close
+	wasOpen          bool // there has been a connection
+	slot             bool // under the cap: it dials or has a connection
+	wantsDial        bool // it waits for a grant
+	dialing          bool // it has a dial permit
+	addressed        bool // the server of the last dial is known to be that of the key
+	probing          bool // the server was down at the time of the last grant
+	holdsStartPermit bool // it has a permit to start a process
+	draining         bool // it was told to drain
+	pinned           bool // it is not evicted
+	cleanup          bool // it was spawned to close leftovers, and takes no calls
 
-	startTimer *time.Timer // sends startPermitDue
+	order drain // the last one
 
-	bugs         int         // panics since the last connection was opened
-	failedDials  int         // dials that failed while those of other keys succeeded
+	bugs        int16 // panics since the last connection was opened
+	failedDials int32 // dials that failed while those of other keys succeeded
+
+	queuePosition *list.Element // in its queue; nil while not queued
+	dialedAt      time.Time     // the time of the last grant
+	startTimer    *time.Timer   // sends startPermitDue
+	leftovers     []leftover    // that it was spawned to close
+
 	cause        *Fault      // the last fault; nil while there is a connection
 	notBefore    time.Time   // the earliest time of the next dial
 	breakerUntil time.Time   // calls are rejected until then
@@ -60,7 +66,7 @@ type registration struct {
 // rank returns the rank of the session in the LRU order.
 func (reg *registration) rank() rank {
 	switch {
-	case reg.draining:
+	case reg.draining || reg.pinned:
 		return unranked
 	case reg.slot && reg.outstanding == 0:
 		return unusedSlot
@@ -73,9 +79,19 @@ func (reg *registration) rank() rank {
 }
 
 // mayHaveNewCredentials reports whether the session may dial before its cool-down is over:
-// the server refused its credentials, and the next ones may be different.
+// the server refused its credentials, or its configuration was invalid, and the next ones may
+// be different.
 func (reg *registration) mayHaveNewCredentials() bool {
-	return reg.cause != nil && reg.cause.Class == mcpbridge.Unauthorized && reg.server.Auth != nil
+	if reg.cause == nil {
+		return false
+	}
+	switch reg.cause.Class {
+	case mcpbridge.Unauthorized:
+		return reg.server.Auth != nil || reg.server.PerKey != nil
+	case mcpbridge.Invalid:
+		return reg.server.PerKey != nil && reg.cause.Dialing
+	}
+	return false
 }
 
 // protocol returns the negotiated version of MCP, or "".
@@ -96,19 +112,32 @@ func (reg *registration) unconnected() bool {
 	return reg.state() == messages.StateWaiting || reg.state() == messages.StateBroken
 }
 
-// spawn makes the session actor of a key.
-func (r *registry) spawn(c actor.Context, key messages.Key, e *entry) *registration {
+// sessionOf returns the current session of a key. If there is none, it spawns its actor, which
+// does not dial.
+func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
+	e := r.entry(key)
+	if e.current != nil {
+		return e.current
+	}
 	reg := &registration{key: key, server: r.servers[key.Server]}
+	r.joinTenant(reg)
 	r.start(c, reg, &durable{generation: e.generation, noResume: len(e.draining) > 0 || r.leftovers.has(key)})
 	r.setState(reg, messages.StateWaiting)
+	e.current = reg
 	return reg
 }
 
 // start spawns the actor of a session.
 func (r *registry) start(c actor.Context, reg *registration, d *durable) {
-	d.cfg, d.key, d.server, d.registry, d.registration, d.callReplied = r.cfg, reg.key, &reg.server.Server, c.Self(), reg, &callReplied{reg}
-	d.mailbox.answer = answerUnread
-	props := actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.mailbox.props(), actor.WithDispatcher(r.cfg.dispatcher))
+	reg.limits = reg.server.limits
+	reg.quotas[0].of, reg.quotas[1].of = &r.sessions, reg.server.sessions
+	if reg.tenant != nil {
+		reg.quotas[2].of = &reg.tenant.sessions
+	}
+	d.limits = reg.limits
+	d.cfg, d.key, d.server, d.registry, d.registration, d.callReplied.of = r.cfg, reg.key, &reg.server.Server, c.Self(), reg, reg
+	d.handler = r.owners.handlerOf(reg.key.Scope)
+	props := actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, r.cfg.runsOn(&d.mailbox)...)
 	reg.pid = c.SpawnPrefix(props, "session")
 	r.registrations[reg.pid.Id] = reg
 	r.index.add(reg)
@@ -161,6 +190,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
+	defer reg.server.leave()
 	reg.outstanding = 0
 	r.recount(reg)
 	reg.wantsDial = false
@@ -170,7 +200,8 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
 	r.returnPermits(reg)
 	r.freeSlot(c, reg)
-	r.lru.remove(&reg.lruNode)
+	reg.removeRank()
+	r.leaveTenant(reg)
 	r.grantDials(c)
 	if len(e.draining) == 0 {
 		e.cancelled = cancelledCalls{}

@@ -8,8 +8,8 @@ import (
 )
 
 // Reload replaces the list of servers. The sessions of a server that was removed or
-// changed are closed as by [messages.CloseServer]; the others are not touched. The reply
-// is [messages.Closed].
+// changed are closed as by [messages.CloseServer]. The others stay, with their new limits.
+// The reply is [messages.Closed].
 type Reload struct {
 	// Servers are all servers from then on. They are valid.
 	Servers []mcpbridge.Server
@@ -37,6 +37,7 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 			servers[srv.Name] = r.newServer(srv, r.servers, servers)
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
 		case before.Same(&srv):
+			r.setLimits(before, srv.Limits)
 			servers[srv.Name] = before
 		default:
 			servers[srv.Name] = r.newServer(srv, r.servers, servers)
@@ -49,7 +50,13 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 		}
 	}
 	before := r.servers
-	r.servers = servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
-	r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, changed, drain{}))
+	closing := r.newCloseCommand(c, &messages.CloseAll{}, changed, drain{}) // with the timeouts from before
+	r.servers = servers
+	r.drainNext(c, closing)
+	for _, srv := range servers {
+		r.onCapDue(c, srv)
+	}
+	r.onIdleDue(c)
+	r.grantDials(c) // a cap may be higher
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"container/list"
+	"iter"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -11,14 +12,51 @@ type server struct {
 	mcpbridge.Server
 	address         string // identifies the endpoint, see [mcpbridge.Server.Endpoint]
 	endpoint        *endpoint
-	dialing         int           // dial permits in use
-	queue           list.List     // of *registration: sessions that wait for a grant
-	waitingPosition *list.Element // in waitingServers; nil while the queue is empty
+	own             mcpbridge.Limits  // as they were configured
+	limits          *mcpbridge.Limits // of the server, or of the supervisor; read-only
+	sessions        *quota            // also of the sessions before and after a reload
+	dialing         int               // dial permits in use
+	queued          int               // sessions that wait for a grant here, in all lanes
+	queuedPosition  *list.Element     // in queuedPlaces of the base; nil while nothing is queued
+	lane            lane              // of the sessions without a tenant
+	ready, stuck    list.List         // of *lane: those that are not empty
+	queuedPlaces    list.List         // of *server: the places with queued sessions, this one among them
+	waitingPosition *list.Element     // in waitingServers; nil while no lane is ready
+
+	keyed map[string]*server // by address: the places that PerKey leads to, see [registry.place]
+	base  *server            // that this is a place of; itself, unless PerKey has led to it
+	users int                // sessions that use this place, if PerKey has led to it
 }
 
-// newServer returns a server. Servers with the same address share one endpoint.
+// places yields the server, and the places that PerKey has led to.
+func (srv *server) places() iter.Seq[*server] {
+	return func(yield func(*server) bool) {
+		if !yield(srv) {
+			return
+		}
+		for _, place := range srv.keyed {
+			if !yield(place) {
+				return
+			}
+		}
+	}
+}
+
+// newServer returns a server. Servers with the same address share one endpoint. A server
+// with PerKey has no address: its sessions move to other places when they dial.
 func (r *registry) newServer(srv mcpbridge.Server, among ...map[string]*server) *server {
-	s := &server{Server: srv, address: srv.Endpoint()}
+	s := &server{Server: srv, own: srv.Limits, limits: r.cfg.limitsOf(srv.Limits)}
+	s.base, s.lane.server = s, s
+	if s.sessions = r.quotas[srv.Name]; s.sessions == nil {
+		s.sessions = newQuota(0)
+		r.quotas[srv.Name] = s.sessions
+	}
+	s.sessions.setLimit(srv.Limits.MaxSessions)
+	if srv.PerKey != nil {
+		s.endpoint = new(endpoint)
+		return s
+	}
+	s.address = srv.Endpoint()
 	for _, servers := range among {
 		for _, other := range servers {
 			if other.address == s.address {

@@ -27,12 +27,11 @@ func (r *registry) stopIfEmpty(c actor.Context) {
 // stop any actor.
 func (r *registry) onStopped(c actor.Context) {
 	r.finished = true
-	if r.idleTimer != nil {
-		r.idleTimer.Stop()
-	}
+	r.stopIdleTimer()
 	if r.cancellations.timer != nil {
 		r.cancellations.timer.Stop()
 	}
+	r.releaseOwners(c)
 	for _, reg := range r.registrations {
 		r.dequeue(reg)
 		r.returnStartPermit(reg)
@@ -41,6 +40,6 @@ func (r *registry) onStopped(c actor.Context) {
 	for closing := range r.closeCommands {
 		r.onCloseDue(c, closing)
 	}
-	r.mailbox.answerUnread(c)
+	r.cfg.answerUnread(c, r.mailbox)
 	r.cfg.Stopped(r.leftovers.list())
 }

@@ -15,6 +15,7 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 	ep := reg.server.endpoint
 	for _, k := range msg.calls {
 		reg.outstanding--
+		r.disown(c, k)
 		if k.caller == nil {
 			continue
 		}
@@ -27,8 +28,8 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 			}
 			f = k.unavailable(cause)
 			f.RetryAfter = max(0, ep.next.Sub(now))
-		case reg.queuePosition != nil && r.open >= r.cfg.MaxSessions:
-			f.Code, f.Detail = messages.CodeBusy, "no other session could be closed to make room for this one (MaxSessions)"
+		case r.exhausted(reg) != "":
+			f.Code, f.Detail = messages.CodeBusy, r.exhausted(reg)
 		case reg.cause != nil:
 			f.Detail += ", which had failed: " + forCaller(reg.cause)
 		}
@@ -36,4 +37,26 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 	}
 	r.recount(reg)
 	r.touch(c, reg)
+	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
+		r.grantDials(c) // it may be evicted now
+	}
+}
+
+// exhausted returns why a session that waits for a grant could not get a slot, or "".
+func (r *registry) exhausted(reg *registration) string {
+	const none = "could be closed to make room for this one"
+	if pinned := r.noSlotFor(reg.key, reg); pinned != "" {
+		return pinned
+	}
+	switch {
+	case reg.queuePosition == nil:
+		return ""
+	case reg.tenant != nil && reg.tenant.sessions.room() == 0:
+		return "no other session of the tenant " + none + " (MaxSessionsPerTenant)"
+	case reg.server.sessions.room() == 0:
+		return "no other session of the server " + none + " (MaxSessions of the server)"
+	case r.sessions.room() == 0:
+		return "no other session " + none + " (MaxSessions)"
+	}
+	return ""
 }

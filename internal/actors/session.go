@@ -31,18 +31,17 @@ type session struct {
 	*durable
 	state func(actor.Context) // the behavior: a method below, from deciding to closed
 
-	// After deciding:
-	reopen bool // a connection is wanted even if no call is parked
-
 	// While connecting:
 	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came, or nil
 	earlyNotifications []*notificationReceived // that came before dialed
 
+	reopen bool // after deciding: a connection is wanted even if no call is parked
+
 	// While ready:
-	pingAt       time.Time // when the next keepalive ping is due, or zero
 	pinging      bool      // a ping was sent, and has not returned
 	listingTools bool      // tools/list runs, for calls that were lost
 	listedTools  bool      // tools/list has returned
+	pingAt       time.Time // when the next keepalive ping is due, or zero
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
 	lastMessage sessionClosed  // sent when the session is closed
@@ -64,7 +63,7 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Started:
 		s.onStarted(c)
 	case *actor.Terminated:
-		s.settings.removeSubscriber(msg.Who)
+		s.onSubscriberTerminated(msg.Who)
 	case *actor.Restarting:
 	case *actor.Stopping:
 		s.onStopping()
@@ -268,8 +267,26 @@ func (s *session) always(c actor.Context) {
 		s.onNotification(c, msg)
 	case *drain:
 		s.onDrain(c, msg)
+	case *asked:
+		s.onAsked(c, msg)
+	case *questionOver:
+		s.withdraw(c, msg.question, msg.reason)
+	case *handlerBound:
+		s.handler = msg.handler
+	case *tailTo:
+		s.onTail(c, msg.subscriber)
+	case *stderrReady:
+		s.sendLines(c)
+	case lineTaken:
+		s.onLineTaken(c, msg)
+	case *forget:
+		s.refused = nil
+	case *adoptSettings:
+		s.onSettingsAdopted(c, msg)
 	case *timerFired:
 		s.onTimerFired(c)
+	case *limitsChanged:
+		s.limits = msg.limits
 	case *disconnected, *pingReturned, *connDetached, *abandonDial, *serverDown, *directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
@@ -286,7 +303,7 @@ func (s *session) onStarted(c actor.Context) {
 	if s.conn != nil {
 		s.oldConn, s.conn = s.conn, nil
 	}
-	s.graceEnds = s.failedAt.Add(s.cfg.DrainTimeout)
+	s.graceEnds = s.failedAt.Add(s.limits.DrainTimeout)
 	switch {
 	case s.drainOrder != nil: // the restart is due to a bug
 		s.state = s.draining

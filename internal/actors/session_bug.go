@@ -63,7 +63,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 	for _, k := range s.owed() {
 		s.parked.remove(k)
 		if s.running.has(k) {
-			k.cancel()
+			k.ctx.Cancel()
 		}
 		f := k.failure(messages.CodeInternal, "a bug in the session, see the log")
 		f.MayHaveRun = f.MayHaveRun || k.conn != nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -21,7 +22,7 @@ func (s *session) park(c actor.Context, k *call) {
 // for the annotations of its tool, stays parked.
 func (s *session) startParked(c actor.Context) {
 	for k := range s.parked.all() {
-		if s.running.count >= s.cfg.MaxInFlight {
+		if s.running.count >= s.limits.MaxInFlight {
 			return
 		}
 		if uri, is := k.subscription(); is && s.subscribing[uri] {
@@ -43,19 +44,20 @@ func (s *session) startParked(c actor.Context) {
 
 // start runs a call on the connection.
 func (s *session) start(c actor.Context, k *call) {
-	if k.runs == 0 { // a previous run may still read it
-		k.deadlineCtx = deadlineContext{context.Background(), k.deadline}
+	ctx := &k.firstCtx
+	if k.runs > 0 { // a previous run may still read it
+		ctx = new(callctx.Context)
 	}
-	ctx, cancel := context.WithCancel(&k.deadlineCtx)
+	ctx.Init(k, k.deadline)
 	conn := s.conn
 	k.runs++
-	k.conn, k.cancel, k.generation = conn, cancel, s.generation
+	k.conn, k.ctx, k.generation = conn, ctx, s.generation
 	s.addRunning(k)
-	pause := k.pause()
-	s.cfg.async(c, func() any {
-		defer cancel()
+	pause, root, self := k.pause(), c.ActorSystem().Root, c.Self()
+	s.cfg.dispatcher.Schedule(func() { // not async: each call would have one closure more
+		defer ctx.Cancel()
 		result, err := k.performAfter(ctx, pause, conn)
-		return &callReturned{k, conn, result, err}
+		root.Send(self, &callReturned{k, conn, result, err})
 	})
 }
 
@@ -112,6 +114,7 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	k := msg.call
 	s.removeRunning(k)
+	s.endQuestions(c, k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
 		s.recordSettings(c, k.op)
@@ -163,23 +166,24 @@ func (s *session) onCancelled(c actor.Context, msg *cancelCalls) {
 	for k := range s.parked.all() {
 		if msg.matches(k) {
 			s.parked.remove(k)
-			s.reply(c, k, k.failure(messages.CodeCancelled, ""))
+			s.reply(c, k, k.failure(messages.CodeCancelled, msg.detail))
 		}
 	}
 	for k := range s.running.all() {
 		if msg.matches(k) && !k.replied {
-			s.cutOff(c, k, messages.CodeCancelled)
+			s.cutOff(c, k, messages.CodeCancelled, msg.detail)
 		}
 	}
 }
 
 // cutOff answers a call that runs, and cancels it. The call has CloseTimeout to return.
-func (s *session) cutOff(c actor.Context, k *call, code messages.Code) {
-	f := k.failure(code, "")
+func (s *session) cutOff(c actor.Context, k *call, code messages.Code, detail string) {
+	f := k.failure(code, detail)
 	f.MayHaveRun = true
 	s.reply(c, k, f)
-	k.cancel()
-	k.deadline = time.Now().Add(s.cfg.CloseTimeout)
+	s.endQuestions(c, k, reasonOf(f))
+	k.ctx.Cancel()
+	k.deadline = time.Now().Add(s.limits.CloseTimeout)
 	s.wakeBy(c, k.deadline)
 }
 
@@ -189,5 +193,9 @@ func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
 	if k.caller != nil {
 		c.Send(k.caller, reply)
 	}
-	c.Send(s.registry, s.callReplied)
+	if k.op.Head().Owner != nil {
+		c.Send(s.registry, &callReplied{s.registration, k})
+		return
+	}
+	c.Send(s.registry, &s.callReplied)
 }

@@ -37,7 +37,7 @@ func (s *session) startCleanup(c actor.Context) {
 		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
 		return
 	}
-	s.graceEnds = time.Now().Add(s.cfg.DrainTimeout + s.cfg.CloseTimeout + unresponsiveAfter)
+	s.graceEnds = time.Now().Add(s.limits.DrainTimeout + s.limits.CloseTimeout + unresponsiveAfter)
 	if s.cfg.Store == nil {
 		s.onRecordLoaded(c, nil)
 		return
@@ -110,8 +110,8 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 // onCleanupGrant closes the leftovers.
 func (s *session) onCleanupGrant(c actor.Context) {
 	s.state = s.cleaningUp
-	w, cfg, store, generation := *s.cleanup, s.cfg, s.store(), s.generation
-	s.cfg.async(c, func() any { return w.run(cfg, store, generation) })
+	w, cfg, timeout, store, generation := *s.cleanup, s.cfg, s.limits.CloseTimeout, s.store(), s.generation
+	s.cfg.async(c, func() any { return w.run(cfg, timeout, store, generation) })
 }
 
 // finishCleanup sends the last message, unless timerFired comes first.
@@ -135,9 +135,9 @@ func (s *session) leftoversWithReason(reason string) (all []leftover) {
 	return all
 }
 
-// run closes the leftovers one after the other, and clears the record when its MCP session
-// is closed. It may block.
-func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversClosed {
+// run closes the leftovers one after the other, each within a timeout, and clears the record
+// when its MCP session is closed. It may block.
+func (w cleanup) run(cfg *Config, timeout time.Duration, store keyStore, generation uint64) *leftoversClosed {
 	result := &leftoversClosed{}
 	known := ""
 	if w.record != nil {
@@ -145,7 +145,7 @@ func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversC
 	}
 	forget, seen := w.record != nil, false
 	for _, one := range w.leftovers {
-		existed, reason := one.close(cfg, store.key)
+		existed, reason := one.close(cfg, timeout, store.key)
 		if one.reason = reason; reason != "" {
 			result.leftovers = append(result.leftovers, one)
 		} else if existed {
@@ -157,7 +157,7 @@ func (w cleanup) run(cfg *Config, store keyStore, generation uint64) *leftoversC
 	}
 	if w.record != nil && w.configured && !seen {
 		one := leftover{resume: &w.record.Resume}
-		existed, reason := one.close(cfg, store.key)
+		existed, reason := one.close(cfg, timeout, store.key)
 		if reason != "" {
 			one.reason, forget = "the session from before the restart of this process: "+reason, false
 			result.leftovers = append(result.leftovers, one)

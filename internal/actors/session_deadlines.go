@@ -26,7 +26,7 @@ func (s *session) serveDeadlines(c actor.Context) {
 		case now.Before(k.deadline):
 			s.wakeBy(c, k.deadline)
 		case !k.replied:
-			s.cutOff(c, k, messages.CodeDeadline)
+			s.cutOff(c, k, messages.CodeDeadline, "")
 		case k.conn == s.conn && s.drainOrder == nil:
 			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}

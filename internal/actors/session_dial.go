@@ -18,10 +18,12 @@ import (
 // dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
 	cfg      *Config
+	limits   *mcpbridge.Limits
 	store    keyStore
 	noResume bool // the record in the store is not used to resume
 	req      mcpbridge.DialRequest
 	setup    []*mcp.CallToolParams
+	previous mcpbridge.Conn       // whose MCP session req resumes, or nil
 	ops      []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
@@ -42,7 +44,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	var conn mcpbridge.Conn
 	failed := func(err error) *dialed {
 		if conn != nil {
-			closeWithin(d.cfg.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
+			closeWithin(d.limits.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
 		}
 		return &dialed{err: err, elapsed: time.Since(began)}
 	}
@@ -57,7 +59,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	if !d.reopens {
 		known = d.store.load()
 	}
-	ctx, cancel := context.WithTimeout(wanted, d.cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
 	defer cancel()
 	if known != nil {
 		d.generation = max(d.generation, known.Generation)
@@ -68,6 +70,12 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		}
 	}
 	var err error
+	if ask := d.req.Resolved; ask != nil {
+		d.req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
+			d.setup = srv.Setup
+			return ask(ctx, srv)
+		}
+	}
 	conn, err = dial(ctx, d.cfg.Dialer, d.req)
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
 		err = runWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
@@ -89,6 +97,9 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		msg.generation++
 	}
 	if !info.Attached {
+		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
+			go closeWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
+		}
 		d.store.saveSession(conn, msg.generation)
 	}
 	return msg
@@ -103,41 +114,49 @@ func (s *session) onGrant(c actor.Context) {
 
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialAttempt{
-		cfg: s.cfg, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.operations(),
+		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.operations(), previous: s.resumable,
 		generation: s.generation, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
 		root.Send(self, msg)
 		if msg.conn != nil && wanted.Err() != nil {
-			closeWithin(d.cfg.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
+			closeWithin(d.limits.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
 		}
 	}()
 }
 
 // dialRequest returns the request for a dial, with the callbacks that send messages.
 func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
-	system, self, cfg, key := c.ActorSystem(), c.Self(), s.cfg, s.key
+	system, self, key := c.ActorSystem(), c.Self(), s.key
 	req := mcpbridge.DialRequest{
-		Key: key, Roots: s.settings.roots,
+		Key: key, Roots: s.settings.roots, Stderr: &s.tail.stderr,
 		Down: func(e *mcpbridge.Error) { system.Root.Send(self, &disconnected{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
 			system.Root.Send(self, &notificationReceived{n, of})
 		},
 	}
+	for k := range s.parked.all() {
+		req.Attributes, req.Trace = k.op.Head().Attributes, k.op.Head().Trace
+		break
+	}
 	registry, of := s.registry, s.registration
 	req.Answered = func() { system.Root.Send(registry, &handshakeAnswered{of}) }
+	if s.server.PerKey != nil {
+		req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
+			return askForAddress(ctx, system, registry, &addressFound{of, srv.Endpoint()})
+		}
+	}
 	if s.resumable != nil {
 		req.Resume = s.resumable.Resume()
 	}
 	if time.Now().Before(s.refusedUntil) {
 		req.Refused = s.refused
 	}
-	if cfg.Handler != nil {
-		req.Ask = func(ctx context.Context, r messages.Request) messages.Answer {
-			*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(cfg.HandlerTimeout)}
-			return askHandler(ctx, system, cfg.Handler, r)
-		}
+	timeout := s.limits.HandlerTimeout
+	req.Ask = func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
+		*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(timeout)}
+		return ask(ctx, system, self, r, op)
 	}
 	return req
 }
@@ -155,6 +174,9 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	switch {
 	case s.refusedAgain(msg):
 		s.failParked(c, s.refused, s.refusedUntil)
+		s.endDial(c, nil)
+		return
+	case errors.Is(msg.err, errServerDown):
 		s.endDial(c, nil)
 		return
 	case msg.err != nil:

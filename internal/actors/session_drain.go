@@ -13,30 +13,41 @@ import (
 // notifications/cancelled reaches the server.
 const cancelPause = 50 * time.Millisecond
 
-// onDrain starts to drain. A second drain may follow that leaves calls less time.
+// onDrain starts to drain. Another drain may follow that leaves calls less time.
 func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.state, s.drainOrder = s.draining, msg
 	parked := s.parked.take()
 	switch {
 	case !msg.evict:
-		s.graceEnds = time.Now().Add(s.cfg.DrainTimeout)
 		for _, k := range parked {
 			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
 		}
-	default:
-		for k := range s.running.all() {
-			if at := k.deadline.Add(s.cfg.CloseTimeout); at.After(s.graceEnds) {
-				s.graceEnds = at
-			}
-		}
-		if len(parked) > 0 {
-			c.Send(s.registry, &callsHandedBack{s.registration, parked})
-		}
+	case len(parked) > 0:
+		c.Send(s.registry, &callsHandedBack{s.registration, parked})
 	}
+	s.graceEnds = s.endOfGrace(msg)
 	if s.abortDial != nil {
 		s.abortDial()
 	}
 	s.continueDraining(c)
+}
+
+// endOfGrace returns when the calls that run are cut off.
+func (s *session) endOfGrace(order *drain) time.Time {
+	now := time.Now()
+	switch {
+	case order.now:
+		return now
+	case order.restart || !order.evict:
+		return now.Add(s.limits.DrainTimeout)
+	}
+	at := s.graceEnds
+	for k := range s.running.all() {
+		if end := k.deadline.Add(s.limits.CloseTimeout); end.After(at) {
+			at = end
+		}
+	}
+	return at
 }
 
 // continueDraining takes the next step of draining: wait for running calls, close the
@@ -52,7 +63,7 @@ func (s *session) continueDraining(c actor.Context) {
 	}
 	for k := range s.running.all() {
 		if !k.replied {
-			s.cutOff(c, k, messages.CodeClosed)
+			s.cutOff(c, k, messages.CodeClosed, "")
 		}
 	}
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
@@ -72,9 +83,15 @@ func (s *session) continueDraining(c actor.Context) {
 
 // sendClosed sends the last message.
 func (s *session) sendClosed(c actor.Context) {
+	s.withdrawAll(c)
+	tail := s.tail.subscriber
+	s.endTail(c)
 	s.unwatchSubscribers(c)
 	s.state = s.closed
 	s.lastMessage.of = s.registration
+	if s.drainOrder != nil && s.drainOrder.restart {
+		s.lastMessage.settings, s.lastMessage.tail = s.settings, tail
+	}
 	c.Send(s.registry, &s.lastMessage)
 }
 
@@ -93,7 +110,7 @@ func (s *session) waitsForCalls() bool {
 func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
-	pause, timeout, store := s.running.count > 0, s.cfg.CloseTimeout, s.store()
+	pause, timeout, store := s.running.count > 0, s.limits.CloseTimeout, s.store()
 	leave := s.drainOrder.leave && conn.Resume() != nil
 	s.cfg.async(c, func() any {
 		if pause {
@@ -147,7 +164,7 @@ func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 // cancelRunning cancels all calls that run.
 func (s *session) cancelRunning() {
 	for k := range s.running.all() {
-		k.cancel()
+		k.ctx.Cancel()
 	}
 }
 
@@ -163,6 +180,7 @@ func (s *session) onStopping() {
 // are none, but user code can stop any actor before.
 func (s *session) onStopped(c actor.Context) {
 	s.stopTimer()
+	s.tail.stderr.Follow(nil)
 	if s.abortDial != nil {
 		s.abortDial()
 	}
@@ -174,13 +192,14 @@ func (s *session) onStopped(c actor.Context) {
 			c.Send(k.caller, f)
 		}
 	}
+	s.withdrawAll(c)
 	s.parked.take()
 	s.running.take()
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
 		if conn != nil {
-			go closeWithin(s.cfg.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
+			go closeWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
 		}
 	}
 	s.conn, s.oldConn, s.resumable = nil, nil, nil
-	s.mailbox.answerUnread(c)
+	s.cfg.answerUnread(c, &s.mailbox)
 }

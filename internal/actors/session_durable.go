@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -16,13 +17,13 @@ type durable struct {
 	cfg          *Config
 	key          messages.Key
 	server       *mcpbridge.Server // read-only
+	limits       *mcpbridge.Limits // read-only; replaced by limitsChanged
 	registry     *actor.PID
 	registration *registration // belongs to the registry, not read here
 
 	generation  uint64
 	settings    settings        // of the server, applied to each new MCP session
-	wasOpen     bool            // there has been a connection
-	stateless   bool            // the last MCP session kept nothing on the server
+	tail        tail            // of the stderr of the server
 	parked      queue           // calls that are accepted and do not run
 	running     queue           // calls that run on conn or oldConn
 	subscribing map[string]bool // URIs whose subscription a running call changes
@@ -40,8 +41,11 @@ type durable struct {
 	// runs.
 	abortDial context.CancelFunc
 
+	wasOpen      bool      // there has been a connection
+	stateless    bool      // the last MCP session kept nothing on the server
+	openedUnused bool      // the last connection was opened for no call, and no call came since
+	noResume     bool      // the record in the store is of an MCP session that is being closed
 	openedAt     time.Time // when the last connection was opened
-	openedUnused bool      // for no call, and no call came since
 
 	refused      *mcpbridge.Error // the refusal of the credentials, or nil
 	refusedUntil time.Time        // until then, no dial with the same credentials
@@ -53,12 +57,14 @@ type durable struct {
 	wakeTimer *time.Timer // sends timerFired; nil when it will not come
 	wakeAt    time.Time   // when wakeTimer fires
 
-	noResume bool     // the record in the store is of an MCP session that is being closed
-	cleanup  *cleanup // the work of an actor that closes leftovers, or nil
+	cleanup *cleanup // the work of an actor that closes leftovers, or nil
 
-	drainOrder  *drain       // the last drain message, or nil
-	callReplied *callReplied // one message for all calls
-	mailbox     unreadMailbox
+	handler   *actor.PID             // of the scope, or nil
+	questions map[*question]struct{} // of the server, without an answer
+
+	drainOrder  *drain      // the last drain message, or nil
+	callReplied callReplied // one message for all calls, read-only
+	mailbox     mailbox.Mailbox
 }
 
 // store returns the store of the key.

@@ -19,7 +19,7 @@ func (s *session) releaseOld(c actor.Context) {
 		return
 	}
 	s.cancelRunning()
-	conn, timeout := s.oldConn, s.cfg.CloseTimeout
+	conn, timeout := s.oldConn, s.limits.CloseTimeout
 	s.closingConn = conn
 	s.cfg.async(c, func() any {
 		closeWithin(timeout, conn.Detach) //nolint:errcheck // its MCP session is resumed, or is closed later

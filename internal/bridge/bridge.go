@@ -15,6 +15,7 @@
 //	transport    what the bridge needs of a transport
 //	wire         what is known of one operation from the wire, and what that means
 //	rpc          JSON-RPC messages and event streams, as bytes
+//	results      decodes the results of requests
 //	redact       what may be said in an error text
 //
 // Start with design.go.
@@ -34,6 +35,7 @@ import (
 // Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
 type Bridge struct {
 	opener   opener
+	known    *mcp.ClientCapabilities // what the servers are told, or nil
 	controls controls
 	strays   atomic.Uint64
 
@@ -47,7 +49,7 @@ type Bridge struct {
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
 	b.opener = opener{newClient(capabilities), &b.strays, b.controls.compare}
-	b.controls.opener = &b.opener
+	b.controls.opener, b.known = &b.opener, capabilities
 	b.Set(servers)
 	return b
 }
@@ -64,10 +66,21 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 			delete(before, config.Name)
 			continue
 		}
-		b.servers[config.Name] = newEndpoint(config)
+		at := newEndpoint(config)
+		at.client = newCustomClient(&config, b.known)
+		b.servers[config.Name] = at
 	}
 	for _, at := range before {
 		b.retired = append(b.retired, at)
+	}
+}
+
+// Forget forgets what was found out about a server.
+func (b *Bridge) Forget(server string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := b.servers[server]; at != nil {
+		at.forget()
 	}
 }
 
@@ -100,8 +113,13 @@ func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mc
 	if at == nil {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "no such server"}
 	}
+	at, err = at.forKey(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer at.release()
 	credentials, err := at.credentials(ctx, req.Key)
-	shown := fingerprint(ctx, credentials, err)
+	shown := at.fingerprintWith(fingerprint(ctx, credentials, err))
 	if req.Refused != nil && fingerprintIn(req.Refused) == shown {
 		return nil, req.Refused
 	}

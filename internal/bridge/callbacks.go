@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -30,6 +31,10 @@ func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
 	if o == nil || o.ask == nil {
 		return nobody{}.ask(ctx, req)
 	}
+	ex := wire.ExchangeOf(ctx)
+	if ex.IsOver() {
+		return &messages.Refusal{Reason: "its operation is over"}
+	}
 	if c.asked.Add(1) > maxAsked {
 		c.asked.Add(-1)
 		return &messages.Refusal{Reason: fmt.Sprintf("%d requests are waiting for an answer already", maxAsked)}
@@ -38,8 +43,11 @@ func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.Cut, cancel)()
-	return o.ask(ctx, req)
+	return o.ask(ctx, req, ex.Operation)
 }
+
+// origin returns the exchange that a request of the server belongs to, or nil.
+func (c *conn) origin(params mcp.Params) *wire.Exchange { return c.Questions.Origin(params, c) }
 
 // currentRoots returns the roots of the session, or nil.
 func (c *conn) currentRoots() *messages.SetRoots { return c.roots.Load() }
@@ -49,6 +57,12 @@ func (c *conn) logLevel() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.level
+}
+
+// carriesParams reports whether the connection adds the parameters that an exchange carries. Protocols
+// after 2025-11-25 want some of them in headers, which the SDK makes of the parameters.
+func (c *conn) carriesParams() bool {
+	return c.IsOpen.Load() && c.link.CarriesParams() && !c.isModern()
 }
 
 // Broke reports that an open connection has ended by itself.

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/results"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/messages"
@@ -18,10 +19,15 @@ type handler interface {
 	hear(messages.Notification)
 	// ask returns the answer to a request of the server; a [*messages.Refusal] is one.
 	ask(context.Context, messages.Request) messages.Answer
+	// origin returns the exchange that a request of the server belongs to, or nil if that is not
+	// known.
+	origin(mcp.Params) *wire.Exchange
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
 	// logLevel returns the level that requests shall name, or nothing.
 	logLevel() string
+	// carriesParams reports whether the connection adds the parameters that an exchange carries.
+	carriesParams() bool
 }
 
 // handlerOf returns the handler of the session that ctx belongs to. The SDK hands the
@@ -37,8 +43,10 @@ func handlerOf(ctx context.Context) handler {
 type nobody struct{}
 
 func (nobody) hear(messages.Notification)       {}
+func (nobody) origin(mcp.Params) *wire.Exchange { return nil }
 func (nobody) currentRoots() *messages.SetRoots { return nil }
 func (nobody) logLevel() string                 { return "" }
+func (nobody) carriesParams() bool              { return false }
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -143,8 +151,8 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 	return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
 }
 
-// receiving is middleware for what comes from a server. It answers roots/list, which
-// the SDK would answer alike for all sessions, and refuses what the SDK does not
+// receiving is middleware for what comes from a server. It finds the operation that a request
+// belongs to, answers roots/list, which the SDK would answer alike for all sessions, and refuses what the SDK does not
 // survive: missing parameters.
 func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
@@ -154,10 +162,15 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 				result, err = nil, refused
 			}
 		}()
+		if rpc.IsQuestion(method) {
+			if ex := handlerOf(ctx).origin(req.GetParams()); ex != nil {
+				ctx = wire.InExchange(ctx, ex)
+			}
+		}
 		switch method {
 		case rpc.MethodListRoots:
 			return listRoots(ctx)
-		case "elicitation/create", "notifications/elicitation/complete", "notifications/resources/updated":
+		case rpc.MethodElicit, "notifications/elicitation/complete", "notifications/resources/updated":
 			if reflect.ValueOf(req.GetParams()).IsNil() {
 				return nil, refused
 			}
@@ -166,13 +179,14 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// sending is middleware for requests to a server. It notes that another request of the operation
-// begins, names the log level, and asks for progress.
+// sending is middleware for requests to a server, the innermost. It notes that another request of the
+// operation begins, names the log level, and asks for progress. It takes the parameters and the
+// result of an operation past the SDK, which would decode them several times.
 func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		ex := wire.ExchangeOf(ctx)
-		ex.Begin()
-		if level := handlerOf(ctx).logLevel(); level != "" && req.GetParams() != nil {
+		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
+		ex.Begin(wanted)
+		if level := h.logLevel(); level != "" && req.GetParams() != nil {
 			meta := req.GetParams().GetMeta()
 			if meta == nil {
 				meta = map[string]any{}
@@ -185,6 +199,24 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
-		return next(ctx, method, req)
+		if wanted && req.GetParams() != nil && h.carriesParams() {
+			params, err := rpc.EncodeParams(req.GetParams())
+			if err != nil {
+				return nil, err
+			}
+			ex.Carries(params)
+			req = withoutParams{req}
+		}
+		result, err := next(ctx, method, req)
+		if raw := ex.Result(); raw != nil {
+			return results.Decode(method, raw)
+		}
+		return result, err
 	}
 }
+
+// withoutParams is a request whose parameters the SDK does not encode.
+type withoutParams struct{ mcp.Request }
+
+// GetParams returns nil.
+func (withoutParams) GetParams() mcp.Params { return nil }

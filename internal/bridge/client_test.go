@@ -22,7 +22,7 @@ import (
 
 // asking returns a puppet whose client can do everything, and that answers what it
 // is asked with a function.
-func asking(ask func(context.Context, messages.Request) messages.Answer) *puppet {
+func asking(ask func(context.Context, messages.Request, messages.Operation) messages.Answer) *puppet {
 	return &puppet{
 		capabilities: &mcp.ClientCapabilities{
 			Elicitation: &mcp.ElicitationCapabilities{}, Sampling: &mcp.SamplingCapabilities{}, RootsV2: &mcp.RootCapabilities{},
@@ -37,7 +37,7 @@ func (p *puppet) say(format string, args ...any) { fmt.Fprintf(p.out, format+"\n
 // look for.
 func TestServerThatSaysAndAsksNonsenseIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := asking(func(context.Context, messages.Request) messages.Answer { return nil })
+		p := asking(func(context.Context, messages.Request, messages.Operation) messages.Answer { return nil })
 		c, e := p.dial(t.Context(), 1<<20)
 		require.Nil(t, e)
 		id := 0
@@ -65,7 +65,7 @@ func TestServerThatSaysAndAsksNonsenseIsSurvived(t *testing.T) {
 
 func TestServerThatAsksTooMuchIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := asking(func(ctx context.Context, _ messages.Request) messages.Answer {
+		p := asking(func(ctx context.Context, _ messages.Request, _ messages.Operation) messages.Answer {
 			<-ctx.Done()
 			return &messages.Refusal{Reason: "cut off"}
 		})
@@ -86,7 +86,7 @@ func TestServerThatAsksTooMuchIsRefused(t *testing.T) {
 func TestServerMayCancelWhatItAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended error
-		p := asking(func(ctx context.Context, _ messages.Request) messages.Answer {
+		p := asking(func(ctx context.Context, _ messages.Request, _ messages.Operation) messages.Answer {
 			<-ctx.Done()
 			ended = ctx.Err()
 			return &messages.Refusal{}
@@ -163,7 +163,7 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	require.Empty(t, at.version(nil), "another version of the server may know more")
 	at.learn("", old("2"))
 	require.Equal(t, protocolLegacy, at.version(nil))
-	at.asked = time.Now().Add(-legacyFor)
+	at.dialect.asked = time.Now().Add(-legacyFor)
 	require.Empty(t, at.version(nil), "it is asked again now and then")
 	at.learn("", old("2"))
 	at.unlearn()
@@ -176,7 +176,7 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	require.Equal(t, "2024-11-05", at.version(nil), "the configuration comes first")
 
 	silent := newEndpoint(mcpbridge.Server{Name: "s", URL: "http://test"})
-	silent.legacy, silent.asked = true, time.Now()
+	silent.dialect.legacy, silent.dialect.asked = true, time.Now()
 	silent.learn(protocolLegacy, old("1"))
 	require.Equal(t, protocolLegacy, silent.version(nil))
 }
@@ -189,7 +189,7 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 		p.method, p.ends = "tools/call", true
 		p.said = []byte(`{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s",` +
 			`"inputRequests":{"it":{"method":"elicitation/create","params":{"message":"?"}}}}}` + "\n")
-		p.ask = func(context.Context, messages.Request) messages.Answer {
+		p.ask = func(context.Context, messages.Request, messages.Operation) messages.Answer {
 			time.Sleep(time.Second)
 			return &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}}
 		}

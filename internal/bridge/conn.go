@@ -22,6 +22,7 @@ const cleanupTimeout = time.Second
 type conn struct {
 	transport.Session
 	at     *endpoint
+	leave  sync.Once // gives up the use of at
 	client *sdkClient
 	link   transport.Conn     // nil if it could not be made
 	cs     *mcp.ClientSession // nil until the handshake has succeeded
@@ -54,7 +55,7 @@ type conn struct {
 type owner struct {
 	down  func(*mcpbridge.Error)
 	heard func(messages.Notification, messages.Operation) // or nil
-	ask   func(context.Context, messages.Request) messages.Answer
+	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
 }
 
 // handshake is what there is of a session only until it is open.
@@ -81,8 +82,8 @@ func (c *conn) opened() {
 	c.IsOpen.Store(true)
 }
 
-// newExchange returns a context for an operation of the session, with its exchange.
-func (c *conn) newExchange(ctx context.Context) (context.Context, *wire.Exchange) {
+// newExchange returns the exchange of an operation of the session, which is its context.
+func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 	return wire.NewExchange(ctx, c, c.at.URL != "")
 }
 
@@ -180,6 +181,7 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
 	c.link.Closing()
+	defer c.at.releaseIdle()
 	refused := c.link.EndSession(ctx)
 	return errors.Join(refused, c.Detach(ctx))
 }
@@ -187,6 +189,7 @@ func (c *conn) Close(ctx context.Context) error {
 // Detach ends the session here.
 func (c *conn) Detach(ctx context.Context) error {
 	c.isClosing.Store(true)
+	defer c.leave.Do(c.at.release)
 	c.link.Closing()
 	c.cancel()
 	c.closing.Do(func() {
@@ -216,6 +219,7 @@ func (c *conn) Detach(ctx context.Context) error {
 func (c *conn) discard() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
+	defer c.leave.Do(c.at.release)
 	if c.link == nil {
 		c.cancel()
 		return

@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"net/http"
 
-	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -22,7 +21,7 @@ const noCredentials = 0
 func fingerprint(ctx context.Context, c mcpbridge.Credentials, err error) uint64 {
 	var headers http.Header
 	if err == nil && c != nil {
-		headers, err = guard.Call(func() (http.Header, error) { return c.Headers(wire.WithoutValues(ctx)) })
+		headers, err = guard.Call(func() (http.Header, error) { return c.Headers(ctx) })
 	}
 	if err != nil {
 		return noCredentials

@@ -27,8 +27,9 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	 the server answers
 	   │
 	   ├─ 2xx ────────▶ session.accepted notes: Accepted                         streamable/accepted.go
-	   │                  JSON    is read here: notes Answered, or Refused if it is no response
-	   │                  stream  is read by the SDK through an answerStream: notes the same
+	   │                  JSON    is read here, by wire.Answers: notes Answered and keeps the result,
+	   │                          or Refused if it is no response
+	   │                  stream  is read by the SDK through an answerStream, which does the same
 	   │
 	   ├─ other ──────▶ session.refused notes: Refused                           streamable/refused.go
 	   │                  wire.Refusal.Judge says what the status and the JSON-RPC code mean
@@ -36,6 +37,9 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	   │
 	   └─ no answer ──▶ the error goes through the SDK to conn.Do
 
+	 sending            decodes the result that was kept                         (package results)
+	   │
+	   ▼
 	 conn.Do            on an error: Exchange.Explain, from what was noted and in the order of certainty;
 	                    if the refusal is in doubt: doubts.settle waits for the verdict, at most 5 s
 
@@ -45,6 +49,41 @@ ends with the context that conn.Do has made, also where the SDK ignores contexts
 
 Over the other transports a tap (package tap) takes the place of the exchanger: it sees the messages between
 the SDK and its connection, and notes the same steps.
+
+# An answer
+
+The SDK decodes an answer up to four times, each time in a new buffer of 36 KB, which is most of what a call costs.
+So the bridge reads an answer once, before the SDK, and keeps what the SDK need not see:
+
+	 bytes ──▶ rpc.Decode      the message, in place; the SDK's function decodes what is unusual
+	             │
+	             ▼
+	           wire.Answers    restores the id of the SDK; drops answers to other connections, and counts them;
+	             │             reports progress; notes the response in its exchange
+	             │
+	             ├─ the exchange wants the result ──▶ it is kept, and the SDK gets an error in its place:
+	             │                                      over HTTP as JSON  the status 503, without a body
+	             │                                      as an event        the end of the stream, or a small error
+	             │                                      over a pipe        a small error that was never bytes
+	             └─ anything else ──────────────────▶ the SDK gets it, with its id
+
+Then the SDK fails the call, and sending returns the result instead, so that whatever is above it (input requests,
+the list of tools that a mismatch of headers needs) sees what it always sees. A pipe is read line by line; a batch, a message
+on several lines, several on one line and what is no JSON are left to the SDK's own connection, from there on.
+
+# A configuration for each key
+
+A server with PerKey has one endpoint for each distinct result of that function, which keys with the same result share:
+
+	 Bridge.Dial ──▶ endpoint.forKey (keyed.go) calls PerKey, where it can be given up
+	                   │  DialRequest.Resolved tells the actor, which asks the registry whether
+	                   │  the server of this key may be dialed
+	                   ▼
+	                 keyed.of: the endpoint with this result, made at first use, and forgotten with the
+	                 last session or dial that uses it
+
+From then on that endpoint takes the place of the configured one: its secrets, its connections, its fingerprint. What
+is known of the protocols of a program is shared by all of them (dialect).
 
 # A fault
 
@@ -87,6 +126,15 @@ whether to restart, and when, is decided by the strategy of the supervisor.
 What may block: Bridge.Dial until its context ends, and then for cleanupTimeout at most; doubts.run until the
 session is cut. Methods of transport.Watcher never block: what may take time, such as waiting for the end of
 a process, is done in a goroutine of its own.
+
+# A question
+
+A request of the server belongs to an operation, whose end makes it moot. With protocol 2026-07-28 the result of
+the operation asks (input_requests.go), in the context of its exchange. Over streamable HTTP an older server asks on
+the stream of the operation: answerStream knows the exchange, and the SDK's handler does not. So answerStream marks the
+request in its _meta (wire.Questions), and the middleware (receiving in client.go) takes the mark out and puts the
+exchange into the context. conn.ask hands the operation to DialRequest.Ask. Over the other transports, and on the
+standalone stream, the connection cannot tell.
 
 # Adding a transport
 

@@ -15,23 +15,25 @@ import (
 // waits for: the context of the SDK ends with ctx and with the session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer wire.Recover(&err)
-	inner, ex := c.newExchange(c.Cut)
+	inner, cancel := context.WithCancel(c.Cut)
+	ex := c.newExchange(inner)
 	ex.WithValues(ctx)
-	inner, cancel := context.WithCancel(inner)
-	stop := context.AfterFunc(ctx, cancel)
+	ex.Operation = op
+	stop := afterFunc(ctx, cancel)
 	defer func() { stop(); ex.Finish(err == nil, cancel) }()
 	if err := ctx.Err(); err != nil { // AfterFunc runs concurrently, and may come too late
 		return nil, c.explain(ctx, ex, err)
 	}
 	ex.Over = inner.Done()
 	defer c.link.Forget(ex)
+	defer c.Questions.Forget(ex)
 	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
 		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams) {
 			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
 		})
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}
-	result, err = c.run(inner, op)
+	result, err = c.run(ex, op)
 	if err != nil {
 		return nil, c.doubts.settle(ctx, op, ex, c.explain(ctx, ex, err))
 	}
@@ -43,9 +45,22 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	return result, nil
 }
 
+// afterFunc is [context.AfterFunc]. A context that can do it by itself spares that function a
+// context of its own.
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface {
+		AfterFunc(f func()) (stop func() bool)
+	}); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
+}
+
 // run runs one operation.
 func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	switch op := op.(type) {
+	case *messages.Custom:
+		return c.callCustom(ctx, op)
 	case *messages.SetRoots:
 		return &messages.Ack{}, c.setRoots(ctx, op)
 	case *messages.SetLogLevel:

@@ -37,7 +37,24 @@ type endpoint struct {
 	newest    transport.Server
 	older     transport.Server // or nil
 	usesOlder atomic.Bool      // the server refuses newest, and takes older
+	dialect   *dialect
+	client    *sdkClient // with the custom methods of the server, or nil
 
+	keyed  keyed  // the endpoints that PerKey leads to
+	of     *keyed // that this endpoint is one of, or nil
+	result string // stands for its configuration, if it is one of those
+	users  int    // dials and sessions of it, if it is one of those; guarded by of
+}
+
+// keyed are the endpoints that the function PerKey of a server leads to: one for each distinct
+// result. An endpoint is there as long as a dial or a session uses it.
+type keyed struct {
+	mu        sync.Mutex
+	endpoints map[string]*endpoint // by [resultOf]
+}
+
+// dialect is what is known of the protocols that a server speaks.
+type dialect struct {
 	mu     sync.Mutex
 	legacy bool      // the server speaks only protocols that are older than server/discover
 	known  string    // which server and version that was
@@ -45,7 +62,7 @@ type endpoint struct {
 }
 
 func newEndpoint(config mcpbridge.Server) *endpoint {
-	at := &endpoint{Server: config}
+	at := &endpoint{Server: config, dialect: new(dialect)}
 	at.newest = newTransport(&at.Server)
 	at.older = at.newest.Older()
 	if config.URL != "" {
@@ -64,12 +81,13 @@ func (at *endpoint) transport() transport.Server {
 
 // version returns the protocol version to request; empty is the newest.
 func (at *endpoint) version(resume *mcpbridge.Resume) string {
-	at.mu.Lock()
-	defer at.mu.Unlock()
+	d := at.dialect
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && (at.legacy && time.Since(at.asked) < legacyFor || at.transport().SpeaksOldProtocolsOnly()):
+	case at.ProtocolVersion == "" && (d.legacy && time.Since(d.asked) < legacyFor || at.transport().SpeaksOldProtocolsOnly()):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
@@ -77,33 +95,58 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 
 // setLegacy remembers that the server ignored server/discover.
 func (at *endpoint) setLegacy() {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.legacy, at.asked = true, time.Now()
+	d := at.dialect
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy, d.asked = true, time.Now()
 }
 
 // learn remembers whether a server speaks only older protocols, so that not every
 // session asks it with server/discover first. Another server, or another version of
 // it, is asked again.
 func (at *endpoint) learn(requested string, server *mcp.InitializeResult) {
+	d := at.dialect
 	var who string
 	if server.ServerInfo != nil {
 		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
 	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || at.known == "" || at.known == who)
-	at.known = who
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || d.known == "" || d.known == who)
+	d.known = who
 	if requested == "" {
-		at.asked = time.Now()
+		d.asked = time.Now()
 	}
 }
 
 // unlearn forgets that: the server has refused.
 func (at *endpoint) unlearn() {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.legacy = false
+	d := at.dialect
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy = false
+}
+
+// forget forgets all that was found out about the server.
+func (at *endpoint) forget() {
+	at.usesOlder.Store(false)
+	at.newest.Forget()
+	if at.older != nil {
+		at.older.Forget()
+	}
+	at.dialect.forget()
+	at.keyed.mu.Lock()
+	defer at.keyed.mu.Unlock()
+	for _, of := range at.keyed.endpoints {
+		of.forget()
+	}
+}
+
+// forget forgets what is known of the protocols.
+func (d *dialect) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy, d.known, d.asked = false, "", time.Time{}
 }
 
 // credentials returns the credentials of a key.

@@ -75,8 +75,9 @@ func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	c := o.prepare(ctx, at, req)
-	inner, ex := c.newExchange(c.Cut)
-	c.dialing.Store(&handshake{abort, inner})
+	ex := c.newExchange(c.Cut)
+	ex.WithValues(ctx)
+	c.dialing.Store(&handshake{abort, ex})
 
 	err := o.connect(connecting, c, req)
 	if err == nil {
@@ -99,7 +100,7 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	go c.abortIfSilent(connecting)
 
 	version := c.at.version(req.Resume)
-	c.cs, err = o.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
+	c.cs, err = c.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		return err
 	}
@@ -125,8 +126,16 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 // prepare returns a session that is not open.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	c := &conn{at: at, client: o.client, key: req.Key, identity: identityOf(req.credentials), compare: o.compare}
+	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
+	c.Stderr = req.Stderr
+	if at.client != nil {
+		c.client = at.client
+	}
+	if len(at.CustomNotifications) > 0 {
+		c.Session.Custom = c.hearCustom
+	}
 	c.ConnectTimeout = connectTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		c.ConnectTimeout = time.Until(deadline)

@@ -92,9 +92,9 @@ func fulfil(ctx context.Context, cs *mcp.ClientSession, receive mcp.MethodHandle
 func requestOf(cs *mcp.ClientSession, wanted mcp.InputRequest) (method string, req mcp.Request) {
 	switch params := wanted.(type) {
 	case *mcp.ElicitParams:
-		return "elicitation/create", &mcp.ElicitRequest{Session: cs, Params: params}
+		return rpc.MethodElicit, &mcp.ElicitRequest{Session: cs, Params: params}
 	case *mcp.CreateMessageWithToolsParams: // what the SDK decodes all sampling to
-		return "sampling/createMessage", &mcp.CreateMessageWithToolsRequest{Session: cs, Params: params}
+		return rpc.MethodSample, &mcp.CreateMessageWithToolsRequest{Session: cs, Params: params}
 	default:
 		return rpc.MethodListRoots, &mcp.ListRootsRequest{Session: cs}
 	}

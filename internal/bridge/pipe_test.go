@@ -40,7 +40,7 @@ type puppet struct {
 
 	capabilities *mcp.ClientCapabilities
 	heard        func(messages.Notification, messages.Operation)
-	ask          func(context.Context, messages.Request) messages.Answer
+	ask          func(context.Context, messages.Request, messages.Operation) messages.Answer
 	answered     chan []byte // what it has asked for, if not nil
 
 	out   *io.PipeWriter
@@ -48,6 +48,10 @@ type puppet struct {
 
 	line, longest int // of what was read of its output
 }
+
+// sdkID is the id that the SDK gives to a request. It stands for the id on the wire in what a puppet
+// has to say.
+var sdkID = map[string]string{rpc.MethodInitialize: `"id":1`, "tools/call": `"id":2`}
 
 // Write is its stdin, which is written one line at a time.
 func (p *puppet) Write(line []byte) (int, error) {
@@ -58,8 +62,9 @@ func (p *puppet) Write(line []byte) (int, error) {
 		return max(0, len(line)-p.torn), io.ErrClosedPipe
 	case msg.Method == p.method && p.method != "":
 		p.method = ""
+		said := bytes.ReplaceAll(p.said, []byte(sdkID[msg.Method]), fmt.Appendf(nil, `"id":%s`, msg.ID))
 		go func() {
-			p.out.Write(p.said)
+			p.out.Write(said)
 			if p.ends {
 				p.out.Close()
 			}
@@ -103,15 +108,14 @@ func (p *puppet) Connect(session *transport.Session) (transport.Conn, error) {
 	p.out = out
 	input := &tap.Input{Writer: p}
 	p.Config.MaxResult += wire.MaxRefusal
-	pipes := &mcp.IOTransport{Reader: meter{in, p}, Writer: input, MaxLineLength: p.Config.MaxResult}
-	p.tap = tap.New(p.Config, session, pipes, input, nil)
+	p.tap = tap.OverPipe(p.Config, session, meter{in, p}, input)
 	return p.tap, nil
 }
 
 // dial opens a session with the puppet in place of a process.
 func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *mcpbridge.Error) {
 	b := New(nil, p.capabilities)
-	at := &endpoint{Server: mcpbridge.Server{Name: "test", MaxResult: maxResult, ProtocolVersion: protocolLegacy}, newest: p}
+	at := &endpoint{dialect: new(dialect), Server: mcpbridge.Server{Name: "test", MaxResult: maxResult, ProtocolVersion: protocolLegacy}, newest: p}
 	p.Config = &mcpbridge.Server{MaxResult: maxResult}
 	return b.opener.open(ctx, at, attempt{DialRequest: mcpbridge.DialRequest{
 		Heard: p.heard, Ask: p.ask, Down: func(*mcpbridge.Error) { p.downs.Add(1) },
@@ -195,7 +199,7 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"no JSON-RPC":           {said: "{}\n", want: lost("version")},
 		"end":                   {ends: true, want: lost("EOF")},
 		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
-		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: lost("maximum line length")},
+		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: lost("too large")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -90,12 +90,13 @@ func (c *conn) try(ctx context.Context, request func(context.Context) error) rep
 	if !wire.MayRefresh(ctx) {
 		life = wire.WithoutRefresh(life)
 	}
-	inner, ex := c.newExchange(life)
-	inner, cancel := context.WithCancel(inner)
+	inner, cancel := context.WithCancel(life)
+	ex := c.newExchange(inner)
+	ex.WithValues(ctx)
 	defer context.AfterFunc(ctx, cancel)()
 	ex.Over = inner.Done()
 	defer c.link.Forget(ex)
-	err := request(inner)
+	err := request(ex)
 	ex.Finish(err == nil, cancel)
 	r := reply{credentials: ex.Credentials()}
 	if err != nil {

@@ -78,7 +78,7 @@ func TestRecordBelongsToAnIdentity(t *testing.T) {
 }
 
 func TestIdentityTellsNothing(t *testing.T) {
-	at := &endpoint{Server: mcpbridge.Server{Headers: map[string]string{"X-Token": "hush"}}}
+	at := &endpoint{dialect: new(dialect), Server: mcpbridge.Server{Headers: map[string]string{"X-Token": "hush"}}}
 	one, two := at.identity("id-1", "alice"), at.identity("id-2", "alice")
 	require.NotEqual(t, one, two, "not even that two records are of the same user")
 	require.NotContains(t, one+two, "hush")

@@ -41,7 +41,7 @@ func (l *loopback) Connect(session *transport.Session) (transport.Conn, error) {
 	if _, err := l.server.Connect(session.Cut, far, nil); err != nil {
 		return nil, err
 	}
-	return tap.New(l.Config, session, late{near, l.write}, nil, nil), nil
+	return tap.New(l.Config, session, late{near, l.write}, nil), nil
 }
 
 // late is a transport whose Write may fail when a call has arrived.
@@ -79,7 +79,7 @@ func TestCallWhoseWriteFailsMayHaveRun(t *testing.T) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	b := New(nil, nil)
-	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, io.ErrClosedPipe}}
+	at := &endpoint{dialect: new(dialect), Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, io.ErrClosedPipe}}
 	c, e := b.opener.dial(t.Context(), at, attempt{})
 	require.Nil(t, e)
 	_, err := c.Do(t.Context(), toolCall())
@@ -96,7 +96,7 @@ func TestTransportIsOneType(t *testing.T) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	b := New(nil, nil)
-	at := &endpoint{Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, nil}}
+	at := &endpoint{dialect: new(dialect), Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, nil}}
 	downs := make(chan *mcpbridge.Error, 1)
 	c, e := b.opener.dial(t.Context(), at, attempt{DialRequest: mcpbridge.DialRequest{Down: func(e *mcpbridge.Error) { downs <- e }}})
 	require.Nil(t, e)

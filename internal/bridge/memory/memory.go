@@ -19,15 +19,14 @@ func New(config *mcpbridge.Server) transport.Server {
 	return &Server{transport.Defaults{Config: config}}
 }
 
-// Connect connects the server to one end of a pipe. The connection has the server for itself,
-// so that its requests keep the ids of the SDK.
+// Connect connects the server to one end of a pipe.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	near, far := net.Pipe()
 	if _, err := s.Config.InMemory.Connect(session.Cut, &mcp.IOTransport{Reader: far, Writer: far}, nil); err != nil {
 		return nil, err
 	}
 	input := &tap.Input{Writer: near}
-	return &conn{tap.New(s.Config, session, &mcp.IOTransport{Reader: near, Writer: input}, input, nil)}, nil
+	return &conn{tap.OverPipe(s.Config, session, near, input)}, nil
 }
 
 type conn struct{ *tap.Tap }

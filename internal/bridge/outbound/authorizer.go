@@ -29,15 +29,17 @@ const (
 // errFruitless is why credentials are not refreshed once more.
 var errFruitless = errors.New("refreshing the credentials did not help")
 
-// authorizer adds headers to the requests of one session: those of the configuration,
-// the user and password of the URL, and the credentials of the session's key, which are refreshed
-// when the server refuses them. No other code adds such headers.
+// authorizer adds the credentials of the session's key to the requests of one session, and
+// refreshes them when the server refuses them. No other code adds credentials.
 type authorizer struct {
 	client  *Client
 	session *transport.Session
-	send    func(*http.Request) (*http.Response, error)
-	secrets func() []string
 	sent    redact.Recent // credentials of this session
+	// next sends the requests.
+	next interface {
+		transmit(*http.Request) (*http.Response, error)
+		Secrets() []string
+	}
 
 	mu        sync.Mutex
 	running   *refresh // nil while no refresh runs
@@ -56,14 +58,11 @@ type refresh struct {
 // RoundTrip sends a request with its headers, and once more after a refusal of the
 // credentials among them.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
-	if a.session.Credentials == nil {
-		return a.send(a.addHeaders(req, nil))
-	}
 	signed, before, err := a.sign(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.send(signed)
+	resp, err := a.next.transmit(signed)
 	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(signed, resp) {
 		return resp, err
 	}
@@ -85,7 +84,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if signed, _, err = a.sign(&again); err != nil {
 		return nil, err
 	}
-	resp, err = a.send(signed)
+	resp, err = a.next.transmit(signed)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		a.mu.Lock()
 		a.fruitless = true
@@ -117,7 +116,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 		}
 	}
 	if err == nil {
-		return a.addHeaders(req, headers), before, nil
+		return a.client.addHeaders(req, headers), before, nil
 	}
 	if req.Body != nil {
 		req.Body.Close()
@@ -125,29 +124,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	if ended := req.Context().Err(); ended != nil {
 		return nil, 0, ended
 	}
-	return nil, 0, wire.Unauthorized("no credentials: ", err, a.secrets())
-}
-
-// addHeaders returns a request with the headers of the configuration and the credentials.
-// A request that gets no header is returned as it is.
-func (a *authorizer) addHeaders(req *http.Request, credentials http.Header) *http.Request {
-	config, user := a.client.Config, a.client.URL.User
-	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil {
-		return req
-	}
-	r := *req
-	r.Header = req.Header.Clone()
-	for name, value := range config.Headers {
-		r.Header.Set(name, value)
-	}
-	for name, values := range credentials {
-		r.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	if user != nil && r.Header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		r.SetBasicAuth(user.Username(), password)
-	}
-	return &r
+	return nil, 0, wire.Unauthorized("no credentials: ", err, a.next.Secrets())
 }
 
 // refusesCredentials reports whether a response refuses the credentials of its request, and
@@ -191,7 +168,7 @@ func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int)
 		return err
 	}
 	return wire.Unauthorized(fmt.Sprintf("%d %s, and the credentials could not be refreshed: ",
-		resp.StatusCode, http.StatusText(resp.StatusCode)), err, a.secrets())
+		resp.StatusCode, http.StatusText(resp.StatusCode)), err, a.next.Secrets())
 }
 
 // join returns the refresh to wait for, which it may have started. It returns nil and the result
@@ -215,7 +192,7 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	}
 	r := &refresh{done: make(chan struct{})}
 	a.running = r
-	shown := req.WithContext(wire.WithoutValues(life))
+	shown := req.WithContext(wire.ForCaller(life, req.Context()))
 	shown.Body, shown.GetBody = nil, nil
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxRefusal)) // what can be read will do
 	refusal := *resp

@@ -3,8 +3,8 @@
 // session. It sends each POST once.
 //
 // A [Sender] is all that a session sends requests with: also the DELETE that ends the session.
-// Inside it, an authorizer is the only place that adds headers of the user. What was sent
-// lately is kept out of all error texts.
+// Inside it, an authorizer adds the credentials, and the client the headers of the
+// configuration. What was sent lately is kept out of all error texts.
 package outbound
 
 import (
@@ -78,4 +78,27 @@ func (c *Client) Release() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}
+}
+
+// addHeaders returns a request with the headers of the configuration, the user and password
+// of the URL, and credentials. A request that gets no header is returned as it is. No other
+// code adds such headers.
+func (c *Client) addHeaders(req *http.Request, credentials http.Header) *http.Request {
+	config, user := c.Config, c.URL.User
+	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil {
+		return req
+	}
+	r := *req
+	r.Header = req.Header.Clone()
+	for name, value := range config.Headers {
+		r.Header.Set(name, value)
+	}
+	for name, values := range credentials {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if user != nil && r.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		r.SetBasicAuth(user.Username(), password)
+	}
+	return &r
 }

@@ -41,11 +41,11 @@ func TestRequestThatAClosedHTTP2ConnectionDidNotTakeIsNotSent(t *testing.T) {
 		},
 	}
 	defer transport.CloseIdleConnections()
-	ctx, ex := wire.NewExchange(t.Context(), nil, false)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL, strings.NewReader("{}"))
+	ex := wire.NewExchange(t.Context(), nil, false)
+	req, err := http.NewRequestWithContext(ex, http.MethodPost, web.URL, strings.NewReader("{}"))
 	require.NoError(t, err)
 	_, err = newOnce(transport, false, new(atomic.Bool)).RoundTrip(req)
 	require.Error(t, err)
-	require.Equal(t, mcpbridge.NotSent, ex.Explain(ctx, err).Class, "%v", err)
-	require.Equal(t, mcpbridge.Alive, ex.Explain(ctx, err).Session)
+	require.Equal(t, mcpbridge.NotSent, ex.Explain(t.Context(), err).Class, "%v", err)
+	require.Equal(t, mcpbridge.Alive, ex.Explain(t.Context(), err).Session)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
@@ -25,16 +26,34 @@ const (
 // ErrTooLarge is the error of [ReadBounded] for what exceeds the limit.
 var ErrTooLarge = errors.New("too large")
 
-// ReadBounded reads all, or fails with [ErrTooLarge] after limit bytes.
-func ReadBounded(r io.Reader, limit int) ([]byte, error) {
-	if limit == int(^uint(0)>>1) {
-		return io.ReadAll(r)
+// firstPart is how much of a body has to come before its Content-Length is believed.
+const firstPart = 16 << 10
+
+// ReadBounded reads all of a body, or fails with [ErrTooLarge] after limit bytes. Where the length is
+// known, it makes no more than one large buffer.
+func ReadBounded(resp *http.Response, limit int) ([]byte, error) {
+	if resp.ContentLength > int64(limit) {
+		return nil, ErrTooLarge
 	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(data) > limit {
-		return data[:limit], ErrTooLarge
+	known := resp.ContentLength + 1 // one more, to see the end
+	data := make([]byte, 0, max(512, min(known, firstPart)))
+	for {
+		n, err := resp.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > limit:
+			return data[:limit], ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return data, err
+		case len(data) < cap(data):
+		case int64(cap(data)) < known:
+			data = append(make([]byte, 0, known), data...)
+		default:
+			data = slices.Grow(data, len(data))
+		}
 	}
-	return data, err
 }
 
 // refusalLimit bounds how long a refusal is read: its status says what counts.
@@ -45,7 +64,7 @@ const refusalLimit = 2 * time.Second
 func ReadRefusal(resp *http.Response) []byte {
 	defer resp.Body.Close()
 	defer time.AfterFunc(refusalLimit, func() { resp.Body.Close() }).Stop()
-	body, err := ReadBounded(resp.Body, wire.MaxRefusal)
+	body, err := ReadBounded(resp, wire.MaxRefusal)
 	if err != nil {
 		return nil
 	}
@@ -97,3 +116,12 @@ func Respond(req *http.Request, status int, kind string, body []byte, from ...ht
 		Header: header, Body: Body(body), ContentLength: int64(len(body)), Request: req,
 	}
 }
+
+// Drop returns a response with which the SDK fails one call, and decodes nothing: it takes the status
+// for that of a server that is busy.
+func Drop(req *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: noHeader, Body: http.NoBody, Request: req}
+}
+
+// noHeader is read-only.
+var noHeader = http.Header{}

@@ -18,7 +18,7 @@ import (
 // to another origin, whoever names that: a redirect, an endpoint event, a hook.
 type Sender struct {
 	client  *Client
-	auth    authorizer
+	auth    *authorizer // nil without credentials
 	cookies cookies
 	hidden  redact.Recent // parts of other URLs of the server
 }
@@ -26,7 +26,9 @@ type Sender struct {
 // NewSender returns the sender of a session.
 func NewSender(client *Client, session *transport.Session) *Sender {
 	s := &Sender{client: client}
-	s.auth = authorizer{client: client, session: session, send: s.transmit, secrets: s.Secrets}
+	if session.Credentials != nil {
+		s.auth = &authorizer{client: client, session: session, next: s}
+	}
 	s.cookies.client = client
 	if session.Resume != nil {
 		s.cookies.restore(session.Resume.Cookies)
@@ -46,7 +48,7 @@ func (s *Sender) Send(req *http.Request) (resp *http.Response, err error) {
 func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	var via []*http.Request
 	for {
-		resp, err := s.auth.RoundTrip(req)
+		resp, err := s.authorized(req)
 		if err != nil || !isRedirect(resp.StatusCode) {
 			return resp, err
 		}
@@ -59,6 +61,14 @@ func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		repeats(req)
 		req = next
 	}
+}
+
+// authorized sends a request with its headers, and with credentials if there are any.
+func (s *Sender) authorized(req *http.Request) (*http.Response, error) {
+	if s.auth == nil {
+		return s.transmit(s.client.addHeaders(req, nil))
+	}
+	return s.auth.RoundTrip(req)
 }
 
 // transmit sends one request with cookies. All requests pass here.
@@ -109,7 +119,7 @@ func (s *Sender) Cookies() string { return s.cookies.record() }
 // and what was sent lately of credentials, cookies and other URLs of the server.
 func (s *Sender) Secrets() []string {
 	all := s.cookies.sent.AppendTo(s.hidden.AppendTo(redact.OfServer(s.client.Config)))
-	if s.auth.session.Credentials == nil {
+	if s.auth == nil {
 		return all
 	}
 	return s.client.sent.AppendTo(s.auth.sent.AppendTo(all))

@@ -64,15 +64,16 @@ func Clean(text string, secrets ...string) string {
 // Line is [Clean] without the bound. It looks for secrets again when what is invisible
 // is gone, which may have stood between their letters.
 func Line(text string, secrets ...string) string {
-	text = visible.Line(strings.ToValidUTF8(redact(text, secrets...), "�"))
-	return strings.TrimSpace(redact(text, secrets...))
-}
-
-// redact blacks out secrets, the longest first, since they may contain others. Then it blacks
-// out the beginning of a secret at the end of the text, which whoever wrote the text has cut off.
-func redact(text string, secrets ...string) string {
 	secrets = withForms(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	text = visible.Line(strings.ToValidUTF8(redact(text, secrets), "�"))
+	return strings.TrimSpace(redact(text, secrets))
+}
+
+// redact blacks out secrets, which come the longest first, since they may contain others. Then
+// it blacks out the beginning of a secret at the end of the text, which whoever wrote the text
+// has cut off.
+func redact(text string, secrets []string) string {
 	for _, s := range secrets {
 		if s != "" {
 			text = strings.ReplaceAll(text, s, "…")

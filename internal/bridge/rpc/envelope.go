@@ -3,8 +3,6 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // Error is the error member of a JSON-RPC response.
@@ -40,8 +38,8 @@ const (
 	CodeMCPLast  = -32022
 )
 
-// Scan returns the envelope of a call from its first bytes. It returns false if the call does
-// not begin as the SDK writes it, with an id that is a number.
+// Scan returns the envelope of a call. It returns false if the call does not begin as the SDK
+// writes it, with an id that is a number.
 func Scan(begin []byte) (msg Envelope, ok bool) {
 	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {
@@ -55,7 +53,11 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 	if !ok || bytes.ContainsRune(method, '\\') {
 		return msg, false
 	}
-	return Envelope{Version: "2.0", ID: json.RawMessage(id), Method: string(method)}, true
+	msg = Envelope{Version: "2.0", ID: json.RawMessage(id), Method: methodCallTool}
+	if string(method) != methodCallTool { // most are
+		msg.Method = string(method)
+	}
+	return msg, true
 }
 
 // Parse returns the envelope of a JSON-RPC message, or an empty one if the message is malformed.
@@ -79,22 +81,4 @@ func Refusal(id json.RawMessage, e Error) []byte {
 	}
 	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
 	return data
-}
-
-// ResponseOf returns the response that the SDK decodes data to, or nil if it decodes no response.
-func ResponseOf(data []byte) *jsonrpc.Response {
-	msg, err := jsonrpc.DecodeMessage(data)
-	resp, ok := msg.(*jsonrpc.Response)
-	if err != nil || !ok {
-		return nil
-	}
-	return resp
-}
-
-// IDOf returns the id that the SDK decodes JSON to.
-func IDOf(raw json.RawMessage) jsonrpc.ID {
-	var value any
-	json.Unmarshal(raw, &value)    //nolint:errcheck // raw was parsed before
-	id, _ := jsonrpc.MakeID(value) // or none
-	return id
 }

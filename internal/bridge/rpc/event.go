@@ -2,115 +2,65 @@ package rpc
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"strings"
 )
 
-// Content is what an event contains for the call that its stream answers.
-type Content uint8
+// Event is one event of a stream
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). It
+// refers to the data that the stream consists of.
+type Event struct {
+	Lines     []byte // all of it
+	Name      []byte
+	ID, Retry []byte // nil without such a field
+	Data      []byte // nil without data
+	lines     int    // of data
+}
 
-// The contents of an event.
-const (
-	ContentOther Content = iota
-	ContentResult
-	ContentError    // a response without a result
-	ContentNonsense // no JSON-RPC message
-)
-
-// IsMessage reports whether an event has the name of those with a JSON-RPC message, which is also the name of
-// events without one. The SDK reads no others.
-func IsMessage(event []byte) bool {
-	name := ""
-	for line := range bytes.Lines(event) {
-		if bytes.HasPrefix(line, []byte("event:")) {
-			_, name = FieldOf(line)
+// ParseEvent returns the event with these lines.
+func ParseEvent(lines []byte) Event {
+	e := Event{Lines: lines}
+	for line := range bytes.Lines(lines) {
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch string(field) {
+		case "event":
+			e.Name = value
+		case "id":
+			e.ID = value
+		case "retry":
+			e.Retry = value
+		case "data":
+			switch e.lines++; e.lines {
+			case 1:
+				e.Data = value
+			case 2:
+				e.Data = fmt.Appendf(nil, "%s\n%s", e.Data, value)
+			default:
+				e.Data = append(append(e.Data, '\n'), value...)
+			}
 		}
 	}
-	name = strings.TrimSpace(name)
-	return name == "" || name == "message"
+	return e
 }
 
-// HasData reports whether an event has data.
-func HasData(event []byte) bool {
-	return bytes.HasPrefix(event, []byte("data:")) || bytes.Contains(event, []byte("\ndata:"))
-}
+// IsMessage reports whether the event has the name of those with a JSON-RPC message, which is also
+// the name of events without one. The SDK reads no others.
+func (e *Event) IsMessage() bool { return len(e.Name) == 0 || string(e.Name) == "message" }
 
-// singleData returns the data of an event if it is on one line.
-func singleData(event []byte) (data []byte, ok bool) {
-	for line := range bytes.Lines(event) {
-		rest, isData := bytes.CutPrefix(line, []byte("data:"))
-		switch {
-		case !isData:
-		case data != nil:
-			return nil, false
-		default:
-			data = rest
-		}
+// With returns the lines of the event with other data; nil is none. Data that was changed in place
+// is part of the lines already.
+func (e *Event) With(data []byte) []byte {
+	if e.lines == 1 && len(data) > 0 && len(e.Data) > 0 && &data[0] == &e.Data[0] {
+		return e.Lines
 	}
-	return data, data != nil
-}
-
-// DataOf returns the data of an event.
-func DataOf(event []byte) (data []byte) {
-	for line := range bytes.Lines(event) {
-		if field, value := FieldOf(line); field == "data" {
-			data = append(data, value...)
-		}
-	}
-	return data
-}
-
-// WithData returns an event with other data; nil is none.
-func WithData(event, data []byte) []byte {
 	var with []byte
 	if data != nil {
-		with = fmt.Appendf(with, "data: %s\n", data)
+		with = fmt.Appendf(with, "data: %s\n", bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")))
 	}
-	for line := range bytes.Lines(event) {
-		if field, _ := FieldOf(line); field != "data" {
+	for line := range bytes.Lines(e.Lines) {
+		if field, _, _ := bytes.Cut(line, []byte(":")); string(field) != "data" {
 			with = append(with, line...)
 		}
 	}
 	return with
-}
-
-// FieldOf splits a line of an event stream.
-func FieldOf(line []byte) (field, value string) {
-	name, rest, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-	return string(name), string(bytes.TrimPrefix(rest, []byte(" ")))
-}
-
-// RestoreEvent does what [IDs.Restore] does with the data of an event, in place where possible.
-// An event with a response to a request of another connection loses its data, and keeps its id,
-// so that the stream is resumed after it. An error without an id gets the id of the call that
-// the stream answers, if there is one.
-func (i *IDs) RestoreEvent(event []byte, call json.RawMessage) (restored []byte, what Content) {
-	data, single := singleData(event)
-	if !single {
-		data = DataOf(event)
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return event, ContentOther
-	}
-	msg, from := i.Restore(data)
-	what = ContentResult
-	if msg.Result == nil || msg.Error != nil {
-		what = ContentError
-	}
-	switch {
-	case from == NoAnswer:
-		return event, ContentOther
-	case from == NoMessage && HasID(call):
-		return event, ContentNonsense
-	case from == NoMessage:
-		return event, ContentOther
-	case from == OwnAnswer && single:
-		return event, what
-	case from == OwnAnswer:
-		return WithData(event, data), what
-	case from == Unnamed && HasID(call):
-		return WithData(event, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, call, msg.Error)), ContentError
-	}
-	return WithData(event, nil), ContentOther
 }

@@ -17,11 +17,9 @@ type EventBuffer struct {
 
 // EventHandler looks at what came.
 type EventHandler interface {
-	// OnLine is called with each line of an event, with its end.
-	OnLine(line []byte)
-	// OnEvent is called with each whole event, and returns what is read in its place. It may
-	// change the event in place.
-	OnEvent(event []byte) []byte
+	// OnEvent is called with each whole event, and returns the lines that are read in its
+	// place. It may change the event in place, and does not keep it.
+	OnEvent(Event) []byte
 }
 
 // Feed adds what has come. It returns false when an event exceeds limit.
@@ -32,6 +30,9 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 		if !ended {
 			n = len(data)
 		}
+		if cap(b.came)-len(b.came) < n {
+			b.came = slices.Grow(b.came, max(n, len(b.came)))
+		}
 		b.came, data = append(b.came, data[:n]...), data[n:]
 		if len(b.came)-b.whole > limit {
 			return false
@@ -40,10 +41,9 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 			continue
 		}
 		b.completeLine()
-		line := b.came[b.line:]
-		h.OnLine(line)
+		isEnd := len(bytes.TrimRight(b.came[b.line:], "\r\n")) == 0
 		b.line = len(b.came)
-		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+		if isEnd {
 			b.endEvent(h)
 		}
 	}
@@ -81,7 +81,7 @@ func (b *EventBuffer) completeLine() {
 }
 
 func (b *EventBuffer) endEvent(h EventHandler) {
-	event := h.OnEvent(b.came[b.whole:])
+	event := h.OnEvent(ParseEvent(b.came[b.whole:]))
 	b.came = append(b.came[:b.whole], event...)
 	b.whole, b.line = len(b.came), len(b.came)
 }
@@ -100,6 +100,9 @@ func (b *EventBuffer) Ready() bool { return b.whole > 0 }
 
 // Empty reports whether nothing has come, so that there is no buffer.
 func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
+
+// Partial returns the whole lines of the last event.
+func (b *EventBuffer) Partial() Event { return ParseEvent(b.came[b.whole:b.line]) }
 
 // DropPartial drops the rest of the last event. What is fed next is another stream.
 func (b *EventBuffer) DropPartial() {

@@ -61,13 +61,6 @@ func (i *IDs) OnWire(number int64) int64 {
 	return i.before + number
 }
 
-// own returns the number of the SDK for one on the wire. It returns false for a number that this
-// connection has not sent.
-func (i *IDs) own(onWire int64) (number int64, ok bool) {
-	number = onWire - i.before
-	return number, number > 0 && number <= i.asked.Load()
-}
-
 // OnWireID returns the id on the wire for one of the SDK.
 func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 	if number, ok := id.Raw().(int64); ok {
@@ -76,17 +69,15 @@ func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 	return id
 }
 
-// OwnID returns the id of the SDK for one on the wire. It returns false, and counts a stray,
-// for an id that this connection has not sent.
-func (i *IDs) OwnID(id jsonrpc.ID) (own jsonrpc.ID, ok bool) {
-	onWire, ok := id.Raw().(int64)
-	if ok {
-		var number int64
-		if number, ok = i.own(onWire); ok {
-			own, _ = jsonrpc.MakeID(float64(number))
-			return own, true
+// Restore replaces the id of a response by the one of the SDK. It returns false, and counts a stray,
+// if this connection has not sent such a request.
+func (i *IDs) Restore(resp *jsonrpc.Response) (own bool) {
+	if onWire, ok := resp.ID.Raw().(int64); ok {
+		if number := onWire - i.before; number > 0 && number <= i.asked.Load() {
+			resp.ID, _ = jsonrpc.MakeID(float64(number))
+			return true
 		}
 	}
 	i.strays.Add(1)
-	return id, false
+	return false
 }

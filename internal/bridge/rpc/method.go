@@ -4,11 +4,20 @@ package rpc
 const (
 	MethodInitialize  = "initialize"
 	MethodInitialized = "notifications/initialized"
-	// methodDiscover is the first request to a server whose protocol is not known.
+	// MethodDiscover is the first request to a server whose protocol is not known.
 	MethodDiscover     = "server/discover"
 	MethodListen       = "subscriptions/listen"
+	methodCallTool     = "tools/call"
 	MethodCancelled    = "notifications/cancelled"
 	MethodProgress     = "notifications/progress"
 	MethodListRoots    = "roots/list"
 	MethodRootsChanged = "notifications/roots/list_changed"
+	MethodElicit       = "elicitation/create"
+	MethodSample       = "sampling/createMessage"
 )
+
+// IsQuestion reports whether a server asks with a method what the user, a model or the agent has to
+// answer.
+func IsQuestion(method string) bool {
+	return method == MethodElicit || method == MethodSample || method == MethodListRoots
+}

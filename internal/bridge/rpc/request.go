@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -8,27 +9,29 @@ import (
 )
 
 // Renumber returns the message that a request of the SDK carries, with the id of the
-// SDK, and the request with the id of the connection.
-func (i *IDs) Renumber(req *http.Request) (Envelope, *http.Request) {
-	begin := make([]byte, 128)
-	n, _ := io.ReadFull(req.Body, begin) // it is in memory
-	begin = begin[:n]
-	if call, ok := Scan(begin); ok {
+// SDK, and the request with the id of the connection. params are the parameters of a call
+// that the SDK has sent without any, or nil.
+func (i *IDs) Renumber(req *http.Request, params []byte) (Envelope, *http.Request) {
+	body := make([]byte, max(0, req.ContentLength))
+	io.ReadFull(req.Body, body) //nolint:errcheck // it is in memory
+	req.Body.Close()
+	if call, ok := Scan(body); ok {
 		number, err := strconv.ParseInt(string(call.ID), 10, 64)
-		if err == nil {
-			onWire := make([]byte, 0, len(begin)+len("4503599627370496"))
+		switch {
+		case err != nil:
+		case params != nil:
+			return call, withBody(req, encodeCall(i.OnWire(number), call.Method, params))
+		default:
+			onWire := make([]byte, 0, len(body)+len("4503599627370496"))
 			onWire = strconv.AppendInt(append(onWire, callHead...), i.OnWire(number), 10)
-			onWire = append(onWire, begin[len(callHead)+len(call.ID):]...)
-			return call, withHead(req, onWire, n)
+			return call, withBody(req, append(onWire, body[len(callHead)+len(call.ID):]...))
 		}
 	}
-	rest, _ := io.ReadAll(req.Body)
-	body := append(begin, rest...)
-	size, msg := len(body), Parse(body)
+	msg := Parse(body)
 	if msg.Method == MethodCancelled {
 		body = i.cancelled(body)
 	}
-	return msg, withHead(req, body, size)
+	return msg, withBody(req, body)
 }
 
 // cancelled returns a notifications/cancelled of the SDK with the id of the connection.
@@ -61,35 +64,13 @@ func (i *IDs) CancelledParams(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// spliced is a body whose beginning was replaced.
-type spliced struct {
-	begin []byte
-	io.ReadCloser
-}
-
-// Read reads the beginning, then the rest.
-func (s *spliced) Read(p []byte) (int, error) {
-	if len(s.begin) == 0 {
-		return s.ReadCloser.Read(p)
-	}
-	n := copy(p, s.begin)
-	s.begin = s.begin[n:]
-	return n, nil
-}
-
-// withHead returns a request with other bytes in place of the first bytes of its body,
-// which have been read. instead is how many those were.
-func withHead(req *http.Request, begin []byte, instead int) *http.Request {
+// withBody returns a request with another body. It is of a type that net/http sends together with
+// the headers.
+func withBody(req *http.Request, body []byte) *http.Request {
 	r := *req
-	r.ContentLength += int64(len(begin) - instead)
-	r.Body = &spliced{begin, req.Body}
-	r.GetBody = func() (io.ReadCloser, error) {
-		body, err := req.GetBody()
-		if err == nil {
-			_, err = io.CopyN(io.Discard, body, int64(instead))
-		}
-		return &spliced{begin, body}, err
-	}
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, _ = r.GetBody()
 	return &r
 }
 

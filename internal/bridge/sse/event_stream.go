@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
@@ -37,18 +36,15 @@ func (s *eventStream) Read(p []byte) (int, error) {
 	return s.Next(p), nil
 }
 
-// OnLine does nothing.
-func (s *eventStream) OnLine([]byte) {}
-
 // OnEvent drops what the SDK cannot read.
-func (s *eventStream) OnEvent(event []byte) []byte {
+func (s *eventStream) OnEvent(e rpc.Event) []byte {
 	switch {
-	case len(bytes.TrimSpace(rpc.DataOf(event))) == 0:
+	case len(e.Data) == 0:
 	case !s.named: // if this does not name the endpoint, the SDK says so
 		s.named = true
-		return event
-	case rpc.IsMessage(event):
-		return event
+		return e.Lines
+	case e.IsMessage():
+		return e.Lines
 	}
 	return nil
 }

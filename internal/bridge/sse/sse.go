@@ -35,12 +35,15 @@ func (*Server) SpeaksOldProtocolsOnly() bool { return true }
 // Older returns nil.
 func (*Server) Older() transport.Server { return nil }
 
+// Forget does nothing.
+func (*Server) Forget() {}
+
 // Connect returns a connection that sends nothing before the SDK does.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	x := &exchanger{session: session, client: s.Client, out: outbound.NewSender(s.Client, session), cancellations: outbound.NewCancellations()}
 	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(x), MaxEventSize: wire.SDKLimit(s.Config)}
 	none := new(tap.Input) // nothing goes through it: a request is sent when the exchanger has sent it
-	return &conn{tap.New(s.Config, session, sdk, none, rpc.NewIDs(session.Strays)), x}, nil
+	return &conn{tap.New(s.Config, session, sdk, none), x}, nil
 }
 
 // conn is the [transport.Conn]. The tap sees the responses, and the exchanger the refusals.
@@ -102,10 +105,10 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		ex.Restart() // what counts is what became of the last request
 	case !msg.IsCall():
 		// The exchange of a call records nothing of the notification that the call is cancelled.
-		ctx, own := wire.NewExchange(wire.WithoutValues(req.Context()), nil, true)
-		req, ex = req.WithContext(ctx), own
+		ex = wire.NewExchange(wire.WithoutValues(req.Context()), nil, true)
+		req = req.WithContext(ex)
 		if msg.Method == rpc.MethodCancelled {
-			release, err := x.cancellations.Wait(ctx)
+			release, err := x.cancellations.Wait(ex)
 			if err != nil {
 				return nil, err
 			}
@@ -146,9 +149,7 @@ func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *wire.Exc
 // reject fails one message.
 func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *wire.Exchange, msg rpc.Envelope, e *mcpbridge.Error) *http.Response {
 	ex.Refused(e)
-	if msg.Method == rpc.MethodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
-		x.session.Discovery.RefusedForNow() // else the SDK takes a server that is unwell for one that is old
-	}
+	x.session.Discovery.Refused(msg.Method, e)
 	return outbound.Respond(req, status, "", body)
 }
 

@@ -39,7 +39,7 @@ func TestChildrenOfAServerAreReapedWithIt(t *testing.T) {
 			p, out := startServer(t, &mcpbridge.Server{Command: "sh", Args: []string{"-c", `sh -c 'echo $$; sleep 60 & echo $!; wait' & cat >/dev/null`}})
 			child, grandchild := numbers(t, out)[0], numbers(t, out)[0]
 			end(p)
-			<-p.exited()
+			<-p.done
 			require.False(t, exists(child))
 			require.False(t, exists(grandchild))
 		})
@@ -69,7 +69,7 @@ func TestChildrenOfOthersAreNotReaped(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			p, err := startProcess(&mcpbridge.Server{Command: "sh", Args: []string{"-c", `sleep 60 & sleep 60`}})
+			p, err := startProcess(&mcpbridge.Server{Command: "sh", Args: []string{"-c", `sleep 60 & sleep 60`}}, nil)
 			if err != nil {
 				t.Error(err)
 				return

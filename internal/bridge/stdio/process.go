@@ -58,8 +58,8 @@ type process struct {
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
-// also when the process has ended by itself.
-func startProcess(config *mcpbridge.Server) (*process, error) {
+// also when the process has ended by itself. stderr may be nil.
+func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process, error) {
 	cmd := exec.Command(config.Command, config.Args...)
 	cmd.Dir = config.Dir
 	cmd.Env = environment(config, os.Environ())
@@ -84,7 +84,7 @@ func startProcess(config *mcpbridge.Server) (*process, error) {
 	}
 	go func() {
 		defer close(p.drained)
-		p.tail.drain(p.stderr)
+		p.tail.drain(p.stderr, &lines{to: stderr, config: config})
 	}()
 	return p, nil
 }
@@ -164,6 +164,15 @@ func (p *process) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close makes a Read return, and later ones. It closes no pipe, since stop does that in an order
+// of its own.
+func (p *process) Close() error {
+	if p.stdout.SetReadDeadline(time.Unix(0, 0)) != nil { // where pipes have no deadlines
+		p.kill()
+	}
+	return nil
+}
+
 // hasRead reports whether the process has read all of its input so far, as far
 // as that is known.
 func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
@@ -190,9 +199,6 @@ func (p *process) isOver() bool {
 	}
 	return isClosed(p.done)
 }
-
-// exited is closed when the leader has ended and its group was killed.
-func (p *process) exited() <-chan struct{} { return p.done }
 
 // kill kills the group. It does not block.
 func (p *process) kill() {

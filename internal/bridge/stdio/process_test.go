@@ -40,7 +40,7 @@ func start(t *testing.T, act string) (*process, *bufio.Reader) {
 
 func startServer(t *testing.T, srv *mcpbridge.Server) (*process, *bufio.Reader) {
 	t.Helper()
-	p, err := startProcess(srv)
+	p, err := startProcess(srv, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.kill()
@@ -150,7 +150,7 @@ func TestProcessThatCannotStartSaysWhy(t *testing.T) {
 		"dir is a file":  {mcpbridge.Server{Command: "cat", Dir: plain}, plain + " is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := startProcess(&c.srv)
+			_, err := startProcess(&c.srv, nil)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -162,7 +162,7 @@ func TestProcessThatDiesLeavesItsLastWords(t *testing.T) {
 	p, out := startServer(t, srv)
 	_, err := out.ReadByte()
 	require.Equal(t, io.EOF, err)
-	<-p.exited()
+	<-p.done
 	text, words := p.describeEnd()
 	require.Equal(t, "exited with status 3", text)
 	require.Equal(t, "first words last words of …", words)
@@ -233,7 +233,7 @@ func TestChildrenEndWithTheirLeader(t *testing.T) {
 			p, out := start(t, "parent")
 			child := numbers(t, out)[0]
 			end(p)
-			<-p.exited()
+			<-p.done
 			requireGone(t, child)
 			_, err := io.Copy(io.Discard, out)
 			require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestOutputEndsAlthoughARunawayHoldsIt(t *testing.T) {
 		syscall.Kill(child, syscall.SIGKILL)
 		requireGone(t, child)
 	})
-	<-p.exited()
+	<-p.done
 	within(t, 10*endWait, func() {
 		_, err := io.Copy(io.Discard, out)
 		require.NoError(t, err)
@@ -284,7 +284,7 @@ func TestStoppedProcessWithAFullPipeBlocksNobody(t *testing.T) {
 			<-filling
 			within(t, 5*time.Second, func() { end(p) })
 			require.Error(t, <-written)
-			<-p.exited()
+			<-p.done
 		})
 	}
 }
@@ -307,7 +307,7 @@ func TestWhatWasReadIsNeverTakenForUnread(t *testing.T) {
 		p.kill()
 		require.False(t, p.neverRead(int64(len(line))))
 		require.Error(t, <-written)
-		<-p.exited()
+		<-p.done
 		require.False(t, p.neverRead(int64(len(line))))
 		require.True(t, p.neverRead(int64(len(line)+1)))
 	}
@@ -333,7 +333,7 @@ func TestEndIsToldThoughReapingTakesItsTime(t *testing.T) {
 func TestFloodOfErrorsBlocksNobody(t *testing.T) {
 	p, out := start(t, "flood")
 	require.Equal(t, "flooded", readLine(t, out))
-	<-p.exited()
+	<-p.done
 	text, words := p.describeEnd()
 	require.Equal(t, "exited with status 1", text)
 	require.LessOrEqual(t, len(words), redact.MaxDetail)
@@ -347,7 +347,7 @@ func TestProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends
-		p, _ = startProcess(server("echo"))
+		p, _ = startProcess(server("echo"), nil)
 	}()
 	<-done
 	require.NotNil(t, p)
@@ -383,7 +383,7 @@ func TestNothingIsLeftAfterStop(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				p, err := startProcess(&mcpbridge.Server{Command: "cat"})
+				p, err := startProcess(&mcpbridge.Server{Command: "cat"}, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -392,7 +392,7 @@ func TestNothingIsLeftAfterStop(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			all.Go(func() { startProcess(&mcpbridge.Server{Command: "/nope"}) })
+			all.Go(func() { startProcess(&mcpbridge.Server{Command: "/nope"}, nil) })
 		}
 		all.Wait()
 	}

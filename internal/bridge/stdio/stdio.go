@@ -4,13 +4,10 @@ package stdio
 
 import (
 	"context"
-	"io"
+	"errors"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
-	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/tap"
 	"github.com/mcpactor/mcpactor/internal/bridge/transport"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
@@ -27,12 +24,11 @@ func New(config *mcpbridge.Server) transport.Server {
 
 // Connect starts a process.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
-	p, err := startProcess(s.Config)
+	p, err := startProcess(s.Config, session.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	pipes := &mcp.IOTransport{Reader: io.NopCloser(p), Writer: &p.input, MaxLineLength: wire.SDKLimit(s.Config)}
-	return &conn{tap.New(s.Config, session, pipes, &p.input, rpc.NewIDs(session.Strays)), s.Config, p}, nil
+	return &conn{tap.OverPipe(s.Config, session, p, &p.input), s.Config, p}, nil
 }
 
 // conn is the connection to a process.
@@ -60,10 +56,10 @@ func (c *conn) DescribeEnd() (detail, quote string) {
 	if ended == nil || wire.IsEndOfStream(ended) {
 		return detail, quote
 	}
-	reason := redact.Describe(ended, c.Secrets()...)
-	if strings.Contains(reason, "maximum line length") { // the SDK has no name for this error
+	if errors.Is(ended, tap.ErrTooLarge) {
 		return detail + " (" + wire.TooLarge(c.config) + ")", quote
 	}
+	reason := redact.Describe(ended, c.Secrets()...)
 	return detail + " (its output is no JSON-RPC)", strings.TrimSuffix(reason+"; "+quote, "; ")
 }
 

@@ -19,12 +19,14 @@ type tail struct {
 }
 
 // drain reads r to its end, so that a process that writes to it never waits for us.
-func (t *tail) drain(r io.Reader) {
+func (t *tail) drain(r io.Reader, lines *lines) {
 	buf := make([]byte, 512) // most servers write little, and it stays for as long as they run
 	for {
 		n, err := r.Read(buf)
 		t.write(buf[:n])
+		lines.write(buf[:n])
 		if err != nil {
+			lines.end()
 			return
 		}
 	}

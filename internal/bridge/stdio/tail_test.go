@@ -29,7 +29,7 @@ func TestTailKeepsTheLastBytes(t *testing.T) {
 func TestTailDrainsItsReaderToTheEnd(t *testing.T) {
 	var tail tail
 	r := strings.NewReader(strings.Repeat("flood\n", 100_000) + "the end")
-	tail.drain(r)
+	tail.drain(r, new(lines))
 	require.Zero(t, r.Len())
 	require.Equal(t, "…od the end", tail.last(10))
 }

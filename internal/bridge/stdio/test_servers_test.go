@@ -76,7 +76,7 @@ var testServers = map[string]func(){
 		startChild(&syscall.SysProcAttr{Setsid: true})
 	},
 	"owner": func() { // starts a server itself, with a watchdog
-		p, err := startProcess(server("parent"))
+		p, err := startProcess(server("parent"), nil)
 		if err != nil {
 			panic(err)
 		}

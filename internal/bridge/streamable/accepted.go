@@ -1,10 +1,11 @@
 package streamable
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
@@ -28,46 +29,55 @@ func (s *session) accepted(m message, resp *http.Response) *http.Response {
 		resp.Body = s.answerStream(resp.Body, m.ex, isOfSession(m.req))
 		return resp
 	}
-	defer resp.Body.Close()
-	body, err := outbound.ReadBounded(resp.Body, wire.MaxResult(s.client.Config))
+	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
+	resp.Body.Close()
+	if err != nil || kind != outbound.TypeJSON {
+		return s.unreadable(m, resp, kind, err)
+	}
+	msg, use, err := s.answered(m, body)
+	switch {
+	case err != nil:
+		return s.unreadable(m, resp, kind, err)
+	case use == wire.Taken:
+		return outbound.Drop(m.req)
+	}
+	body = msg.Restored(body)
+	resp.Body, resp.ContentLength = outbound.Body(body), int64(len(body))
+	return resp
+}
+
+var (
+	errNoResponse = errors.New("the answer is no JSON-RPC response")
+	errAnotherID  = errors.New("the answer has the id of another request")
+)
+
+// answered reads a JSON body, which is the response.
+func (s *session) answered(m message, body []byte) (rpc.Decoded, wire.Use, error) {
+	msg, err := s.answers.Decode(body, m.ID)
+	resp, ok := msg.Message.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return msg, wire.Passed, errNoResponse
+	}
+	use := s.answers.Read(resp, m.ex)
+	if use == wire.Stray || m.ex.ExchangeFor(resp.ID) == nil {
+		return msg, use, errAnotherID
+	}
+	return msg, use, nil
+}
+
+// unreadable fails a call whose answer could not be read.
+func (s *session) unreadable(m message, resp *http.Response, kind string, err error) *http.Response {
 	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Doubt: isOfSession(m.req)}
 	switch {
 	case errors.Is(err, outbound.ErrTooLarge):
 		e.Detail, e.Doubt = wire.TooLarge(s.client.Config), false
+	case errors.Is(err, errNoResponse), errors.Is(err, errAnotherID):
+		e.Detail = err.Error()
 	case err != nil:
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: redact.Describe(err, s.Secrets()...)}
-	case kind != outbound.TypeJSON:
-		e.Detail = fmt.Sprintf("the answer has content type %q", redact.Clean(kind))
 	default:
-		if body, e.Detail = s.answered(m, body); body != nil {
-			resp.Body, resp.ContentLength = outbound.Body(body), int64(len(body))
-			return resp
-		}
+		e.Detail = fmt.Sprintf("the answer has content type %q", redact.Clean(kind))
 	}
 	m.ex.Refused(e)
 	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)
-}
-
-// answered handles a JSON body: it notes the response, and returns it with the id of the SDK.
-// It returns nil and the reason if the body is no response that the SDK can read.
-func (s *session) answered(m message, body []byte) (own []byte, wrong string) {
-	msg, from := s.ids.Restore(body)
-	if from == rpc.Unnamed { // it is the response to this request all the same
-		body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, msg.Error)
-	}
-	switch {
-	case from == rpc.NoAnswer, from == rpc.NoMessage:
-		return nil, "the answer is no JSON-RPC response"
-	case from == rpc.StrayAnswer, from == rpc.OwnAnswer && !bytes.Equal(bytes.TrimSpace(msg.ID), m.ID):
-		return nil, "the answer has the id of another request"
-	case rpc.IsPlain(body, msg):
-		m.ex.Answered(nil)
-		return body, ""
-	}
-	response := rpc.ResponseOf(body)
-	if response == nil {
-		return nil, "the answer is no JSON-RPC response"
-	}
-	m.ex.Answered(response.Error)
-	return body, ""
 }

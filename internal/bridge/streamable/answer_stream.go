@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -22,6 +24,7 @@ type answerStream struct {
 	ofSession bool  // the request was one of a session
 	heard     bool  // an event had data
 	resumable bool  // an event had an id
+	taken     bool  // the result has come, and is not for the SDK
 	end       error // what follows the events that came; nil before the end
 	closed    bool
 }
@@ -37,6 +40,9 @@ func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange, ofSession 
 func (a *answerStream) Read(p []byte) (int, error) {
 	limit := wire.MaxResult(a.s.client.Config)
 	for !a.Ready() {
+		if a.taken {
+			return 0, io.EOF
+		}
 		if a.end != nil {
 			return 0, a.end // the SDK drains what it has given up
 		}
@@ -59,8 +65,12 @@ func (a *answerStream) Read(p []byte) (int, error) {
 	return a.Next(p), nil
 }
 
-// Close ends the stream.
+// Close ends the stream. If its result was taken, it reads the rest first, so that its connection
+// can be used again: the SDK does so with what it reads itself.
 func (a *answerStream) Close() error {
+	if a.taken && a.end == nil {
+		io.Copy(io.Discard, a.ReadCloser) //nolint:errcheck // nobody reads it
+	}
 	err := a.ReadCloser.Close()
 	if !a.closed {
 		a.closed = true
@@ -69,31 +79,46 @@ func (a *answerStream) Close() error {
 	return err
 }
 
-// OnLine notes whether the stream can be resumed.
-func (a *answerStream) OnLine(line []byte) {
-	if field, value := rpc.FieldOf(line); field == "id" && value != "" {
-		a.resumable = true
+// OnEvent reads an event as a JSON body is read. Nothing is read after the response.
+func (a *answerStream) OnEvent(e rpc.Event) []byte {
+	if a.taken {
+		return nil
 	}
+	isMessage := e.IsMessage()
+	a.heard = a.heard || isMessage && e.Data != nil
+	lines := e.Lines
+	if isMessage && len(e.Data) > 0 {
+		lines = a.read(e)
+	}
+	a.resumable = a.resumable || len(e.ID) > 0 && !a.taken
+	return lines
 }
 
-// OnEvent handles an event as a JSON body is handled, and reports progress.
-func (a *answerStream) OnEvent(event []byte) []byte {
-	if !rpc.IsMessage(event) {
-		return event
-	}
-	a.heard = a.heard || rpc.HasData(event)
-	a.s.Progress.NotifyEvent(event)
+// read reads the message in an event, and returns the event for the SDK.
+func (a *answerStream) read(e rpc.Event) []byte {
 	id := a.ex.MessageID()
-	event, content := a.s.ids.RestoreEvent(event, id)
+	msg, err := a.s.answers.Decode(e.Data, id)
 	switch {
-	case content == rpc.ContentError:
-		if resp := rpc.ResponseOf(rpc.DataOf(event)); resp != nil && resp.ID == rpc.IDOf(id) {
-			a.ex.Answered(resp.Error)
-		}
-	case content == rpc.ContentNonsense && rpc.HasID(id):
+	case err != nil && rpc.HasID(id):
 		refusal := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", Status: http.StatusOK, Doubt: true}
 		a.ex.Refused(refusal)
-		event = rpc.WithData(event, rpc.Failure(id, 0, refusal.Detail))
+		return e.With(rpc.Failure(id, 0, refusal.Detail))
+	case err != nil:
+		return e.Lines
 	}
-	return event
+	if req, ok := msg.Message.(*jsonrpc.Request); ok && req.IsCall() && rpc.IsQuestion(req.Method) {
+		return e.With(a.s.Questions.Mark(e.Data, a.ex))
+	}
+	switch a.s.answers.Read(msg.Message, a.ex) {
+	case wire.Stray:
+		return e.With(nil) // with its id, so that the stream is resumed after it
+	case wire.Passed:
+		return e.With(msg.Restored(e.Data))
+	}
+	a.ex.OwnResult()
+	a.taken = true
+	if !a.resumable {
+		return nil // the SDK takes the end of the stream for the end of the call
+	}
+	return e.With(rpc.Failure(id, 0, "the result was taken"))
 }

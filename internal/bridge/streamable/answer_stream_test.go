@@ -43,6 +43,8 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 		"number that is no int":  {"data: " + saying(`4.5`, "") + "\n\n", "\n"},
 		"error without an id":    {"data: " + bridgetest.Failure(`""`, "-1", "no") + "\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-1,\"message\":\"no\"}}\n\n"},
 		"request":                {"data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n"},
+		"request on two lines":   {"id: 1\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":4,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":4,\"method\":\"ping\"}\nid: 1\n\n"},
+		"own on two lines":       {"data: {\ndata: " + saying(fmt.Sprint(firstID+4), "")[1:] + "\n\n", "data: {\ndata: " + saying(padded, "")[1:] + "\n\n"},
 		"nonsense":               {": beat\r\n\r\n\n\ndata\n\ndata: {\n\n", ": beat\n\n\n\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"an event of the answer is no JSON-RPC message\"},\"id\":5,\"jsonrpc\":\"2.0\"}\n\n"},
 		"lines without a colon":  {"0\r\n: beat\ndata\n\nretry", "0:\n: beat\ndata:\n\nretry:"},
 		"lines that end with CR": {"id: 1\rdata: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\r\r: beat\r\n\r\n", "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}\n\n: beat\n\n"},
@@ -53,8 +55,9 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				s := &session{Session: new(transport.Session), client: &outbound.Client{Config: &mcpbridge.Server{MaxResult: limit}}, ids: rpc.IDsFrom(firstID, new(atomic.Uint64)), habits: new(habits)}
-				s.ids.OnWire(9)
+				s := &session{Session: new(transport.Session), client: &outbound.Client{Config: &mcpbridge.Server{MaxResult: limit}}, habits: new(habits)}
+				s.answers = wire.Answers{IDs: rpc.IDsFrom(firstID, new(atomic.Uint64)), Progress: &s.Progress}
+				s.answers.IDs.OnWire(9)
 				ex := new(wire.Exchange)
 				ex.Message(json.RawMessage("5"))
 				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex, false)
@@ -66,6 +69,52 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Equal(t, c.out, string(out))
+			}
+		})
+	}
+}
+
+// The SDK gets an error in place of a result that was taken, or nothing where it takes the end of
+// the stream for that.
+func TestResultThatIsWantedIsTakenFromItsEvent(t *testing.T) {
+	own := saying(fmt.Sprint(firstID+4), "a")
+	pad := strings.Repeat(" ", len(fmt.Sprint(firstID))-1)
+	note := "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n"
+	for name, c := range map[string]struct {
+		in, out string
+		taken   bool
+	}{
+		"alone":                  {"data: " + own + "\n\n", "", true},
+		"with an id":             {"id: 1\ndata: " + own + "\n\n", "", true},
+		"after an id":            {"id: 1\ndata:\n\ndata: " + own + "\nid: 2\n\n", "id: 1\ndata:\n\ndata: {\"error\":{\"code\":0,\"message\":\"the result was taken\"},\"id\":4,\"jsonrpc\":\"2.0\"}\nid: 2\n\n", true},
+		"after a notification":   {note + "data: " + own + "\n\n" + note, note, true},
+		"without an empty line":  {"data: " + own, "", true},
+		"on two lines":           {"data: " + own[:17] + "\ndata: " + own[17:] + "\n\n", "", true},
+		"of another":             {"data: " + saying("4", "") + "\n\n", "\n", false},
+		"of another call of it":  {"data: " + saying(fmt.Sprint(firstID+5), "") + "\n\n", "data: " + saying("5"+pad, "") + "\n\n", false},
+		"error in place of it":   {"data: " + bridgetest.Failure(fmt.Sprint(firstID+4), "-1", "no") + "\n\n", "data: " + bridgetest.Failure("4"+pad, "-1", "no") + "\n\n", false},
+		"after an error":         {"data: " + bridgetest.Failure(fmt.Sprint(firstID+4), "-1", "no") + "\n\ndata: " + own + "\n\n", "data: " + bridgetest.Failure("4"+pad, "-1", "no") + "\n\ndata: " + saying("4"+pad, "a") + "\n\n", false},
+		"neither result nor err": {"data: {\"jsonrpc\":\"2.0\",\"id\":" + fmt.Sprint(firstID+4) + "}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":4" + pad + "}\n\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
+				s := &session{Session: new(transport.Session), client: &outbound.Client{Config: new(mcpbridge.Server)}, habits: new(habits)}
+				s.answers = wire.Answers{IDs: rpc.IDsFrom(firstID, new(atomic.Uint64)), Progress: &s.Progress}
+				s.answers.IDs.OnWire(9)
+				ex := new(wire.Exchange)
+				ex.Begin(true)
+				ex.Message(json.RawMessage("4"))
+				body := strings.NewReader(c.in)
+				r := s.answerStream(io.NopCloser(read(body)), ex, false)
+				out, err := io.ReadAll(r)
+				require.NoError(t, err)
+				require.Equal(t, c.out, string(out))
+				require.Equal(t, c.taken, ex.Result() != nil)
+				if c.taken {
+					require.JSONEq(t, `{"content":[{"type":"text","text":"a"}]}`, string(ex.Result()))
+				}
+				require.NoError(t, r.Close())
+				require.Zero(t, body.Len(), "the rest is read, so that the connection can be used again")
 			}
 		})
 	}

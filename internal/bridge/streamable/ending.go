@@ -20,6 +20,9 @@ const (
 	// quietAttempts is how often we try to end such a session.
 	quietAttempts = 3
 	quietTimeout  = 5 * time.Second
+	// quietFutile is how many such sessions in a row no instance knows before we stop trying: the
+	// server has one instance, or they share their sessions.
+	quietFutile = 5
 )
 
 // Expire notes that the server does not know the session any more, and reports it once.
@@ -34,7 +37,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 		return
 	case e.Status == 0: // a control has found it out
 		go s.endQuietly(1)
-	case young:
+	case young && s.habits.forgets.Load() < quietFutile:
 		go s.endQuietly(quietAttempts)
 	}
 	if s.IsOpen.Load() {
@@ -65,9 +68,11 @@ func (s *session) endQuietly(attempts int) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {
+			s.habits.forgets.Store(0)
 			return
 		}
 	}
+	s.habits.forgets.Add(1)
 }
 
 // EndSession ends the session on the server. It may be called again if it failed.

@@ -41,7 +41,7 @@ func (x *exchanger) exchange(req *http.Request) (*http.Response, error) {
 // post sends one message of the SDK.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	m := message{isHandshake: !x.IsOpen.Load(), ex: wire.ExchangeOf(req.Context())}
-	m.Envelope, m.req = x.ids.Renumber(req)
+	m.Envelope, m.req = x.answers.IDs.Renumber(req, m.ex.Params())
 	switch {
 	case m.isHandshake:
 		x.Discovery.Asked(m.Method)
@@ -52,10 +52,10 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	case !m.IsCall():
 		// The exchange of a call records nothing of the notification that the call is cancelled,
 		// and the connection of the notification nothing of the call.
-		ctx, ex := wire.NewExchange(wire.WithoutValues(m.req.Context()), nil, true)
-		m.req, m.ex = m.req.WithContext(ctx), ex
+		m.ex = wire.NewExchange(wire.WithoutValues(m.req.Context()), nil, true)
+		m.req = m.req.WithContext(m.ex)
 		if m.Method == rpc.MethodCancelled {
-			release, err := x.cancellations.Wait(ctx)
+			release, err := x.cancellations.Wait(m.ex)
 			if err != nil {
 				return nil, err
 			}

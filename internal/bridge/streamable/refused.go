@@ -58,9 +58,7 @@ func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 // reject fails one message, and answers the SDK in a way that fails no other.
 func (s *session) reject(m message, status int, body []byte, e *mcpbridge.Error) *http.Response {
 	m.ex.Refused(e)
-	if m.Method == rpc.MethodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
-		s.Discovery.RefusedForNow() // else the SDK takes a server that is unwell for one that is old
-	}
+	s.Discovery.Refused(m.Method, e)
 	if !m.IsCall() {
 		// A refused notification must not end the session of those who wait.
 		return outbound.Respond(m.req, http.StatusAccepted, "", nil)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
-	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/transport"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -19,10 +18,10 @@ import (
 // of a connection share it.
 type session struct {
 	*transport.Session
-	client *outbound.Client
-	out    *outbound.Sender
-	ids    *rpc.IDs
-	habits *habits
+	client  *outbound.Client
+	out     *outbound.Sender
+	answers wire.Answers
+	habits  *habits
 
 	fresh atomic.Bool // the server has answered nothing since initialize
 
@@ -37,9 +36,18 @@ type session struct {
 
 // habits are what is known of how a server behaves, for all of its sessions.
 type habits struct {
-	lingers     atomic.Bool // it leaves streams open after their answer
-	streams     atomic.Bool // it gives a standalone stream to whoever asks for one, as far as is known
-	lateStreams atomic.Bool // but the answer takes its time
+	lingers     atomic.Bool  // it leaves streams open after their answer
+	streams     atomic.Bool  // it gives a standalone stream to whoever asks for one, as far as is known
+	lateStreams atomic.Bool  // but the answer takes its time
+	forgets     atomic.Int32 // how many sessions in a row that had expired no instance of it knew
+}
+
+// forget resets the habits.
+func (h *habits) forget() {
+	h.lingers.Store(false)
+	h.streams.Store(false)
+	h.lateStreams.Store(false)
+	h.forgets.Store(0)
 }
 
 // note notes which session a request of the SDK belongs to.
@@ -84,7 +92,7 @@ func (s *session) Secrets() []string {
 func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *mcpbridge.Error, body []byte) {
 	body = outbound.ReadRefusal(resp)
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil {
-		id = strconv.AppendInt(nil, s.ids.OnWire(number), 10)
+		id = strconv.AppendInt(nil, s.answers.IDs.OnWire(number), 10)
 	}
 	refusal := wire.Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body, OfSession: isOfSession(req), ID: id}
 	return refusal.Judge(s.Secrets()...), body

@@ -65,6 +65,7 @@ func (s *standalone) open(req *http.Request) *http.Response {
 func (s *standalone) AwaitStream(ctx context.Context) {
 	if s.pending != nil {
 		s.await(ctx, s.pending)
+		s.pending = nil
 	}
 }
 

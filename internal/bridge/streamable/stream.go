@@ -1,12 +1,12 @@
 package streamable
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 
@@ -52,7 +52,6 @@ type stream struct {
 	short  int           // how many streams in a row have ended soon after they were opened
 
 	rpc.EventBuffer
-	id string // of the event that is coming
 }
 
 func newStream(s *session, req *http.Request, missed func()) *stream {
@@ -82,7 +81,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 		if st.worked && st.lastID == "" {
 			st.missed()
 		}
-		st.worked, st.id, st.opened = true, st.lastID, time.Now()
+		st.worked, st.opened = true, time.Now()
 		st.s.habits.streams.Store(true)
 		st.body = outbound.CancelBody(resp.Body, cancel)
 		return resp
@@ -146,6 +145,7 @@ func (st *stream) Close() error {
 		st.body.Close()
 	}
 	st.body = nil
+	st.retryAfter(st.Partial())
 	st.DropPartial()
 	st.ended()
 	return nil
@@ -188,29 +188,29 @@ func (st *stream) reopen() bool {
 	return false
 }
 
-// OnLine notes what a line says about the stream.
-func (st *stream) OnLine(line []byte) {
-	switch field, value := rpc.FieldOf(line); field {
-	case "id":
-		// Subscriptions are made anew, not resumed; and no header can carry a
-		// control character.
-		if st.req.Method == http.MethodGet && strings.IndexFunc(value, unicode.IsControl) < 0 {
-			st.id = value
-		}
-	case "retry":
-		if ms, err := strconv.Atoi(value); err == nil && ms >= 0 {
-			st.retry = time.Duration(ms) * time.Millisecond
-		}
+// OnEvent notes what an event says about the stream, and drops responses to other connections.
+func (st *stream) OnEvent(e rpc.Event) []byte {
+	// Subscriptions are made anew, not resumed; and no header can carry a control character.
+	if e.ID != nil && st.req.Method == http.MethodGet && bytes.IndexFunc(e.ID, unicode.IsControl) < 0 {
+		st.lastID = string(e.ID)
 	}
+	st.retryAfter(e)
+	if !e.IsMessage() || len(e.Data) == 0 {
+		return e.Lines
+	}
+	msg, err := rpc.Decode(e.Data)
+	switch {
+	case err != nil:
+		return e.Lines
+	case st.s.answers.Read(msg.Message, (*wire.Exchange)(nil)) == wire.Stray:
+		return e.With(nil)
+	}
+	return e.With(msg.Restored(e.Data))
 }
 
-// OnEvent notes the id of a whole event, and drops responses to other connections.
-func (st *stream) OnEvent(event []byte) []byte {
-	st.lastID = st.id
-	if !rpc.IsMessage(event) {
-		return event
+// retryAfter notes what an event says about how soon the stream is opened again.
+func (st *stream) retryAfter(e rpc.Event) {
+	if ms, err := strconv.Atoi(string(e.Retry)); err == nil && ms >= 0 {
+		st.retry = time.Duration(ms) * time.Millisecond
 	}
-	st.s.Progress.NotifyEvent(event)
-	event, _ = st.s.ids.RestoreEvent(event, nil)
-	return event
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/transport"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -34,7 +35,7 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
 			require.NoError(t, err)
 			about := &transport.Session{Cut: t.Context(), Watcher: deaf{}}
-			s := &stream{s: &session{Session: about, client: &outbound.Client{Config: &mcpbridge.Server{}}, ids: rpc.NewIDs(new(atomic.Uint64))}, ctx: ctx, req: req}
+			s := &stream{s: &session{Session: about, client: &outbound.Client{Config: &mcpbridge.Server{}}, answers: wire.Answers{IDs: rpc.NewIDs(new(atomic.Uint64)), Progress: &about.Progress}}, ctx: ctx, req: req}
 			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
 			want := strings.ReplaceAll(events, "\r\n", "\n")
 			var got strings.Builder

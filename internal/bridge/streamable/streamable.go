@@ -36,11 +36,14 @@ func (*Server) SpeaksOldProtocolsOnly() bool { return false }
 // streamable HTTP.
 func (s *Server) Older() transport.Server { return sse.NewWith(s.Client) }
 
+// Forget forgets the habits of the server.
+func (s *Server) Forget() { s.habits.forget() }
+
 // Connect returns a connection that sends nothing before the SDK does.
 func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 	session := &session{
 		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
-		ids: rpc.NewIDs(about.Strays), habits: &s.habits,
+		answers: wire.Answers{IDs: rpc.NewIDs(about.Strays), Progress: &about.Progress, Custom: about.Custom}, habits: &s.habits,
 	}
 	x := &exchanger{standalone{session: session}, outbound.NewCancellations()}
 	return &conn{exchanger: x}, nil
@@ -57,6 +60,9 @@ func (c *conn) SDK() mcp.Transport {
 		MaxRetries: 2 * maxResumptions, DisableStandaloneSSE: config.NoStream,
 	}
 }
+
+// CarriesParams returns true.
+func (*conn) CarriesParams() bool { return true }
 
 // Succeeded notes that the server knows the session.
 func (c *conn) Succeeded() {

@@ -10,6 +10,7 @@ package tap
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -32,8 +33,8 @@ type Tap struct {
 	config  *mcpbridge.Server
 	session *transport.Session
 	inner   mcp.Transport
-	input   *Input   // or nil, see New
-	ids     *rpc.IDs // nil where the server has no other client
+	input   *Input // or nil, see New
+	answers wire.Answers
 
 	writing sync.Mutex // one message at a time, so that its end is known
 
@@ -45,9 +46,18 @@ type Tap struct {
 
 // New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil where a
 // message may have arrived although its Write has failed: then the request counts as sent, and
-// its call is not simply repeated. ids replaces the ids of requests, or is nil.
-func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input, ids *rpc.IDs) *Tap {
-	return &Tap{config: config, session: session, inner: inner, input: input, ids: ids}
+// its call is not simply repeated.
+func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
+	return &Tap{
+		config: config, session: session, inner: inner, input: input,
+		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
+	}
+}
+
+// OverPipe returns a tap on the two pipes of a server. A Read of output returns soon after its Close.
+func OverPipe(config *mcpbridge.Server, session *transport.Session, output io.ReadCloser, input *Input) *Tap {
+	pipe := &Pipe{Output: output, Input: input, Limit: wire.MaxResult(config), SDKLimit: wire.SDKLimit(config)}
+	return New(config, session, pipe, input)
 }
 
 // SDK returns the tap, which is a transport of the SDK.
@@ -69,11 +79,12 @@ func (t *Tap) Connect(ctx context.Context) (mcp.Connection, error) {
 // Forget drops the last request of an exchange.
 func (t *Tap) Forget(ex *wire.Exchange) {
 	id, _, _ := ex.LastOverPipe()
-	t.take(id)
+	t.ExchangeFor(id)
 }
 
-// take drops the request with the given id, and returns its exchange.
-func (t *Tap) take(id jsonrpc.ID) *wire.Exchange {
+// ExchangeFor drops the request with the given id, and returns its exchange: it waits for a response
+// no more.
+func (t *Tap) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ex := t.pending[id]
@@ -114,38 +125,21 @@ type connection struct {
 	tap *Tap
 }
 
-// Read notes the responses that come in, and the end.
+// Read reads the next message that is for this connection, and notes the end.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	msg, err := c.read(ctx)
-	if err != nil {
-		c.tap.end(err)
-		return nil, err
-	}
-	switch msg := msg.(type) {
-	case *jsonrpc.Response:
-		c.tap.session.Discovery.Answered()
-		if ex := c.tap.take(msg.ID); ex != nil {
-			ex.AnsweredOverPipe(msg.Error)
-		}
-	case *jsonrpc.Request:
-		if msg.Method == rpc.MethodProgress {
-			c.tap.session.Progress.Notify(msg.Params)
-		}
-	}
-	return msg, nil
-}
-
-// read reads the next message that is for this connection, with the ids of the SDK.
-func (c *connection) read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		msg, err := c.Connection.Read(ctx)
-		resp, ok := msg.(*jsonrpc.Response)
-		if err != nil || !ok || c.tap.ids == nil {
-			return msg, err
+		if err != nil {
+			c.tap.end(err)
+			return nil, err
 		}
-		if resp.ID, ok = c.tap.ids.OwnID(resp.ID); ok {
-			return resp, nil
+		if c.tap.answers.Read(msg, c.tap) == wire.Stray {
+			continue
 		}
+		if _, ok := msg.(*jsonrpc.Response); ok {
+			c.tap.session.Discovery.Answered()
+		}
+		return msg, nil
 	}
 }
 
@@ -174,7 +168,7 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err == nil {
 		return nil
 	}
-	c.tap.take(req.ID)
+	c.tap.ExchangeFor(req.ID)
 	if refusal := ex.NotWritten(whole); refusal != nil && refusal.Session == mcpbridge.Alive {
 		return fmt.Errorf("%w: %w", refusal, errRejected)
 	}
@@ -183,9 +177,9 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 // write writes a message with the ids of the wire.
 func (c *connection) write(ctx context.Context, msg jsonrpc.Message) error {
-	ids := c.tap.ids
+	ids := c.tap.answers.IDs
 	req, ok := msg.(*jsonrpc.Request)
-	if ids == nil || !ok || !req.IsCall() && req.Method != rpc.MethodCancelled {
+	if !ok || !req.IsCall() && req.Method != rpc.MethodCancelled {
 		return c.Connection.Write(ctx, msg)
 	}
 	onWire := *req // the SDK keeps the other

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -23,10 +24,16 @@ type Session struct {
 	ConnectTimeout time.Duration
 	// Strays counts the responses to requests of other connections.
 	Strays *atomic.Uint64
+	// Stderr gets what a process writes to stderr. It may be nil.
+	Stderr *mcpbridge.Stderr
 	// Discovery watches the handshake.
 	Discovery wire.Discovery
 	// Progress reports the progress of operations.
 	Progress wire.Progress
+	// Custom is called with each notification, or is nil. See [wire.Answers].
+	Custom func(method string, params json.RawMessage)
+	// Questions tells which operations the requests of the server belong to.
+	Questions wire.Questions
 	// Watcher is told what happens to the session.
 	Watcher Watcher
 

@@ -39,6 +39,8 @@ type Server interface {
 	Older() Server
 	// IsUnreachable reports whether the last request to the server got no connection.
 	IsUnreachable() bool
+	// Forget forgets how the server behaves.
+	Forget()
 	// Release closes idle connections.
 	Release()
 }
@@ -47,6 +49,9 @@ type Server interface {
 type Conn interface {
 	// SDK returns the transport that the SDK's client connects with.
 	SDK() mcp.Transport
+	// CarriesParams reports whether the connection adds to a request the parameters that its
+	// exchange carries.
+	CarriesParams() bool
 	// AwaitStream waits until the server can send messages by itself, where the end of the
 	// handshake should wait for that; no longer than until ctx ends, and not for long.
 	AwaitStream(ctx context.Context)
@@ -122,12 +127,18 @@ func (Defaults) Older() Server { return nil }
 // IsUnreachable returns false.
 func (Defaults) IsUnreachable() bool { return false }
 
+// Forget does nothing.
+func (Defaults) Forget() {}
+
 // Release does nothing.
 func (Defaults) Release() {}
 
 // ConnDefaults are the methods of a [Conn] whose server has no sessions beyond the connection
 // and no process, and whose end needs nothing but the cut of its [Session].
 type ConnDefaults struct{}
+
+// CarriesParams returns false.
+func (ConnDefaults) CarriesParams() bool { return false }
 
 // AwaitStream returns at once.
 func (ConnDefaults) AwaitStream(context.Context) {}

@@ -1,21 +1,56 @@
 package wire
 
-import "context"
+import (
+	"context"
 
-// WithoutValues returns ctx without its values. The values of a call have the bridge
-// record its requests; requests that the user's code sends with ctx are none of them.
-func WithoutValues(ctx context.Context) context.Context { return withoutValues{ctx} }
+	"github.com/mcpactor/mcpactor/internal/caller"
+)
 
-type withoutValues struct{ context.Context }
+// WithoutValues returns ctx for code of the user: without the values of the bridge, and with
+// those of the caller of the operation. The values of the bridge have it record the requests of
+// the operation; requests that the user's code sends with ctx are none of them.
+func WithoutValues(ctx context.Context) context.Context { return ForCaller(ctx, ctx) }
 
-func (withoutValues) Value(any) any { return nil }
+// ForCaller returns a context for code of the user that ends with life, and has the values of
+// the caller of the operation that ctx belongs to.
+func ForCaller(life, ctx context.Context) context.Context {
+	values, _ := ctx.Value(callerKey{}).(context.Context)
+	return callerContext{life, values}
+}
+
+type callerContext struct {
+	context.Context
+	values context.Context // or nil
+}
+
+// callerKey is the key of the caller's context.
+type callerKey struct{}
+
+// PrivateKey keeps the value from what a call causes.
+func (callerKey) PrivateKey() {}
+
+// Value returns a value of the caller.
+func (c callerContext) Value(key any) any {
+	switch {
+	case c.values == nil:
+		return nil
+	case key == callerKey{}:
+		return c.values
+	case caller.Hides(key):
+		return nil
+	}
+	return c.values.Value(key)
+}
 
 // AfterFunc spares package context a goroutine that waits for the end.
-func (c withoutValues) AfterFunc(f func()) (stop func() bool) {
+func (c callerContext) AfterFunc(f func()) (stop func() bool) {
 	return context.AfterFunc(c.Context, f)
 }
 
 type refreshKey struct{}
+
+// PrivateKey keeps the value from what a request causes.
+func (refreshKey) PrivateKey() {}
 
 // WithoutRefresh returns a context for requests that are sent with the credentials that
 // there are, and never refresh them.
@@ -27,6 +62,9 @@ func WithoutRefresh(ctx context.Context) context.Context {
 func MayRefresh(ctx context.Context) bool { return ctx.Value(refreshKey{}) == nil }
 
 type backgroundKey struct{}
+
+// PrivateKey keeps the value from what a request causes.
+func (backgroundKey) PrivateKey() {}
 
 // InBackground returns a context for requests that no call waits for.
 func InBackground(ctx context.Context) context.Context {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // Discovery watches the SDK's first request, server/discover. Some servers ignore a method
@@ -41,11 +42,14 @@ func (d *Discovery) Answered() {
 	d.pending = false
 }
 
-// RefusedForNow notes a refusal that says nothing of the protocol.
-func (d *Discovery) RefusedForNow() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unwell = true
+// Refused notes that a request with this method was refused. If the server is unwell, that says
+// nothing of the protocol, but the SDK takes the server for one that is old.
+func (d *Discovery) Refused(method string, e *mcpbridge.Error) {
+	if method == rpc.MethodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.unwell = true
+	}
 }
 
 // IsConclusive reports whether the answer shows which protocols the server speaks.

@@ -1,12 +1,14 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Exchange is the record of what the wire shows of one operation. It travels in the
@@ -34,13 +38,15 @@ type Exchange struct {
 
 	// Owner is the connection that the operation runs on.
 	Owner any
+	// Operation is the operation, or nil for requests of the bridge itself.
+	Operation messages.Operation
 	// ProgressToken is what the server reports progress with, or empty.
 	ProgressToken string
 	// Over is closed when the operation is over or its connection is cut. It is nil for a
 	// handshake.
 	Over <-chan struct{}
 
-	trace httptrace.ClientTrace
+	trace httptrace.ClientTrace // of its HTTP requests; empty if it is not traced
 
 	mu          sync.Mutex
 	sent        bool // some of a request may have reached the server
@@ -51,10 +57,14 @@ type Exchange struct {
 
 	accepted bool             // the server has taken a request of the operation
 	earlier  bool             // the server has taken a request before the last one
-	begun    bool             // a request was answered over a pipe
+	begun    bool             // a request was answered
 	answered bool             // the response to the last request has arrived
 	failure  error            // the error in that response, if it is one
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
+
+	wanted bool            // the result of the last request is to be taken
+	result json.RawMessage // what was taken, or nil
+	params json.RawMessage // of the last request, if the SDK sends it without them
 
 	resumptions int          // attempts to resume a stream that broke off
 	streams     int          // open streams that answer the operation
@@ -70,15 +80,21 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// NewExchange returns a context that carries a new exchange. If traced is true, net/http
-// reports to the exchange which connections its requests get.
-func NewExchange(ctx context.Context, owner any, traced bool) (context.Context, *Exchange) {
+// PrivateKey keeps the exchange from what a request causes.
+func (exchangeKey) PrivateKey() {}
+
+// traceKey is the key with which net/http looks for a trace in a context. Package httptrace does
+// not export it, and would wrap the context of each exchange in another one.
+var traceKey = caller.KeyAsked(func(ctx context.Context) { httptrace.ContextClientTrace(ctx) })
+
+// NewExchange returns a new exchange, which is a context that carries itself. If traced is true,
+// net/http reports to it which connections its requests get.
+func NewExchange(ctx context.Context, owner any, traced bool) *Exchange {
 	ex := &Exchange{Context: ctx, Owner: owner}
-	if !traced {
-		return ex, ex
+	if traced {
+		ex.trace.GetConn, ex.trace.GotConn = ex.wantsConnection, ex.gotConnection
 	}
-	ex.trace.GetConn, ex.trace.GotConn = ex.wantsConnection, ex.gotConnection
-	return httptrace.WithClientTrace(ex, &ex.trace), ex
+	return ex
 }
 
 // ExchangeOf returns the exchange of ctx, or one that nobody reads.
@@ -89,6 +105,12 @@ func ExchangeOf(ctx context.Context) *Exchange {
 	return new(Exchange)
 }
 
+// InExchange returns a context of a request of the server that belongs to an exchange. It ends
+// with ctx, and not with the exchange.
+func InExchange(ctx context.Context, ex *Exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, ex)
+}
+
 // IsExchangeKey reports whether a context is asked for its exchange.
 func IsExchangeKey(key any) bool { return key == exchangeKey{} }
 
@@ -97,21 +119,52 @@ func (ex *Exchange) WithValues(ctx context.Context) { ex.values = ctx }
 
 // Value finds the exchange in its own context.
 func (ex *Exchange) Value(key any) any {
-	if key == (exchangeKey{}) {
+	switch {
+	case key == exchangeKey{}:
 		return ex
+	case key == traceKey && ex.trace.GetConn != nil:
+		return &ex.trace
+	case key == callerKey{} && ex.values != nil:
+		return ex.values
 	}
-	if value := ex.Context.Value(key); value != nil || ex.values == nil {
+	if value := ex.Context.Value(key); value != nil || ex.values == nil || caller.Hides(key) {
 		return value
 	}
 	return ex.values.Value(key)
 }
 
-// Begin notes that another request begins. What is known of the response to the request
-// before says nothing about it: the SDK may refuse to send it.
-func (ex *Exchange) Begin() {
+// IsOver reports whether the operation is over, or its connection is cut.
+func (ex *Exchange) IsOver() bool {
+	select {
+	case <-ex.Over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Begin notes that another request begins, and whether its result is wanted: then
+// [Exchange.Result] returns it, and the SDK does not get it. What is known of the response to the
+// request before says nothing about this one: the SDK may refuse to send it.
+func (ex *Exchange) Begin(wanted bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.answered, ex.earlier = false, ex.accepted || ex.begun
+	ex.wanted, ex.result, ex.params = wanted, nil, nil
+}
+
+// Carries notes the parameters of the request, as JSON, if the SDK sends it without them.
+func (ex *Exchange) Carries(params json.RawMessage) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.params = params
+}
+
+// Params returns those parameters, or nil.
+func (ex *Exchange) Params() json.RawMessage {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.params
 }
 
 // Restart forgets the requests so far, none of which has run.
@@ -178,19 +231,48 @@ func (ex *Exchange) WasAccepted() bool {
 	return ex.accepted
 }
 
-// Answered notes that the response has arrived; failure is the error in it, or nil.
-func (ex *Exchange) Answered(failure error) {
+// ExchangeFor is that of [Waiting], for transports that know which request a response is for;
+// a nil exchange is none.
+func (ex *Exchange) ExchangeFor(id jsonrpc.ID) *Exchange {
+	if ex == nil {
+		return nil
+	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.answered, ex.failure = true, failure
+	var digits [20]byte
+	if number, ok := id.Raw().(int64); ok && bytes.Equal(strconv.AppendInt(digits[:0], number, 10), ex.raw) {
+		return ex
+	}
+	return nil
 }
 
-// AnsweredOverPipe is [Exchange.Answered] for a response over a pipe. A later request of the
-// operation that is not sent does not prove that nothing has run.
-func (ex *Exchange) AnsweredOverPipe(failure error) {
+// Answered notes that the response has arrived. It takes the result if that is wanted, and
+// reports whether it has. Only the first response to a request counts, as for the SDK.
+func (ex *Exchange) Answered(resp *jsonrpc.Response) (taken bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.begun, ex.answered, ex.failure = true, true, failure
+	if ex.answered {
+		return false
+	}
+	ex.begun, ex.answered, ex.failure = true, true, resp.Error
+	if ex.wanted && resp.Error == nil {
+		ex.result = resp.Result
+	}
+	return ex.result != nil
+}
+
+// OwnResult copies a result that was taken, if there is one, from data that is about to change.
+func (ex *Exchange) OwnResult() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.result = bytes.Clone(ex.result)
+}
+
+// Result returns the result that was taken from the response to the last request, or nil.
+func (ex *Exchange) Result() json.RawMessage {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.result
 }
 
 // Refused notes what came in place of a response. If the server has taken an earlier request of the

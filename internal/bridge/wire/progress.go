@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -9,8 +8,6 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // Progress passes on the progress of the operations of one connection. It reads the
@@ -66,19 +63,5 @@ func (p *Progress) Notify(params json.RawMessage) {
 	p.mu.Unlock()
 	if f != nil {
 		f(&note)
-	}
-}
-
-// NotifyEvent does the same with an event of a stream, if it is a notification of progress.
-func (p *Progress) NotifyEvent(event []byte) {
-	if p.isIdle() || !bytes.Contains(event, []byte(rpc.MethodProgress)) {
-		return
-	}
-	var msg struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if json.Unmarshal(rpc.DataOf(event), &msg) == nil && msg.Method == rpc.MethodProgress {
-		p.Notify(msg.Params)
 	}
 }

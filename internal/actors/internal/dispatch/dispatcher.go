@@ -8,10 +8,13 @@ import (
 )
 
 // Dispatcher runs mailboxes, and the work that leaves them, on goroutines that are reused.
-// A new goroutine for each run would begin with a small stack and grow it each time, which
-// took half of the time that actors spend on a call. The goroutine that worked last is
-// reused first, so that few are kept. A Dispatcher may be used from any goroutine. The zero
-// value is ready to use.
+// A new goroutine for each run, as Proto.Actor's dispatcher starts it, begins with a small
+// stack and grows it each time. Measured in the same rounds, the median latency of a call is
+// then 5 to 16 % higher with one caller, over HTTP and in memory. With 64 callers the
+// difference is within the noise: 1 to 5 % more CPU time over HTTP, and none in memory.
+//
+// The goroutine that worked last is reused first, so that few are kept. A Dispatcher may be
+// used from any goroutine. The zero value is ready to use.
 type Dispatcher struct {
 	mu     sync.Mutex
 	idle   []chan<- func() // goroutines that wait for work, the last one last

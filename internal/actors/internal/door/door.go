@@ -29,13 +29,13 @@ type behind struct {
 	pid     *actor.PID
 }
 
-// Open returns the PID of a door to the actor that spawn spawns. The actor must call
+// Open returns the PID of a door to the actor that spawn spawns; id is that of the door. The actor must call
 // stopped when it has stopped. From then on, late gets the messages. The door is freed when
 // the PID is no longer referenced.
-func Open(system *actor.ActorSystem, prefix string, late func(message any, sender *actor.PID), spawn func(stopped func()) *actor.PID) *actor.PID {
+func Open(system *actor.ActorSystem, prefix string, late func(message any, sender *actor.PID), spawn func(id string, stopped func()) *actor.PID) *actor.PID {
 	d := &Door{system: system, late: late}
 	pid, _ := system.ProcessRegistry.Add(d, prefix+system.ProcessRegistry.NextId())
-	to := spawn(func() { d.shut(pid) }) // the actor holds the PID, and with it the door
+	to := spawn(pid.Id, func() { d.shut(pid) }) // the actor holds the PID, and with it the door
 	process, _ := system.ProcessRegistry.Get(to)
 	d.behind.Store(&behind{process, to})
 	runtime.AddCleanup(pid, system.ProcessRegistry.Remove, actor.NewPID(pid.Address, pid.Id))

@@ -43,7 +43,7 @@ func open(system *actor.ActorSystem) *actor.PID {
 			system.Root.Send(sender, "late")
 		}
 	}
-	return Open(system, "echo", late, func(stopped func()) *actor.PID {
+	return Open(system, "echo", late, func(_ string, stopped func()) *actor.PID {
 		return system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return echo{stopped} }))
 	})
 }

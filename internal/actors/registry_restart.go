@@ -1,0 +1,60 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onRestart drains the session of a key, and opens the next one. The call that opens it
+// answers the command.
+func (r *registry) onRestart(c actor.Context, cmd *messages.Restart) {
+	key := cmd.Key.Normal()
+	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.isRunning(c, cmd) {
+		return
+	}
+	e := r.entries[key]
+	if e == nil {
+		r.respond(c, &messages.Done{ID: cmd.ID})
+		return
+	}
+	order := drain{evict: true, restart: true}
+	for _, reg := range e.draining {
+		r.drain(c, reg, order)
+	}
+	pinned := false
+	if e.current != nil && !e.current.waitsForPredecessor(e) {
+		pinned = e.current.pinned
+		r.drain(c, e.current, order)
+	}
+	limits := r.limits(key.Server)
+	if most := limits.MaxInFlight + limits.MaxWaiting; e.current != nil && e.current.outstanding >= most {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this session are waiting (MaxInFlight, MaxWaiting)", most)))
+		return
+	}
+	limit := limits.DrainTimeout + 2*limits.CloseTimeout + limits.ConnectTimeout
+	op := &reopen{messages.Header{Key: key, ID: cmd.ID}}
+	r.forward(c, &call{op: op, key: key, supervisor: r.cfg.name, caller: c.Sender(), deadline: time.Now().Add(limit), serial: r.counters.Calls})
+	if pinned {
+		e.current.setPinned(true)
+		r.touch(c, e.current)
+	}
+}
+
+// waitsForPredecessor reports whether the session has not dialed yet, because the previous
+// session of the key is not closed.
+func (reg *registration) waitsForPredecessor(e *entry) bool {
+	return reg.dialedAt.IsZero() && e.predecessor(reg) != nil
+}
+
+// handSettingsOver gives the settings and the tail of a session that was restarted to the next session
+// of the key, which has not dialed yet.
+func (r *registry) handSettingsOver(c actor.Context, msg *sessionClosed) {
+	e := r.entries[msg.of.key]
+	if e.current != nil && (!msg.settings.empty() || msg.tail != nil) {
+		c.Send(e.current.pid, &adoptSettings{msg.settings, msg.tail})
+	}
+}

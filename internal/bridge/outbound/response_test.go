@@ -1,0 +1,54 @@
+package outbound
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The Content-Length is a hint: a transport that is not ours may change the body, and not the length.
+func TestBodyIsReadToItsEndWhateverItsLengthIsSaidToBe(t *testing.T) {
+	for _, size := range []int{0, 1, 511, 512, 513, firstPart - 1, firstPart, firstPart + 1, 100_000} {
+		for _, known := range []int{-1, 0, size - 1, size, size + 1, 3 * size} {
+			for _, limit := range []int{0, size - 1, size, size + 1, 1 << 20} {
+				for _, read := range []func(io.Reader) io.Reader{iotest.HalfReader, iotest.DataErrReader} {
+					body := strings.Repeat("x", size)
+					data, err := ReadBounded(&http.Response{Body: io.NopCloser(read(strings.NewReader(body))), ContentLength: int64(max(-1, known))}, max(0, limit))
+					if known > max(0, limit) || size > max(0, limit) {
+						require.ErrorIs(t, err, ErrTooLarge)
+						continue
+					}
+					require.NoError(t, err)
+					require.Equal(t, body, string(data))
+				}
+			}
+		}
+	}
+}
+
+func TestBodyOfKnownLengthIsReadIntoOneBuffer(t *testing.T) {
+	body := strings.NewReader(strings.Repeat("x", 1<<20))
+	data, err := ReadBounded(&http.Response{Body: io.NopCloser(body), ContentLength: 1 << 20}, 1<<21)
+	require.NoError(t, err)
+	require.Len(t, data, 1<<20)
+	require.LessOrEqual(t, cap(data), 1<<20+1<<14)
+}
+
+func TestLengthIsNotBelievedBeforeSomethingCame(t *testing.T) {
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			_, err := ReadBounded(&http.Response{Body: io.NopCloser(strings.NewReader("x")), ContentLength: 1 << 30}, 1<<31)
+			require.NoError(b, err)
+		}
+	}).AllocedBytesPerOp()
+	require.Less(t, allocated, int64(64<<10))
+}
+
+func TestBodyThatBreaksOffIsAnError(t *testing.T) {
+	_, err := ReadBounded(&http.Response{Body: io.NopCloser(iotest.TimeoutReader(strings.NewReader(strings.Repeat("x", 2000)))), ContentLength: -1}, 1<<20)
+	require.ErrorIs(t, err, iotest.ErrTimeout)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -18,8 +19,10 @@ import (
 // methods may be called from any goroutine.
 //
 // When a context ends, its operation is cancelled with [messages.Cancel]. The deadline of
-// a context becomes the deadline of its operation, unless the operation has one. All
-// errors are of type [*messages.Failure].
+// a context becomes the deadline of its operation, unless the operation has one. So do its
+// attributes and its trace, see [messages.WithAttributes]. The values of a context reach
+// interceptors and the credentials of each request of the operation. They are not kept
+// after the method has returned. All errors are of type [*messages.Failure].
 type Client struct {
 	s *Supervisor
 }
@@ -96,6 +99,37 @@ func (c *Client) Open(ctx context.Context, server, scope string) (*messages.Sess
 	return ask[*messages.SessionInfo](ctx, c, &messages.Open{Header: messages.To(server, scope)})
 }
 
+// Restart replaces the session of a server and a scope by a new one, see
+// [messages.Restart].
+func (c *Client) Restart(ctx context.Context, server, scope string) error {
+	_, err := ask[*messages.Done](ctx, c, &messages.Restart{Key: messages.Key{Server: server, Scope: scope}})
+	return err
+}
+
+// Forget resets what is known of a server, see [messages.Forget].
+func (c *Client) Forget(ctx context.Context, server string) error {
+	_, err := ask[*messages.Done](ctx, c, &messages.Forget{Server: server})
+	return err
+}
+
+// CloseSession closes the session of a server and a scope. To close it without draining,
+// pass a [messages.CloseSession] to Do.
+func (c *Client) CloseSession(ctx context.Context, server, scope string) (*messages.Closed, error) {
+	return ask[*messages.Closed](ctx, c, &messages.CloseSession{Key: messages.Key{Server: server, Scope: scope}})
+}
+
+// CloseMatching closes the sessions whose scope matches a pattern of [path.Match], on all
+// servers.
+func (c *Client) CloseMatching(ctx context.Context, scopes string) (*messages.Closed, error) {
+	return ask[*messages.Closed](ctx, c, &messages.CloseMatching{Scopes: scopes})
+}
+
+// CancelScope cancels all operations of a scope, on all servers.
+func (c *Client) CancelScope(ctx context.Context, scope string) error {
+	_, err := ask[*messages.Done](ctx, c, &messages.CancelScope{Scope: scope})
+	return err
+}
+
 // CloseScope closes the sessions of a scope on all servers.
 func (c *Client) CloseScope(ctx context.Context, scope string) (*messages.Closed, error) {
 	return ask[*messages.Closed](ctx, c, &messages.CloseScope{Scope: scope})
@@ -140,6 +174,9 @@ func ask[R messages.Reply](ctx context.Context, c *Client, cmd messages.Command)
 
 // progressKey is the key of the function in a context of [WithProgress].
 type progressKey struct{}
+
+// PrivateKey keeps the function from operations that this one causes.
+func (progressKey) PrivateKey() {}
 
 // maxNotes is how many notifications of progress wait for a slow function.
 const maxNotes = 256
@@ -192,9 +229,9 @@ func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Fail
 	case c == nil || !c.s.started():
 		return messages.NewFailure(cmd, messages.CodeInvalid, "the client belongs to no supervisor that was started: use Supervisor.Client")
 	case ctx == nil:
-		return messages.NewFailure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
+		return c.failure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
 	case ctx.Err() != nil:
-		return contextFailure(ctx, cmd)
+		return c.contextFailure(ctx, cmd)
 	}
 	return nil
 }
@@ -208,6 +245,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	tell, notes := progressOf(ctx, cmd)
 	box := c.s.future(notes)
 	defer func() { c.s.release(box, reply != nil && notes == nil) }()
+	msg := any(cmd)
 	op, isOperation := cmd.(messages.Operation)
 	timed := false // the operation ends with the deadline of ctx anyway
 	if isOperation {
@@ -219,13 +257,24 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 			timed = !h.Deadline.After(at)
 		}
 		if h.ID == "" {
-			h.ID = string(strconv.AppendUint([]byte{'~'}, sequence.Add(1), 36))
+			id := append(make([]byte, 0, 16), '~')
+			h.ID = string(strconv.AppendUint(id, sequence.Add(1), 36))
 		}
 		if notes != nil {
 			h.Subscriber = box.PID
 		}
+		if h.Attributes.Len() == 0 {
+			h.Attributes = messages.AttributesOf(ctx)
+		}
+		if h.Trace == (messages.Trace{}) {
+			h.Trace = messages.TraceOf(ctx)
+		}
+		called := &actors.ClientCall{Op: op}
+		called.Values.Hold(ctx)
+		defer called.Values.Release()
+		msg = called
 	}
-	c.s.system.Root.RequestWithCustomSender(c.s.pid, cmd, box.PID)
+	c.s.system.Root.RequestWithCustomSender(c.s.pid, msg, box.PID)
 	for waiting := true; waiting; {
 		select {
 		case note := <-notes:
@@ -234,12 +283,12 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 			for len(notes) > 0 {
 				tell(<-notes)
 			}
-			return outcome(ctx, cmd, msg)
+			return c.outcome(ctx, cmd, msg)
 		case <-c.s.done:
 			waiting = false
 		case <-ctx.Done():
 			if !isOperation {
-				return nil, contextFailure(ctx, cmd)
+				return nil, c.contextFailure(ctx, cmd)
 			}
 			// At the deadline the supervisor replies by itself, and knows what the operation
 			// waited for: a cancellation would overtake that reply.
@@ -254,17 +303,17 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	defer timer.Stop()
 	select {
 	case msg := <-box.Reply:
-		return outcome(ctx, cmd, msg)
+		return c.outcome(ctx, cmd, msg)
 	case <-timer.C:
 		if ctx.Err() == nil {
-			return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped")
+			return nil, c.failure(cmd, messages.CodeClosed, "the supervisor has stopped")
 		}
-		return nil, contextFailure(ctx, cmd)
+		return nil, c.contextFailure(ctx, cmd)
 	}
 }
 
 // outcome converts a reply to the result and the error for the caller.
-func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
+func (c *Client) outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply, error) {
 	switch reply := msg.(type) {
 	case *messages.Failure:
 		if reply.Code == messages.CodeCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -276,16 +325,23 @@ func outcome(ctx context.Context, cmd messages.Command, msg any) (messages.Reply
 	case messages.Reply:
 		return reply, nil
 	}
-	return nil, messages.NewFailure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
+	return nil, c.failure(cmd, messages.CodeClosed, "the supervisor has stopped") // a dead letter
+}
+
+// failure returns a failure of a command of this client.
+func (c *Client) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
+	f := messages.NewFailure(cmd, code, detail)
+	f.Supervisor = c.s.pid.Id
+	return f
 }
 
 // contextFailure returns the failure of a command whose context has ended.
-func contextFailure(ctx context.Context, cmd messages.Command) *messages.Failure {
+func (c *Client) contextFailure(ctx context.Context, cmd messages.Command) *messages.Failure {
 	code := messages.CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = messages.CodeDeadline
 	}
-	f := messages.NewFailure(cmd, code, "")
+	f := c.failure(cmd, code, "")
 	f.Cause = context.Cause(ctx)
 	return f
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Never disables a timeout whose comment allows it.
@@ -31,6 +32,18 @@ type Config struct {
 	// dial and those that drain. When it is reached, the least recently used session is
 	// evicted. Defaults to 256.
 	MaxSessions int
+	// Tenant returns the tenant that a key belongs to, such as a customer. Sessions of
+	// different tenants take turns to dial, and each tenant has the quota
+	// MaxSessionsPerTenant. An empty tenant has no quota. The function must be fast, must
+	// return the same for the same key, and is called from one goroutine. See
+	// [ScopePrefix]. Defaults to nil: there are no tenants.
+	Tenant func(messages.Key) string
+	// MaxSessionsPerTenant is how many sessions of one tenant may be open at once, on all
+	// servers together, including those that dial and those that drain. At its quota, the
+	// least recently used session of the tenant itself is evicted, and none of others. Calls
+	// of a tenant that wait are bounded as well: by as many as its quota of sessions may
+	// have. Defaults to 0: no quota.
+	MaxSessionsPerTenant int
 	// MaxInFlight is how many calls of one session run at once. Further calls wait.
 	// Defaults to 64.
 	MaxInFlight int
@@ -71,16 +84,17 @@ type Config struct {
 	Interceptors []actors.Interceptor
 
 	// Handler gets the requests of servers: [messages.Elicit], [messages.Sample] and
-	// [messages.ListRoots], as far as Capabilities declares them. Defaults to nil: no
-	// capability is declared, and requests are refused.
+	// [messages.ListRoots], as far as Capabilities declares them. A scope or an operation may
+	// have a handler of its own, see [messages.Bind] and [messages.Header]. Defaults to nil: no
+	// capability is declared, and requests are refused that have no other handler.
 	Handler *actor.PID
-	// HandlerTimeout is how long a server waits for the answer of Handler. The deadline of a
-	// call whose tool sends requests should be longer. Defaults to 60 s.
+	// HandlerTimeout is how long a server waits for the answer of a handler, but not beyond the
+	// deadline of the call that the request belongs to. Defaults to 60 s.
 	HandlerTimeout time.Duration
 	// Capabilities are the client capabilities that are declared to servers. Up to protocol
 	// 2025-11-25, initialize declares them. Roots are in the field RootsV2: a server that
 	// supports roots may use them instead of its own configuration. Defaults to elicitation
-	// by form if there is a Handler.
+	// by form if there is a Handler. Set it if only scopes or operations have handlers.
 	Capabilities *mcp.ClientCapabilities
 	// Subscriber gets every [messages.Notification] but progress, in addition to the
 	// EventStream. Its mailbox is not bounded. Defaults to nil.
@@ -184,6 +198,7 @@ func (c Config) validate() error {
 		most  int
 	}{
 		{"maxSessions", c.MaxSessions, 1, maxCount},
+		{"maxSessionsPerTenant", c.MaxSessionsPerTenant, 0, maxCount},
 		{"maxInFlight", c.MaxInFlight, 1, maxCount},
 		{"maxWaiting", c.MaxWaiting, -1, maxCount},
 		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
@@ -224,8 +239,8 @@ func (c Config) validate() error {
 			wrong("interceptors[%d]: is nil", i)
 		}
 	}
-	if caps := c.Capabilities; caps != nil && c.Handler == nil && (caps.Elicitation != nil || caps.Sampling != nil) {
-		wrong("handler: is nil, but capabilities declares requests that only a handler can answer")
+	if c.MaxSessionsPerTenant > 0 && c.Tenant == nil {
+		wrong("tenant: is nil, but maxSessionsPerTenant is %d: say which tenant a key belongs to", c.MaxSessionsPerTenant)
 	}
 	if c.LeaveOpen && c.Store == nil {
 		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")

@@ -43,11 +43,15 @@
 //     429 and 5xx reach the caller unchanged.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
 //     TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn)
-//  7. The cap holds. Open sessions, including those that drain, never exceed it. The least
-//     recently used idle session is evicted first. A busy session is evicted only if all
-//     are busy, and its running calls finish. (TestLeastRecentlyUsedIdleSessionMakesRoom;
-//     TestBusySessionIsEvictedByDrainingAndNothingIsCut; in internal/actors
-//     FuzzLRU)
+//  7. The cap holds. Open sessions, including those that drain, never exceed it, nor the
+//     cap of their server, nor the quota of their tenant. The least recently used idle
+//     session is evicted first: for the cap of a server one of that server, and for the
+//     quota of a tenant one of that tenant. A busy session is evicted only if all are busy,
+//     and its running calls finish. A pinned session is not evicted.
+//     (TestLeastRecentlyUsedIdleSessionMakesRoom;
+//     TestBusySessionIsEvictedByDrainingAndNothingIsCut;
+//     TestSessionsThatAreOpenAreThoseOfASimpleModel;
+//     TestBoundsHoldWhateverHappensAtOnce; in internal/actors FuzzLRU)
 //  8. Closing is complete. It answers each call, and ends each MCP session on its server
 //     and each process with its children, in bounded time. No session is opened again
 //     without a new call. A close command can be repeated, and its reply names the keys

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,6 +34,8 @@ type Supervisor struct {
 	stop        sync.Once
 	done        chan struct{}   // closed when the actors have stopped
 	left        []messages.Left // written before done is closed
+	servers     atomic.Pointer[[]string]
+	outputs     outputLists // of typed calls
 
 	futures chan *actors.Future // kept for reuse
 }
@@ -64,8 +67,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
-		logger: relay.NewLogger(cfg.Logger),
+		logger: relay.NewLogger(cfg.Logger), outputs: newOutputLists(),
 	}
+	s.noteServers(cfg.Servers)
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
 		s.logger.Warn().Uint64("events", n).Msg("events were dropped, because their handlers were too slow")
 	}, func(event, reason any, stack []byte) {
@@ -75,10 +79,11 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
+		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
 		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
-		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays,
+		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			release()
@@ -155,6 +160,24 @@ func (s *Supervisor) System() *actor.ActorSystem {
 // Client returns a client for Go code that is not an actor. The call is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
 
+// Servers returns the names of the servers that are configured, in their order. A [Supervisor.Reload]
+// changes them. Read-only: the next call returns the same slice until then.
+func (s *Supervisor) Servers() []string {
+	if !s.started() {
+		return nil
+	}
+	return *s.servers.Load()
+}
+
+// noteServers keeps the names for Servers.
+func (s *Supervisor) noteServers(servers []mcpbridge.Server) {
+	names := make([]string, len(servers))
+	for i, srv := range servers {
+		names[i] = srv.Name
+	}
+	s.servers.Store(&names)
+}
+
 // stopped reports whether the actors have stopped.
 func (s *Supervisor) stopped() bool {
 	select {
@@ -167,7 +190,9 @@ func (s *Supervisor) stopped() bool {
 
 // Reload replaces the list of servers. The sessions of servers that were removed or
 // changed are closed as by [messages.CloseServer], and Reload returns when they are
-// closed. Other sessions are not touched. HTTPClient, InMemory and Auth are compared by
+// closed. Other sessions stay open: if only the Limits of their server have changed, the new
+// ones apply from the next call, dial or close on, and a lower MaxSessions closes idle
+// sessions at once. HTTPClient, InMemory and Auth are compared by
 // identity, all other fields by value. If servers is invalid, nothing changes, and the
 // error names the invalid fields. If ctx ends, Reload returns its error, and the reload
 // continues.
@@ -184,7 +209,10 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 	servers = slices.Clone(servers)
 	box := actors.NewFuture(s.system, nil)
 	defer box.Close()
-	reload := &actors.Reload{Servers: servers, Apply: func() { s.bridge.Set(servers) }}
+	reload := &actors.Reload{Servers: servers, Apply: func() {
+		s.bridge.Set(servers)
+		s.noteServers(servers)
+	}}
 	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
 	select {
 	case msg := <-box.Reply:

@@ -1,0 +1,330 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// CallToolAs calls a tool as [Client.CallTool] does, and returns its result as a T: see
+// [ResultAs], which checks it against the output schema that the server lists for the tool. The
+// lists are kept for the 256 keys that were used last. A list is fetched before the first call of
+// its key, so that a call whose list cannot be fetched does not run. It is fetched again when the
+// generation has grown, and before a result is rejected.
+//
+// The reply of the server is returned as well if there is one, also with an error. All errors are
+// of type [*messages.Failure].
+func CallToolAs[T any](ctx context.Context, c *Client, server, scope string, params *mcp.CallToolParams) (T, *messages.ToolResult, error) {
+	var none T
+	call := &messages.CallTool{Header: messages.To(server, scope), Params: params}
+	if f := c.check(ctx, call); f != nil {
+		return none, nil, f
+	}
+	if err := call.Validate(); err != nil {
+		return none, nil, messages.NewFailure(call, messages.CodeInvalid, err.Error())
+	}
+	key := call.Key.Normal()
+	list, kept := c.s.outputs.kept.Get(key)
+	schema, err := list.schema(params.Name)
+	if !kept || err != nil {
+		list, schema, err = c.listOutputs(ctx, key, params.Name)
+	}
+	if err != nil {
+		return none, nil, aimed(err, call)
+	}
+	result, err := c.CallTool(ctx, server, scope, params)
+	if err != nil {
+		return none, nil, err
+	}
+	value, err := resultAs[T](result, schema)
+	if kept && (result.Generation != list.generation || errors.Is(err, messages.ErrProtocol)) {
+		if _, now, failed := c.listOutputs(ctx, key, params.Name); failed == nil {
+			value, err = resultAs[T](result, now)
+		}
+	}
+	return value, result, aimed(err, call)
+}
+
+// ResultAs returns the result of a tool as a T. It decodes the structured content as
+// [json.Unmarshal] does. Without structured content it takes the only text of the result, which
+// must be JSON. If T is a string type and there is no output schema, it takes the text as it is.
+//
+// outputSchema is the OutputSchema of the [mcp.Tool] that the server lists, and the content is
+// checked against it before it is decoded. With nil it is not checked.
+//
+// The error is a [*messages.Failure] that names the field and quotes no value. The code is
+// [messages.CodeServerError] if the tool reports an error, whose text is the detail. It is
+// [messages.CodeProtocol] if there is no content that can be decoded, if the content or the schema
+// itself breaks the rules of JSON Schema (drafts 2020-12 and 7), or if the content is no T.
+// MayHaveRun is true, because the tool has run.
+func ResultAs[T any](result *messages.ToolResult, outputSchema any) (T, error) {
+	schema, err := resolve(outputSchema)
+	if err != nil && result != nil {
+		var none T
+		return none, misfit(result, err)
+	}
+	return resultAs[T](result, schema)
+}
+
+// maxLists is the number of keys whose output schemas are kept.
+const maxLists = 256
+
+// outputLists has the output schemas of the keys that were used last.
+type outputLists struct {
+	kept    *lru.Cache[messages.Key, *outputList]
+	fetches *singleflight.Group // by key
+}
+
+func newOutputLists() outputLists {
+	kept, _ := lru.New[messages.Key, *outputList](maxLists) // the only error is a size that is not positive
+	return outputLists{kept, &singleflight.Group{}}
+}
+
+// outputList has the output schemas of the tools of a key.
+type outputList struct {
+	generation uint64
+	raw        map[string]any
+
+	mu       sync.Mutex
+	resolved map[string]*jsonschema.Resolved
+}
+
+// listOutputs lists the tools of a key, and returns the schema of one. Concurrent callers share a
+// list, and none ends it for the others.
+func (c *Client) listOutputs(ctx context.Context, key messages.Key, tool string) (*outputList, *jsonschema.Resolved, error) {
+	fetch := c.s.outputs.fetches.DoChan(fmt.Sprintf("%q %q", key.Server, key.Scope), func() (any, error) {
+		ctx := context.WithValue(context.WithoutCancel(ctx), progressKey{}, nil) // the progress is that of the call
+		reply, err := c.ListTools(ctx, key.Server, key.Scope)
+		if err != nil {
+			return nil, err
+		}
+		list := newOutputList(reply)
+		c.s.outputs.kept.Add(key, list)
+		return list, nil
+	})
+	select {
+	case fetched := <-fetch:
+		if fetched.Err != nil {
+			return nil, nil, fetched.Err
+		}
+		list := fetched.Val.(*outputList)
+		schema, err := list.schema(tool)
+		return list, schema, err
+	case <-ctx.Done():
+		return nil, nil, c.contextFailure(ctx, &messages.ListTools{Header: messages.To(key.Server, key.Scope)})
+	}
+}
+
+func newOutputList(reply *messages.ToolList) *outputList {
+	list := &outputList{generation: reply.Generation, raw: map[string]any{}, resolved: map[string]*jsonschema.Resolved{}}
+	for _, tool := range reply.Result.Tools {
+		if tool != nil && tool.OutputSchema != nil {
+			list.raw[tool.Name] = tool.OutputSchema
+		}
+	}
+	return list
+}
+
+// schema returns the output schema of a tool, or nil if it has none.
+func (l *outputList) schema(tool string) (*jsonschema.Resolved, error) {
+	if l == nil || l.raw[tool] == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if schema := l.resolved[tool]; schema != nil {
+		return schema, nil
+	}
+	schema, err := resolve(l.raw[tool])
+	if err != nil {
+		return nil, err
+	}
+	l.resolved[tool] = schema
+	return schema, nil
+}
+
+// resolve prepares an output schema. nil gives nil.
+func resolve(raw any) (*jsonschema.Resolved, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(raw)
+	var schema jsonschema.Schema
+	if err == nil {
+		err = json.Unmarshal(text, &schema)
+	}
+	var resolved *jsonschema.Resolved
+	if err == nil {
+		resolved, err = schema.Resolve(nil)
+	}
+	if err != nil {
+		return nil, &messages.Failure{Op: "tools/call", Code: messages.CodeProtocol, Detail: "outputSchema: cannot be used: " + err.Error(), Cause: err}
+	}
+	return resolved, nil
+}
+
+// aimed completes the failure of a typed call.
+func aimed(err error, call *messages.CallTool) error {
+	var f *messages.Failure
+	if err == nil || !errors.As(err, &f) || f.Target != "" || f.Op != call.Method() {
+		return err
+	}
+	named := *f
+	named.Key, named.Target = call.Key.Normal(), call.Params.Name
+	return &named
+}
+
+// resultAs is ResultAs with a schema that is prepared.
+func resultAs[T any](result *messages.ToolResult, schema *jsonschema.Resolved) (value T, err error) {
+	if result == nil || result.Result == nil {
+		return value, messages.NewFailure(nil, messages.CodeInvalid, "the result is nil")
+	}
+	texts := textsOf(result.Result)
+	if result.Result.IsError {
+		f := misfit(result, errors.New("the tool reports an error without a text"))
+		f.Code = messages.CodeServerError
+		if len(texts) > 0 {
+			f.Detail = strings.Join(texts, "\n")
+		}
+		return value, f
+	}
+	content, where := []byte(nil), "structuredContent"
+	switch {
+	case result.Result.StructuredContent != nil:
+		if content, err = json.Marshal(result.Result.StructuredContent); err != nil {
+			return value, misfit(result, fmt.Errorf("structuredContent: is not JSON: %w", err))
+		}
+	case schema == nil && reflect.TypeFor[T]().Kind() == reflect.String:
+		reflect.ValueOf(&value).Elem().SetString(strings.Join(texts, "\n"))
+		return value, nil
+	case len(texts) == 1 && json.Valid([]byte(texts[0])):
+		content, where = []byte(texts[0]), "the text"
+	default:
+		return value, misfit(result, errors.New("structuredContent: is missing, and the result is not one text that is JSON"))
+	}
+	if schema != nil {
+		if err := check(schema, content, where); err != nil {
+			return value, misfit(result, err)
+		}
+	}
+	if err := json.Unmarshal(content, &value); err != nil {
+		var none T
+		return none, misfit(result, undecoded[T](err, where))
+	}
+	return value, nil
+}
+
+// textsOf returns the texts of a result.
+func textsOf(result *mcp.CallToolResult) (texts []string) {
+	for _, content := range result.Content {
+		if text, ok := content.(*mcp.TextContent); ok && text != nil {
+			texts = append(texts, text.Text)
+		}
+	}
+	return texts
+}
+
+// misfit returns the failure of a result that is not what was asked for.
+func misfit(result *messages.ToolResult, err error) *messages.Failure {
+	f := &messages.Failure{Op: "tools/call", Code: messages.CodeProtocol, Detail: err.Error(), Cause: errors.Unwrap(err)}
+	if in := (*messages.Failure)(nil); errors.As(err, &in) {
+		f.Detail, f.Cause = in.Detail, in.Cause
+	}
+	f.Key, f.ID, f.Generation, f.Replayed, f.MayHaveRun = result.Key, result.ID, result.Generation, result.Replayed, true
+	return f
+}
+
+// unfit is an error whose text quotes nothing of the error behind it.
+type unfit struct {
+	text  string
+	cause error
+}
+
+func (e *unfit) Error() string { return e.text }
+func (e *unfit) Unwrap() error { return e.cause }
+
+// check checks content against a schema.
+func check(schema *jsonschema.Resolved, content []byte, where string) error {
+	var instance any
+	if err := json.Unmarshal(content, &instance); err != nil {
+		return &unfit{where + ": is not JSON", err}
+	}
+	if err := schema.Validate(instance); err != nil {
+		return &unfit{where + violation(err.Error()), err}
+	}
+	return nil
+}
+
+var keyword = regexp.MustCompile(`^[A-Za-z]+`)
+
+// violation says what is wrong with content, from the text of the validator. That text names the schemas on
+// the way to the one that does not hold, then its keyword, then the value, which is not repeated here.
+func violation(text string) string {
+	path, last := "", ""
+	for {
+		rest, ok := strings.CutPrefix(text, "validating ")
+		at, after, found := strings.Cut(rest, ": ")
+		if !ok || !found {
+			break
+		}
+		if !strings.HasPrefix(at, "/") { // the root, or a schema with an id
+			at = ""
+		}
+		if under, ok := strings.CutPrefix(at, last); ok {
+			path += fields(under)
+		}
+		last, text = at, after
+	}
+	name := keyword.FindString(text)
+	why := "breaks " + name + " of the output schema"
+	switch i := strings.LastIndex(text, " has type "); {
+	case name == "type" && i >= 0:
+		why = "has type " + text[i+len(" has type "):]
+	case name == "required":
+		why = strings.TrimPrefix(text, "required: ")
+	}
+	return path + ": " + why
+}
+
+// fields renders a JSON pointer into a schema as a path into its instance.
+func fields(pointer string) (path string) {
+	segments := strings.Split(pointer, "/")
+	for i := 0; i < len(segments); i++ {
+		switch segments[i] {
+		case "properties":
+			if i++; i < len(segments) {
+				path += "." + strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[i])
+			}
+		case "items", "prefixItems", "additionalItems", "unevaluatedItems":
+			path += "[]"
+		case "additionalProperties", "patternProperties", "unevaluatedProperties":
+			path += ".*"
+		}
+	}
+	return path
+}
+
+// undecoded says why content is no T.
+func undecoded[T any](err error, where string) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return &unfit{fmt.Sprintf("%s: does not fit %v", where, reflect.TypeFor[T]()), err}
+	}
+	if wrong.Field != "" {
+		where += "." + wrong.Field
+	}
+	kind, _, _ := strings.Cut(wrong.Value, " ")
+	return &unfit{fmt.Sprintf("%s: is a JSON %s, and does not fit the Go type %v", where, kind, wrong.Type), err}
+}

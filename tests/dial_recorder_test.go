@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -30,12 +31,16 @@ type dialRecorder struct {
 	failures  int
 	most      int // the most transports that were open at once, over all keys
 	total     int
+	groups    map[string]*groupCount // by server and by tenant, which is the scope up to the first "/"
 	errs      []error
 	notClosed map[messages.Key]bool // keys with a failed close: the server may still have their sessions
 }
 
+// groupCount counts the transports of a server or of a tenant.
+type groupCount struct{ open, most int }
+
 func newDialRecorder() *dialRecorder {
-	return &dialRecorder{open: map[messages.Key]int{}, notClosed: map[messages.Key]bool{}}
+	return &dialRecorder{open: map[messages.Key]int{}, notClosed: map[messages.Key]bool{}, groups: map[string]*groupCount{}}
 }
 
 // Dial counts a transport as open from the beginning of its dial.
@@ -61,6 +66,16 @@ func (r *dialRecorder) change(key messages.Key, by int) {
 	r.open[key] += by
 	r.total += by
 	r.most = max(r.most, r.total)
+	tenant, _, _ := strings.Cut(key.Scope, "/")
+	for _, name := range []string{"server " + key.Server, "tenant " + tenant} {
+		g := r.groups[name]
+		if g == nil {
+			g = &groupCount{}
+			r.groups[name] = g
+		}
+		g.open += by
+		g.most = max(g.most, g.open)
+	}
 	if n := r.open[key]; n > 1 {
 		r.errs = append(r.errs, fmt.Errorf("%v had %d transports at once", key, n))
 	}
@@ -71,6 +86,17 @@ func (r *dialRecorder) dialed() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dials
+}
+
+// mostOpenOf returns the largest number of transports that a server or a tenant had open at
+// once: its name is "server s" or "tenant t".
+func (r *dialRecorder) mostOpenOf(group string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.groups[group] == nil {
+		return 0
+	}
+	return r.groups[group].most
 }
 
 // mostOpen returns the largest number of transports that were open at once.

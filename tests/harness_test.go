@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerVar); dir != "" {
 		runOwner(dir)
 	}
+	if os.Getenv(describeVar) != "" {
+		runDescribing()
+	}
 	goleak.VerifyTestMain(m, throttle)
 }
 
@@ -289,21 +292,8 @@ func awaitEvent[E messages.Event](h *harness, matches func(E) bool) E {
 // event may come after the reply of the call that caused it.
 func requireEvents[E messages.Event](h *harness, n int) {
 	h.t.Helper()
-	limit := time.After(10 * time.Second)
-	for {
-		h.mu.Lock()
-		changed := h.changed
-		h.mu.Unlock()
-		if countEvents[E](h) >= n {
-			break
-		}
-		select {
-		case <-changed:
-			continue
-		case <-limit:
-		}
-		break
-	}
+	seen := 0
+	awaitEvent(h, func(E) bool { seen++; return seen == n })
 	require.Equal(h.t, n, countEvents[E](h), "%T", *new(E))
 }
 

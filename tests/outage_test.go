@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -373,8 +374,15 @@ func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 		h.stop()
 		return elapsed / time.Duration(n)
 	}
-	few, many := took(1000), took(8000)
-	require.Less(t, many, 5*few+50*time.Microsecond, "by message")
+	// Whatever else runs on the machine only adds to the time.
+	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for range 10 {
+		few, many = min(few, took(1000)), min(many, took(8000))
+		if many < 5*few+50*time.Microsecond {
+			return
+		}
+	}
+	require.Fail(t, "it takes longer with more keys", "%v a message with 1000 keys, %v with 8000", few, many)
 }
 
 // A context and its operation have one deadline: the reply of the supervisor, which says what

@@ -3,6 +3,9 @@
 // connections that break at any point, servers that hang, restart or send invalid messages,
 // and processes that do not end.
 //
+//   - [Script] is a server whose tools return what a test says. It needs no network. Start
+//     here to test an agent.
+//   - [Named] are the most frequent faults, by their names.
 //   - [Server] is an HTTP server for MCP on a loopback socket. It is in front of a handler
 //     or, as a [Proxy], in front of another server.
 //   - [Fault] is what the server does to a request.

@@ -189,3 +189,19 @@ func ExampleAfterwards() {
 	// server_error, may have run
 	// map[book:1]
 }
+
+// The fault has a name, as in a table of tests.
+func ExampleNamed() {
+	shop := open(supervisor.Config{})
+	defer shop.close()
+	fault, err := faults.Named("lost after run")
+	if err != nil {
+		panic(err)
+	}
+	shop.Inject("tools/call", faults.Times(1, fault))
+	fmt.Println(shop.call("count", "book"))
+	fmt.Println(shop.tools.Executions())
+	// Output:
+	// lost, may have run
+	// map[book:1]
+}

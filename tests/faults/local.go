@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"syscall"
 )
@@ -21,6 +22,13 @@ func Local(fresh func() http.Handler) *Server {
 	return s
 }
 
+// errConnectionRefused is the error of a request that nobody listens to. A handler of a
+// local server may panic with it.
+var errConnectionRefused error = &net.OpError{Op: "dial", Net: "local", Err: syscall.ECONNREFUSED}
+
+// errReset is the error of a connection that breaks.
+var errReset = errors.New("local: connection reset by peer")
+
 // RoundTrip sends a request to a server without a socket. It implements
 // [http.RoundTripper].
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -28,7 +36,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	life, handler := s.life, s.serving(s.handler)
 	s.mu.Unlock()
 	if life == nil || life.Err() != nil {
-		return nil, &net.OpError{Op: "dial", Net: "local", Err: syscall.ECONNREFUSED}
+		return nil, refused(req)
 	}
 	var body []byte
 	if req.Body != nil {
@@ -44,7 +52,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	in := req.Clone(ctx)
 	in.Body, in.RequestURI, in.RemoteAddr = io.NopCloser(bytes.NewReader(body)), req.URL.RequestURI(), "local"
 	in.ContentLength, in.Host, in.GetBody = int64(len(body)), req.URL.Host, nil
-	out := &localAnswer{header: http.Header{}, begun: make(chan struct{}), cancel: cancel}
+	out := &localAnswer{header: http.Header{}, life: life, begun: make(chan struct{}), cancel: cancel}
 	out.more = sync.NewCond(&out.mu)
 	go func() {
 		defer stop()
@@ -52,7 +60,9 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 			if v := recover(); v == nil {
 				out.end(io.EOF)
 			} else if v == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-				out.end(errors.New("local: connection reset by peer"))
+				out.end(errReset)
+			} else if v == errConnectionRefused { //nolint:errorlint // it is ours
+				out.end(errConnectionRefused)
 			} else {
 				panic(v)
 			}
@@ -66,12 +76,15 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := req.Context().Err(); err != nil {
 			return nil, err
 		}
-		return nil, errors.New("local: connection reset by peer")
+		return nil, errReset
 	}
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if out.status == 0 {
 		cancel()
+		if out.err == errConnectionRefused { //nolint:errorlint // it is ours
+			return nil, refused(req)
+		}
 		return nil, out.err
 	}
 	return &http.Response{
@@ -80,11 +93,21 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// refused returns the error of a request that nobody listens to. It reports, as net/http
+// does, that a connection was wanted, and none was there.
+func refused(req *http.Request) error {
+	if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.GetConn != nil {
+		trace.GetConn(req.URL.Host)
+	}
+	return errConnectionRefused
+}
+
 // localAnswer is an answer in memory: the handler writes it, and the client reads it as
 // the body of a response.
 type localAnswer struct {
 	header http.Header
-	begun  chan struct{} // closed when the status is written, or at the end
+	life   context.Context // of the server: after it nothing is sent
+	begun  chan struct{}   // closed when the status is written, or at the end
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
@@ -105,7 +128,7 @@ func (a *localAnswer) WriteHeader(status int) {
 
 // begin is called with the lock held.
 func (a *localAnswer) begin(status int) {
-	if a.status == 0 && a.err == nil {
+	if a.status == 0 && a.err == nil && a.life.Err() == nil {
 		a.status, a.sent = status, a.header.Clone()
 		for name, values := range a.sent {
 			if len(values) == 0 {
@@ -123,6 +146,9 @@ func (a *localAnswer) Write(p []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
 	}
+	if a.life.Err() != nil {
+		return 0, errReset
+	}
 	a.rest = append(a.rest, p...)
 	a.more.Broadcast()
 	return len(p), nil
@@ -137,6 +163,9 @@ func (a *localAnswer) end(err error) {
 	defer a.mu.Unlock()
 	if a.err != nil {
 		return
+	}
+	if a.life.Err() != nil {
+		err = errReset
 	}
 	if err == io.EOF { //nolint:errorlint // it is ours
 		a.begin(http.StatusOK)

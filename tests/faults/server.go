@@ -72,7 +72,10 @@ type Request struct {
 	// Session is the id of the session, or empty.
 	Session string
 
-	scope string // of a tool call, as its arguments say
+	server    *Server
+	tool      string          // the name of a tool call
+	arguments json.RawMessage // of a tool call
+	scope     string          // of a tool call, as its arguments say
 }
 
 // Serve starts a server in front of the handler that fresh returns. fresh is called
@@ -293,6 +296,14 @@ func (s *Server) Sessions() (n int) {
 	return n
 }
 
+// knows reports whether a session is known: see [Server.Sessions].
+func (s *Server) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.sessions[id]
+	return known != nil && !known.ended
+}
+
 // CountEach returns the number of requests of a kind on each session, in the order in
 // which the sessions were opened.
 func (s *Server) CountEach(kind string) (counts []int) {
@@ -328,6 +339,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, behind http.Handl
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	req := newRequest(r, body)
+	req.server = s
 
 	s.mu.Lock()
 	s.counts[req.Kind]++
@@ -405,13 +417,18 @@ func newRequest(r *http.Request, body []byte) *Request {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 		Params struct {
-			Arguments struct {
-				Scope string `json:"scope"`
-			} `json:"arguments"`
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
 		} `json:"params"`
 	}
 	json.Unmarshal(body, &msg) //nolint:errcheck // the handler reports what is not JSON-RPC
-	req := &Request{Request: r, Kind: msg.Method, ID: msg.ID, Session: r.Header.Get(headerSession), scope: msg.Params.Arguments.Scope}
+	req := &Request{
+		Request: r, Kind: msg.Method, ID: msg.ID, Session: r.Header.Get(headerSession),
+		tool: msg.Params.Name, arguments: msg.Params.Arguments,
+	}
+	var in toolArgs
+	json.Unmarshal(req.arguments, &in) //nolint:errcheck // as above
+	req.scope = in.Scope
 	if req.Kind == "" {
 		req.Kind = r.Method
 	}

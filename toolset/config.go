@@ -1,9 +1,11 @@
 package toolset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -11,20 +13,31 @@ import (
 
 // Config is the configuration of a toolset. It is read-only once given to [New].
 type Config struct {
-	// Scope is the scope whose sessions are used. Empty means [messages.DefaultScope].
+	// Scope is the scope whose sessions are used, unless [Server.Scope] names another one.
+	// Empty means [messages.DefaultScope].
 	Scope string
-	// Servers are the servers whose tools are wanted. An empty list gives no tools.
+	// Servers are the servers whose tools are wanted. An empty list gives no tools. An entry
+	// that has the name of a server takes precedence over patterns. Of several patterns, the
+	// first that matches applies.
 	Servers []Server
 	// ListTimeout bounds how long [Toolset.Tools] waits for servers. A list that takes
 	// longer is fetched in the background, within the supervisor's call timeout, and
 	// the next call of Tools returns it. Defaults to 10 s.
 	ListTimeout time.Duration
+	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
+	Policy *Policy
 }
 
-// Server selects the tools of one server and sets their metadata.
+// Server selects the tools of one server, or of each server whose name matches a pattern,
+// and sets their metadata.
 type Server struct {
-	// Name is the server's name in the supervisor's configuration.
+	// Name is the server's name in the supervisor's configuration, or a pattern such as
+	// "*" or "mail-*", in the form of Allow. A pattern also matches the servers that a
+	// reload of the supervisor adds.
 	Name string
+	// Scope is the scope whose sessions are used, such as that of a user or one that all
+	// conversations share. Defaults to [Config.Scope].
+	Scope string
 	// Disabled excludes the server: its tools are not listed.
 	Disabled bool
 	// Allow lists the tools that are wanted, by the name that the server gives them or
@@ -38,7 +51,7 @@ type Server struct {
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the
 	// title of the tool, or else its name.
 	DisplayName string
-	// Slug is "slug" in the metadata of each tool. Defaults to Name.
+	// Slug is "slug" in the metadata of each tool. Defaults to the name of the server.
 	Slug string
 	// Metadata is added to the metadata of each tool, and replaces values of the same
 	// name.
@@ -82,6 +95,9 @@ func (s Server) validate() error {
 	if s.Name == "" {
 		return errors.New("name: is empty: use that of a server of the supervisor")
 	}
+	if err := (messages.Key{Scope: s.Scope}).Validate(); err != nil {
+		return err
+	}
 	for _, list := range []struct {
 		field    string
 		patterns []string
@@ -96,6 +112,48 @@ func (s Server) validate() error {
 		}
 	}
 	return nil
+}
+
+// isPattern reports whether an entry may stand for several servers.
+func (s Server) isPattern() bool {
+	return strings.ContainsAny(s.Name, `*?[\`) && checkPattern(s.Name) == nil
+}
+
+// entryOf returns the entry for a server, or nil.
+func (c Config) entryOf(server string) *Server {
+	var first *Server
+	for i := range c.Servers {
+		entry := &c.Servers[i]
+		if entry.Name == server {
+			return entry
+		}
+		if first == nil && entry.isPattern() && matches(entry.Name, server) {
+			first = entry
+		}
+	}
+	return first
+}
+
+// serversOf returns the servers that an entry selects, out of the names of all servers.
+func (c Config) serversOf(entry *Server, names []string) (servers []string) {
+	switch {
+	case entry.Disabled:
+	case !entry.isPattern():
+		servers = []string{entry.Name}
+	default:
+		for _, name := range names {
+			if c.entryOf(name) == entry {
+				servers = append(servers, name)
+			}
+		}
+	}
+	return servers
+}
+
+// of returns the entry with the name and the scope of one server.
+func (s Server) of(server, scope string) Server {
+	s.Name, s.Scope = server, messages.Key{Scope: cmp.Or(s.Scope, scope)}.Normal().Scope
+	return s
 }
 
 // wants reports whether a tool passes the filters.

@@ -12,9 +12,11 @@ import (
 func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")
 	require.NoError(t, err)
-	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Server]()} {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[Config](), reflect.TypeFor[Server](), reflect.TypeFor[DefinitionChanged](), reflect.TypeFor[Policy](), reflect.TypeFor[Decision](),
+	} {
 		for i := range typ.NumField() {
-			if name := typ.Field(i).Name; name != "Servers" {
+			if name := typ.Field(i).Name; name != "Servers" && name != "Verdict" && typ.Field(i).IsExported() {
 				require.Contains(t, string(docs), "`"+name+"`", name)
 			}
 		}
@@ -25,6 +27,13 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 				require.True(t, strings.Contains(string(docs), "`"+name+"`"), name)
 			}
 		}
+	}
+	for _, name := range []Field{FieldTitle, FieldDescription, FieldInputSchema, FieldOutputSchema, FieldAnnotations, Field(ToolAdded), Field(ToolRemoved), Field(ToolRedefined), FindTool} {
+		require.Contains(t, string(docs), "`"+string(name)+"`")
+	}
+	failures := string(docs)[strings.Index(string(docs), "\n## Failures\n"):]
+	for code := range explanations {
+		require.Regexp(t, "(?m)^\\|.*`"+string(code)+"`.*\\|", failures)
 	}
 	for _, kind := range []Kind{KindText, KindImage, KindAudio, KindLink, KindResource, KindStructured, KindOther} {
 		require.Regexp(t, `(?m)^\|.*\b`+string(kind)+`\b`, string(docs))

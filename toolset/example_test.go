@@ -64,10 +64,7 @@ func Example() {
 	name, input := askModel(request)
 
 	result, err := tools.Call(ctx, name, input)
-	if err != nil {
-		log.Fatal(err)
-	}
-	output := toolset.Convert(result.Result)
+	output := tools.Outcome(result, err) // a failure as well is told to the model
 	block, err := json.Marshal(map[string]any{
 		"type":        "tool_result",
 		"tool_use_id": "toolu_1",
@@ -106,14 +103,14 @@ func (a *Agent) Receive(c actor.Context) {
 	case *toolset.Set:
 		call, err := msg.Call("files__read", `{"path": "notes.txt"}`)
 		if err != nil {
-			a.done <- err.Error() // for the model: the tool or the arguments are wrong
+			a.done <- toolset.Explain(err) // the tool or the arguments are wrong
 			return
 		}
 		c.Request(a.sessions, call)
 	case *messages.ToolResult:
-		a.done <- toolset.Convert(msg.Result).Text()
+		a.done <- a.tools.Outcome(msg, nil).Text()
 	case *messages.Failure:
-		a.done <- msg.Error()
+		a.done <- a.tools.Outcome(nil, msg).Text()
 	}
 }
 

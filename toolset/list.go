@@ -10,12 +10,16 @@ import (
 )
 
 // list is the last known list of one server's tools. The toolset's mutex guards all
-// fields but the first two, which never change.
+// fields but the first three, which never change.
 type list struct {
 	key    messages.Key
-	server Server
+	server Server // with the name and the scope of the key
+	fetch  singleflight.Group
 
 	tools []*Tool // of the last list; read-only
+	known []*Tool // as tools, but kept while the supervisor does not know the server
+	begun bool    // known was listed
+	told  uint64  // the newest generation that [Toolset.Outcome] has seen
 
 	// wanted counts the events that make the tools stale, seen those that the tools
 	// reflect. A new session counts by its generation, because its event may come after
@@ -44,7 +48,7 @@ func (t *Toolset) join(l *list) <-chan singleflight.Result {
 	if !l.stale() {
 		return nil
 	}
-	return t.fetches.DoChan(l.server.Name, func() (any, error) { return nil, t.fetch(l) })
+	return l.fetch.DoChan("", func() (any, error) { return nil, t.fetch(l) })
 }
 
 // fetch fetches a list. No caller's context ends it.
@@ -61,12 +65,27 @@ func (t *Toolset) fetch(l *list) error {
 	defer t.mu.Unlock()
 	switch {
 	case err == nil:
-		l.tools, l.seen = tools, seen
+		if l.begun {
+			for _, event := range t.changes(l, reply.Generation, l.known, tools) {
+				t.changed.Put(event)
+			}
+		}
+		l.tools, l.known, l.begun, l.seen = tools, tools, true, seen
 		l.seen.generation = max(l.seen.generation, reply.Generation)
+		t.all = nil
 	case errors.Is(err, messages.ErrUnknownServer):
-		l.tools = nil
+		l.tools, t.all = nil, nil
 	}
 	return err
+}
+
+// refresh waits until a list reflects all events before the call.
+func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singleflight.Result) error {
+	if err := l.wait(ctx, fetch); err != nil {
+		return err
+	}
+	// That fetch may have begun before the list became stale. The next one has not.
+	return l.wait(ctx, t.join(l))
 }
 
 // wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
@@ -120,11 +139,23 @@ func (l *list) want(generation uint64) { l.wanted.generation = max(l.wanted.gene
 
 // mark changes the list of a key, if the toolset has one.
 func (t *Toolset) mark(key messages.Key, do func(*list)) {
+	l := t.listOf(key)
+	if l == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do(l)
+}
+
+// listOf returns the list of a key, or nil.
+func (t *Toolset) listOf(key messages.Key) *list {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lists {
 		if l.key == key.Normal() {
-			do(l)
+			return l
 		}
 	}
+	return nil
 }

@@ -36,6 +36,11 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
+func newSet(tools []*Tool, missing []Missing) *Set {
+	c := newCatalog(tools)
+	return &Set{Tools: c.tools, Missing: missing, catalog: c}
+}
+
 // named returns tools for pairs of server and tool, with the names of a Set.
 func named(pairs [][2]string) map[[2]string]string {
 	var tools []*Tool
@@ -43,7 +48,7 @@ func named(pairs [][2]string) map[[2]string]string {
 		tools = append(tools, &Tool{Name: SafeName(pair[0], pair[1]), Server: pair[0], Original: pair[1]})
 	}
 	names := map[[2]string]string{}
-	for _, tool := range newSet("", tools, nil).Tools {
+	for _, tool := range newSet(tools, nil).Tools {
 		names[[2]string{tool.Server, tool.Original}] = tool.Name
 	}
 	return names

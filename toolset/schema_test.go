@@ -62,7 +62,7 @@ func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 // A schema that is too large for a model does not affect other tools.
 func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 	large := map[string]any{"type": "object", "description": strings.Repeat("x", maxSchema)}
-	set := newSet("", newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}}), nil)
+	set := newSet(newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}}), nil)
 	require.JSONEq(t, `{"type":"object","properties":{},"description":"The schema of the arguments is left out: it has more than 262144 bytes."}`,
 		string(set.Tool("s__large").Parameters()))
 	require.Equal(t, large, set.Tool("s__large").InputSchema)

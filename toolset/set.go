@@ -5,24 +5,48 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset/rank"
 )
 
 // Set is the tools of a toolset at one moment. It is read-only.
 type Set struct {
-	// Tools are sorted by name. Names are unique.
+	// Tools are sorted by name. Names are unique. A Set of [Toolset.Select] has a part of the
+	// tools here, and its methods Tool, Call and Rank know all tools.
 	Tools []*Tool
 	// Missing are the servers whose tools could not be listed, in the order of the
 	// configuration. Tools still has the tools that such a server had before, unless
 	// the supervisor no longer knows the server.
 	Missing []Missing
 
-	scope string
-	names map[string]*Tool
+	catalog *catalog
+	policy  *Policy
 }
+
+// catalog is all tools that a toolset has listed. It does not change.
+type catalog struct {
+	tools []*Tool
+	names map[string]*Tool
+	index func() *rank.Index // of tools; made when it is needed
+}
+
+// newCatalog returns a catalog, and changes the order of the tools.
+func newCatalog(tools []*Tool) *catalog {
+	distinct(tools)
+	slices.SortFunc(tools, byName)
+	c := &catalog{tools: tools, names: make(map[string]*Tool, len(tools))}
+	for _, tool := range tools {
+		c.names[tool.Name] = tool
+	}
+	c.index = sync.OnceValue(func() *rank.Index { return rank.New(documents(tools)) })
+	return c
+}
+
+func byName(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) }
 
 // Missing is a server whose tools could not be listed.
 type Missing struct {
@@ -33,22 +57,15 @@ type Missing struct {
 	Err error
 }
 
-func newSet(scope string, tools []*Tool, missing []Missing) *Set {
-	distinct(tools)
-	slices.SortFunc(tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
-	s := &Set{Tools: tools, Missing: missing, scope: scope, names: make(map[string]*Tool, len(tools))}
-	for _, tool := range tools {
-		s.names[tool.Name] = tool
-	}
-	return s
-}
-
 // Tool returns the tool of a safe name, or nil.
 func (s *Set) Tool(name string) *Tool {
-	if s == nil {
+	switch {
+	case s == nil || s.catalog == nil:
 		return nil
+	case name == FindTool:
+		return findTool
 	}
-	return s.names[name]
+	return s.catalog.names[name]
 }
 
 // Call returns the message that calls the tool of a safe name. Send it to the
@@ -57,15 +74,33 @@ func (s *Set) Tool(name string) *Tool {
 // [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
 // The message has a copy of the arguments.
 //
-// The error is a [*messages.Failure] of code [messages.CodeInvalid]: there is no such tool,
-// or the arguments are not a JSON object.
+// The error is a [*messages.Failure]. Its code is [messages.CodeInvalid] if there is no such
+// tool, or the arguments are not a JSON object, and [messages.CodeRefused] if [Config.Policy]
+// does not allow the call. Call does not ask: use [Toolset.Approve] for that.
 func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
+	call, err := s.prepare(name, arguments)
+	if err != nil {
+		return nil, err
+	}
+	if s.policy != nil {
+		if err := s.policy.allows(s.Tool(name), call); err != nil {
+			return nil, err
+		}
+	}
+	return call, nil
+}
+
+// prepare returns the message that calls a tool, whatever the policy says.
+func (s *Set) prepare(name string, arguments any) (*messages.CallTool, error) {
 	tool := s.Tool(name)
-	if tool == nil {
+	switch tool {
+	case nil:
 		return nil, s.unknown(name)
+	case findTool:
+		return nil, &messages.Failure{Op: "tools/call", Target: name, Code: messages.CodeInvalid, Detail: "no server has it: use Toolset.Find"}
 	}
 	raw, err := argumentsOf(arguments)
-	call := &messages.CallTool{Header: messages.To(tool.Server, s.scope), Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
+	call := &messages.CallTool{Header: messages.To(tool.Server, tool.Scope), Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
 	if err != nil {
 		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are not a JSON object")
 		f.Cause = err

@@ -13,7 +13,7 @@ import (
 )
 
 func TestArgumentsOfACall(t *testing.T) {
-	set := newSet("scope", newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "read file"}}), nil)
+	set := newSet(newTools(Server{Name: "s", Scope: "scope"}, []*mcp.Tool{{Name: "read file"}}), nil)
 	name := set.Tools[0].Name
 	var none map[string]string
 	var nothing *struct{}
@@ -71,8 +71,8 @@ func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
 		want string
 	}{
 		"empty":   {&Set{}, "a\nb", `tools/call: invalid: no tool has the name "a\nb"`},
-		"missing": {newSet("", nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call: invalid: no tool has the name "a"; not listed: x, y`},
-		"long":    {newSet("", nil, nil), strings.Repeat("x", 1000), `tools/call: invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
+		"missing": {newSet(nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call: invalid: no tool has the name "a"; not listed: x, y`},
+		"long":    {newSet(nil, nil), strings.Repeat("x", 1000), `tools/call: invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.set.Call(test.name, nil)

@@ -16,6 +16,8 @@ type Tool struct {
 	Name string
 	// Server is the server's name in the supervisor's configuration.
 	Server string
+	// Scope is the scope of the session that the tool is called on.
+	Scope string
 	// Original is the name that the server gives the tool.
 	Original string
 	// Title is for people. It is the tool's title, or else that of its annotations,
@@ -32,7 +34,12 @@ type Tool struct {
 	// Metadata is for tracing. "tool_type" is "mcp"; "display_name", "server" and
 	// "slug" name the tool and its server; [Server.Metadata] adds more.
 	Metadata map[string]any
+	// Digest identifies the definition that the server gave: "sha256:" and the SHA-256 of the
+	// JSON of its name, title, description, schemas and annotations, with sorted members. The
+	// same definition has the same digest in every process.
+	Digest string
 
+	definition definition
 	parameters json.RawMessage
 }
 
@@ -76,11 +83,12 @@ func newTool(srv Server, from *mcp.Tool) *Tool {
 		"slug":         cmp.Or(srv.Slug, srv.Name),
 	}
 	maps.Copy(metadata, srv.Metadata)
+	definition := definitionOf(from)
 	return &Tool{
-		Name: SafeName(srv.Name, from.Name), Server: srv.Name, Original: from.Name,
+		Name: SafeName(srv.Name, from.Name), Server: srv.Name, Scope: srv.Scope, Original: from.Name,
 		Title: title, Description: visible.Text(from.Description),
 		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
 		Annotations: from.Annotations, Metadata: metadata,
-		parameters: parameters(from.InputSchema),
+		Digest: definition.digest, definition: definition, parameters: parameters(from.InputSchema),
 	}
 }

@@ -110,7 +110,7 @@ func FuzzParameters(f *testing.F) {
 }
 
 func TestDefinitions(t *testing.T) {
-	set := newSet("", newTools(Server{Name: "s"}, []*mcp.Tool{
+	set := newSet(newTools(Server{Name: "s"}, []*mcp.Tool{
 		{Name: "b", Description: "Does <b>."},
 		{Name: "a", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string"}}}},
 	}), nil)
@@ -127,7 +127,7 @@ func TestDefinitions(t *testing.T) {
 		"anthropic": {set.Anthropic(), `[
 			{"name":"s__a","input_schema":{"type":"object","properties":{"x":{"type":"string"}}}},
 			{"name":"s__b","description":"Does <b>.","input_schema":{"type":"object","properties":{}}}]`},
-		"none": {newSet("", nil, nil).Anthropic(), `[]`},
+		"none": {newSet(nil, nil).Anthropic(), `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(test.got)

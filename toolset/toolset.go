@@ -3,30 +3,36 @@ package toolset
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/eventstream"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Toolset provides the tools of several servers to the agent of one scope. Close it:
-// until then it is subscribed to the actor system's EventStream.
+// Toolset provides the tools of several servers to one agent. Close it: until then it is
+// subscribed to the actor system's EventStream.
 type Toolset struct {
-	cfg    Config
-	client *supervisor.Client
-	stream *eventstream.EventStream
-	events *eventstream.Subscription
-	ctx    context.Context // of all fetches
-	cancel context.CancelFunc
+	cfg     Config
+	sup     *supervisor.Supervisor
+	client  *supervisor.Client
+	stream  *eventstream.EventStream
+	events  *eventstream.Subscription
+	changed *relay.Relay[*DefinitionChanged] // to the EventStream
+	ctx     context.Context                  // of all fetches
+	cancel  context.CancelFunc
 
-	lists   []*list            // of the servers that are not disabled; never changes
-	fetches singleflight.Group // by the server's name
-
-	mu sync.Mutex // guards what is in the lists; never held while waiting
+	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
+	names []string   // the servers of the supervisor that lists reflects
+	lists []*list    // of the servers that are not disabled, in the order of the configuration
+	all   *catalog   // of the tools in the lists; nil if they have changed
+	found []string   // the names that [Toolset.Find] has found, the newest last
 }
 
 // New returns a toolset for servers of a supervisor that runs in the given actor
@@ -38,16 +44,51 @@ func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*To
 	if err := errors.Join(fits(system, sup), cfg.validate()); err != nil {
 		return nil, err
 	}
-	t := &Toolset{cfg: cfg, client: sup.Client(), stream: system.EventStream}
+	t := &Toolset{cfg: cfg, sup: sup, client: sup.Client(), stream: system.EventStream}
+	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { t.stream.Publish(e) }, func(n uint64) {
+		system.Logger().Warn("events of a toolset were dropped, because their handlers were too slow", slog.Uint64("events", n))
+	}, func(_ *DefinitionChanged, reason any, stack []byte) {
+		system.Logger().Error("event handler panicked", slog.Any("reason", reason), slog.String("stack", string(stack)))
+	})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	for _, srv := range cfg.Servers {
-		if !srv.Disabled {
-			key := messages.Key{Server: srv.Name, Scope: cfg.Scope}.Normal()
-			t.lists = append(t.lists, &list{key: key, server: srv, wanted: news{changes: 1}})
-		}
-	}
+	t.arrange(sup.Servers())
 	t.events = t.stream.Subscribe(t.onEvent)
 	return t, nil
+}
+
+// maxEvents bounds the events that are queued for slow handlers.
+const maxEvents = 1 << 12
+
+// current returns the lists of the servers that are wanted now, in the order of the
+// configuration.
+func (t *Toolset) current() []*list {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if names := t.sup.Servers(); !slices.Equal(names, t.names) {
+		t.arrange(names)
+	}
+	return t.lists
+}
+
+// arrange makes the lists for the servers of the supervisor. A server that an entry names has a
+// list also while the supervisor does not know it, so that it is in [Set.Missing].
+func (t *Toolset) arrange(names []string) {
+	before := map[string]*list{}
+	for _, l := range t.lists {
+		before[l.key.Server] = l
+	}
+	t.names, t.lists, t.all = names, nil, nil
+	for i := range t.cfg.Servers {
+		entry := &t.cfg.Servers[i]
+		for _, name := range t.cfg.serversOf(entry, names) {
+			l := before[name]
+			if l == nil {
+				srv := entry.of(name, t.cfg.Scope)
+				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, wanted: news{changes: 1}}
+			}
+			t.lists = append(t.lists, l)
+		}
+	}
 }
 
 // fits returns an error if the supervisor was not started, or runs in another system.
@@ -61,7 +102,7 @@ func fits(system *actor.ActorSystem, sup *supervisor.Supervisor) error {
 	return nil
 }
 
-// Close ends the subscription to events, and the fetches under way. It closes no
+// Close ends the subscription to events, and the fetches and questions under way. It closes no
 // session. Further calls do nothing.
 func (t *Toolset) Close() {
 	if t == nil || t.ctx == nil {
@@ -84,19 +125,15 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
-	fetches := make([]<-chan singleflight.Result, len(t.lists))
-	for i, l := range t.lists {
+	lists := t.current()
+	fetches := make([]<-chan singleflight.Result, len(lists))
+	for i, l := range lists {
 		fetches[i] = t.join(l)
 	}
 	var missing []Missing
-	for i, l := range t.lists {
-		err := l.wait(limited, fetches[i])
-		if err == nil {
-			// That fetch may have begun before the list became stale. The next one has not.
-			err = l.wait(limited, t.join(l))
-		}
-		if err != nil {
-			missing = append(missing, Missing{Server: l.server.Name, Err: err})
+	for i, l := range lists {
+		if err := t.refresh(limited, l, fetches[i]); err != nil {
+			missing = append(missing, Missing{Server: l.key.Server, Err: err})
 		}
 	}
 	switch {
@@ -110,30 +147,32 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 
 // known returns the tools that were listed so far.
 func (t *Toolset) known(missing []Missing) *Set {
-	var tools []*Tool
 	t.mu.Lock()
-	for _, l := range t.lists {
-		tools = append(tools, l.tools...)
+	defer t.mu.Unlock()
+	if t.all == nil {
+		var tools []*Tool
+		for _, l := range t.lists {
+			tools = append(tools, l.tools...)
+		}
+		t.all = newCatalog(tools)
 	}
-	t.mu.Unlock()
-	return newSet(t.cfg.Scope, tools, missing)
+	return &Set{Tools: t.all.tools, Missing: missing, catalog: t.all, policy: t.cfg.Policy}
 }
 
 // Call calls the tool of a safe name, and waits for the result: see [Set.Call] for the
-// arguments, [Convert] for the result, and [supervisor.Client] for ctx. It lists tools
-// only if the name is unknown. All errors are of type [*messages.Failure].
+// arguments, [Toolset.Approve] for what comes before, [Convert] for the result, and
+// [supervisor.Client] for ctx. All errors are of type [*messages.Failure]:
+// [Toolset.Outcome] converts them for the model.
+//
+// [FindTool] is answered as by [Toolset.Find].
 func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
 	if f := t.check(ctx); f != nil {
 		return nil, f
 	}
-	set := t.known(nil)
-	if set.Tool(name) == nil {
-		var err error
-		if set, err = t.Tools(ctx); err != nil {
-			return nil, err
-		}
+	if name == FindTool {
+		return t.Find(arguments)
 	}
-	call, err := set.Call(name, arguments)
+	call, err := t.Approve(ctx, name, arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +181,79 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 		t.mark(call.Key, (*list).changed)
 	}
 	return result, err
+}
+
+// Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.
+// Send it to the supervisor once, as that of [Set.Call]. Approve waits for the answer of
+// [Policy.Ask], and no longer than ctx. It lists tools if the name is unknown. With a policy it
+// also lists the tools of a server that may have changed them, so that the policy sees the
+// current definition. If the definition has changed when the answer comes, it asks again, up to 8 times.
+//
+// All errors are of type [*messages.Failure]. The code is [messages.CodeRefused] if the policy
+// denied the call. An actor runs Approve in a goroutine, as it does [Toolset.Tools].
+func (t *Toolset) Approve(ctx context.Context, name string, arguments any) (*messages.CallTool, error) {
+	if f := t.check(ctx); f != nil {
+		return nil, f
+	}
+	open, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	call, err := t.approve(open, name, arguments)
+	if t.ctx.Err() != nil {
+		return nil, errClosed()
+	}
+	return call, err
+}
+
+// maxRounds is how often a call is put to the policy because the definition of its tool changes.
+const maxRounds = 8
+
+func (t *Toolset) approve(ctx context.Context, name string, arguments any) (call *messages.CallTool, err error) {
+	approved := ""
+	for range maxRounds {
+		set, err := t.with(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if call, err = set.prepare(name, arguments); err != nil {
+			return nil, err
+		}
+		tool := set.Tool(name)
+		if t.cfg.Policy == nil || tool.Digest == approved {
+			return call, nil
+		}
+		if err := t.cfg.Policy.approve(ctx, tool, call); err != nil {
+			return nil, err
+		}
+		approved = tool.Digest
+	}
+	return nil, messages.NewFailure(call, messages.CodeRefused, "the definition of the tool changes all the time")
+}
+
+// with returns a set that has the tool of a name, if there is one, in its current definition if
+// there is a policy.
+func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
+	t.current()
+	set := t.known(nil)
+	tool := set.Tool(name)
+	if tool == nil {
+		return t.Tools(ctx)
+	}
+	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
+	if t.cfg.Policy == nil || l == nil {
+		return set, nil
+	}
+	fetch := t.join(l)
+	if fetch == nil {
+		return set, nil
+	}
+	if err := t.refresh(ctx, l, fetch); err != nil {
+		if ctx.Err() != nil {
+			return nil, errGaveUp(ctx)
+		}
+		return nil, err
+	}
+	return t.known(nil), nil
 }
 
 // check returns the failure of a toolset that cannot be used, or nil.

@@ -1,0 +1,211 @@
+package toolset
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Policy decides which calls of a [Toolset] are sent. It remembers answers for a tool and its
+// [Tool.Digest], so that a tool whose definition changes is asked about again. Toolsets that share
+// a Policy share what it remembers, until the process ends. Set the fields before the first use,
+// and do not copy a Policy after it. Its functions may be called by several goroutines at once.
+type Policy struct {
+	// Decide decides about a call. It must not block. It may look up a digest that an earlier
+	// process has stored. nil returns [Ask] for every call. The annotations of a tool are what
+	// the server says: do not trust them.
+	Decide func(Proposal) Decision
+	// Ask is called if Decide returns [Ask] and no answer is remembered. It asks, for example, a
+	// person, and returns the answer. If it returns [Ask] or an error, the call is denied. nil
+	// denies. ctx ends when the answer is no longer wanted: the context of the call ended, or
+	// the answer to another call was remembered. The call does not wait for an Ask that ignores
+	// this.
+	Ask func(ctx context.Context, p Proposal) (Decision, error)
+
+	mu         sync.Mutex
+	remembered map[subject]Decision
+	news       chan struct{} // closed when an answer is remembered
+}
+
+// Proposal is a call that a [Policy] decides about.
+type Proposal struct {
+	// Tool has the server, the scope, the annotations and the digest. Read-only.
+	Tool *Tool
+	// Arguments are the arguments of the call, a JSON object. It is a copy.
+	Arguments json.RawMessage
+}
+
+// Verdict is what is decided about a call.
+type Verdict string
+
+// The verdicts. The zero value and all other values mean [Ask].
+const (
+	// Ask leaves the decision to [Policy.Ask].
+	Ask Verdict = "ask"
+	// Allow sends the call.
+	Allow Verdict = "allow"
+	// Deny answers the call with a failure of code [messages.CodeRefused].
+	Deny Verdict = "deny"
+)
+
+// Decision is the decision about a call.
+type Decision struct {
+	Verdict Verdict
+	// Remember applies an answer of [Policy.Ask] to all later calls of the tool with the same
+	// digest. Decide still decides first.
+	Remember bool
+	// Reason tells the model why the call is denied. It may be empty.
+	Reason string
+}
+
+// subject is what an answer is remembered for.
+type subject struct{ server, tool, digest string }
+
+// approve returns nil if a call may be sent, and waits for an answer where one is needed.
+func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) error {
+	decision, decided := p.decide(tool, call)
+	if !decided {
+		var err error
+		if decision, err = p.ask(ctx, tool, call); err != nil {
+			return err
+		}
+	}
+	return refusal(call, decision)
+}
+
+// allows returns nil if a call may be sent without a question.
+func (p *Policy) allows(tool *Tool, call *messages.CallTool) error {
+	decision, decided := p.decide(tool, call)
+	if !decided {
+		return messages.NewFailure(call, messages.CodeRefused, "the call needs an approval: use Toolset.Approve")
+	}
+	return refusal(call, decision)
+}
+
+// decide returns the decision about a call if nobody has to be asked.
+func (p *Policy) decide(tool *Tool, call *messages.CallTool) (d Decision, decided bool) {
+	if p.Decide != nil {
+		if d = p.Decide(proposal(tool, call)); d.Verdict == Allow || d.Verdict == Deny {
+			return d, true
+		}
+	}
+	d, decided, _ = p.recall(tool)
+	return d, decided
+}
+
+// ask asks about a call, unless an answer is remembered meanwhile.
+func (p *Policy) ask(ctx context.Context, tool *Tool, call *messages.CallTool) (Decision, error) {
+	if p.Ask == nil {
+		return Decision{Verdict: Deny, Reason: "nobody can be asked"}, nil
+	}
+	if ctx.Err() != nil {
+		return Decision{}, unanswered(ctx, call)
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := p.question(asking, call, proposal(tool, call))
+	for {
+		d, known, news := p.recall(tool)
+		if known {
+			return d, nil
+		}
+		select {
+		case a := <-answers:
+			if a.err == nil && a.Remember && (a.Verdict == Allow || a.Verdict == Deny) {
+				p.remember(tool, a.Decision)
+			}
+			if a.err == nil && ctx.Err() != nil {
+				return Decision{}, unanswered(ctx, call)
+			}
+			return a.Decision, a.err
+		case <-news:
+		case <-ctx.Done():
+			return Decision{}, unanswered(ctx, call)
+		}
+	}
+}
+
+// answer is what [Policy.Ask] has returned.
+type answer struct {
+	Decision
+	err error // a failure
+}
+
+// question calls Ask in a goroutine. An Ask that ignores its context keeps the goroutine.
+func (p *Policy) question(ctx context.Context, call *messages.CallTool, about Proposal) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		defer func() {
+			if reason := recover(); reason != nil {
+				answers <- answer{err: messages.NewFailure(call, messages.CodeInternal, fmt.Sprintf("the policy panicked: %v", reason))}
+			}
+		}()
+		d, err := p.Ask(ctx, about)
+		if err != nil {
+			f := messages.NewFailure(call, messages.CodeRefused, "no approval could be obtained")
+			f.Cause = err
+			err = f
+		}
+		answers <- answer{d, err}
+	}()
+	return answers
+}
+
+// recall returns the remembered answer for a tool, and a channel that is closed when another
+// answer is remembered.
+func (p *Policy) recall(tool *Tool) (d Decision, known bool, news <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.news == nil {
+		p.news = make(chan struct{})
+	}
+	d, known = p.remembered[subjectOf(tool)]
+	return d, known, p.news
+}
+
+// remember keeps an answer for a tool.
+func (p *Policy) remember(tool *Tool, d Decision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.remembered == nil {
+		p.remembered = map[subject]Decision{}
+	}
+	p.remembered[subjectOf(tool)] = d
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+func subjectOf(tool *Tool) subject { return subject{tool.Server, tool.Original, tool.Digest} }
+
+// proposal returns a proposal with a copy of the arguments.
+func proposal(tool *Tool, call *messages.CallTool) Proposal {
+	raw, _ := call.Params.Arguments.(json.RawMessage)
+	return Proposal{Tool: tool, Arguments: bytes.Clone(raw)}
+}
+
+// refusal returns the failure of a call that is not allowed, or nil.
+func refusal(call *messages.CallTool, d Decision) error {
+	if d.Verdict == Allow {
+		return nil
+	}
+	detail := "the call was not approved"
+	if d.Reason != "" {
+		detail += ": " + d.Reason
+	}
+	return messages.NewFailure(call, messages.CodeRefused, detail)
+}
+
+// unanswered returns the failure of a call whose context ended before the answer came.
+func unanswered(ctx context.Context, call *messages.CallTool) error {
+	f := messages.NewFailure(call, messages.CodeCancelled, "the call was not approved in time")
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Code = messages.CodeDeadline
+	}
+	f.Cause = context.Cause(ctx)
+	return f
+}

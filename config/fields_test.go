@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // expressible reports whether a file can have a value of the type of a field.
@@ -24,15 +26,15 @@ func expressible(field reflect.StructField) bool {
 func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 	e, f := &entry{}, &File{}
 	targets := map[any]bool{}
-	for _, fields := range []map[string]any{e.fields(), f.settings(new(bool))} {
+	for _, fields := range []map[string]any{e.fields(), limits(&e.server.Limits), f.settings(new(bool), new(string))} {
 		for _, target := range fields {
 			targets[target] = true
 		}
 	}
 	assembled := []string{ // set from several keys, or from the name of the server
-		"Name", "Command", "Args", "Env", "URL", "Transport", "Disabled", "Allow", "Deny", "Metadata",
+		"Name", "Command", "Args", "Env", "URL", "Transport", "PerKeyID", "Disabled", "Allow", "Deny", "Metadata",
 	}
-	for _, value := range []any{&e.server, &e.tools, &f.Supervisor} {
+	for _, value := range []any{&e.server, &e.server.Limits, &e.tools, &f.Supervisor} {
 		value := reflect.ValueOf(value).Elem()
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
@@ -50,7 +52,7 @@ func TestEveryKeyIsInTheDocs(t *testing.T) {
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(page), "\n## Files\n")
 	require.True(t, found)
-	for _, fields := range []map[string]any{(&entry{}).fields(), (&File{}).settings(new(bool))} {
+	for _, fields := range []map[string]any{(&entry{}).fields(), limits(&mcpbridge.Limits{}), (&File{}).settings(new(bool), new(string))} {
 		for key := range fields {
 			require.Contains(t, section, "`"+key+"`", key)
 		}

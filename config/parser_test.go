@@ -16,7 +16,7 @@ import (
 
 // environment has the environment variables of the tests.
 func environment(name string) (string, bool) {
-	value, ok := map[string]string{"TOKEN": "t0ken ${HOME}", "EMPTY": ""}[name]
+	value, ok := map[string]string{"TOKEN": "t0ken ${HOME}", "EMPTY": "", "scope": "of the environment"}[name]
 	return value, ok
 }
 
@@ -31,7 +31,7 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 			"files": {"command": "${CMD:-npx}", "args": ["-y", "${EMPTY:-x}${TOKEN}"], "env": {"A": "${EMPTY}"}, "cwd": "/", "autoApprove": ["x"]},
 			"web": {"type": "streamable-http", "url": "http://localhost/${PATH2:-mcp}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "keepAlive": "10s", "maxResult": 5, "noStream": true,
 				"setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "tries": 2, "in": [{"a": "${EMPTY:-y}"}], "id": 9007199254740993}}, {"tool": "start"}],
-				"allow": ["read_*", "${EMPTY:-list}"], "deny": ["read_secret"], "displayName": "${NAME:-Web}", "slug": "w", "metadata": {"team": "${TEAM:-core}", "tier": 2, "more": {"a": "${B:-$5 ($US)}"}}},
+				"allow": ["read_*", "${EMPTY:-list}"], "deny": ["read_secret"], "displayName": "${NAME:-Web}", "slug": "w", "scope": "shared", "metadata": {"team": "${TEAM:-core}", "tier": 2, "more": {"a": "${B:-$5 ($US)}"}}},
 			"old": {"type": "sse", "url": "http://localhost/sse"},
 			"off": {"disabled": true, "url": "${NOT_SET}", "allow": ["["]}
 		},
@@ -52,7 +52,7 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 		{Name: "files"},
 		{Name: "old"},
 		{
-			Name: "web", Allow: []string{"read_*", "list"}, Deny: []string{"read_secret"}, DisplayName: "Web", Slug: "w",
+			Name: "web", Scope: "shared", Allow: []string{"read_*", "list"}, Deny: []string{"read_secret"}, DisplayName: "Web", Slug: "w",
 			Metadata: map[string]any{"team": "core", "tier": 2.0, "more": map[string]any{"a": "$5 ($US)"}},
 		},
 	}, file.Tools)
@@ -114,6 +114,7 @@ func TestErrorsOfConfigurationsNameTheField(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "deny": [""]}}}`:                                               "mcpServers.a.deny[0]: is empty",
 		`{"mcpServers": {"a": {"command": "x", "deny": ["${NOT_SET}"]}}}`:                                     "mcpServers.a.deny[0]: the environment variable",
 		`{"mcpServers": {"a": {"command": "x", "displayName": 7}}}`:                                           "mcpServers.a.displayName: is a number, want a string",
+		`{"mcpServers": {"a": {"command": "x", "scope": "a\u0001"}}}`:                                         "mcpServers.a: scope: has a control character",
 		`{"mcpServers": {"a": {"command": "x", "slug": []}}}`:                                                 "mcpServers.a.slug: is a list, want a string",
 		`{"mcpServers": {"a": {"command": "x", "metadata": "y"}}}`:                                            "mcpServers.a.metadata: is a string, want an object",
 		`{"mcpServers": {"a": {"command": "x", "metadata": {"k": "${NOT_SET}"}}}}`:                            "mcpServers.a.metadata.k: the environment variable",

@@ -17,6 +17,7 @@ type reader struct {
 	errs    []error
 	entries []*node          // the nodes of file.Supervisor.Servers, in the same order
 	names   map[string]*node // the same nodes by the names of the servers
+	current *node            // the server that is being read, or nil
 
 	opencode bool       // {env:VAR} is supported
 	dollars  dollarMode // how to treat $VAR

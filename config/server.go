@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -20,6 +21,7 @@ type entry struct {
 	tools  toolset.Server
 
 	command, setup, metadata       *node
+	limits                         *node
 	args                           arguments
 	kind, transport, transportType string // three names for the transport
 	url, serverURL, httpURL        string
@@ -42,11 +44,13 @@ func (e *entry) fields() map[string]any {
 		"url": &e.url, "serverUrl": &e.serverURL, "httpUrl": &e.httpURL, "headers": &e.server.Headers,
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
+		"customMethods": &e.server.CustomMethods, "customNotifications": &e.server.CustomNotifications,
+		"limits":    &e.limits,
 		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,
 		"deny": &e.deny, "excludeTools": &e.exclude, "disabledTools": &e.disabledTools,
-		"displayName": &e.tools.DisplayName, "slug": &e.tools.Slug, "metadata": &e.metadata,
+		"scope": &e.tools.Scope, "displayName": &e.tools.DisplayName, "slug": &e.tools.Slug, "metadata": &e.metadata,
 	}
 }
 
@@ -61,6 +65,8 @@ func (r *reader) server(n *node) {
 	}
 	e := &entry{}
 	before := len(r.errs)
+	r.current = n
+	defer func() { r.current = nil }()
 	r.fields(n, e.fields(), r.unknownInServer)
 	r.start(n, e)
 	r.remote(n, e)
@@ -69,15 +75,23 @@ func (r *reader) server(n *node) {
 			e.server.Setup = append(e.server.Setup, r.call(item))
 		}
 	}
+	if e.limits != nil {
+		r.limits(e.limits, &e.server.Limits)
+	}
 	if e.metadata != nil && r.is(e.metadata, isObject) && len(e.metadata.items) > 0 {
 		e.tools.Metadata, _ = r.value(e.metadata, keepDollars).(map[string]any)
 	}
 	r.filters(e)
+	r.perKey(n, e)
 	if len(r.errs) > before {
 		return
 	}
 	e.server.Name = r.nameOf(n)
 	e.tools.Name = e.server.Name
+	if err := (messages.Key{Scope: e.tools.Scope}).Validate(); err != nil {
+		r.fail(n, "%w", err)
+		return
+	}
 	if err := e.server.Validate(); err != nil {
 		r.fail(n, "%w", err)
 		return

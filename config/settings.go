@@ -2,15 +2,18 @@ package config
 
 import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// settings returns the fields of the object supervisor: store, roots, and each field of
-// [supervisor.Config] that a file can express, which a test checks.
-func (f *File) settings(roots *bool) map[string]any {
+// settings returns the fields of the object supervisor: store, roots, tenantSeparator, and
+// each field of [supervisor.Config] that a file can express, which a test checks.
+func (f *File) settings(roots *bool, separator *string) map[string]any {
 	cfg := &f.Supervisor
 	return map[string]any{
 		"maxSessions": &cfg.MaxSessions, "maxInFlight": &cfg.MaxInFlight,
 		"maxWaiting": &cfg.MaxWaiting, "maxWaitingTotal": &cfg.MaxWaitingTotal, "maxDials": &cfg.MaxDials,
+		"maxSessionsPerTenant": &cfg.MaxSessionsPerTenant, "tenantSeparator": separator,
 		"idleTimeout": &cfg.IdleTimeout, "connectTimeout": &cfg.ConnectTimeout,
 		"callTimeout": &cfg.CallTimeout, "drainTimeout": &cfg.DrainTimeout, "closeTimeout": &cfg.CloseTimeout,
 		"backoffBase": &cfg.BackoffBase, "backoffMax": &cfg.BackoffMax,
@@ -22,7 +25,16 @@ func (f *File) settings(roots *bool) map[string]any {
 // supervisor reads the object supervisor.
 func (r *reader) supervisor(n *node) {
 	var roots bool
-	r.strict(n, r.file.settings(&roots))
+	var separator string
+	r.strict(n, r.file.settings(&roots, &separator))
+	switch given := n.field("tenantSeparator"); {
+	case separator != "":
+		r.file.Supervisor.Tenant = supervisor.ScopePrefix(separator)
+	case given != nil && given.kind == isText:
+		r.fail(given, "is empty: give the text that ends the tenant in a scope, such as \"/\"")
+	case n.field("maxSessionsPerTenant") != nil && given == nil:
+		r.fail(n.field("maxSessionsPerTenant"), "needs tenantSeparator, which says where the tenant ends in a scope")
+	}
 	if roots {
 		r.file.Supervisor.Capabilities = &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}}
 	}

@@ -67,6 +67,9 @@ func (r *reader) expand(n *node, text string, dollars dollarMode) string {
 
 // braced returns the value of ${body}.
 func (r *reader) braced(n *node, body string) string {
+	if body == scopeVariable {
+		return r.scope(n)
+	}
 	parts := environmentForm.FindStringSubmatch(body)
 	if parts == nil || parts[2] == body { // otherwise body is certainly an environment variable
 		if value, ok := r.special(body); ok {
@@ -80,8 +83,10 @@ func (r *reader) braced(n *node, body string) string {
 		return r.contents(n, body[len("file:"):])
 	case strings.HasPrefix(body, "workspaceFolder"):
 		r.fail(n, "the workspace folder is unknown: supply %q in Loader.Variable, or write the path", body)
+	case parts != nil && parts[1] == "" && parts[2] == scopeVariable:
+		r.fail(n, "the scope has no default, because it is never empty: write ${scope}, or ${env:scope:-default} for an environment variable")
 	case parts == nil || strings.Contains(parts[4], "${"):
-		r.fail(n, "has an unknown form of ${…}: the known forms are ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${workspaceFolder} and ${userHome}")
+		r.fail(n, "has an unknown form of ${…}: the known forms are ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id}, ${file:path}, ${scope}, ${workspaceFolder} and ${userHome}")
 	case parts[3] != "":
 		if value, _ := r.loader.LookupEnv(parts[2]); value != "" {
 			return value
@@ -96,7 +101,9 @@ func (r *reader) braced(n *node, body string) string {
 // environment returns the value of an environment variable.
 func (r *reader) environment(n *node, name string) string {
 	value, ok := r.loader.LookupEnv(name)
-	if !ok {
+	if !ok && name == scopeVariable {
+		r.fail(n, "the environment variable scope is not set: set it, or write ${env:scope:-default}")
+	} else if !ok {
 		r.fail(n, "the environment variable %s is not set: set it, or write ${%s:-default}", printable(name), printable(name))
 	}
 	return value

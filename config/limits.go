@@ -1,0 +1,27 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// limits returns the fields of the object limits of a server, by their names in a file. It
+// has each field of [mcpbridge.Limits], which a test checks.
+func limits(l *mcpbridge.Limits) map[string]any {
+	return map[string]any{
+		"maxSessions": &l.MaxSessions, "maxInFlight": &l.MaxInFlight, "maxWaiting": &l.MaxWaiting, "maxDials": &l.MaxDials,
+		"idleTimeout": &l.IdleTimeout, "connectTimeout": &l.ConnectTimeout, "callTimeout": &l.CallTimeout,
+		"drainTimeout": &l.DrainTimeout, "closeTimeout": &l.CloseTimeout, "handlerTimeout": &l.HandlerTimeout,
+	}
+}
+
+// limits reads the object limits of a server. The error of a value names its field and line.
+func (r *reader) limits(n *node, l *mcpbridge.Limits) {
+	before := len(r.errs)
+	r.strict(n, limits(l))
+	if err := l.Validate(); err != nil && len(r.errs) == before {
+		name, text, _ := strings.Cut(err.Error(), ": ")
+		r.fail(n.field(name), "%s", text)
+	}
+}

@@ -1,0 +1,72 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+func TestLimitsOfAServerAreRead(t *testing.T) {
+	file, err := parse(`
+mcpServers:
+  a:
+    command: x
+    limits:
+      maxSessions: 8
+      maxInFlight: 2
+      maxWaiting: -1
+      maxDials: 1
+      idleTimeout: -1ns
+      connectTimeout: 1m
+      callTimeout: 5m
+      drainTimeout: 1s
+      closeTimeout: 2s
+      handlerTimeout: 3s
+  b:
+    command: x
+`)
+	require.NoError(t, err)
+	require.Equal(t, mcpbridge.Limits{
+		MaxSessions: 8, MaxInFlight: 2, MaxWaiting: -1, MaxDials: 1, IdleTimeout: -1, ConnectTimeout: time.Minute,
+		CallTimeout: 5 * time.Minute, DrainTimeout: time.Second, CloseTimeout: 2 * time.Second, HandlerTimeout: 3 * time.Second,
+	}, file.Supervisor.Servers[0].Limits)
+	require.Zero(t, file.Supervisor.Servers[1].Limits)
+}
+
+func TestWrongLimitsAreNamedWithTheirLine(t *testing.T) {
+	for limits, want := range map[string]string{
+		"{\n\"maxDials\": 2,\n\"maxSessions\": -1}": `line 3: mcpServers.a.limits.maxSessions: is -1, which is less than 0`,
+		"{\n\"idleTimeout\": \"-5s\"}":              `line 2: mcpServers.a.limits.idleTimeout: -5s is negative: use -1ns for no timeout`,
+		"{\n\"callTimeout\": 5}":                    `line 2: mcpServers.a.limits.callTimeout: want a duration such as "30s"`,
+		"{\n\"maxSession\": 5}":                     `line 2: mcpServers.a.limits.maxSession: is not a field: did you mean "maxSessions"?`,
+		"{\n\"keepAlive\": \"5s\"}":                 `line 2: mcpServers.a.limits.keepAlive: is not a field; the fields are callTimeout`,
+		"5":                                         `line 1: mcpServers.a.limits: is a number, want an object`,
+	} {
+		_, err := parse(`{"mcpServers": {"a": {"command": "x", "limits": ` + limits + `}}}`)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestTenantsAreAPrefixOfTheScope(t *testing.T) {
+	file, err := parse(`{"mcpServers": {"a": {"command": "x"}}, "supervisor": {"maxSessionsPerTenant": 5, "tenantSeparator": "::"}}`)
+	require.NoError(t, err)
+	require.Equal(t, 5, file.Supervisor.MaxSessionsPerTenant)
+	require.Equal(t, "acme", file.Supervisor.Tenant(messages.Key{Scope: "acme::1::2"}))
+	file, err = parse(`{"mcpServers": {"a": {"command": "x"}}}`)
+	require.NoError(t, err)
+	require.Nil(t, file.Supervisor.Tenant)
+
+	for settings, want := range map[string]string{
+		"{\n\"maxSessionsPerTenant\": 5}":   "line 2: supervisor.maxSessionsPerTenant: needs tenantSeparator",
+		"{\n\"tenantSeparator\": \"\"}":     "line 2: supervisor.tenantSeparator: is empty",
+		"{\n\"tenantSeparator\": 5}":        "line 2: supervisor.tenantSeparator: is a number, want a string",
+		"{\n\"maxSessionPerTenants\": 5\n}": `did you mean "maxSessionsPerTenant"?`,
+	} {
+		_, err := parse(`{"mcpServers": {"a": {"command": "x"}}, "supervisor": ` + settings + `}`)
+		require.ErrorContains(t, err, want)
+	}
+}

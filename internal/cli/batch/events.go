@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // maxEvents bounds the events in the queue. Further events are dropped and counted.
@@ -25,8 +26,8 @@ type eventLine struct {
 	Attached   *bool           `json:"attached,omitempty"`
 	Protocol   string          `json:"protocol,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"`
-	DelayMs    *int64          `json:"delayMs,omitempty"`
-	ElapsedMs  *int64          `json:"elapsedMs,omitempty"`
+	Delay      string          `json:"delay,omitempty"`
+	Elapsed    string          `json:"elapsed,omitempty"`
 	Cause      string          `json:"cause,omitempty"`
 	RetryAt    time.Time       `json:"retryAt,omitzero"`
 	Reason     string          `json:"reason,omitempty"`
@@ -34,9 +35,17 @@ type eventLine struct {
 	Level      string          `json:"level,omitempty"`
 	Logger     string          `json:"logger,omitempty"`
 	Data       any             `json:"data,omitempty"`
+	Method     string          `json:"method,omitempty"`
+	Params     any             `json:"params,omitempty"`
 	Progress   *float64        `json:"progress,omitempty"`
 	Total      float64         `json:"total,omitempty"`
 	Message    string          `json:"message,omitempty"`
+	Tool       string          `json:"tool,omitempty"`
+	Change     toolset.Change  `json:"change,omitempty"`
+	Fields     []toolset.Field `json:"fields,omitempty"`
+	Owner      string          `json:"owner,omitempty"`
+	Scopes     []string        `json:"scopes,omitempty"`
+	Cancelled  *int            `json:"cancelled,omitempty"`
 	Count      int             `json:"count,omitempty"`
 }
 
@@ -47,18 +56,17 @@ func lineOf(event messages.Event) *eventLine {
 		Event: snake(reflect.TypeOf(event).Elem().Name()), Time: stamp.Time,
 		Server: stamp.Key.Server, Scope: stamp.Key.Scope, Generation: stamp.Generation,
 	}
-	millis := func(d time.Duration) *int64 { return new(d.Milliseconds()) }
 	switch e := event.(type) {
 	case *messages.SessionOpened:
-		l.Attached, l.Protocol, l.ElapsedMs = &e.Attached, e.Protocol, millis(e.Elapsed)
+		l.Attached, l.Protocol, l.Elapsed = &e.Attached, e.Protocol, e.Elapsed.String()
 	case *messages.SessionExpired:
 		l.Cause = e.Cause
 	case *messages.SessionLost:
 		l.Cause = e.Cause
 	case *messages.SessionRestarting:
-		l.Attempt, l.DelayMs, l.Cause = e.Attempt, millis(e.Delay), e.Cause
+		l.Attempt, l.Delay, l.Cause = e.Attempt, e.Delay.String(), e.Cause
 	case *messages.SessionRestarted:
-		l.Attached, l.Protocol, l.ElapsedMs = &e.Attached, e.Protocol, millis(e.Elapsed)
+		l.Attached, l.Protocol, l.Elapsed = &e.Attached, e.Protocol, e.Elapsed.String()
 	case *messages.SessionGaveUp:
 		l.Cause, l.RetryAt = e.Cause, e.RetryAt
 	case *messages.SessionEvicted:
@@ -69,8 +77,15 @@ func lineOf(event messages.Event) *eventLine {
 		l.URI = e.URI
 	case *messages.ServerLog:
 		l.Level, l.Logger, l.Data = e.Level, e.Logger, e.Data
+	case *messages.CustomNotification:
+		l.Method = e.Method
+		json.Unmarshal(e.Params, &l.Params) //nolint:errcheck // it was JSON, or is nothing
 	case *messages.Progress:
 		l.Progress, l.Total, l.Message = &e.Progress, e.Total, e.Message
+	case *toolset.DefinitionChanged:
+		l.Tool, l.Change, l.Fields = e.Tool, e.Change, e.Fields
+	case *messages.OwnerTerminated:
+		l.Owner, l.Scopes, l.Cancelled = e.Owner, e.Scopes, &e.Cancelled
 	case *messages.ToolsChanged, *messages.PromptsChanged, *messages.ResourcesChanged:
 	}
 	return l

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/cli"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // eventTypes returns the names of all event types: the structs that embed Stamp.
@@ -46,6 +47,15 @@ func eventTypes(t *testing.T) (names []string) {
 	return names
 }
 
+func TestLineOfADefinitionSaysWhatChanged(t *testing.T) {
+	line, err := json.Marshal(lineOf(&toolset.DefinitionChanged{
+		Stamp: messages.Stamp{Key: messages.Key{Server: "s", Scope: "a"}, Generation: 2}, Tool: "read",
+		Change: toolset.ToolRedefined, Fields: []toolset.Field{toolset.FieldDescription}, After: &toolset.Tool{Description: "d"},
+	}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"event":"definition_changed","server":"s","scope":"a","generation":2,"tool":"read","change":"redefined","fields":["description"]}`, string(line))
+}
+
 func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC)
 	stamp := messages.Stamp{Key: messages.Key{Server: "s", Scope: "a"}, Generation: 2, Time: at}
@@ -54,19 +64,21 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		event messages.Event
 		want  string // after the stamp
 	}{
-		{&messages.SessionOpened{Stamp: stamp, Attached: true, Protocol: "2025-11-25", Elapsed: 1500 * time.Millisecond}, `"attached":true,"protocol":"2025-11-25","elapsedMs":1500`},
+		{&messages.SessionOpened{Stamp: stamp, Attached: true, Protocol: "2025-11-25", Elapsed: 1500 * time.Millisecond}, `"attached":true,"protocol":"2025-11-25","elapsed":"1.5s"`},
 		{&messages.SessionExpired{Stamp: stamp, Cause: "c"}, `"cause":"c"`},
 		{&messages.SessionLost{Stamp: stamp, Cause: "c"}, `"cause":"c"`},
-		{&messages.SessionRestarting{Stamp: stamp, Attempt: 3, Delay: time.Second, Cause: "c"}, `"attempt":3,"delayMs":1000,"cause":"c"`},
-		{&messages.SessionRestarted{Stamp: stamp, Attached: true, Protocol: "2025-11-25", Elapsed: time.Second}, `"attached":true,"protocol":"2025-11-25","elapsedMs":1000`},
+		{&messages.SessionRestarting{Stamp: stamp, Attempt: 3, Delay: time.Second, Cause: "c"}, `"attempt":3,"delay":"1s","cause":"c"`},
+		{&messages.SessionRestarted{Stamp: stamp, Attached: true, Protocol: "2025-11-25", Elapsed: time.Second}, `"attached":true,"protocol":"2025-11-25","elapsed":"1s"`},
 		{&messages.SessionGaveUp{Stamp: stamp, Cause: "c", RetryAt: at.Add(time.Minute)}, `"cause":"c","retryAt":"2026-08-01T12:01:00.000000005Z"`},
 		{&messages.SessionEvicted{Stamp: stamp, Reason: messages.EvictCap}, `"reason":"cap"`},
 		{&messages.SessionClosed{Stamp: stamp, Cause: "c"}, `"cause":"c"`},
+		{&messages.OwnerTerminated{Stamp: stamp, Owner: "o", Scopes: []string{"a"}, Cancelled: 2}, `"owner":"o","scopes":["a"],"cancelled":2`},
 		{&messages.ToolsChanged{Stamp: stamp}, ``},
 		{&messages.PromptsChanged{Stamp: stamp}, ``},
 		{&messages.ResourcesChanged{Stamp: stamp}, ``},
 		{&messages.ResourceUpdated{Stamp: stamp, URI: "u"}, `"uri":"u"`},
 		{&messages.ServerLog{Stamp: stamp, Level: "info", Logger: "l", Data: map[string]any{"k": "v\n"}}, `"level":"info","logger":"l","data":{"k":"v\n"}`},
+		{&messages.CustomNotification{Stamp: stamp, Method: "acme/x", Params: json.RawMessage(`{ "k": "v\n" }`)}, `"method":"acme/x","params":{"k":"v\n"}`},
 		{&messages.Progress{Stamp: stamp, ID: "x", Progress: 0.5, Total: 2, Message: "m"}, `"progress":0.5,"total":2,"message":"m"`},
 	} {
 		value := reflect.ValueOf(c.event).Elem()
@@ -84,17 +96,17 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		}
 		require.Equal(t, want+"}", string(line))
 	}
-	require.ElementsMatch(t, eventTypes(t), covered)
+	require.ElementsMatch(t, append(eventTypes(t), "CustomNotification"), covered)
 	require.Equal(t, "session_gave_up", snake("SessionGaveUp"))
 }
 
 func TestZeroFieldsArePrintedIfZeroIsMeaningful(t *testing.T) {
 	for want, event := range map[string]messages.Event{
-		`{"event":"session_opened","attached":false,"elapsedMs":0}`:      &messages.SessionOpened{},
-		`{"event":"session_restarting","delayMs":0}`:                     &messages.SessionRestarting{},
+		`{"event":"session_opened","attached":false,"elapsed":"0s"}`:     &messages.SessionOpened{},
+		`{"event":"session_restarting","delay":"0s"}`:                    &messages.SessionRestarting{},
 		`{"event":"progress","progress":0}`:                              &messages.Progress{},
 		`{"event":"server_log","level":"info","data":false}`:             &messages.ServerLog{Level: "info", Data: false},
-		`{"event":"session_restarted","attached":false,"elapsedMs":0}`:   &messages.SessionRestarted{},
+		`{"event":"session_restarted","attached":false,"elapsed":"0s"}`:  &messages.SessionRestarted{},
 		`{"event":"session_gave_up","cause":"connection refused"}`:       &messages.SessionGaveUp{Cause: "connection refused"},
 		`{"event":"resource_updated","uri":"file:///a\u001b[31m\u2028"}`: &messages.ResourceUpdated{URI: "file:///a\x1b[31m\u2028"},
 	} {

@@ -38,11 +38,11 @@ type request struct {
 // the line has a valid one. Errors name the field.
 func parseRequest(line []byte) (*request, error) {
 	var (
-		r                               request
-		server, scope, tool, op, replay string
-		id, target                      json.RawMessage
-		given                           map[string]json.RawMessage
-		params                          parameters
+		r                                       request
+		server, scope, tool, op, replay, scopes string
+		id, target                              json.RawMessage
+		given                                   map[string]json.RawMessage
+		params                                  parameters
 	)
 	if err := json.Unmarshal(line, &given); err != nil {
 		return &r, readable(line, err)
@@ -59,8 +59,9 @@ func parseRequest(line []byte) (*request, error) {
 	}
 	err := decodeFields(line, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "name": &r.name, "arguments": &r.arguments,
-		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "roots": &params.roots,
+		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "roots": &params.roots, "scopes": &scopes,
 		"uri": &params.uri, "prompt": &params.prompt, "level": &params.level, "ref": &params.ref, "argument": &params.argument,
+		"method": &params.method, "params": &params.params,
 	})
 	if err != nil {
 		return &r, err
@@ -125,6 +126,19 @@ func parseRequest(line []byte) (*request, error) {
 	case "close_all":
 		r.cmd = &messages.CloseAll{}
 		r.spans = &keySet{}
+	case "close_session":
+		r.cmd = &messages.CloseSession{Key: r.key}
+	case "close_matching":
+		cmd := &messages.CloseMatching{Server: server, Scopes: scopes}
+		if err := cmd.Validate(); err != nil {
+			return &r, err
+		}
+		r.cmd, r.spans = cmd, &keySet{server: server}
+	case "restart":
+		r.cmd = &messages.Restart{Key: r.key}
+	case "forget":
+		r.cmd = &messages.Forget{Server: server}
+		r.key = messages.Key{} // it waits for no other request: they may wait for the server
 	default:
 		operation, err := params.operation(h, op, r.arguments)
 		if err != nil {
@@ -134,7 +148,7 @@ func parseRequest(line []byte) (*request, error) {
 	}
 	_, isOperation := r.cmd.(messages.Operation)
 	switch {
-	case (isOperation || op == "close_server") && server == "":
+	case (isOperation || slices.Contains([]string{"close_server", "close_session", "restart", "forget"}, op)) && server == "":
 		return &r, fieldErr("server", errors.New("is missing"))
 	case r.progress && !isOperation:
 		return &r, fieldErr("progress", fmt.Errorf("is not allowed for %s", op))
@@ -145,12 +159,15 @@ func parseRequest(line []byte) (*request, error) {
 // parameterOps has the fields that only some operations take, with these operations.
 var parameterOps = map[string][]string{
 	"uri": {"read_resource", "subscribe", "unsubscribe"}, "prompt": {"get_prompt"}, "level": {"set_log_level"},
-	"ref": {"complete"}, "argument": {"complete"}, "roots": {"set_roots"},
+	"ref": {"complete"}, "argument": {"complete"}, "roots": {"set_roots"}, "method": {"custom"}, "params": {"custom"},
+	"scopes": {"close_matching"},
 }
 
 // parameters are the fields that only some operations take.
 type parameters struct {
 	uri, prompt, level string
+	method             string          // of custom
+	params             json.RawMessage // of custom, or nil
 	ref                mcp.CompleteReference
 	argument           struct{ Name, Value string }
 	roots              []*mcp.Root
@@ -201,6 +218,12 @@ func (p *parameters) operation(h messages.Header, op string, arguments json.RawM
 		return &messages.Ping{Header: h}, nil
 	case "open":
 		return &messages.Open{Header: h}, nil
+	case "custom":
+		op := &messages.Custom{Header: h, Name: p.method}
+		if len(p.params) > 0 {
+			op.Params = p.params
+		}
+		return op, missing("method", p.method)
 	}
 	return nil, fieldErr("op", fmt.Errorf("%q is unknown; the operations are %s", op, strings.Join(operations, ", ")))
 }
@@ -208,8 +231,8 @@ func (p *parameters) operation(h messages.Header, op string, arguments json.RawM
 // operations are the values of op.
 var operations = []string{
 	"list_tools", "list_resources", "list_resource_templates", "read_resource", "list_prompts", "get_prompt", "complete",
-	"subscribe", "unsubscribe", "set_log_level", "set_roots", "ping", "open", "tools",
-	"close_scope", "close_server", "close_all", "inspect", "cancel",
+	"subscribe", "unsubscribe", "set_log_level", "set_roots", "ping", "open", "custom", "tools",
+	"close_session", "close_scope", "close_server", "close_matching", "close_all", "restart", "forget", "inspect", "cancel",
 }
 
 // validID returns an error unless id is a number or a string that is not empty.

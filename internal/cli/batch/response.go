@@ -75,6 +75,8 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 		r.Result = reply.Result
 	case *messages.Completion:
 		r.Result = reply.Result
+	case *messages.CustomResult:
+		r.Result = reply.Result
 	case *messages.SessionInfo:
 		r.Result = map[string]any{"server": reply.Server, "stateless": reply.Stateless}
 	case *messages.Closed:

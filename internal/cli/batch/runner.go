@@ -160,7 +160,7 @@ func (r *runner) accept(n int, l line) {
 		r.schedule.add(j)
 		return
 	}
-	r.schedule.start(j) // the op inspect
+	r.schedule.start(j) // the ops inspect and forget
 }
 
 // start starts a job.

@@ -25,8 +25,8 @@ type Bench struct {
 type runCmd struct {
 	Scenario   []string      `help:"Measure only the scenarios or cases that match, such as 'warm/transport=http-*/callers=64'. Repeatable." placeholder:"PATTERN"`
 	How        []string      `help:"Measure only the contenders that match, such as 'client*'. Repeatable." placeholder:"PATTERN"`
-	Rounds     int           `help:"Number of rounds. Each contender has a turn in each round. Default: 15, or 2 with --quick."`
-	RoundTime  time.Duration `help:"Approximate length of a turn. Default: 200ms, or 5ms with --quick."`
+	Rounds     int           `help:"Number of rounds. Each contender has a turn in each round. Default: 11, or 2 with --quick."`
+	RoundTime  time.Duration `help:"Approximate length of a turn. Default: 400ms, or 5ms with --quick."`
 	Quick      bool          `help:"Run every case briefly, to check that it works. The figures mean nothing."`
 	Benchfmt   string        `help:"Write the results to a file, in the format of Go's benchmarks, for benchstat." placeholder:"FILE"`
 	CPUProfile string        `name:"cpuprofile" help:"Write a CPU profile of the whole run to a file. Select one case and one contender." placeholder:"FILE"`

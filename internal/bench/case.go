@@ -40,6 +40,7 @@ var scenarios = []scenario{
 	{"churn", "a call of each of many keys in turn, which evicts another key", perCallName, nsPerOp, (*setup).churn},
 	{"registry", "a call of one of 10, 1,000 or 100,000 keys in turn, whose sessions answer at once, without MCP", messageName + "-10", nsPerOp, (*setup).registry},
 	{"idle", "memory (heap and stacks) of an idle session in the client's process", bareName, bytesPerSession, (*setup).idle},
+	{"large", "a call whose result is a text of 1 MB or an image of 5 MB; bodies/op: what the client allocates, divided by the size of the result", bareName, nsPerOp, (*setup).large},
 }
 
 // scenarioOf returns the scenario of the case with a name.

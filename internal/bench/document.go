@@ -36,7 +36,7 @@ func (r *Report) Document(file string) error {
 		return parts[1] + text + parts[3]
 	})
 	if len(unknown) > 0 {
-		return fmt.Errorf("bench: %s: nothing was measured for %q", file, unknown)
+		return fmt.Errorf("bench: %s: there is nothing to measure for %q", file, unknown)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -44,7 +44,7 @@ func (r *Report) Document(file string) error {
 	return nil
 }
 
-// section returns the text of a section, or nothing if nothing was measured.
+// section returns the text of a section, or nothing if there is no such section.
 func (r *Report) section(name string) string {
 	switch name {
 	case "machine":
@@ -59,6 +59,9 @@ func (r *Report) section(name string) string {
 	pattern, units, _ := strings.Cut(name, " ")
 	cases := r.matching(pattern)
 	if len(cases) == 0 {
+		if _, exists := scenarioOf(pattern); exists {
+			return "Not measured yet.\n"
+		}
 		return ""
 	}
 	return table(cases, strings.Fields(units))

@@ -1,9 +1,10 @@
 package bench
 
 import (
+	"context"
 	"fmt"
-	"math"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,23 +35,26 @@ func newTestSetup(t *testing.T) *setup {
 	return p
 }
 
-// allocsPerCall counts the allocations of warm calls, one after the other. It returns
-// the least of several rounds: other activity of the process only adds to it.
-func allocsPerCall(t *testing.T, r route, open opener) float64 {
+// leastPerCall measures warm calls, one after the other. It returns the least of several
+// rounds: other activity of the process only adds to what a call allocates.
+func leastPerCall(t *testing.T, start starter, rounds, calls int) sample {
 	t.Helper()
-	calls, err := repeated(1, r, open)(t.Context())
+	contender, err := start(t.Context())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, calls.close()) }()
-	least := math.Inf(1)
-	for range 3 {
-		s, err := calls.round(t.Context(), 200)
+	defer func() { require.NoError(t, contender.close()) }()
+	least, err := contender.round(t.Context(), calls)
+	require.NoError(t, err)
+	for range rounds - 1 {
+		s, err := contender.round(t.Context(), calls)
 		require.NoError(t, err)
-		least = min(least, s[allocsPerOp])
+		for unit, value := range s {
+			least[unit] = min(least[unit], value)
+		}
 	}
 	return least
 }
 
-func TestAllocationsAddedToAWarmCall(t *testing.T) {
+func TestAllocationsAndBytesAddedToAWarmCall(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -58,19 +62,58 @@ func TestAllocationsAddedToAWarmCall(t *testing.T) {
 	p := newTestSetup(t)
 	for _, c := range []struct {
 		over            route
-		message, client float64
+		message, client float64 // allocations
+		bytes           float64
 	}{
-		{p.overMemory(), 8, 10},
-		{p.overJSON(), 41, 43},
+		{p.overMemory(), -11.5, -9.5, -131_500},
+		{p.overStdio(nil), 2, 4, -130_100},
+		{p.overJSON(), 20.5, 22.5, -128_700},
+		{p.overSSE(), 17.5, 19.5, -128_800},
 	} {
 		t.Run(c.over.transport, func(t *testing.T) {
-			bare := allocsPerCall(t, c.over, openBare)
-			message := allocsPerCall(t, c.over, openMessage(supervisor.Config{})) - bare
-			client := allocsPerCall(t, c.over, openClient(supervisor.Config{})) - bare
-			t.Logf("%.1f of the SDK, %.1f more by message, %.1f more by client", bare, message, client)
-			require.InDelta(t, c.message, message, 1, "by message")
-			require.InDelta(t, c.client, client, 1, "by supervisor.Client")
+			bare := leastPerCall(t, repeated(1, c.over, openBare), 3, 200)
+			check := func(name string, open opener, allocs float64) {
+				s := leastPerCall(t, repeated(1, c.over, open), 3, 200)
+				t.Logf("by %s: %+.1f to %.1f allocations, %+.0f to %.0f bytes", name,
+					s[allocsPerOp]-bare[allocsPerOp], bare[allocsPerOp], s[bytesPerOp]-bare[bytesPerOp], bare[bytesPerOp])
+				require.InDelta(t, allocs, s[allocsPerOp]-bare[allocsPerOp], 1.5, "allocations by %s", name)
+				require.InDelta(t, c.bytes, s[bytesPerOp]-bare[bytesPerOp], 600, "bytes by %s", name)
+			}
+			check(messageName, openMessage(supervisor.Config{}), c.message)
+			check(clientName, openClient(supervisor.Config{}), c.client)
 		})
+	}
+}
+
+func TestBytesAllocatedForALargeResult(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := newTestSetup(t)
+	// The figures are sizes of the result.
+	for content, most := range map[string]map[string]float64{
+		contentText:  {"stdio": 4.7, nameJSON: 2.2, nameSSE: 5.8},
+		contentImage: {"stdio": 4.3, nameJSON: 2.0, nameSSE: 5.3},
+	} {
+		for _, r := range p.overLarge(content) {
+			s := leastPerCall(t, inBodies(content, r, openClient(supervisor.Config{})), 1, 1)
+			t.Logf("%s over %s: %.2f", content, r.transport, s[bodiesPerOp])
+			require.LessOrEqual(t, s[bodiesPerOp], most[r.transport], "%s over %s", content, r.transport)
+		}
+	}
+}
+
+func TestLargeResultsArriveWhole(t *testing.T) {
+	p := newTestSetup(t)
+	for _, content := range largeContents {
+		for _, r := range p.overLarge(content) {
+			s, err := supervise(r, supervisor.Config{})
+			require.NoError(t, err)
+			result, err := s.plain.CallTool(t.Context(), serverName, oneKey, echoParams())
+			require.NoError(t, err)
+			require.True(t, reflect.DeepEqual(largeResult(content).Content, result.Result.Content), "%s over %s", content, r.transport)
+			require.NoError(t, s.close())
+		}
 	}
 }
 
@@ -157,4 +200,48 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 
 	system.Root.Send(pid, &actors.Stop{})
 	<-stopped
+}
+
+// The values of a client's context cost one allocation, and a message that carries
+// attributes none.
+func TestAllocationsOfACallersContext(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	allocsPerCall := func(open opener) float64 {
+		return leastPerCall(t, repeated(1, instantly(), open), 3, 200)[allocsPerOp]
+	}
+	message := allocsPerCall(openMessage(supervisor.Config{}))
+	plain := allocsPerCall(openClient(supervisor.Config{}))
+	attributes := messages.NewAttributes(map[string]string{"tenant": "acme"})
+	attributed := allocsPerCall(func(r route) (client, error) {
+		s, err := supervise(r, supervisor.Config{})
+		return attributedMessage{byMessage{s}, attributes}, err
+	})
+	t.Logf("%.1f by message, %.1f with attributes, %.1f by client", message, attributed, plain)
+	require.InDelta(t, 0, attributed-message, 0.5)
+	require.Less(t, plain-message, clientAllocs+0.5)
+}
+
+// clientAllocs is how many allocations a client adds to a message: one of its own, and one
+// for the values of its caller's context.
+const clientAllocs = 2
+
+// attributedMessage calls by messages with attributes.
+type attributedMessage struct {
+	byMessage
+	attributes messages.Attributes
+}
+
+func (m attributedMessage) call(_ context.Context, key string) error {
+	a := m.agents.Get().(*agent)
+	defer m.agents.Put(a)
+	cmd := command(key)
+	cmd.Attributes = m.attributes
+	m.system.Root.RequestWithCustomSender(m.PID(), cmd, a.pid)
+	if f, ok := (<-a.replies).(*messages.Failure); ok {
+		return f
+	}
+	return nil
 }

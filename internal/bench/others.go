@@ -19,7 +19,7 @@ func (p *setup) others(url string, callers int) (all []contender) {
 		command   []string
 	}{
 		{"mcp-go", in("bin", "mcpgo"), []string{in("bin", "mcpgo"), url}},
-		{"node", in("node", "node_modules", ".package-lock.json"), []string{"node", in("node", "client.mjs"), url}},
+		{"node", in("node", "node_modules", ".package-lock.json"), []string{"node", "--no-warnings", in("node", "client.mjs"), url}},
 	} {
 		all = append(all, contender{o.name, func(context.Context) (*running, error) {
 			if _, err := os.Stat(o.installed); p.cfg.Others == "" || err != nil {

@@ -21,7 +21,7 @@ type dialCounter interface {
 // outage is the time from the return of a server until each of 40 keys has answered a
 // caller, who has repeated the call since the server went away.
 func (p *setup) outage() (all []*benchCase) {
-	keys, lengths := 40, []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute}
+	keys, lengths := 40, []time.Duration{2 * time.Second, 10 * time.Second, time.Minute}
 	if p.cfg.Quick {
 		keys, lengths = 8, []time.Duration{time.Second}
 	}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -27,7 +26,7 @@ type flakyServer struct {
 // startFlakyHTTP returns an HTTP server. It is dialed without a question for a newer
 // protocol, and without a stream.
 func (p *setup) startFlakyHTTP() (*flakyServer, *faults.Server, error) {
-	behind := newServer()
+	behind := newServer(echo)
 	server, err := faults.Serve(func() http.Handler { return overHTTP(behind, true) })
 	if err != nil {
 		return nil, nil, err
@@ -95,11 +94,8 @@ func (p *setup) startExiting() (*flakyServer, error) {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	file := filepath.Join(dir, "exit")
-	r := p.overStdio()
-	r.server.Env = map[string]string{exitFileVar: file}
-	r.open = func(ctx context.Context) (session, error) { return p.connectStdio(ctx, exitFileVar+"="+file) }
 	return &flakyServer{
-		route: r, retry: time.Second,
+		route: p.overStdio(map[string]string{exitFileVar: file}), retry: time.Second,
 		leave: func() error {
 			err := os.WriteFile(file, nil, 0o600)
 			time.Sleep(10 * exitPoll) // running processes exit

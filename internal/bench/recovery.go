@@ -15,7 +15,7 @@ import (
 // first is the first call of a key, which opens its session. The time to close the
 // session does not count, its allocations do.
 func (p *setup) first() (all []*benchCase) {
-	for _, r := range []route{p.overMemory(), p.overStdio(), p.overJSON(), p.overSSE()} {
+	for _, r := range []route{p.overMemory(), p.overStdio(nil), p.overJSON(), p.overSSE()} {
 		all = append(all, &benchCase{name: "first/transport=" + r.transport, contenders: []contender{
 			{bareName, firstCalls(r, openBare)},
 			{mutexMapName, firstCalls(r, openMutexMap(unlimited))},

@@ -39,7 +39,7 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 }
 
 func TestATargetWithinTheInterquartileRangeIsUncertain(t *testing.T) {
-	worst, found := inventedReport().worst(target{"latency", "warm/*/callers=1", ratio, bareName, "", 1.05})
+	worst, found := inventedReport().worst(target{"latency", []string{clientName}, "warm/*/callers=1", ratio, bareName, "", 1.05})
 	require.True(t, found)
 	require.Equal(t, "warm/transport=memory/callers=1/how=client", worst.where)
 	require.InDelta(t, 1.1, worst.median, 1e-9)
@@ -48,7 +48,7 @@ func TestATargetWithinTheInterquartileRangeIsUncertain(t *testing.T) {
 		worst.limit = limit
 		require.Equal(t, want, worst.verdict())
 	}
-	_, found = inventedReport().worst(target{"latency", "recovery", ratio, bareName, "", 1.05})
+	_, found = inventedReport().worst(target{"latency", []string{clientName}, "recovery", ratio, bareName, "", 1.05})
 	require.False(t, found)
 }
 
@@ -57,8 +57,8 @@ func TestTheContenderFurthestFromATargetIsShown(t *testing.T) {
 	for name, v := range map[string]float64{bareName: 100, messageName: 90, clientName: 120} {
 		r.add(nil, "warm/transport=memory/callers=64", name, 1, sample{nsPerOp: v})
 	}
-	for kind, want := range map[figure]float64{ratio: 1.2, throughput: 100. / 120, difference: 20, value: 120} {
-		worst, _ := r.worst(target{"time", "warm", kind, bareName, "", 1})
+	for kind, want := range map[figure]float64{ratio: 1.2, difference: 20, value: 120} {
+		worst, _ := r.worst(target{"time", []string{clientName, messageName}, "warm", kind, bareName, "", 1})
 		require.InDelta(t, want, worst.median, 1e-9)
 		require.Contains(t, worst.where, "how=client")
 	}
@@ -120,6 +120,12 @@ func TestSectionsOfADocumentAreGenerated(t *testing.T) {
 	second, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(second))
+
+	write("<!-- bench: large bodies/op -->\n<!-- bench end -->\n")
+	require.NoError(t, inventedReport().Document(file))
+	missing, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(missing), "-->\nNot measured yet.\n<!--")
 
 	write("<!-- bench: nonsense -->\n<!-- bench end -->\n")
 	require.ErrorContains(t, inventedReport().Document(file), "nonsense")

@@ -27,9 +27,9 @@ type Config struct {
 	// How are patterns of contenders, such as "client*". None selects all. Ratios need
 	// the baseline.
 	How []string
-	// Rounds is how many turns each contender has. Defaults to 15.
+	// Rounds is how many turns each contender has. Defaults to 11.
 	Rounds int
-	// RoundTime is about how long a turn takes. Defaults to 200 ms.
+	// RoundTime is about how long a turn takes. Defaults to 400 ms.
 	RoundTime time.Duration
 	// Quick makes everything small: it shows that the suite works.
 	Quick bool
@@ -42,7 +42,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	rounds, roundTime := 15, 200*time.Millisecond
+	rounds, roundTime := 11, 400*time.Millisecond
 	if c.Quick {
 		rounds, roundTime = 2, 5*time.Millisecond
 	}

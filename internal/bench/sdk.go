@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"os"
-	"os/exec"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -42,14 +40,6 @@ func (p *setup) connect(ctx context.Context, t mcp.Transport, version string) (s
 		return nil, err
 	}
 	return sdkSession{cs}, nil
-}
-
-// connectStdio starts the server as a process, with more environment variables.
-func (p *setup) connectStdio(ctx context.Context, env ...string) (session, error) {
-	command := p.child(ModeStdio)
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), env...)
-	return p.connect(ctx, &mcp.CommandTransport{Command: cmd}, "")
 }
 
 // bare keeps sessions in a map without a lock: the first call of a key must not run

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +33,7 @@ func Serve(mode string, in io.Reader, out io.Writer) error {
 			go exitWhenExists(file)
 			time.Sleep(exitPoll / 2) // the file may exist already
 		}
-		return newServer().Run(context.Background(), &mcp.StdioTransport{})
+		return newServer(toolOf(os.Getenv(contentVar))).Run(context.Background(), &mcp.StdioTransport{})
 	case ModeHTTP:
 		return serveHTTP(in, out)
 	}
@@ -40,10 +42,10 @@ func Serve(mode string, in io.Reader, out io.Writer) error {
 
 var implementation = &mcp.Implementation{Name: "bench", Version: "1"}
 
-// newServer returns a server with one tool, which returns its argument.
-func newServer() *mcp.Server {
+// newServer returns a server with one tool.
+func newServer(tool mcp.ToolHandlerFor[echoArgs, any]) *mcp.Server {
 	server := mcp.NewServer(implementation, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, echo)
+	mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, tool)
 	return server
 }
 
@@ -51,6 +53,7 @@ type echoArgs struct {
 	Text string `json:"text"`
 }
 
+// echo returns its argument.
 func echo(_ context.Context, _ *mcp.CallToolRequest, in echoArgs) (*mcp.CallToolResult, any, error) {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil, nil
 }
@@ -64,10 +67,25 @@ func echoParams() *mcp.CallToolParams {
 // overHTTP serves over HTTP, with answers in JSON or as event streams. The handler knows
 // no session at first.
 func overHTTP(server *mcp.Server, json bool) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: json})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: json})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(withLength{w}, r) })
 }
 
-// The paths of the HTTP server.
+// withLength says how long an answer in JSON is, which the SDK writes at once. Without it
+// long answers would have no Content-Length, unlike those of most servers.
+type withLength struct{ http.ResponseWriter }
+
+func (w withLength) Write(p []byte) (int, error) {
+	if w.Header().Get("Content-Type") == "application/json" {
+		w.Header().Set("Content-Length", strconv.Itoa(len(p)))
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w withLength) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// The paths of the HTTP server. The first two have a path below for each of the large
+// contents.
 const (
 	pathJSON     = "/json"     // answers with JSON
 	pathSSE      = "/sse"      // answers with event streams
@@ -82,17 +100,19 @@ func serveHTTP(in io.Reader, out io.Writer) error {
 	}
 	// The streams of forgotten sessions stay open, so that only a call notices.
 	var expiring atomic.Value
-	expiring.Store(overHTTP(newServer(), true))
+	expiring.Store(overHTTP(newServer(echo), true))
 	mux := http.NewServeMux()
-	mux.Handle(pathJSON, overHTTP(newServer(), true))
-	mux.Handle(pathSSE, overHTTP(newServer(), false))
+	for _, content := range append([]string{""}, largeContents...) {
+		mux.Handle(path.Join(pathJSON, content), overHTTP(newServer(toolOf(content)), true))
+		mux.Handle(path.Join(pathSSE, content), overHTTP(newServer(toolOf(content)), false))
+	}
 	mux.HandleFunc(pathExpiring, func(w http.ResponseWriter, r *http.Request) { expiring.Load().(http.Handler).ServeHTTP(w, r) })
 	server := http.Server{Handler: mux}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	fmt.Fprintln(out, "http://"+l.Addr().String())
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		expiring.Store(overHTTP(newServer(), true))
+		expiring.Store(overHTTP(newServer(echo), true))
 		fmt.Fprintln(out, "expired")
 	}
 	server.Close()

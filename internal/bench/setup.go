@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"os/exec"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,7 +29,7 @@ func newSetup(ctx context.Context, cfg Config) (*setup, error) {
 		return nil, errors.New("bench: Child is empty: name the command that calls Serve")
 	}
 	p := &setup{
-		cfg: cfg, sdk: mcp.NewClient(implementation, nil), memory: newServer(),
+		cfg: cfg, sdk: mcp.NewClient(implementation, nil), memory: newServer(echo),
 		tuned: newHTTPClient(256), untuned: newHTTPClient(0),
 	}
 	var err error
@@ -109,11 +111,19 @@ func (p *setup) overMemory() route {
 	}
 }
 
-func (p *setup) overStdio() route {
+// overStdio is the way to processes with more environment variables.
+func (p *setup) overStdio(env map[string]string) route {
 	command := p.child(ModeStdio)
 	return route{
-		transport: "stdio", server: mcpbridge.Server{Command: command[0], Args: command[1:]},
-		open: func(ctx context.Context) (session, error) { return p.connectStdio(ctx) },
+		transport: "stdio", server: mcpbridge.Server{Command: command[0], Args: command[1:], Env: env},
+		open: func(ctx context.Context) (session, error) {
+			cmd := exec.Command(command[0], command[1:]...)
+			cmd.Env = os.Environ()
+			for name, value := range env {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+			return p.connect(ctx, &mcp.CommandTransport{Command: cmd}, "")
+		},
 	}
 }
 

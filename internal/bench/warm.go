@@ -16,18 +16,15 @@ func (p *setup) callerCounts() []int {
 	if p.cfg.Quick {
 		return []int{1, 8}
 	}
-	return []int{1, 64, 512}
+	return []int{1, 8, 64}
 }
 
 // warm is calls on a session that is open.
 func (p *setup) warm() (all []*benchCase) {
-	for _, r := range []route{p.overMemory(), p.overStdio(), p.overJSON(), p.overSSE()} {
+	for _, r := range []route{p.overMemory(), p.overStdio(nil), p.overJSON(), p.overSSE()} {
 		url := r.server.URL
 		for _, n := range p.callerCounts() {
 			c := &benchCase{name: fmt.Sprintf("warm/transport=%s/callers=%d", r.transport, n), callers: n}
-			if n > 64 {
-				c.rounds = 5 // they are long
-			}
 			add := func(name string, start starter) { c.contenders = append(c.contenders, contender{name, start}) }
 			add(bareName, repeated(n, r, openBare))
 			if url != "" {

@@ -28,8 +28,8 @@ vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
-	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
@@ -40,7 +40,7 @@ fmt: ## format the code
 	$(GOLANGCI) fmt ./...
 
 .PHONY: bench
-bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: more than half an hour
+bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: about half an hour
 	go run ./cmd/mcpactor bench --benchfmt docs/performance.txt
 	go run ./cmd/mcpactor bench report docs/performance.txt
 

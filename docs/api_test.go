@@ -105,7 +105,7 @@ func render(intro string, exported map[identifier]bool, reasons map[identifier]s
 	return b.String()
 }
 
-// exportedOf returns the exported identifiers of all public packages under a folder,
+// exportedOf returns the exported identifiers of all public packages but examples under a folder,
 // for all systems.
 func exportedOf(t *testing.T, root string) map[identifier]bool {
 	t.Helper()
@@ -114,7 +114,7 @@ func exportedOf(t *testing.T, root string) map[identifier]bool {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if name := d.Name(); dir != root && (strings.HasPrefix(name, ".") || name == "internal" || name == "testdata" || name == "node_modules") {
+		if name := d.Name(); dir != root && (strings.HasPrefix(name, ".") || name == "internal" || name == "examples" || name == "testdata" || name == "node_modules") {
 			return fs.SkipDir
 		}
 		path, err := filepath.Rel(root, dir)

@@ -42,7 +42,9 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	for _, file := range files {
+	kit, err := filepath.Glob("../tests/faults/*example_test.go")
+	require.NoError(t, err)
+	for _, file := range append(files, kit...) {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {
@@ -55,7 +57,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
 		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
-		"security.md", "servers.md", "tools.md",
+		"security.md", "servers.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
 	}
@@ -90,8 +92,9 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 	for _, event := range []messages.Event{
 		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{},
 		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
+		&messages.OwnerTerminated{},
 		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
-		&messages.ServerLog{}, &messages.Progress{},
+		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{},
 	} {
 		typ := reflect.TypeOf(event).Elem()
 		row := regexp.MustCompile("(?m)^\\| .*`" + typ.Name() + "`.*$").FindString(page)
@@ -102,12 +105,12 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 14, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
+	require.Equal(t, 15, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
 }
 
 func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	page := read(t, "commands.md")
-	for _, file := range []string{"../messages/operation.go", "../messages/command.go"} {
+	for _, file := range []string{"../messages/operation.go", "../messages/command.go", "../messages/control.go", "../messages/binding.go"} {
 		for _, command := range regexp.MustCompile(`(?s)\n// Send to:[^\n]*\n// Replies:[^\n]*\ntype (\w+) struct`).FindAllStringSubmatch(read(t, file), -1) {
 			row := regexp.MustCompile("(?m)^\\| .*`" + command[1] + "`").FindString(page)
 			require.NotEmpty(t, row, "commands.md has no row for %s", command[1])

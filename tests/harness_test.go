@@ -41,6 +41,7 @@ type harness struct {
 	server  *fakeServer
 	dials   *dialRecorder
 	handler *actor.PID // answers the requests of servers; may be nil
+	log     *logCheck  // nil if the scenario has a logger of its own
 
 	mu          sync.Mutex
 	pending     []*sentCommand
@@ -93,6 +94,12 @@ func (h *harness) start(cfg supervisor.Config) *harness {
 		h.dials.Dialer = d
 		return h.dials
 	}
+	switch {
+	case !isSilent(cfg.Logger):
+		h.log = nil
+	case h.log != nil:
+		cfg.Logger = h.log.logger()
+	}
 	sup, err := supervisor.Start(h.system, cfg)
 	require.NoError(h.t, err)
 	h.sup, h.pid = sup, sup.PID()
@@ -101,7 +108,7 @@ func (h *harness) start(cfg supervisor.Config) *harness {
 
 // newHarness returns a harness without a supervisor.
 func newHarness(t *testing.T) *harness {
-	h := &harness{t: t, system: actor.NewActorSystem(quietLog), dials: newDialRecorder(), changed: make(chan struct{}), strict: true}
+	h := &harness{t: t, system: actor.NewActorSystem(quietLog), dials: newDialRecorder(), changed: make(chan struct{}), strict: true, log: newLogCheck()}
 	h.system.EventStream.Subscribe(func(event any) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -314,6 +321,13 @@ func (h *harness) stopAndVerify() {
 	h.t.Helper()
 	h.stop()
 	h.verify()
+	if h.log != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err := h.log.violations(h.events); err != nil {
+			h.t.Error(err)
+		}
+	}
 }
 
 // stop stops the supervisor.

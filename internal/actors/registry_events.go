@@ -45,7 +45,9 @@ func (r *registry) publish(event messages.Event) {
 	case *messages.OwnerTerminated:
 		log.Info().Str("owner", e.Owner).Int("scopes", len(e.Scopes)).Int("cancelled", e.Cancelled).Msg("owner terminated")
 	case *messages.SessionClosed:
-		line(log.Info(), e.Cause).Msg("session closed")
+		line(log.Info(), e.Cause).Stringer("lifetime", e.Lifetime).Msg("session closed")
+	case *messages.CallReplayed:
+		line(log.Debug(), "").Str("op", e.Method).Int("attempt", e.Attempt).Msg("call replayed")
 	}
 	r.cfg.Events.Put(event)
 }

@@ -76,6 +76,21 @@ type SessionRestarted struct {
 	Protocol string `json:"protocol,omitempty"`
 	// Elapsed is the time since the fault.
 	Elapsed time.Duration `json:"elapsed"`
+	// Lifetime is how long the MCP session that has ended was open, or 0 if it was resumed.
+	Lifetime time.Duration `json:"lifetime"`
+}
+
+// CallReplayed says that an operation is run again, see [Receipt.Attempt].
+type CallReplayed struct {
+	Stamp
+	// ID is the operation's [Header.ID].
+	ID string `json:"id,omitempty"`
+	// Method is the method of MCP, such as "tools/call".
+	Method string `json:"method"`
+	// Target is the name of the tool or prompt, or the URI of the resource, see [TargetOf].
+	Target string `json:"target,omitempty"`
+	// Attempt is the number of the run, from 2.
+	Attempt int `json:"attempt"`
 }
 
 // SessionGaveUp says that the strategy has given up a session: it does not dial before
@@ -114,6 +129,8 @@ type SessionClosed struct {
 	Stamp
 	// Cause is why the MCP session could not be closed on the server, or empty.
 	Cause string `json:"cause,omitempty"`
+	// Lifetime is how long the MCP session was open.
+	Lifetime time.Duration `json:"lifetime"`
 }
 
 // OwnerTerminated says that the owner of scopes or operations has terminated, see [Bind] and

@@ -91,8 +91,9 @@ func (e SessionRestarted) MarshalJSON() ([]byte, error) {
 	type plain SessionRestarted
 	return json.Marshal(struct {
 		plain
-		Elapsed duration `json:"elapsed"`
-	}{plain(e), duration(e.Elapsed)})
+		Elapsed  duration `json:"elapsed"`
+		Lifetime duration `json:"lifetime"`
+	}{plain(e), duration(e.Elapsed), duration(e.Lifetime)})
 }
 
 // UnmarshalJSON reads what MarshalJSON has returned.
@@ -100,6 +101,43 @@ func (e *SessionRestarted) UnmarshalJSON(data []byte) error {
 	type plain SessionRestarted
 	return json.Unmarshal(data, &struct {
 		*plain
-		Elapsed *duration `json:"elapsed"`
-	}{(*plain)(e), (*duration)(&e.Elapsed)})
+		Elapsed  *duration `json:"elapsed"`
+		Lifetime *duration `json:"lifetime"`
+	}{(*plain)(e), (*duration)(&e.Elapsed), (*duration)(&e.Lifetime)})
+}
+
+// MarshalJSON returns an object.
+func (e SessionClosed) MarshalJSON() ([]byte, error) {
+	type plain SessionClosed
+	return json.Marshal(struct {
+		plain
+		Lifetime duration `json:"lifetime"`
+	}{plain(e), duration(e.Lifetime)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has returned.
+func (e *SessionClosed) UnmarshalJSON(data []byte) error {
+	type plain SessionClosed
+	return json.Unmarshal(data, &struct {
+		*plain
+		Lifetime *duration `json:"lifetime"`
+	}{(*plain)(e), (*duration)(&e.Lifetime)})
+}
+
+// MarshalJSON returns an object.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	type plain Histogram
+	return json.Marshal(struct {
+		plain
+		Sum duration `json:"sum"`
+	}{plain(h), duration(h.Sum)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has returned.
+func (h *Histogram) UnmarshalJSON(data []byte) error {
+	type plain Histogram
+	return json.Unmarshal(data, &struct {
+		*plain
+		Sum *duration `json:"sum"`
+	}{(*plain)(h), (*duration)(&h.Sum)})
 }

@@ -34,6 +34,7 @@ var recorded = []any{
 	&SessionGaveUp{},
 	&SessionEvicted{},
 	&SessionClosed{},
+	&CallReplayed{},
 	&OwnerTerminated{},
 	&ToolsChanged{},
 	&PromptsChanged{},
@@ -122,6 +123,10 @@ func fill(t *testing.T, v reflect.Value, name string) {
 		one := reflect.New(v.Type().Elem()).Elem()
 		fill(t, one, name)
 		v.Set(reflect.Append(v, one))
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(t, v.Index(i), name)
+		}
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		fill(t, key, name)

@@ -39,7 +39,8 @@ func (e *SessionRestarting) LogValue() slog.Value {
 
 // LogValue returns the event for a log.
 func (e *SessionRestarted) LogValue() slog.Value {
-	return e.log("session_restarted", slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol), durationAttr("elapsed", e.Elapsed))
+	return e.log("session_restarted", slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol),
+		durationAttr("elapsed", e.Elapsed), durationAttr("lifetime", e.Lifetime))
 }
 
 // LogValue returns the event for a log.
@@ -53,7 +54,14 @@ func (e *SessionEvicted) LogValue() slog.Value {
 }
 
 // LogValue returns the event for a log.
-func (e *SessionClosed) LogValue() slog.Value { return e.log("session_closed", causeAttr(e.Cause)) }
+func (e *SessionClosed) LogValue() slog.Value {
+	return e.log("session_closed", causeAttr(e.Cause), durationAttr("lifetime", e.Lifetime))
+}
+
+// LogValue returns the event for a log.
+func (e *CallReplayed) LogValue() slog.Value {
+	return e.log("call_replayed", slog.String("id", oneLine(e.ID)), slog.String("method", e.Method), slog.String("target", oneLine(e.Target)), slog.Int("attempt", e.Attempt))
+}
 
 // LogValue returns the event for a log.
 func (e *OwnerTerminated) LogValue() slog.Value {

@@ -229,10 +229,31 @@ type ServerSnapshot struct {
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Sessions is the number of its sessions in all states.
 	Sessions int `json:"sessions"`
-	// Open is the number of its sessions in [StateReady].
-	Open int `json:"open"`
-	// Dialing is the number of its sessions in [StateConnecting].
-	Dialing int `json:"dialing"`
+	// States is the number of its sessions by state, or nil if there are none.
+	States map[State]int `json:"states,omitempty"`
+	// Load is about its operations.
+	Load Load `json:"load"`
+}
+
+// Load says what the operations of a server do, and did since the start of the supervisor.
+// With interceptors, the operations are those that the interceptors have passed on.
+type Load struct {
+	// InFlight is the number of operations that sessions run.
+	InFlight int `json:"inFlight"`
+	// Waiting is the number of operations that wait: for a connection, or for other calls of
+	// their session.
+	Waiting int `json:"waiting"`
+	// Succeeded is how many operations had a result.
+	Succeeded uint64 `json:"succeeded"`
+	// Failed is how many operations had a [Failure], by its code, or nil if there was none.
+	Failed map[Code]uint64 `json:"failed,omitempty"`
+	// Durations are the times from the command to the reply, of the operations that were
+	// accepted.
+	Durations Histogram `json:"durations"`
+	// Waits are the times from the command to the first run, of the operations that were run.
+	Waits Histogram `json:"waits"`
+	// Dials are the times of the dials that have opened a connection.
+	Dials Histogram `json:"dials"`
 }
 
 // SessionSnapshot is one session of a [Snapshot].
@@ -240,10 +261,15 @@ type SessionSnapshot struct {
 	Key        Key    `json:"key"`
 	State      State  `json:"state"`
 	Generation uint64 `json:"generation"`
-	// Outstanding is the number of calls without a reply.
+	// Outstanding is the number of calls without a reply: those in flight, and those that wait.
 	Outstanding int `json:"outstanding"`
+	// Waiting is the number of calls that wait for a connection, or for other calls of the
+	// session.
+	Waiting int `json:"waiting"`
 	// Calls is the number of calls since the session actor was spawned.
 	Calls uint64 `json:"calls"`
+	// Restarts is how often the session actor was restarted.
+	Restarts int `json:"restarts"`
 	// Protocol is the negotiated version of MCP, or empty.
 	Protocol string `json:"protocol,omitempty"`
 	// Stateless is true if the server keeps nothing for the session.
@@ -271,6 +297,7 @@ type Counters struct {
 	Lost     uint64 `json:"lost"`     // connections that broke
 	GaveUp   uint64 `json:"gaveUp"`   // how often the strategy gave up a session
 	Restarts uint64 `json:"restarts"` // restarts of session actors
+	Replayed uint64 `json:"replayed"` // further runs of operations
 	// Dropped counts events and notifications that were dropped because the handlers of the
 	// EventStream were too slow.
 	Dropped uint64 `json:"dropped"`

@@ -97,7 +97,7 @@ func ExampleClient_Forget() {
 		log.Fatal(err)
 	}
 	for _, server := range snap.Servers {
-		fmt.Println(server.Name, server.Health, server.Open)
+		fmt.Println(server.Name, server.Health, server.States[messages.StateReady])
 	}
 	if err := client.Forget(ctx, "greeter"); err != nil {
 		log.Fatal(err)

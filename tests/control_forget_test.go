@@ -23,6 +23,12 @@ func (h *harness) serverOf(name string) messages.ServerSnapshot {
 	return all[0]
 }
 
+// withoutLoad returns a snapshot without the load.
+func withoutLoad(s messages.ServerSnapshot) messages.ServerSnapshot {
+	s.Load = messages.Load{}
+	return s
+}
+
 // The server was down, and is back. Without Forget, the waiting calls wait for the next
 // probe, which hangs; with it they dial at once.
 func TestForgetMakesTheNextDialAtOnce(t *testing.T) {
@@ -129,10 +135,10 @@ func TestInspectListsConfiguredServersWithTheirHealth(t *testing.T) {
 
 		opened := time.Now()
 		h.send(call("a", "count")).ok()
-		require.Equal(t, messages.ServerSnapshot{Name: "s", Health: messages.HealthUp, Since: opened, Sessions: 1, Open: 1}, h.serverOf("s"))
+		require.Equal(t, messages.ServerSnapshot{Name: "s", Health: messages.HealthUp, Since: opened, Sessions: 1, States: map[messages.State]int{messages.StateReady: 1}}, withoutLoad(h.serverOf("s")))
 		time.Sleep(time.Minute) // synctest
 		h.send(call("b", "count")).ok()
-		require.Equal(t, messages.ServerSnapshot{Name: "s", Health: messages.HealthUp, Since: opened, Sessions: 2, Open: 2}, h.serverOf("s"))
+		require.Equal(t, messages.ServerSnapshot{Name: "s", Health: messages.HealthUp, Since: opened, Sessions: 2, States: map[messages.State]int{messages.StateReady: 2}}, withoutLoad(h.serverOf("s")))
 
 		h.server.set(func() { h.server.dial = failingDial(unavailableError("connection refused")) })
 		wentDown := time.Now()
@@ -144,18 +150,18 @@ func TestInspectListsConfiguredServersWithTheirHealth(t *testing.T) {
 		require.Contains(t, other.Cause, "connection refused")
 		require.WithinDuration(t, time.Now(), other.RetryAt, time.Second)
 		require.Equal(t, 1, other.Sessions)
-		require.Zero(t, other.Open)
+		require.Equal(t, map[messages.State]int{messages.StateWaiting: 1}, other.States)
 		text, err := json.Marshal(other)
 		require.NoError(t, err)
 		require.Contains(t, string(text), `{"name":"other","health":"down","since":"`)
 		require.Contains(t, string(text), `","cause":"`)
-		require.Contains(t, string(text), `,"sessions":1,"open":0,"dialing":0}`)
+		require.Contains(t, string(text), `,"sessions":1,"states":{"waiting":1},"load":{"inFlight":0,"waiting":1,"succeeded":0,`)
 
 		h.server.set(func() {
 			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
 		})
 		time.Sleep(1500 * time.Millisecond) // synctest
-		require.Equal(t, 1, h.serverOf("other").Dialing)
+		require.Equal(t, 1, h.serverOf("other").States[messages.StateConnecting])
 		h.server.set(func() { h.server.dial = nil })
 		back := p.ok()
 		require.NotNil(t, back)
@@ -181,7 +187,7 @@ func TestInspectListsTheServersOfTheLastReload(t *testing.T) {
 		require.Equal(t, before.Since, h.serverOf("s").Since)
 		require.Equal(t, before.Cause, h.serverOf("s").Cause)
 		require.Equal(t, messages.HealthDown, h.serverOf("new").Health, "its URL is the same")
-		require.Equal(t, messages.ServerSnapshot{Name: "other", Health: messages.HealthUnknown}, h.serverOf("other"), "its URL has changed")
+		require.Equal(t, messages.ServerSnapshot{Name: "other", Health: messages.HealthUnknown}, withoutLoad(h.serverOf("other")), "its URL has changed")
 		_, err = h.sup.Reload(context.Background(), []mcpbridge.Server{{Name: "new", URL: "http://fake.invalid"}})
 		require.NoError(t, err)
 		require.Len(t, h.inspect().Servers, 1)

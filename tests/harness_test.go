@@ -255,10 +255,22 @@ func (h *harness) cancel(p *sentCommand) {
 	h.system.Root.Send(h.sup.PID(), &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
 }
 
-// inspect asks for a snapshot.
+// inspect asks for a snapshot, and checks that its numbers agree.
 func (h *harness) inspect() *messages.Snapshot {
 	h.t.Helper()
-	return h.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+	snap := h.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+	outstanding, waiting := map[string]int{}, map[string]int{}
+	for _, one := range snap.Sessions {
+		outstanding[one.Key.Server] += one.Outstanding
+		waiting[one.Key.Server] += one.Waiting
+	}
+	for _, one := range snap.Servers {
+		if snap.Total == len(snap.Sessions) {
+			require.Equal(h.t, outstanding[one.Name], one.Load.InFlight+one.Load.Waiting, one.Name)
+			require.Equal(h.t, waiting[one.Name], one.Load.Waiting, one.Name)
+		}
+	}
+	return snap
 }
 
 // session returns the snapshot of one key, or nil.

@@ -174,3 +174,86 @@ func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
 		require.Equal(t, "done", answer.text())
 	})
 }
+
+// The load of a server counts its operations: those that run, those that wait, and those
+// that have a reply.
+func TestInspectShowsTheLoadOfAServer(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxInFlight: 2}, func(h *harness) {
+		h.server.set(func() {
+			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(30 * time.Millisecond); return nil } // synctest
+		})
+		all := h.calls(5, "a", "slow")
+		time.Sleep(100 * time.Millisecond) // synctest
+		load := h.serverOf("s").Load
+		require.Equal(t, 2, load.InFlight)
+		require.Equal(t, 3, load.Waiting)
+		require.Equal(t, 3, h.session("a").Waiting)
+		for _, p := range all {
+			p.ok()
+		}
+		h.send(call("a", "refuse")).fails(messages.CodeInvalid)
+		h.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
+		h.send(call("a", "hang", within(3*time.Second))).fails(messages.CodeDeadline)
+		synctest.Wait()
+
+		load = h.serverOf("s").Load
+		require.Zero(t, load.InFlight+load.Waiting)
+		require.EqualValues(t, 5, load.Succeeded)
+		require.Equal(t, map[messages.Code]uint64{messages.CodeInvalid: 2, messages.CodeDeadline: 1}, load.Failed)
+		require.Equal(t, map[string]uint64{"100µs": 1, "2s": 2, "5s": 4}, buckets(load.Durations))
+		require.Equal(t, (2*1+2*2+3+3)*time.Second+5*30*time.Millisecond, load.Durations.Sum)
+		require.Equal(t, map[string]uint64{"100µs": 2, "50ms": 2, "2s": 2, "5s": 1}, buckets(load.Waits))
+		require.Equal(t, map[string]uint64{"50ms": 1}, buckets(load.Dials))
+		require.Equal(t, messages.Load{}, h.serverOf("other").Load)
+	})
+}
+
+// buckets returns the numbers of a histogram that are not 0, by the bound.
+func buckets(h messages.Histogram) map[string]uint64 {
+	all := map[string]uint64{}
+	for i, n := range h.Counts {
+		switch {
+		case n == 0:
+		case i == len(messages.HistogramBounds):
+			all["more"] = n
+		default:
+			all[messages.HistogramBounds[i].String()] = n
+		}
+	}
+	return all
+}
+
+// A call that is run again is an event, and MCP sessions have a lifetime.
+func TestReplaysAndLifetimesAreEvents(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		time.Sleep(time.Minute) // synctest
+		h.server.expire("a")
+		p := h.send(call("a", "count"))
+		require.True(t, p.ok().Replayed)
+		requireEvents[*messages.CallReplayed](h, 1)
+		replayed := firstEvent[*messages.CallReplayed](h)
+		require.Equal(t, &messages.CallReplayed{
+			Stamp: messages.Stamp{Key: keyOf("s", "a"), Generation: 2, Time: replayed.Time},
+			ID:    p.ok().ID, Method: "tools/call", Target: "count", Attempt: 2,
+		}, replayed)
+		require.EqualValues(t, 1, h.inspect().Counters.Replayed)
+		require.Equal(t, 1, h.session("a").Restarts)
+		require.Equal(t, time.Minute, firstEvent[*messages.SessionRestarted](h).Lifetime, "of the session that expired")
+
+		time.Sleep(time.Hour / 4) // synctest
+		h.server.breakConnection("a", true)
+		time.Sleep(5 * time.Minute) // synctest
+		h.send(call("a", "count")).ok()
+		resumed := awaitEvent(h, func(e *messages.SessionRestarted) bool { return e.Attached })
+		require.Zero(t, resumed.Lifetime)
+		h.send(&messages.CloseScope{Scope: "a"}).reply()
+		require.Equal(t, 20*time.Minute, firstEvent[*messages.SessionClosed](h).Lifetime)
+	})
+}
+
+// firstEvent waits for the first event of a type.
+func firstEvent[E messages.Event](h *harness) E {
+	h.t.Helper()
+	return awaitEvent(h, func(E) bool { return true })
+}

@@ -21,6 +21,7 @@ type call struct {
 	supervisor string
 	caller     *actor.PID     // nil: the reply is dropped
 	values     *caller.Values // of the context of a client or an interceptor, or nil
+	accepted   time.Time      // when the command came
 	deadline   time.Time
 	serial     uint64 // counts the operations
 
@@ -30,6 +31,7 @@ type call struct {
 	lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	needsHint   bool             // it may be replayed only if its tool is annotated as safe
 	replied     bool             // it has its reply; it may still run
+	answered    callReplied      // sent with the reply
 
 	node node[*call] // in a queue
 

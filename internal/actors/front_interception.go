@@ -131,7 +131,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	defer future.Close()
 	k := &call{
 		op: op, key: op.Head().Key.Normal(), supervisor: i.supervisor, caller: future.PID,
-		deadline: op.Head().Deadline, serial: i.serial,
+		accepted: time.Now(), deadline: op.Head().Deadline, serial: i.serial,
 	}
 	if k.deadline.IsZero() {
 		k.deadline = i.deadline

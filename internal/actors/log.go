@@ -77,7 +77,7 @@ func (r *registry) logEvent(event messages.Event) {
 	case *messages.SessionRestarting:
 		text(span(number(line(log.Info()), "attempt", e.Attempt), "delay", e.Delay), "err", e.Cause).Msg("session restarting")
 	case *messages.SessionRestarted:
-		reached(line(log.Info()), e.Attached, e.Protocol, e.Elapsed).Msg("session restarted")
+		span(reached(line(log.Info()), e.Attached, e.Protocol, e.Elapsed), "lifetime", e.Lifetime).Msg("session restarted")
 	case *messages.SessionGaveUp:
 		text(span(line(log.Warn()), "delay", e.RetryAt.Sub(stamp.Time)), "err", e.Cause).Msg("session given up")
 	case *messages.SessionEvicted:
@@ -87,10 +87,20 @@ func (r *registry) logEvent(event messages.Event) {
 		if e.Cause != "" {
 			level = zerolog.WarnLevel
 		}
-		text(line(log.WithLevel(level)), "err", e.Cause).Msg("session closed")
+		text(span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
+	case *messages.CallReplayed:
+		line(log.Debug()).Str("op", e.Method).Int("attempt", e.Attempt).Msg("call replayed")
 	case *messages.OwnerTerminated:
 		number(number(log.Info().Str("owner", e.Owner), "scopes", len(e.Scopes)), "cancelled", e.Cancelled).
 			Msg("owner terminated")
+	}
+}
+
+// logReply writes that a call has its reply. The code is empty for a result.
+func (r *registry) logReply(k *call, code messages.Code) {
+	if e := r.cfg.Logger.Debug(); e != nil {
+		text(about(e, k.key, k.generation).Str("op", k.op.Method()), "code", string(code))
+		span(number(e, "attempt", k.runs), "elapsed", time.Since(k.accepted)).Msg("call answered")
 	}
 }
 

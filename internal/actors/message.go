@@ -102,6 +102,8 @@ type (
 		restarted  bool
 		expired    uint64 // the generation of the record in the store, if the server does not know that MCP session; or 0
 		elapsed    time.Duration
+		dialed     time.Duration // how long the dial took
+		lifetime   time.Duration // of the previous MCP session, if it has ended; or 0
 	}
 	// notified brings a notification of the server.
 	notified struct {
@@ -116,10 +118,17 @@ type (
 		of    *registration
 		calls []*call
 	}
-	// callReplied says that one call was answered.
+	// callReplied says that one call was answered. It is part of the call.
 	callReplied struct {
+		of     *registration
+		call   *call
+		code   messages.Code // empty for a result
+		waited time.Duration // until the first run, if it was run
+	}
+	// callReplayed says that a call is run again.
+	callReplayed struct {
 		of    *registration
-		owned *call // the call if it has an owner, or nil
+		event *messages.CallReplayed
 	}
 	// callsHandedBack brings calls for the next session of the key.
 	callsHandedBack struct {
@@ -129,10 +138,11 @@ type (
 	// sessionClosed is the last message of a session.
 	sessionClosed struct {
 		of        *registration
-		leftovers []leftover // MCP sessions that it could not close
-		cleanedUp int        // how many leftovers it has closed
-		settings  settings   // for the next session of the key, after a restart
-		tail      *actor.PID // likewise, the subscriber of the tail, or nil
+		leftovers []leftover    // MCP sessions that it could not close
+		cleanedUp int           // how many leftovers it has closed
+		lifetime  time.Duration // of its MCP session
+		settings  settings      // for the next session of the key, after a restart
+		tail      *actor.PID    // likewise, the subscriber of the tail, or nil
 	}
 )
 

@@ -168,6 +168,9 @@ func (r *registry) onReport(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReplied:
 		r.onCallReplied(c, msg)
+	case *callReplayed:
+		r.counters.Replayed++
+		r.publish(msg.event)
 	case *notified:
 		r.onNotified(c, msg)
 	case *dialRequested:
@@ -231,6 +234,7 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 		deadline: op.Head().Deadline, serial: r.counters.Calls,
 	}
 	now := time.Now()
+	k.accepted = now
 	if limit := now.Add(maxDeadline); k.deadline.IsZero() {
 		k.deadline = now.Add(r.limits(k.key.Server).CallTimeout)
 	} else if k.deadline.After(limit) {
@@ -258,13 +262,15 @@ func (r *registry) accept(c actor.Context, k *call) {
 	if f == nil {
 		f = r.orphaned(c, k)
 	}
-	switch {
-	case f == nil:
+	if f == nil {
 		r.forward(c, k)
 		return
-	case k.caller != nil:
+	}
+	if k.caller != nil {
 		c.Send(k.caller, f)
 	}
+	r.countRejected(k.key.Server, f.Code)
+	r.logReply(k, f.Code)
 	r.disown(c, k) // it may have been handed back
 }
 
@@ -355,6 +361,7 @@ func (r *registry) recount(reg *registration) {
 		waiting = max(0, waiting-reg.server.limits.MaxInFlight)
 	}
 	r.waiting += waiting - reg.waiting
+	reg.group.load.recount(reg, waiting)
 	if reg.tenant != nil {
 		reg.tenant.waiting += waiting - reg.waiting
 	}
@@ -369,12 +376,14 @@ func (reg *registration) hasRoom(inFlight int) bool {
 // onCallReplied notes that a session has replied to a call.
 func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
 	reg := msg.of
-	if msg.owned != nil {
-		r.disown(c, msg.owned)
+	if msg.call.op.Head().Owner != nil {
+		r.disown(c, msg.call)
 	}
 	reg.outstanding--
 	r.recount(reg)
 	r.touch(c, reg)
+	reg.group.load.countReplied(msg, reg.usedAt)
+	r.logReply(msg.call, msg.code)
 	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
 		r.grantDials(c)
 	}

@@ -131,6 +131,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
 			}
 			r.disown(c, k)
+			r.countRejected(k.key.Server, messages.CodeCancelled)
 			continue
 		}
 		r.accept(c, k)

@@ -55,7 +55,7 @@ func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 			r.serverUp(c, msg.of)
 		}
 		r.handSettingsOver(c, msg)
-		r.finishSession(c, msg.of, msg.leftovers, msg.cleanedUp)
+		r.finishSession(c, msg)
 	}
 }
 
@@ -67,16 +67,18 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 			r.takeOutOfUse(reg)
 		}
 		r.disownAll(c, reg)
-		r.finishSession(c, reg, reg.leftovers, 0)
+		for range reg.outstanding { // the session has answered them when it was stopped
+			reg.group.load.count(messages.CodeClosed)
+		}
+		r.finishSession(c, &sessionClosed{of: reg, leftovers: reg.leftovers})
 	}
 	r.onOwnerTerminated(c, msg.Who)
 }
 
-// finishSession removes a session that is closed, and continues what waits for it. left are the
-// MCP sessions that it could not close. cleanedUp is how many leftovers it has closed.
-func (r *registry) finishSession(c actor.Context, reg *registration, left []leftover, cleanedUp int) {
-	closed := cleanedUp
-	event := &messages.SessionClosed{Stamp: reg.stamp()}
+// finishSession removes a session that is closed, and continues what waits for it.
+func (r *registry) finishSession(c actor.Context, msg *sessionClosed) {
+	reg, left, closed := msg.of, msg.leftovers, msg.cleanedUp
+	event := &messages.SessionClosed{Stamp: reg.stamp(), Lifetime: msg.lifetime}
 	if len(left) > 0 {
 		event.Cause = left[0].reason
 		r.leftovers.add(reg.key, left)

@@ -30,6 +30,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervis
 		return
 	}
 	r.counters.Restarts++
+	reg.restarts++
 	supervisor.RestartChildren(pid)
 }
 

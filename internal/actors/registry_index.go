@@ -21,6 +21,17 @@ type registrationIndex struct {
 type group struct {
 	first, last *registration      // in the order in which they were added
 	states      lru[*registration] // by state, those that have been in it for longest first
+	load        load
+}
+
+// group returns the group of a server, which it adds if there is none.
+func (r *registrationIndex) group(server string) *group {
+	g := r.groups[server]
+	if g == nil {
+		g = &group{}
+		r.groups[server] = g
+	}
+	return g
 }
 
 // states are the states of a session by their rank in a group: the order in which
@@ -31,11 +42,7 @@ var states = [maxRanks]messages.State{
 
 // add adds a session.
 func (r *registrationIndex) add(reg *registration) {
-	g := r.groups[reg.key.Server]
-	if g == nil {
-		g = &group{}
-		r.groups[reg.key.Server] = g
-	}
+	g := r.group(reg.key.Server)
 	r.serial++
 	reg.serial, reg.group, reg.older = r.serial, g, g.last
 	if g.last == nil {

@@ -58,14 +58,16 @@ func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
 		if g := r.index.groups[name]; g != nil {
 			for at, state := range states {
 				n := g.states.len(rank(at))
-				one.Sessions += n
-				switch state {
-				case messages.StateReady:
-					one.Open = n
-				case messages.StateConnecting:
-					one.Dialing = n
+				if n == 0 {
+					continue
 				}
+				if one.States == nil {
+					one.States = map[messages.State]int{}
+				}
+				one.States[state] = n
+				one.Sessions += n
 			}
+			one.Load = g.load.snapshot()
 		}
 		all = append(all, one)
 	}
@@ -78,7 +80,7 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	one := messages.SessionSnapshot{
 		Key: reg.key, State: reg.state(), Generation: reg.generation,
 		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
-		Outstanding: reg.outstanding, Calls: reg.calls, LastUsed: reg.usedAt, Pinned: reg.pinned,
+		Outstanding: reg.outstanding, Waiting: reg.waiting, Calls: reg.calls, Restarts: int(reg.restarts), LastUsed: reg.usedAt, Pinned: reg.pinned,
 	}
 	if reg.tenant != nil {
 		one.Tenant = reg.tenant.name

@@ -27,6 +27,7 @@ type registration struct {
 
 	waiting     int               // outstanding calls that wait, see [registry.recount]
 	outstanding int               // calls without a reply
+	inFlight    int               // outstanding calls that do not wait
 	calls       uint64            // that were forwarded
 	usedAt      time.Time         // when outstanding last changed
 	limits      *mcpbridge.Limits // that the session was told; read-only
@@ -50,6 +51,7 @@ type registration struct {
 	order drain // the last one
 
 	bugs        int16 // panics since the last connection was opened
+	restarts    int32
 	failedDials int32 // dials that failed while those of other keys succeeded
 
 	queuePosition *list.Element // in its queue; nil while not queued
@@ -135,7 +137,7 @@ func (r *registry) start(c actor.Context, reg *registration, d *durable) {
 		reg.quotas[2].of = &reg.tenant.sessions
 	}
 	d.limits = reg.limits
-	d.cfg, d.key, d.server, d.registry, d.registration, d.callReplied.of = r.cfg, reg.key, &reg.server.Server, c.Self(), reg, reg
+	d.cfg, d.key, d.server, d.registry, d.registration = r.cfg, reg.key, &reg.server.Server, c.Self(), reg
 	d.handler = r.owners.handlerOf(reg.key.Scope)
 	props := actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, r.cfg.runsOn(&d.mailbox)...)
 	reg.pid = c.SpawnPrefix(props, "session")
@@ -156,6 +158,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	reg.wasOpen, reg.probing, reg.cause, reg.breakerUntil = true, false, nil, time.Time{}
 	reg.bugs, reg.failedDials = 0, 0
 	reg.generation, reg.info = msg.generation, msg.info
+	reg.group.load.Dials.Add(msg.dialed)
 	r.rememberGeneration(reg.key, msg.generation)
 	r.serverUp(c, reg)
 	if !reg.draining {
@@ -174,7 +177,7 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 		r.publish(&messages.SessionOpened{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
 		return
 	}
-	r.publish(&messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+	r.publish(&messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed, Lifetime: msg.lifetime})
 }
 
 // rememberGeneration notes the generation of a key, in the entry if there is one.

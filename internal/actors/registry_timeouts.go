@@ -16,9 +16,6 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 	for _, k := range msg.calls {
 		reg.outstanding--
 		r.disown(c, k)
-		if k.caller == nil {
-			continue
-		}
 		f := k.failure(messages.CodeDeadline, "while waiting for the session")
 		switch {
 		case ep.down:
@@ -33,7 +30,12 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 		case reg.cause != nil:
 			f.Detail += ", which had failed: " + forCaller(reg.cause)
 		}
-		c.Send(k.caller, f)
+		reg.group.load.count(f.Code)
+		r.logReply(k, f.Code)
+		reg.group.load.Durations.Add(now.Sub(k.accepted))
+		if k.caller != nil {
+			c.Send(k.caller, f)
+		}
 	}
 	r.recount(reg)
 	r.touch(c, reg)

@@ -52,6 +52,14 @@ func (s *session) start(c actor.Context, k *call) {
 	conn := s.conn
 	k.runs++
 	k.conn, k.ctx, k.generation = conn, ctx, s.generation
+	if k.runs == 1 {
+		k.answered.waited = time.Since(k.accepted)
+	} else {
+		c.Send(s.registry, &callReplayed{s.registration, &messages.CallReplayed{
+			Stamp: messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()},
+			ID:    k.op.RequestID(), Method: k.op.Method(), Target: messages.TargetOf(k.op), Attempt: k.runs,
+		}})
+	}
 	s.addRunning(k)
 	pause, root, self := k.pause(), c.ActorSystem().Root, c.Self()
 	s.cfg.dispatcher.Schedule(func() { // not async: each call would have one closure more
@@ -193,9 +201,9 @@ func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
 	if k.caller != nil {
 		c.Send(k.caller, reply)
 	}
-	if k.op.Head().Owner != nil {
-		c.Send(s.registry, &callReplied{s.registration, k})
-		return
+	if f, failed := reply.(*messages.Failure); failed {
+		k.answered.code = f.Code
 	}
-	c.Send(s.registry, &s.callReplied)
+	k.answered.of, k.answered.call = s.registration, k
+	c.Send(s.registry, &k.answered)
 }

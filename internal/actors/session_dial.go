@@ -185,14 +185,21 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	}
 	s.conn, s.resumable, s.refused = msg.conn, nil, nil
 	restarted, elapsed := s.wasOpen, msg.elapsed
+	var lifetime time.Duration // of the previous MCP session
+	if msg.generation != s.generation {
+		lifetime = s.lifetime()
+	}
 	s.openedAt = time.Now()
 	if restarted {
 		elapsed = s.openedAt.Sub(s.lostAt)
 		s.openedUnused = s.parked.count == 0
 	}
+	if !restarted || msg.generation != s.generation {
+		s.since = s.openedAt
+	}
 	info := s.conn.Info()
 	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
-	c.Send(s.registry, &opened{s.registration, s.generation, info, restarted, msg.expired, elapsed})
+	c.Send(s.registry, &opened{s.registration, s.generation, info, restarted, msg.expired, elapsed, msg.elapsed, lifetime})
 	for _, h := range s.earlyNotifications {
 		s.onNotification(c, h)
 	}
@@ -203,6 +210,17 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	}
 	s.schedulePing(c)
 	s.startParked(c)
+}
+
+// lifetime returns how long the last MCP session was open, or 0 if there was none.
+func (s *session) lifetime() time.Duration {
+	switch {
+	case !s.wasOpen:
+		return 0
+	case s.lostAt.After(s.openedAt):
+		return s.lostAt.Sub(s.since)
+	}
+	return time.Since(s.since)
 }
 
 // onAbandoned takes the outcome of an aborted dial.

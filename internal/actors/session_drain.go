@@ -88,7 +88,7 @@ func (s *session) sendClosed(c actor.Context) {
 	s.endTail(c)
 	s.unwatchSubscribers(c)
 	s.state = s.closed
-	s.lastMessage.of = s.registration
+	s.lastMessage.of, s.lastMessage.lifetime = s.registration, s.lifetime()
 	if s.drainOrder != nil && s.drainOrder.restart {
 		s.lastMessage.settings, s.lastMessage.tail = s.settings, tail
 	}

@@ -46,6 +46,7 @@ type durable struct {
 	openedUnused bool      // the last connection was opened for no call, and no call came since
 	noResume     bool      // the record in the store is of an MCP session that is being closed
 	openedAt     time.Time // when the last connection was opened
+	since        time.Time // when the last MCP session was opened
 
 	refused      *mcpbridge.Error // the refusal of the credentials, or nil
 	refusedUntil time.Time        // until then, no dial with the same credentials
@@ -62,9 +63,8 @@ type durable struct {
 	handler   *actor.PID             // of the scope, or nil
 	questions map[*question]struct{} // of the server, without an answer
 
-	drainOrder  *drain      // the last drain message, or nil
-	callReplied callReplied // one message for all calls, read-only
-	mailbox     mailbox.Mailbox
+	drainOrder *drain // the last drain message, or nil
+	mailbox    mailbox.Mailbox
 }
 
 // store returns the store of the key.

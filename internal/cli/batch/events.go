@@ -28,6 +28,7 @@ type eventLine struct {
 	Attempt    int             `json:"attempt,omitempty"`
 	Delay      string          `json:"delay,omitempty"`
 	Elapsed    string          `json:"elapsed,omitempty"`
+	Lifetime   string          `json:"lifetime,omitempty"`
 	Cause      string          `json:"cause,omitempty"`
 	RetryAt    time.Time       `json:"retryAt,omitzero"`
 	Reason     string          `json:"reason,omitempty"`
@@ -36,6 +37,7 @@ type eventLine struct {
 	Logger     string          `json:"logger,omitempty"`
 	Data       any             `json:"data,omitempty"`
 	Method     string          `json:"method,omitempty"`
+	Target     string          `json:"target,omitempty"`
 	Params     any             `json:"params,omitempty"`
 	Progress   *float64        `json:"progress,omitempty"`
 	Total      float64         `json:"total,omitempty"`
@@ -66,13 +68,15 @@ func lineOf(event messages.Event) *eventLine {
 	case *messages.SessionRestarting:
 		l.Attempt, l.Delay, l.Cause = e.Attempt, e.Delay.String(), e.Cause
 	case *messages.SessionRestarted:
-		l.Attached, l.Protocol, l.Elapsed = &e.Attached, e.Protocol, e.Elapsed.String()
+		l.Attached, l.Protocol, l.Elapsed, l.Lifetime = &e.Attached, e.Protocol, e.Elapsed.String(), e.Lifetime.String()
 	case *messages.SessionGaveUp:
 		l.Cause, l.RetryAt = e.Cause, e.RetryAt
 	case *messages.SessionEvicted:
 		l.Reason = string(e.Reason)
 	case *messages.SessionClosed:
-		l.Cause = e.Cause
+		l.Cause, l.Lifetime = e.Cause, e.Lifetime.String()
+	case *messages.CallReplayed:
+		l.Method, l.Target, l.Attempt = e.Method, e.Target, e.Attempt
 	case *messages.ResourceUpdated:
 		l.URI = e.URI
 	case *messages.ServerLog:

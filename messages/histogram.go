@@ -1,0 +1,43 @@
+package messages
+
+import (
+	"slices"
+	"time"
+)
+
+// HistogramBounds are the upper bounds of the buckets of a [Histogram]. Read-only.
+var HistogramBounds = [...]time.Duration{
+	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 20 * time.Second, 50 * time.Second,
+	100 * time.Second, 200 * time.Second, 500 * time.Second,
+}
+
+// Histogram counts durations by their length. The zero value has counted none. It is not
+// safe for concurrent use.
+type Histogram struct {
+	// Counts has one number for each of [HistogramBounds]: of the durations up to this bound,
+	// and above the bound before it. The last number is of the durations above all bounds.
+	Counts [len(HistogramBounds) + 1]uint64 `json:"counts"`
+	// Sum is the sum of all durations.
+	Sum time.Duration `json:"sum"`
+}
+
+// Add counts a duration. A negative one counts as 0.
+func (h *Histogram) Add(d time.Duration) {
+	d = max(0, d)
+	i, _ := slices.BinarySearch(HistogramBounds[:], d)
+	h.Counts[i]++
+	h.Sum += d
+}
+
+// Count returns how many durations were counted.
+func (h *Histogram) Count() (n uint64) {
+	for _, count := range h.Counts {
+		n += count
+	}
+	return n
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -54,7 +56,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	bridge := dialer.New(cfg.Servers, cfg.Capabilities)
+	logger := relay.NewLogger(cfg.Logger)
+	bridge := dialer.NewWithLogger(cfg.Servers, cfg.Capabilities, slog.New(zerolog.NewSlogHandler(logger.Logger)))
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {
@@ -67,7 +70,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
-		logger: relay.NewLogger(cfg.Logger), outputs: newOutputLists(),
+		logger: logger, outputs: newOutputLists(),
 	}
 	s.noteServers(cfg.Servers)
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {

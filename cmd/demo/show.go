@@ -116,7 +116,7 @@ func newShow(cmd *showCmd) (*show, error) {
 	if s.processes, err = newProcessLog(); err != nil {
 		return nil, err
 	}
-	s.system = cli.NewSystem(zerolog.Nop())
+	s.system = actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))
 	s.sup, err = supervisor.Start(s.system, supervisor.Config{
 		Servers: []mcpbridge.Server{
 			{Name: "web", URL: "http://" + s.http.addr},

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -59,12 +60,13 @@ type sdkClient struct {
 	capabilities *mcp.ClientCapabilities
 }
 
-func newClient(capabilities *mcp.ClientCapabilities) *sdkClient {
+func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if capabilities == nil {
 		capabilities = &mcp.ClientCapabilities{}
 	}
 	options := &mcp.ClientOptions{
 		Capabilities: capabilities,
+		Logger:       slog.New(log),
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
 			handlerOf(ctx).hear(&messages.ToolsChanged{})
 		},

@@ -26,6 +26,7 @@ type logCheck struct {
 	mu    sync.Mutex
 	errs  []error
 	count map[string]int // of lines, by what lineOf returns for their events
+	lost  bool           // lines for debugging were dropped
 }
 
 func newLogCheck() *logCheck { return &logCheck{count: map[string]int{}} }
@@ -88,6 +89,7 @@ func (l *logCheck) Write(line []byte) (int, error) {
 	if fields["lib"] == nil && !message.MatchString(text) && !strings.Contains(text, "Tenant") {
 		wrong("message %q is not as it should be", text)
 	}
+	l.lost = l.lost || strings.HasPrefix(text, "log lines were dropped")
 	n := 1
 	if repeated, is := fields["repeated"].(float64); is {
 		n = int(repeated)
@@ -109,7 +111,7 @@ func (l *logCheck) violations(events []messages.Event) error {
 		}
 	}
 	for line, n := range want {
-		if got := l.count[line]; got != n {
+		if got := l.count[line]; got != n && !(l.lost && strings.HasPrefix(line, "call replayed")) {
 			errs = append(errs, fmt.Errorf("%d lines for %d events: %s", got, n, line))
 		}
 	}

@@ -48,9 +48,14 @@ func NewLogger(behind zerolog.Logger) *Logger {
 // Write queues a line without a level.
 func (l *Logger) Write(p []byte) (int, error) { return l.WriteLevel(zerolog.NoLevel, p) }
 
-// WriteLevel queues a line.
+// WriteLevel queues a line. Lines below Info take at most half of the queue, so that they do
+// not displace others.
 func (l *Logger) WriteLevel(level zerolog.Level, p []byte) (int, error) {
-	l.lines.Put(line{level: level, text: bytes.Clone(p), at: time.Now()})
+	detail, most := level < zerolog.InfoLevel, maxLines
+	if detail {
+		most /= 2
+	}
+	l.lines.PutOf(detail, most, line{level: level, text: bytes.Clone(p), at: time.Now()})
 	return len(p), nil
 }
 

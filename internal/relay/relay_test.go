@@ -126,6 +126,19 @@ func TestLoggerSaysHowManyLinesItHasDropped(t *testing.T) {
 	require.Contains(t, g.written(), "log lines were dropped")
 }
 
+func TestLinesForDebuggingDoNotDisplaceOthers(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	l := NewLogger(zerolog.New(g))
+	for range 2 * maxLines {
+		l.Debug().Msg("detail")
+	}
+	l.Info().Msg("state")
+	close(g.open)
+	require.True(t, l.Flush(t.Context()))
+	require.Equal(t, 1, strings.Count(g.written(), "state"))
+	require.LessOrEqual(t, strings.Count(g.written(), "detail"), maxLines/2+1)
+}
+
 func TestLoggerThatLogsNothingKeepsNothing(t *testing.T) {
 	for _, silent := range []zerolog.Logger{{}, zerolog.Nop()} {
 		l := NewLogger(silent)

@@ -3,6 +3,7 @@ package toolset_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -356,6 +357,13 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 		"panic": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
 			panic("a bug")
 		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		"panic of Decide": {&toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
+			panic("a bug")
+		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		"end of the goroutine": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
+			runtime.Goexit() // as a test does that fails
+			return toolset.Decision{Verdict: toolset.Allow}, nil
+		}}, messages.ErrInternal, "the policy ended its goroutine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			imagine(t, toolset.Config{Policy: test.policy}, func(ctx context.Context, w *world) {
@@ -364,10 +372,31 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 					require.ErrorIs(w, err, test.err)
 					require.ErrorContains(w, err, test.text)
 				}
+				if set, err := w.Tools(ctx); test.policy.Decide != nil {
+					require.NoError(w, err)
+					_, err = set.Call("one__a", nil)
+					require.ErrorIs(w, err, messages.ErrInternal)
+				}
 			})
 		})
 	}
 }
+
+func TestQuestionThatEndsWithItsCallIsNoRefusal(t *testing.T) {
+	imagine(t, toolset.Config{Policy: &toolset.Policy{Ask: func(ctx context.Context, _ toolset.Proposal) (toolset.Decision, error) {
+		ctx.Value(giveUp{}).(context.CancelFunc)()
+		return toolset.Decision{}, ctx.Err()
+	}}}, func(ctx context.Context, w *world) {
+		for range 100 { // the answer and the end of the context come together
+			ending, cancel := context.WithCancel(ctx)
+			_, err := w.Call(context.WithValue(ending, giveUp{}, cancel), "one__a", nil)
+			require.ErrorIs(w, err, messages.ErrCancelled)
+		}
+	})
+}
+
+// giveUp is the key of the function that cancels a call.
+type giveUp struct{}
 
 func TestPolicyCannotChangeTheArguments(t *testing.T) {
 	policy := &toolset.Policy{Decide: func(p toolset.Proposal) toolset.Decision {

@@ -382,22 +382,6 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 	}
 }
 
-func TestQuestionThatEndsWithItsCallIsNoRefusal(t *testing.T) {
-	imagine(t, toolset.Config{Policy: &toolset.Policy{Ask: func(ctx context.Context, _ toolset.Proposal) (toolset.Decision, error) {
-		ctx.Value(giveUp{}).(context.CancelFunc)()
-		return toolset.Decision{}, ctx.Err()
-	}}}, func(ctx context.Context, w *world) {
-		for range 100 { // the answer and the end of the context come together
-			ending, cancel := context.WithCancel(ctx)
-			_, err := w.Call(context.WithValue(ending, giveUp{}, cancel), "one__a", nil)
-			require.ErrorIs(w, err, messages.ErrCancelled)
-		}
-	})
-}
-
-// giveUp is the key of the function that cancels a call.
-type giveUp struct{}
-
 func TestPolicyCannotChangeTheArguments(t *testing.T) {
 	policy := &toolset.Policy{Decide: func(p toolset.Proposal) toolset.Decision {
 		copy(p.Arguments, `{"x":2}`)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -175,6 +176,9 @@ func resolve(raw any) (*jsonschema.Resolved, error) {
 	if err == nil {
 		resolved, err = schema.Resolve(nil)
 	}
+	if err == nil {
+		err = schemas.Check(&schema)
+	}
 	if err != nil {
 		return nil, &messages.Failure{Op: "tools/call", Code: messages.CodeProtocol, Detail: "outputSchema: cannot be used: " + err.Error(), Cause: err}
 	}
@@ -266,6 +270,9 @@ func check(schema *jsonschema.Resolved, content []byte, where string) error {
 	var instance any
 	if err := json.Unmarshal(content, &instance); err != nil {
 		return &unfit{where + ": is not JSON", err}
+	}
+	if err := schemas.CheckValue(instance); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
 	}
 	if err := schema.Validate(instance); err != nil {
 		return &unfit{where + violation(err.Error()), err}

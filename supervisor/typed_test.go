@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -319,6 +320,23 @@ func TestTypedCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 }
 
 // An actor lists the tools and calls one by messages, and converts the reply.
+// A validator that follows such a schema overflows its stack, which ends the process.
+func TestSchemaWithoutAnEndIsNotUsed(t *testing.T) {
+	const endless = `{"type":"object","allOf":[{"$ref":"#"}]}`
+	_, err := supervisor.ResultAs[weather](typedResult(`{"place":"Oslo"}`), json.RawMessage(endless))
+	require.ErrorIs(t, err, messages.ErrProtocol)
+	require.ErrorContains(t, err, "outputSchema: cannot be used: it refers to itself without an end")
+	inForecast(t, endless, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
+		_, _, err := callWeather(ctx, sup, "x")
+		require.ErrorContains(t, err, "outputSchema: cannot be used")
+		require.Zero(t, f.runs)
+	})
+
+	nested := strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)
+	_, err = supervisor.ResultAs[any](typedResult(nested), json.RawMessage(`{"additionalProperties":{"$ref":"#"}}`))
+	require.ErrorContains(t, err, "structuredContent: is nested more than 1000 times")
+}
+
 func TestToolThatIsAddedLaterIsCheckedToo(t *testing.T) {
 	inForecast(t, weatherSchema, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
 		f.say(`{"place":"Oslo"}`)

@@ -38,7 +38,9 @@ type Policy struct {
 type Proposal struct {
 	// Tool has the server, the scope, the annotations and the digest. Read-only.
 	Tool *Tool
-	// Arguments are the arguments of the call, a JSON object. It is a copy.
+	// Arguments are the arguments of the call, a JSON object as the model wrote it. It is a copy.
+	// Decode it into a map before you look at a value: the text may have escapes, and a struct
+	// ignores the case of names, which the server may not.
 	Arguments json.RawMessage
 }
 

@@ -42,9 +42,12 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	kit, err := filepath.Glob("../tests/faults/*example_test.go")
-	require.NoError(t, err)
-	for _, file := range append(files, kit...) {
+	for _, pattern := range []string{"../tests/faults/*example_test.go", "../supervisor/*/*example_test.go"} {
+		more, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, more...)
+	}
+	for _, file := range files {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {
@@ -56,7 +59,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
-		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
+		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "operating.md", "resume.md",
 		"security.md", "servers.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
@@ -120,6 +123,7 @@ func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	require.NotEmpty(t, codes)
 	for _, code := range codes {
 		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\|", page)
+		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\| .+ \\| .+ \\|$", read(t, "operating.md"), "what to do about it")
 	}
 }
 

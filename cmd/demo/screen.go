@@ -103,7 +103,7 @@ func (v *screen) View() tea.View {
 	lines = append(lines, fmt.Sprintf("%s answered   %s waiting   %s replayed or rebuilt   %s failed", symbols[resting], symbols[waiting], symbols[restored], symbols[failed]), "")
 	r := v.show.verifier
 	r.mu.Lock()
-	lines = append(lines, fmt.Sprintf("%d calls  %d answered  %d replayed  %d lost  %d/%d sessions", len(r.calls), r.answered, r.replayed, r.lost, r.sessions, v.show.MaxSessions), "")
+	lines = append(lines, fmt.Sprintf("%d calls  %d answered  %d replayed  %d lost  %d/%d sessions", r.sentCalls, r.answered, r.replayed, r.lost, r.sessions, v.show.MaxSessions), "")
 	r.mu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -99,7 +99,7 @@ func (r *registry) logEvent(event messages.Event) {
 // logReply writes that a call has its reply. The code is empty for a result.
 func (r *registry) logReply(k *call, code messages.Code) {
 	if e := r.cfg.Logger.Debug(); e != nil {
-		text(about(e, k.key, k.generation).Str("op", k.op.Method()), "code", string(code))
+		text(text(about(e, k.key, k.generation), "op", k.op.Method()), "code", string(code))
 		span(number(e, "attempt", k.runs), "elapsed", time.Since(k.accepted)).Msg("call answered")
 	}
 }

@@ -30,6 +30,7 @@ type call struct {
 	lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	needsHint   bool             // it may be replayed only if its tool is annotated as safe
 	replied     bool             // it has its reply; it may still run
+	kept        bool             // its session was restarted: it counts as accepted
 
 	node node[*call] // in a queue
 

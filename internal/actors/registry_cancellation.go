@@ -133,6 +133,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 			r.disown(c, k)
 			continue
 		}
+		k.kept = msg.of.order.restart
 		r.accept(c, k)
 	}
 }

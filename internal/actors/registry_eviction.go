@@ -138,4 +138,7 @@ func (r *registry) touch(c actor.Context, reg *registration) {
 	if timeout := reg.server.limits.IdleTimeout; timeout > 0 {
 		r.startIdleTimer(c, reg.usedAt.Add(timeout))
 	}
+	if q := reg.server.sessions; reg.outstanding == 0 && q.open-q.draining > q.limit { // after a reload
+		r.onCapDue(c, reg.server)
+	}
 }

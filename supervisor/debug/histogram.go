@@ -1,0 +1,69 @@
+package debug
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	barWidth   = 5 // with the gap
+	histHeight = 24
+)
+
+// histogram is a picture of a histogram. Its bars are on a logarithmic scale of time.
+type histogram struct {
+	What          string // such as "Dials"
+	Total         string // how many durations, or empty if there are none
+	Width, Height int
+	Bars          []bar
+	Median, P99   string
+	Text          string // says the same as the picture
+}
+
+type bar struct{ X, Y, Width, Height int }
+
+// pictureOf returns the picture of a histogram of what is named.
+func pictureOf(what string, h *messages.Histogram) histogram {
+	total := h.Count()
+	p := histogram{What: what, Width: len(h.Counts)*barWidth - 1, Height: histHeight}
+	if total == 0 {
+		return p
+	}
+	var most uint64
+	for _, n := range h.Counts {
+		most = max(most, n)
+	}
+	for i, n := range h.Counts {
+		if n > 0 {
+			height := max(2, int(float64(n)/float64(most)*histHeight))
+			p.Bars = append(p.Bars, bar{X: i * barWidth, Y: histHeight - height, Width: barWidth - 1, Height: height})
+		}
+	}
+	p.Total, p.Median, p.P99 = count(total), quantile(h, 0.5), quantile(h, 0.99)
+	p.Text = fmt.Sprintf("%s: %s in all, half within %s, 99%% within %s, %s on average", what, p.Total, p.Median, p.P99, span(h.Sum/time.Duration(total)))
+	return p
+}
+
+// quantile returns the bound of the bucket that a quantile is in.
+func quantile(h *messages.Histogram, q float64) string {
+	left := q * float64(h.Count())
+	for i, n := range h.Counts {
+		if left -= float64(n); left <= 0 && i < len(messages.HistogramBounds) {
+			return bound(messages.HistogramBounds[i])
+		}
+	}
+	return "> " + bound(messages.HistogramBounds[len(messages.HistogramBounds)-1])
+}
+
+// bound returns the bound of a bucket: 1, 2 or 5, or a multiple by ten, of a unit.
+func bound(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%g ms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d/time.Millisecond)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}

@@ -34,7 +34,9 @@ var actions = map[string]action{
 			}
 			return &messages.CloseScope{Scope: form.Get("scope")}, nil
 		},
-		func(form url.Values, reply messages.Reply) string { return closed(reply) + " of scope " + form.Get("scope") },
+		func(form url.Values, reply messages.Reply) string {
+			return closed(reply) + " of scope " + form.Get("scope")
+		},
 	},
 	"close-session": {
 		func(form url.Values) (messages.Command, error) {

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -17,12 +18,10 @@ type histogram struct {
 	What          string // such as "Dials"
 	Total         string // how many durations, or empty if there are none
 	Width, Height int
-	Bars          []bar
+	Bars          string // the path of all bars
 	Median, P99   string
 	Text          string // says the same as the picture
 }
-
-type bar struct{ X, Y, Width, Height int }
 
 // pictureOf returns the picture of a histogram of what is named.
 func pictureOf(what string, h *messages.Histogram) histogram {
@@ -32,15 +31,17 @@ func pictureOf(what string, h *messages.Histogram) histogram {
 		return p
 	}
 	var most uint64
+	var bars strings.Builder
 	for _, n := range h.Counts {
 		most = max(most, n)
 	}
 	for i, n := range h.Counts {
 		if n > 0 {
 			height := max(2, int(float64(n)/float64(most)*histHeight))
-			p.Bars = append(p.Bars, bar{X: i * barWidth, Y: histHeight - height, Width: barWidth - 1, Height: height})
+			fmt.Fprintf(&bars, "M%d %dV%dh%dv%dz", i*barWidth, histHeight, histHeight-height, barWidth-1, height)
 		}
 	}
+	p.Bars = bars.String()
 	p.Total, p.Median, p.P99 = count(total), quantile(h, 0.5), quantile(h, 0.99)
 	p.Text = fmt.Sprintf("%s: %s in all, half within %s, 99%% within %s, %s on average", what, p.Total, p.Median, p.P99, span(h.Sum/time.Duration(total)))
 	return p

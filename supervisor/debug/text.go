@@ -54,7 +54,9 @@ type moment struct {
 }
 
 // second returns the time of day in whole seconds.
-func second(at time.Time) moment { return moment{Exact: exact(at), Text: at.UTC().Format(time.TimeOnly)} }
+func second(at time.Time) moment {
+	return moment{Exact: exact(at), Text: at.UTC().Format(time.TimeOnly)}
+}
 
 // clock returns the time of day.
 func clock(at time.Time) moment {

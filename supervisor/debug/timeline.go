@@ -67,9 +67,9 @@ func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
 
 	t := &timeline{From: clock(from), To: clock(to)}
 	var kind, label string
-	var since, begun time.Time // the segment; the last mark
+	var since, begun time.Time     // the segment; the last mark
 	end := func(until time.Time) { // of the segment that has begun
-		if kind == "" {
+		if kind == "" || !until.After(since) {
 			return
 		}
 		share := percent(until.Sub(since))

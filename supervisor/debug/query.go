@@ -39,6 +39,17 @@ func parseQuery(values url.Values) query {
 	return q
 }
 
+// Order returns the order as a reference says it: empty for the default.
+func (q query) Order() string {
+	switch {
+	case q.Down:
+		return "-" + q.Sort
+	case q.Sort == columns[0].ID:
+		return ""
+	}
+	return q.Sort
+}
+
 // URL returns the reference to the page that shows this.
 func (q query) URL() string {
 	values := url.Values{}
@@ -50,11 +61,7 @@ func (q query) URL() string {
 	set("q", q.Text)
 	set("server", q.Server)
 	set("state", string(q.State))
-	if q.Down {
-		set("sort", "-"+q.Sort)
-	} else if q.Sort != columns[0].ID {
-		set("sort", q.Sort)
-	}
+	set("sort", q.Order())
 	if q.Page > 1 {
 		set("page", strconv.Itoa(q.Page))
 	}

@@ -25,7 +25,7 @@ import (
 // Path is where the page is mounted.
 const Path = "/debug/mcp/"
 
-// Site is a supervisor with servers on loopback addresses, and its page.
+// Site is a supervisor with servers, and its page on a loopback address.
 type Site struct {
 	Supervisor *supervisor.Supervisor
 	Servers    map[string]*faults.Server
@@ -35,17 +35,14 @@ type Site struct {
 	server     *http.Server
 }
 
-// Start starts a site. It replaces the servers of the configuration by one for each name.
+// Start starts a site. Requests to its servers stay in memory. It replaces the servers of the configuration by one for each name.
 func Start(cfg supervisor.Config, page debug.Config, names ...string) (*Site, error) {
 	s := &Site{Servers: map[string]*faults.Server{}, Tools: faults.NewTools()}
 	s.Tools.JSON = true
 	for _, name := range names {
-		server, err := faults.Serve(s.Tools.Handler)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
+		server := faults.Local(s.Tools.Handler)
 		s.Servers[name] = server
-		cfg.Servers = append(cfg.Servers, supervisor.Server{Name: name, URL: server.URL()})
+		cfg.Servers = append(cfg.Servers, supervisor.Server{Name: name, URL: "http://" + name + ".example.com/mcp", HTTPClient: &http.Client{Transport: server}})
 	}
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) })
 	var err error

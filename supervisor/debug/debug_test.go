@@ -139,7 +139,7 @@ func TestServerThatIsDownHasItsCauseAndTheNextProbe(t *testing.T) {
 		}()
 		text := textOf(t, w.get("").Body.String())
 		require.Regexp(t, `s down since \d s ago next probe in \d s unavailable: .*connection refused`, text)
-		require.Regexp(t, `b s waiting dials in \d s 0 0 1 1 \d+ 1 s ago unavailable`, text)
+		require.Regexp(t, `b s waiting retry in \d s 0 0 1 1 \d+ 1 s ago unavailable`, text)
 		require.Error(t, <-failed)
 	})
 }
@@ -422,7 +422,7 @@ func TestResetLetsTheNextCallDialAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, messages.ErrUnauthorized)
 		remove()
 		probe()
-		require.Contains(t, textOf(t, w.get("").Body.String()), "broken dials in 59 min")
+		require.Contains(t, textOf(t, w.get("").Body.String()), "broken retry in 59 min")
 		require.Equal(t, http.StatusOK, w.post("reset", url.Values{"server": {"s"}}).Code)
 		w.call("a")
 		require.Contains(t, textOf(t, w.get("").Body.String()), "a s ready")

@@ -15,7 +15,7 @@ const (
 
 // histogram is a picture of a histogram. Its bars are on a logarithmic scale of time.
 type histogram struct {
-	What          string // such as "Dials"
+	What          string // in a word, such as "Dials"
 	Total         string // how many durations, or empty if there are none
 	Width, Height int
 	Bars          string // the path of all bars
@@ -23,8 +23,8 @@ type histogram struct {
 	Text          string // says the same as the picture
 }
 
-// pictureOf returns the picture of a histogram of what is named.
-func pictureOf(what string, h *messages.Histogram) histogram {
+// pictureOf returns the picture of a histogram: what it is of in a word, and in more words.
+func pictureOf(what, said string, h *messages.Histogram) histogram {
 	total := h.Count()
 	p := histogram{What: what, Width: len(h.Counts)*barWidth - 1, Height: histHeight}
 	if total == 0 {
@@ -43,7 +43,7 @@ func pictureOf(what string, h *messages.Histogram) histogram {
 	}
 	p.Bars = bars.String()
 	p.Total, p.Median, p.P99 = count(total), quantile(h, 0.5), quantile(h, 0.99)
-	p.Text = fmt.Sprintf("%s: %s in all, half within %s, 99%% within %s, %s on average", what, p.Total, p.Median, p.P99, span(h.Sum/time.Duration(total)))
+	p.Text = fmt.Sprintf("%s: %s in all, half within %s, 99%% within %s, %s on average", said, p.Total, p.Median, p.P99, span(h.Sum/time.Duration(total)))
 	return p
 }
 

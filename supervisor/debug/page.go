@@ -239,7 +239,9 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 		Since: ago(s.Since, now), RetryAt: in(s.RetryAt, now), Cause: s.Cause,
 		InFlight: count(s.Load.InFlight), Waiting: count(s.Load.Waiting),
 		Times: []histogram{
-			pictureOf("Call times", &s.Load.Durations), pictureOf("Waits before the first run", &s.Load.Waits), pictureOf("Dials", &s.Load.Dials),
+			pictureOf("Calls", "Times from call to reply", &s.Load.Durations),
+			pictureOf("Waits", "Times from call to first run", &s.Load.Waits),
+			pictureOf("Dials", "Times of dials", &s.Load.Dials),
 		},
 	}
 	for _, state := range states {

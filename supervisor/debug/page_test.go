@@ -242,23 +242,23 @@ func TestTimelineShowsTheLifeOfASession(t *testing.T) {
 
 func TestHistogramsAreDrawnAndSaidInWords(t *testing.T) {
 	var h messages.Histogram
-	require.Empty(t, pictureOf("Dials", &h).Total)
+	require.Empty(t, pictureOf("Dials", "Times of dials", &h).Total)
 	for range 98 {
 		h.Add(3 * time.Millisecond)
 	}
 	h.Add(time.Second)
 	h.Add(time.Hour)
-	p := pictureOf("Dials", &h)
+	p := pictureOf("Dials", "Times of dials", &h)
 	require.Equal(t, "100", p.Total)
 	require.Equal(t, "M25 24V0h4v24zM60 24V22h4v2zM105 24V22h4v2z", p.Bars)
 	require.Equal(t, "5 ms", p.Median)
 	require.Equal(t, "1 s", p.P99)
-	require.Equal(t, "Dials: 100 in all, half within 5 ms, 99% within 1 s, 36 s on average", p.Text)
+	require.Equal(t, "Times of dials: 100 in all, half within 5 ms, 99% within 1 s, 36 s on average", p.Text)
 	require.Equal(t, 109, p.Width)
 	for range 10 {
 		h.Add(time.Hour)
 	}
-	require.Equal(t, "> 500 s", pictureOf("Dials", &h).P99)
+	require.Equal(t, "> 500 s", pictureOf("Dials", "Times of dials", &h).P99)
 }
 
 func TestNumbersAndTimesAreReadable(t *testing.T) {

@@ -55,7 +55,7 @@ func TestSessionIsSeenThroughExpiryAndRestartWithoutReload(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Call(ctx, "one", "conversation-2", "count/ro") }()
 	b.waitText("servers", "down")
-	b.waitText("sessions", "conversation-2 one waiting dials")
+	b.waitText("sessions", "conversation-2 one waiting retry")
 	b.waitText("servers", "next probe")
 	require.NoError(t, s.Servers["one"].Start())
 	require.NoError(t, <-done)
@@ -303,7 +303,7 @@ func TestPageIsAccessible(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
 				b := browse(t, s, "?sort=state", width, &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme})
-				b.waitText("sessions", "waiting dials")
+				b.waitText("sessions", "waiting retry")
 				for _, path := range []string{"?sort=state", "?page=2", "session?server=one&scope=acme/conversation-001", "session?server=two&scope=acme/new-1", "session?server=one&scope=none"} {
 					b.open(s.URL + path)
 					require.Empty(t, b.axe(), path)
@@ -345,8 +345,8 @@ func TestManySessionsWhileServersAreKilled(t *testing.T) {
 			began := time.Now()
 			b.press("n-00007")
 			b.waitText("range", "1–2 of 2 sessions that match")
-			b.wait(`/conversation-00007\s+two\s+ready\s+[2-9]/.test(document.getElementById("sessions").innerText)`)
 			t.Logf("%d sessions: the filter took %v", n, time.Since(began).Round(time.Millisecond))
+			b.wait(`/conversation-00007\s+two\s+ready\s+[2-9]/.test(document.getElementById("sessions").innerText)`)
 			cancel()
 			calls.Wait()
 			require.Equal(t, "Live", b.text("live"))

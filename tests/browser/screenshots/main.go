@@ -51,9 +51,6 @@ func run(dir string) error {
 			return err
 		}
 	}
-	if err := take(filepath.Join("/tmp/d/shots", "phone.png"), s.URL+"?sort=state", "light", 360, 2600); err != nil {
-		return err
-	}
 	return take(filepath.Join(dir, "debug-session.png"), s.URL+"session?server=browser&scope=acme/1042", "light", 1180, 640)
 }
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
-	"github.com/mcpactor/mcpactor/tests/browser/site"
+	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
 )
 
 // limit is how long a test waits for what must come.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
-	"github.com/mcpactor/mcpactor/tests/browser/site"
+	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 

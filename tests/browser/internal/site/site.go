@@ -16,7 +16,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/tests/faults"
@@ -109,13 +108,4 @@ func (s *Site) Open(ctx context.Context, n int, scope func(i int) string) error 
 	}
 	opening.Wait()
 	return errs
-}
-
-// State returns the snapshot of a session, or nil.
-func (s *Site) State(key messages.Key) *messages.SessionSnapshot {
-	reply, err := s.Supervisor.Client().Do(context.Background(), &messages.Inspect{Server: key.Server, Scope: key.Scope})
-	if snap, ok := reply.(*messages.Snapshot); err == nil && ok && len(snap.Sessions) == 1 {
-		return &snap.Sessions[0]
-	}
-	return nil
 }

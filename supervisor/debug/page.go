@@ -165,7 +165,9 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 	v.Share = fmt.Sprintf("%.2f%%", 100*float64(snap.Open)/float64(max(1, snap.Cap)))
 	v.Figures = []figure{
 		{"Open sessions", count(snap.Open), "of " + count(snap.Cap)},
-		{"Sessions", count(snap.Total), ""}, {"Calls in flight", count(inFlight), ""}, {"Calls waiting", count(snap.Waiting), ""},
+		{"Sessions", count(snap.Total), ""},
+		{"Calls in flight", count(inFlight), ""},
+		{"Calls waiting", count(snap.Waiting), ""},
 	}
 	v.Counters = countersOf(&snap.Counters)
 	for _, c := range columns {

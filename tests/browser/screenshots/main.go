@@ -16,12 +16,12 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
-	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
 	"github.com/mcpactor/mcpactor/tests/faults"
+
+	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := happen(ctx, s); err != nil {
@@ -112,7 +112,7 @@ func happen(ctx context.Context, s *site.Site) error {
 	s.Servers["tickets"].Stop()
 	for i := range 5 { // calls that wait for a server that is down, and calls that run
 		go s.Call(ctx, "tickets", scope(i), "count/ro") //nolint:errcheck // they end with the program
-		go s.Call(ctx, "browser", scope(i), "wait")     //nolint:errcheck
+		go s.Call(ctx, "browser", scope(i), "wait")     //nolint:errcheck // likewise
 	}
 	return nil
 }

@@ -30,6 +30,6 @@ func Browser(width, height int) (ctx context.Context, cancel context.CancelFunc,
 	return ctx, func() {
 		closeTab()
 		end()
-		os.RemoveAll(profile)
+		_ = os.RemoveAll(profile)
 	}, nil
 }

@@ -42,7 +42,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	kit, err := filepath.Glob("../tests/faults/*example_test.go")
+	kit, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
 	require.NoError(t, err)
 	for _, file := range append(files, kit...) {
 		examples.WriteString(flat(read(t, file)) + "\n")

@@ -20,7 +20,7 @@ import (
 
 func init() {
 	testServers["meta"] = func() {
-		newMetaServer().Run(context.Background(), &mcp.StdioTransport{}) //nolint:errcheck // it ends with its input
+		newMetaServer().Run(context.Background(), &mcp.StdioTransport{})
 	}
 }
 
@@ -54,7 +54,7 @@ func newMetaServer() *mcp.Server {
 type traceFields [2]any
 
 // seenBy returns what the server has seen, with the call that asks it, which has the given _meta.
-func seenBy(t *testing.T, ctx context.Context, c mcpbridge.Conn, meta mcp.Meta) map[string]traceFields { //nolint:revive // t comes first in a test
+func seenBy(t *testing.T, ctx context.Context, c mcpbridge.Conn, meta mcp.Meta) map[string]traceFields {
 	t.Helper()
 	params := &mcp.CallToolParams{Name: "seen", Meta: maps.Clone(meta)}
 	result, err := c.Do(ctx, &messages.CallTool{Params: params})

@@ -152,7 +152,7 @@ func runAttributes(generation uint64, attempt int, replayed bool) []attribute.Ke
 		return nil
 	}
 	return []attribute.KeyValue{
-		attribute.Int(attrAttempt, attempt), attribute.Int64(attrGeneration, int64(generation)), attribute.Bool(attrReplayed, replayed), //nolint:gosec // a generation counts sessions
+		attribute.Int(attrAttempt, attempt), attribute.Int64(attrGeneration, int64(generation)), attribute.Bool(attrReplayed, replayed),
 	}
 }
 

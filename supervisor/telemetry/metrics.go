@@ -79,9 +79,17 @@ func (m *metrics) with(l labels) metric.MeasurementOption {
 func (l labels) attributes() attribute.Set {
 	var all []attribute.KeyValue
 	for _, one := range []struct{ key, value string }{
-		{attrServer, l.server}, {attrMethod, l.method}, {attrTool, l.tool}, {attrPrompt, l.prompt},
-		{attrProtocolVersion, l.protocol}, {attrNetworkTransport, l.transport}, {attrErrorType, l.errorType},
-		{attrCode, l.code}, {attrOutcome, l.outcome}, {attrReason, l.reason}, {attrState, l.state},
+		{attrServer, l.server},
+		{attrMethod, l.method},
+		{attrTool, l.tool},
+		{attrPrompt, l.prompt},
+		{attrProtocolVersion, l.protocol},
+		{attrNetworkTransport, l.transport},
+		{attrErrorType, l.errorType},
+		{attrCode, l.code},
+		{attrOutcome, l.outcome},
+		{attrReason, l.reason},
+		{attrState, l.state},
 	} {
 		if one.value != "" {
 			all = append(all, attribute.String(one.key, one.value))

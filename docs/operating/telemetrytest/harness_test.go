@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/telemetry"
+	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -15,11 +19,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
-	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/supervisor/telemetry"
-	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // harness is a supervisor whose spans and metrics are kept.
@@ -98,6 +97,9 @@ func attributes(all []attribute.KeyValue) map[string]any {
 // collected is what a collection has brought: the measurements of each metric.
 type collected map[string][]point
 
+// kinds are the kind and the unit of each metric.
+type kinds map[string][2]string
+
 // point is a measurement: of a histogram, the number and the sum of its values.
 type point struct {
 	attributes map[string]any
@@ -108,15 +110,36 @@ type point struct {
 // collect collects all metrics.
 func (h *harness) collect() collected {
 	h.t.Helper()
+	all, _ := h.collectKinds()
+	return all
+}
+
+func (h *harness) collectKinds() (collected, kinds) {
+	h.t.Helper()
 	var data metricdata.ResourceMetrics
 	require.NoError(h.t, h.reader.Collect(context.Background(), &data))
-	all := collected{}
+	all, what := collected{}, kinds{}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			all[m.Name] = pointsOf(h.t, m)
+			all[m.Name], what[m.Name] = pointsOf(h.t, m), [2]string{kindOf(m), m.Unit}
 		}
 	}
-	return all
+	return all, what
+}
+
+// kindOf returns the kind of a metric, in the words of docs/telemetry.md.
+func kindOf(m metricdata.Metrics) string {
+	switch data := m.Data.(type) {
+	case metricdata.Histogram[float64]:
+		return "histogram"
+	case metricdata.Gauge[int64]:
+		return "gauge"
+	case metricdata.Sum[int64]:
+		if !data.IsMonotonic {
+			return "up-down counter"
+		}
+	}
+	return "counter"
 }
 
 func pointsOf(t *testing.T, m metricdata.Metrics) (points []point) {

@@ -19,60 +19,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Vault stands for wherever you keep the tokens of your users.
-type Vault interface {
-	Token(ctx context.Context, user string) (string, error)
-	Renew(ctx context.Context, user string) (string, error)
-}
-
-// Users gives each scope the token of its user.
-type Users struct{ Vault Vault }
-
-func (u Users) Credentials(ctx context.Context, key messages.Key) (mcpbridge.Credentials, error) {
-	token, err := u.Vault.Token(ctx, key.Scope)
-	if err != nil {
-		return nil, err
-	}
-	return &UserToken{vault: u.Vault, user: key.Scope, token: token}, nil
-}
-
-// UserToken authorizes the requests of one session.
-type UserToken struct {
-	vault Vault
-	user  string
-
-	mu    sync.Mutex
-	token string
-}
-
-// Headers returns the headers of a request. It is called for every request.
-func (u *UserToken) Headers(context.Context) (http.Header, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return http.Header{"Authorization": {"Bearer " + u.token}}, nil
-}
-
-// Refresh renews the token. It is called when the server has refused the token.
-func (u *UserToken) Refresh(ctx context.Context, _ *http.Request, _ *http.Response) error {
-	token, err := u.vault.Renew(ctx, u.user)
-	if err != nil {
-		return err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.token = token
-	return nil
-}
-
 // Each scope has the token of its user, which has expired and is renewed within the
 // dial.
-func ExampleAuthenticator() {
+func ExampleBearer() {
 	server := newMail()
 	defer server.Close()
 	vault := &memory{tokens: map[string]int{"alice": 1, "bob": 1}}
-	bridge := dialer.New([]mcpbridge.Server{
-		{Name: "mail", URL: server.URL, Auth: Users{Vault: vault}},
-	}, nil)
+	auth := mcpbridge.Bearer(func(ctx context.Context, key messages.Key, refused string) (string, error) {
+		if refused != "" { // the server has refused this token
+			return vault.Renew(ctx, key.Scope)
+		}
+		return vault.Token(ctx, key.Scope)
+	})
+	bridge := dialer.New([]mcpbridge.Server{{Name: "mail", URL: server.URL, Auth: auth}}, nil)
 	defer bridge.Close()
 	for _, user := range []string{"alice", "bob"} {
 		conn, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{

@@ -284,6 +284,10 @@ func checkAuth(a Authenticator) error {
 		if a == nil {
 			return errors.New("auth: is nil")
 		}
+	case *tokens:
+		if a.token == nil {
+			return errors.New("auth: the function of Bearer is nil")
+		}
 	case *OAuthCredentials:
 		if !a.made() {
 			return fmt.Errorf("auth: %w", errNotMade)

@@ -65,7 +65,7 @@ func TestAttributesAreNeverPrinted(t *testing.T) {
 	call.Attributes = NewAttributes(map[string]string{secret: secret})
 	var log strings.Builder
 	for _, logger := range []*slog.Logger{slog.New(slog.NewTextHandler(&log, nil)), slog.New(slog.NewJSONHandler(&log, nil))} {
-		logger.Info("printed", "call", call, "header", &call.Header, "attributes", call.Attributes)
+		logger.Info("printed", "call", call, "header", &call.Header, "copy", *call, "value", call.Header, "attributes", call.Attributes)
 	}
 	fmt.Fprintf(&log, "%v %+v %s", call, call, call)
 	fmt.Fprintf(&log, "%v %+v %#v %s", call.Attributes, call.Attributes, call.Attributes, call.Attributes)

@@ -112,10 +112,10 @@ func (h *Header) Validate() error { return nil }
 func (h *Header) Idempotent() bool { return false }
 
 // String returns the key and the id, which are not secret.
-func (h *Header) String() string { return h.Key.String() + "#" + h.ID }
+func (h Header) String() string { return h.Key.String() + "#" + h.ID }
 
 // LogValue returns the key and the id, which are not secret.
-func (h *Header) LogValue() slog.Value {
+func (h Header) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
 }
 

@@ -15,14 +15,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // CallToolAs calls a tool as [Client.CallTool] does, and returns its result as a T: see
 // [ResultAs], which checks it against the output schema that the server lists for the tool. The
 // lists are kept for the 256 keys that were used last. A list is fetched before the first call of
-// its key, so that a call whose list cannot be fetched does not run. It is fetched again when the
-// generation has grown, and before a result is rejected.
+// its key, so that a call whose list cannot be fetched does not run. It is fetched again when it
+// does not have the tool, when the generation has grown, and before a result is rejected.
 //
 // The reply of the server is returned as well if there is one, also with an error. All errors are
 // of type [*messages.Failure].
@@ -38,7 +40,7 @@ func CallToolAs[T any](ctx context.Context, c *Client, server, scope string, par
 	key := call.Key.Normal()
 	list, kept := c.s.outputs.kept.Get(key)
 	schema, err := list.schema(params.Name)
-	if !kept || err != nil {
+	if !kept || !list.has(params.Name) || err != nil {
 		list, schema, err = c.listOutputs(ctx, key, params.Name)
 	}
 	if err != nil {
@@ -95,18 +97,17 @@ func newOutputLists() outputLists {
 // outputList has the output schemas of the tools of a key.
 type outputList struct {
 	generation uint64
-	raw        map[string]any
+	raw        map[string]any // by tool; nil if it has none
 
 	mu       sync.Mutex
 	resolved map[string]*jsonschema.Resolved
 }
 
 // listOutputs lists the tools of a key, and returns the schema of one. Concurrent callers share a
-// list, and none ends it for the others.
+// list, and none ends it for the others. It has the attributes and the trace of the first one.
 func (c *Client) listOutputs(ctx context.Context, key messages.Key, tool string) (*outputList, *jsonschema.Resolved, error) {
 	fetch := c.s.outputs.fetches.DoChan(fmt.Sprintf("%q %q", key.Server, key.Scope), func() (any, error) {
-		ctx := context.WithValue(context.WithoutCancel(ctx), progressKey{}, nil) // the progress is that of the call
-		reply, err := c.ListTools(ctx, key.Server, key.Scope)
+		reply, err := c.ListTools(caller.Shared(context.Background(), ctx), key.Server, key.Scope)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +131,17 @@ func (c *Client) listOutputs(ctx context.Context, key messages.Key, tool string)
 func newOutputList(reply *messages.ToolList) *outputList {
 	list := &outputList{generation: reply.Generation, raw: map[string]any{}, resolved: map[string]*jsonschema.Resolved{}}
 	for _, tool := range reply.Result.Tools {
-		if tool != nil && tool.OutputSchema != nil {
+		if tool != nil {
 			list.raw[tool.Name] = tool.OutputSchema
 		}
 	}
 	return list
+}
+
+// has reports whether the server has listed a tool.
+func (l *outputList) has(tool string) bool {
+	_, listed := l.raw[tool]
+	return listed
 }
 
 // schema returns the output schema of a tool, or nil if it has none.
@@ -168,6 +175,9 @@ func resolve(raw any) (*jsonschema.Resolved, error) {
 	var resolved *jsonschema.Resolved
 	if err == nil {
 		resolved, err = schema.Resolve(nil)
+	}
+	if err == nil {
+		err = schemas.Check(&schema)
 	}
 	if err != nil {
 		return nil, &messages.Failure{Op: "tools/call", Code: messages.CodeProtocol, Detail: "outputSchema: cannot be used: " + err.Error(), Cause: err}
@@ -260,6 +270,9 @@ func check(schema *jsonschema.Resolved, content []byte, where string) error {
 	var instance any
 	if err := json.Unmarshal(content, &instance); err != nil {
 		return &unfit{where + ": is not JSON", err}
+	}
+	if err := schemas.CheckValue(instance); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
 	}
 	if err := schema.Validate(instance); err != nil {
 		return &unfit{where + violation(err.Error()), err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -190,10 +192,10 @@ func (f *forecast) say(structured string, texts ...string) {
 }
 
 // inForecast runs a scenario in fake time.
-func inForecast(t *testing.T, schema string, scenario func(ctx context.Context, sup *supervisor.Supervisor, f *forecast)) {
+func inForecast(t *testing.T, schema string, scenario func(ctx context.Context, sup *supervisor.Supervisor, f *forecast), interceptors ...actors.Interceptor) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForecast(schema)
-		sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: f.mcp}}})
+		sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: f.mcp}}, Interceptors: interceptors})
 		require.NoError(t, err)
 		defer func() {
 			require.NoError(t, sup.Stop(context.Background()))
@@ -318,6 +320,56 @@ func TestTypedCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 }
 
 // An actor lists the tools and calls one by messages, and converts the reply.
+// A validator that follows such a schema overflows its stack, which ends the process.
+func TestSchemaWithoutAnEndIsNotUsed(t *testing.T) {
+	const endless = `{"type":"object","allOf":[{"$ref":"#"}]}`
+	_, err := supervisor.ResultAs[weather](typedResult(`{"place":"Oslo"}`), json.RawMessage(endless))
+	require.ErrorIs(t, err, messages.ErrProtocol)
+	require.ErrorContains(t, err, "outputSchema: cannot be used: it refers to itself without an end")
+	inForecast(t, endless, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
+		_, _, err := callWeather(ctx, sup, "x")
+		require.ErrorContains(t, err, "outputSchema: cannot be used")
+		require.Zero(t, f.runs)
+	})
+
+	nested := strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)
+	_, err = supervisor.ResultAs[any](typedResult(nested), json.RawMessage(`{"additionalProperties":{"$ref":"#"}}`))
+	require.ErrorContains(t, err, "structuredContent: is nested more than 1000 times")
+}
+
+func TestToolThatIsAddedLaterIsCheckedToo(t *testing.T) {
+	inForecast(t, weatherSchema, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
+		f.say(`{"place":"Oslo"}`)
+		_, _, err := callWeather(ctx, sup, "x")
+		require.NoError(t, err)
+		tool := &mcp.Tool{Name: "tide", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object","required":["height"]}`)}
+		f.mcp.AddTool(tool, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return typedResult(`{"place":"Oslo"}`).Result, nil
+		})
+		_, _, err = supervisor.CallToolAs[weather](ctx, sup.Client(), "s", "x", &mcp.CallToolParams{Name: "tide"})
+		require.ErrorIs(t, err, messages.ErrProtocol)
+		require.ErrorContains(t, err, "height")
+	})
+}
+
+func TestListOfATypedCallHasTheAttributesOfItsFirstCallerOnly(t *testing.T) {
+	type user struct{}
+	seen := map[string][]any{}
+	inForecast(t, weatherSchema, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
+		f.say(`{"place":"Oslo"}`)
+		ctx = context.WithValue(messages.WithAttributes(ctx, messages.NewAttributes(map[string]string{"run": "7"})), user{}, "ann")
+		_, _, err := callWeather(ctx, sup, "x")
+		require.NoError(t, err)
+		require.Equal(t, map[string][]any{"tools/list": {"7", nil}, "tools/call": {"7", "ann"}}, seen)
+	}, func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			run, _ := messages.AttributesOf(ctx).Get("run")
+			seen[op.Method()] = append(seen[op.Method()], run, ctx.Value(user{}))
+			return next(ctx, op)
+		}
+	})
+}
+
 func TestActorConvertsAReply(t *testing.T) {
 	inForecast(t, weatherSchema, func(_ context.Context, sup *supervisor.Supervisor, f *forecast) {
 		f.say(`{"place":"Oslo"}`)

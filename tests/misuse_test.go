@@ -357,6 +357,7 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			"store: is in use by another supervisor":                         {Store: store},
 			"setup[0]: the tool name is empty":                               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", Setup: []*mcp.CallToolParams{nil}}}},
 			"keepAlive: 2562047h47m16.854775807s is more than":               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", KeepAlive: math.MaxInt64}}},
+			"auth: the function of Bearer is nil":                            {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: mcpbridge.Bearer(nil)}}},
 			"auth: is nil":                                                   {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: mcpbridge.AuthenticatorFunc(nil)}}},
 			"auth: has no handler":                                           {Servers: []mcpbridge.Server{{Name: "x", URL: "https://a", Auth: &mcpbridge.OAuthCredentials{}}}},
 		} {

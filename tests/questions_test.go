@@ -496,3 +496,25 @@ func TestAQuestionIsWithdrawnWhenItsSessionExpires(t *testing.T) {
 	h.stopAndVerify()
 	require.Empty(t, d.withdrawn)
 }
+
+// A validator that follows such a schema overflows its stack, which ends the process.
+func TestFormWhoseSchemaHasNoEndIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script, asked := faults.NewScript(t, "s"), 0
+		script.Tool("ask").Does(func(ctx context.Context, run *faults.Run) (any, error) {
+			_, err := run.Request.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "$ref": "#"}})
+			return nil, err
+		})
+		system := actor.NewActorSystem()
+		handler := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*messages.Elicit); ok {
+				asked++
+				c.Respond(&messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"a": 1}}})
+			}
+		}))
+		sup := script.Supervise(system, supervisor.Config{Handler: handler})
+		_, err := sup.Client().CallTool(t.Context(), "s", "a", &mcp.CallToolParams{Name: "ask"})
+		require.ErrorContains(t, err, "requestedSchema: cannot be used: it refers to itself without an end")
+		require.Zero(t, asked)
+	})
+}

@@ -2,8 +2,10 @@ package toolset_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
+	"path"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -98,8 +100,13 @@ func ExamplePolicy() {
 	trusted := map[string]bool{"notes": true}
 	policy := &toolset.Policy{
 		Decide: func(p toolset.Proposal) toolset.Decision {
+			var arguments map[string]any
+			if err := json.Unmarshal(p.Arguments, &arguments); err != nil {
+				return toolset.Decision{Verdict: toolset.Deny}
+			}
+			file, _ := arguments["path"].(string)
 			switch {
-			case strings.Contains(string(p.Arguments), "/etc/"):
+			case strings.HasPrefix(path.Clean(file), "/etc/"):
 				return toolset.Decision{Verdict: toolset.Deny, Reason: "system files are off limits"}
 			case trusted[p.Tool.Server] && p.Tool.Annotations != nil && p.Tool.Annotations.ReadOnlyHint:
 				return toolset.Decision{Verdict: toolset.Allow}
@@ -120,8 +127,8 @@ func ExamplePolicy() {
 	}
 	defer tools.Close()
 
-	for _, path := range []string{"list.txt", "plan.txt", "/etc/passwd"} {
-		result, err := tools.Call(ctx, "notes__read", map[string]string{"path": path})
+	for _, arguments := range []string{`{"path":"list.txt"}`, `{"path":"plan.txt"}`, `{"path":"\/etc\/passwd"}`} {
+		result, err := tools.Call(ctx, "notes__read", arguments)
 		fmt.Println(tools.Outcome(result, err).Text())
 	}
 	// Output:

@@ -49,11 +49,11 @@ func (e *DefinitionChanged) String() string {
 	return e.Key.String() + " " + string(e.Change) + " " + strconv.Quote(e.Tool)
 }
 
-// LogValue returns the key, the tool, the change and the fields, and no text of the definition.
+// LogValue returns the event for a log, and no text of the definition.
 func (e *DefinitionChanged) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("key", e.Key.String()), slog.String("tool", e.Tool),
-		slog.String("change", string(e.Change)), slog.Any("fields", e.Fields),
+		slog.String("event", "definition_changed"), slog.String("key", e.Key.String()), slog.Uint64("generation", e.Generation),
+		slog.String("toolset", e.Toolset), slog.String("tool", e.Tool), slog.String("change", string(e.Change)), slog.Any("fields", e.Fields),
 	)
 }
 

@@ -114,7 +114,7 @@ func TestHandlerThatBlocksOrPanicsDelaysNoList(t *testing.T) {
 
 func TestEventPrintsNoTextOfTheServer(t *testing.T) {
 	e := &toolset.DefinitionChanged{
-		Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}}, Tool: "a\nb", Change: toolset.ToolRedefined,
+		Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2}, Toolset: "t", Tool: "a\nb", Change: toolset.ToolRedefined,
 		Fields: []toolset.Field{toolset.FieldDescription}, Before: &toolset.Tool{Description: "secret"}, After: &toolset.Tool{Description: "secret"},
 	}
 	require.Equal(t, `one/s redefined "a\nb"`, e.String())
@@ -126,5 +126,5 @@ func TestEventPrintsNoTextOfTheServer(t *testing.T) {
 		require.NotContains(t, text, "secret")
 		require.Contains(t, text, "redefined")
 	}
-	require.Contains(t, line.String(), "description")
+	require.Contains(t, line.String(), `event.event=definition_changed event.key=one/s event.generation=2 event.toolset=t event.tool="a\nb" event.change=redefined event.fields=[description]`)
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -41,22 +42,23 @@ func (l *list) stale() bool {
 
 // join returns a channel that gets the end of the fetch of a list that must be fetched,
 // or nil. It begins a fetch unless one is under way. That one may have begun before the
-// list became stale.
-func (t *Toolset) join(l *list) <-chan singleflight.Result {
+// list became stale, and has the attributes and the trace of the caller that began it.
+func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !l.stale() {
 		return nil
 	}
-	return l.fetch.DoChan("", func() (any, error) { return nil, t.fetch(l) })
+	ctx = caller.Shared(t.ctx, ctx)
+	return l.fetch.DoChan("", func() (any, error) { return nil, t.fetch(ctx, l) })
 }
 
 // fetch fetches a list. No caller's context ends it.
-func (t *Toolset) fetch(l *list) error {
+func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
 	seen := l.wanted // the reply reflects all events so far
 	t.mu.Unlock()
-	reply, err := t.client.ListTools(t.ctx, l.key.Server, l.key.Scope)
+	reply, err := t.client.ListTools(ctx, l.key.Server, l.key.Scope)
 	var tools []*Tool
 	if err == nil {
 		tools = newTools(l.server, reply.Result.Tools)
@@ -85,7 +87,7 @@ func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singlefligh
 		return err
 	}
 	// That fetch may have begun before the list became stale. The next one has not.
-	return l.wait(ctx, t.join(l))
+	return l.wait(ctx, t.join(ctx, l))
 }
 
 // wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.

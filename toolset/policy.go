@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -15,6 +16,7 @@ import (
 // [Tool.Digest], so that a tool whose definition changes is asked about again. Toolsets that share
 // a Policy share what it remembers, until the process ends. Set the fields before the first use,
 // and do not copy a Policy after it. Its functions may be called by several goroutines at once.
+// If one of them panics, the call fails with [messages.CodeInternal].
 type Policy struct {
 	// Decide decides about a call. It must not block. It may look up a digest that an earlier
 	// process has stored. nil returns [Ask] for every call. The annotations of a tool are what
@@ -36,7 +38,9 @@ type Policy struct {
 type Proposal struct {
 	// Tool has the server, the scope, the annotations and the digest. Read-only.
 	Tool *Tool
-	// Arguments are the arguments of the call, a JSON object. It is a copy.
+	// Arguments are the arguments of the call, a JSON object as the model wrote it. It is a copy.
+	// Decode it into a map before you look at a value: the text may have escapes, and a struct
+	// ignores the case of names, which the server may not.
 	Arguments json.RawMessage
 }
 
@@ -68,34 +72,41 @@ type subject struct{ server, tool, digest string }
 
 // approve returns nil if a call may be sent, and waits for an answer where one is needed.
 func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) error {
-	decision, decided := p.decide(tool, call)
-	if !decided {
-		var err error
-		if decision, err = p.ask(ctx, tool, call); err != nil {
-			return err
-		}
+	decision, decided, err := p.decide(tool, call)
+	if err == nil && !decided {
+		decision, err = p.ask(ctx, tool, call)
+	}
+	if err != nil {
+		return err
 	}
 	return refusal(call, decision)
 }
 
 // allows returns nil if a call may be sent without a question.
 func (p *Policy) allows(tool *Tool, call *messages.CallTool) error {
-	decision, decided := p.decide(tool, call)
-	if !decided {
+	decision, decided, err := p.decide(tool, call)
+	switch {
+	case err != nil:
+		return err
+	case !decided:
 		return messages.NewFailure(call, messages.CodeRefused, "the call needs an approval: use Toolset.Approve")
 	}
 	return refusal(call, decision)
 }
 
 // decide returns the decision about a call if nobody has to be asked.
-func (p *Policy) decide(tool *Tool, call *messages.CallTool) (d Decision, decided bool) {
+func (p *Policy) decide(tool *Tool, call *messages.CallTool) (d Decision, decided bool, err error) {
 	if p.Decide != nil {
-		if d = p.Decide(proposal(tool, call)); d.Verdict == Allow || d.Verdict == Deny {
-			return d, true
+		d, err = guard.Call(func() (Decision, error) { return p.Decide(proposal(tool, call)), nil })
+		if err != nil {
+			return Decision{}, false, broken(call, err)
+		}
+		if d.Verdict == Allow || d.Verdict == Deny {
+			return d, true, nil
 		}
 	}
 	d, decided, _ = p.recall(tool)
-	return d, decided
+	return d, decided, nil
 }
 
 // ask asks about a call, unless an answer is remembered meanwhile.
@@ -119,7 +130,7 @@ func (p *Policy) ask(ctx context.Context, tool *Tool, call *messages.CallTool) (
 			if a.err == nil && a.Remember && (a.Verdict == Allow || a.Verdict == Deny) {
 				p.remember(tool, a.Decision)
 			}
-			if a.err == nil && ctx.Err() != nil {
+			if ctx.Err() != nil { // also if Ask returns an error for this reason
 				return Decision{}, unanswered(ctx, call)
 			}
 			return a.Decision, a.err
@@ -140,20 +151,25 @@ type answer struct {
 func (p *Policy) question(ctx context.Context, call *messages.CallTool, about Proposal) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() {
-			if reason := recover(); reason != nil {
-				answers <- answer{err: messages.NewFailure(call, messages.CodeInternal, fmt.Sprintf("the policy panicked: %v", reason))}
-			}
-		}()
-		d, err := p.Ask(ctx, about)
-		if err != nil {
-			f := messages.NewFailure(call, messages.CodeRefused, "no approval could be obtained")
-			f.Cause = err
-			err = f
-		}
-		answers <- answer{d, err}
+		a := answer{err: messages.NewFailure(call, messages.CodeInternal, "the policy ended its goroutine")}
+		defer func() { answers <- a }()
+		d, err := guard.Call(func() (Decision, error) { return p.Ask(ctx, about) })
+		a = answer{d, broken(call, err)}
 	}()
 	return answers
+}
+
+// broken returns the failure of a call whose policy returned an error or panicked, or nil.
+func broken(call *messages.CallTool, err error) error {
+	if err == nil {
+		return nil
+	}
+	f := messages.NewFailure(call, messages.CodeRefused, "no approval could be obtained")
+	if p := (*guard.Panic)(nil); errors.As(err, &p) {
+		f.Code, f.Detail = messages.CodeInternal, fmt.Sprintf("the policy panicked: %v", p.Value)
+	}
+	f.Cause = err
+	return f
 }
 
 // recall returns the remembered answer for a tool, and a channel that is closed when another

@@ -3,6 +3,7 @@ package toolset_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -356,6 +357,13 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 		"panic": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
 			panic("a bug")
 		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		"panic of Decide": {&toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
+			panic("a bug")
+		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		"end of the goroutine": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
+			runtime.Goexit() // as a test does that fails
+			return toolset.Decision{Verdict: toolset.Allow}, nil
+		}}, messages.ErrInternal, "the policy ended its goroutine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			imagine(t, toolset.Config{Policy: test.policy}, func(ctx context.Context, w *world) {
@@ -363,6 +371,11 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 					_, err := w.Call(ctx, "one__a", nil)
 					require.ErrorIs(w, err, test.err)
 					require.ErrorContains(w, err, test.text)
+				}
+				if set, err := w.Tools(ctx); test.policy.Decide != nil {
+					require.NoError(w, err)
+					_, err = set.Call("one__a", nil)
+					require.ErrorIs(w, err, messages.ErrInternal)
 				}
 			})
 		})

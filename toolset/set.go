@@ -68,8 +68,8 @@ func (s *Set) Tool(name string) *Tool {
 	return s.catalog.names[name]
 }
 
-// Call returns the message that calls the tool of a safe name. Send it to the
-// supervisor; ID, Deadline and Replay may be set before. The arguments are a map or a
+// Call returns the message that calls the tool of a safe name. Send it to the supervisor; all
+// fields of its header but the key may be set before. The arguments are a map or a
 // struct that marshals to a JSON object, or the JSON text that a model has written: a
 // [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
 // The message has a copy of the arguments.

@@ -118,7 +118,8 @@ func (t *Toolset) Close() {
 // keeps the tools that it had before unless the supervisor no longer knows it.
 //
 // The error is a [*messages.Failure]: ctx ended before all lists were fetched, or the
-// toolset was closed. The end of ctx ends no fetch.
+// toolset was closed. The end of ctx ends no fetch. A fetch has the attributes and the trace of
+// the ctx that it began with, see [messages.WithAttributes], and no other values.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	if f := t.check(ctx); f != nil {
 		return nil, f
@@ -128,7 +129,7 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	lists := t.current()
 	fetches := make([]<-chan singleflight.Result, len(lists))
 	for i, l := range lists {
-		fetches[i] = t.join(l)
+		fetches[i] = t.join(ctx, l)
 	}
 	var missing []Missing
 	for i, l := range lists {
@@ -184,10 +185,12 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 }
 
 // Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.
-// Send it to the supervisor once, as that of [Set.Call]. Approve waits for the answer of
+// The message has the attributes and the trace of ctx, see [messages.WithAttributes]. Other fields
+// of its header may be set, as in that of [Set.Call]. Send it to the supervisor once. Approve waits for the answer of
 // [Policy.Ask], and no longer than ctx. It lists tools if the name is unknown. With a policy it
 // also lists the tools of a server that may have changed them, so that the policy sees the
-// current definition. If the definition has changed when the answer comes, it asks again, up to 8 times.
+// current definition. If the definition has changed when the answer comes, it asks again, up to 8
+// times. For [FindTool] there is no message: use [Toolset.Find].
 //
 // All errors are of type [*messages.Failure]. The code is [messages.CodeRefused] if the policy
 // denied the call. An actor runs Approve in a goroutine, as it does [Toolset.Tools].
@@ -218,6 +221,7 @@ func (t *Toolset) approve(ctx context.Context, name string, arguments any) (call
 		if call, err = set.prepare(name, arguments); err != nil {
 			return nil, err
 		}
+		call.Attributes, call.Trace = messages.AttributesOf(ctx), messages.TraceOf(ctx)
 		tool := set.Tool(name)
 		if t.cfg.Policy == nil || tool.Digest == approved {
 			return call, nil
@@ -243,7 +247,7 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 	if t.cfg.Policy == nil || l == nil {
 		return set, nil
 	}
-	fetch := t.join(l)
+	fetch := t.join(ctx, l)
 	if fetch == nil {
 		return set, nil
 	}

@@ -2,14 +2,17 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/results"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -104,8 +107,12 @@ func newClient(capabilities *mcp.ClientCapabilities) *sdkClient {
 	return c
 }
 
-// elicit passes on a request of the server for input of the user.
+// elicit passes on a request of the server for input of the user. The SDK checks the answer
+// against the form.
 func elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	if err := checkForm(req.Params.RequestedSchema); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestedSchema: cannot be used: " + err.Error()}
+	}
 	answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: req.Params})
 	if err != nil {
 		return nil, err
@@ -116,6 +123,22 @@ func elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, err
 		return &empty, nil
 	}
 	return answer.Result, nil
+}
+
+// checkForm returns an error for the schema of a form that the SDK cannot check an answer against.
+func checkForm(form any) error {
+	if form == nil {
+		return nil
+	}
+	text, err := json.Marshal(form)
+	var read jsonschema.Schema
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return err
+	}
+	return schemas.Check(&read)
 }
 
 // sample passes on a request of the server for a message of a model.

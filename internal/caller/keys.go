@@ -11,6 +11,13 @@ type (
 	TraceKey struct{}
 )
 
+// Shared returns base with the attributes and the trace of a caller, and no other values: the
+// context of what is done for several callers at the request of this one.
+func Shared(base, from context.Context) context.Context {
+	base = context.WithValue(base, AttributesKey{}, from.Value(AttributesKey{}))
+	return context.WithValue(base, TraceKey{}, from.Value(TraceKey{}))
+}
+
 // Private is implemented by keys whose values belong to one call of this module. They are
 // not handed on to what that call causes.
 type Private interface{ PrivateKey() }

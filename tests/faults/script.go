@@ -146,8 +146,8 @@ const restLimit = 10 * time.Second
 func (s *Script) MCP() *mcp.Server { return s.mcp }
 
 // Config returns a configuration in which the script takes the place of its server. The
-// server keeps its settings, apart from those that say how it is reached. If cfg has no
-// server of that name, it is added. Several scripts may replace the servers of one
+// server keeps its settings, apart from those that say how it is reached, and so does each
+// result of its PerKey. If cfg has no server of that name, it is added. Several scripts may replace the servers of one
 // configuration, one after the other.
 func (s *Script) Config(cfg supervisor.Config) supervisor.Config {
 	cfg.Servers = slices.Clone(cfg.Servers)
@@ -157,8 +157,14 @@ func (s *Script) Config(cfg supervisor.Config) supervisor.Config {
 		cfg.Servers = append(cfg.Servers, supervisor.Server{Name: s.name})
 	}
 	srv := &cfg.Servers[i]
-	srv.Command, srv.Args, srv.Env, srv.InheritEnv, srv.Dir, srv.InMemory = "", nil, nil, false, "", nil
-	srv.URL, srv.Transport, srv.HTTPClient = "https://script.invalid/"+s.name, "", s.client
+	s.replace(srv)
+	if perKey := srv.PerKey; perKey != nil {
+		srv.PerKey = func(ctx context.Context, key messages.Key) (supervisor.Server, error) {
+			one, err := perKey(ctx, key)
+			s.replace(&one)
+			return one, err
+		}
+	}
 	wrap := cfg.WrapDialer
 	cfg.WrapDialer = func(inner mcpbridge.Dialer) mcpbridge.Dialer {
 		if wrap != nil {
@@ -169,6 +175,12 @@ func (s *Script) Config(cfg supervisor.Config) supervisor.Config {
 		return &watched{inner, s}
 	}
 	return cfg
+}
+
+// replace makes the script the place where a server is reached.
+func (s *Script) replace(srv *supervisor.Server) {
+	srv.Command, srv.Args, srv.Env, srv.InheritEnv, srv.Dir, srv.InMemory = "", nil, nil, false, "", nil
+	srv.URL, srv.Transport, srv.HTTPClient = "https://script.invalid/"+s.name, "", s.client
 }
 
 // Supervise starts a supervisor with [Script.Config], and stops it at the end of the test.

@@ -316,6 +316,30 @@ func TestScriptsReplaceTheServersOfAConfiguration(t *testing.T) {
 	})
 }
 
+func TestScriptTakesThePlaceOfAServerWithAConfigurationForEachKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := faults.NewScript(t, "files")
+		files.Tool("open").Returns("opened")
+		files.Tool("read").Returns("text")
+		server := supervisor.Server{Name: "files", Command: "files-server"}
+		server.PerKey = func(_ context.Context, key messages.Key) (supervisor.Server, error) {
+			if key.Scope == ".." {
+				return supervisor.Server{}, errors.New("the scope is no directory")
+			}
+			return supervisor.Server{
+				Command: "files-server", Dir: "/files/" + key.Scope,
+				Setup: []*mcp.CallToolParams{{Name: "open", Arguments: map[string]any{"dir": key.Scope}}},
+			}, nil
+		}
+		sup := files.Supervise(actor.NewActorSystem(), supervisor.Config{Servers: []supervisor.Server{server}})
+		_, err := sup.Client().CallTool(t.Context(), "files", "a", &mcp.CallToolParams{Name: "read"})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"dir": "a"}, files.Calls("open")[0].Arguments)
+		_, err = sup.Client().CallTool(t.Context(), "files", "..", &mcp.CallToolParams{Name: "read"})
+		require.ErrorContains(t, err, "the scope is no directory")
+	})
+}
+
 func TestProgressOfAScriptedToolReachesTheCaller(t *testing.T) {
 	scripted(t, supervisor.Config{}, func(t *testing.T, script *faults.Script, sup *supervisor.Supervisor) {
 		script.Tool("pack").Does(func(ctx context.Context, run *faults.Run) (any, error) {

@@ -42,9 +42,9 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	kit, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
+	deeper, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
 	require.NoError(t, err)
-	for _, file := range append(files, kit...) {
+	for _, file := range append(files, deeper...) {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {
@@ -57,7 +57,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
 		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
-		"security.md", "servers.md", "testing.md", "tools.md",
+		"security.md", "servers.md", "telemetry.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
 	}

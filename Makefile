@@ -30,16 +30,26 @@ vet: ## vet, also for other systems than this one
 	go vet ./...
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
-	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	cd tests/browser && go vet ./...
+	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor/... ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
+	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor/... ./toolset/... ./config ./resume ./internal/... ./cmd/... ./tests/faults
 
 .PHONY: lint
 lint: ## run the linters, and check the format (gofumpt, gci)
 	$(GOLANGCI) run --build-tags real,conformance ./...
+	cd tests/browser && $(GOLANGCI) run ./...
+	cd docs/operating && $(GOLANGCI) run ./...
 
 .PHONY: fmt
 fmt: ## format the code
 	$(GOLANGCI) fmt ./...
+	cd docs/operating && $(GOLANGCI) fmt ./...
+
+.PHONY: operating
+operating: ## vet and test docs/operating, a module of its own: telemetry with the SDK of OpenTelemetry, the dashboard, the alerts
+	go -C docs/operating mod tidy -diff
+	go -C docs/operating vet ./...
+	go -C docs/operating test $(RACE) ./...
 
 .PHONY: bench
 bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: about half an hour
@@ -63,6 +73,16 @@ real: ## run the tests with real servers: needs Node, npm and Chromium, and inst
 conformance: ## run the official conformance suites for clients: needs npm, and installs the rest
 	tests/conformance/install
 	go test -count=1 -tags conformance ./tests/conformance
+
+.PHONY: browser
+browser: ## run the tests of the debug page in Chromium: needs npm, and installs what is missing
+	tests/browser/install
+	cd tests/browser && go test -count=1 ./...
+
+.PHONY: screenshots
+screenshots: ## make the pictures of the debug page in the documents: needs npm and Chromium
+	tests/browser/install
+	cd tests/browser && go run ./screenshots ../../docs
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target with FUZZTIME inputs (5000x)

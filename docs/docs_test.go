@@ -42,12 +42,9 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	for _, pattern := range []string{"../tests/faults/*example_test.go", "../supervisor/*/*example_test.go"} {
-		more, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		files = append(files, more...)
-	}
-	for _, file := range files {
+	deeper, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
+	require.NoError(t, err)
+	for _, file := range append(files, deeper...) {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {
@@ -60,7 +57,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
 		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "operating.md", "resume.md",
-		"security.md", "servers.md", "testing.md", "tools.md",
+		"security.md", "servers.md", "telemetry.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
 	}

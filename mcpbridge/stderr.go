@@ -16,8 +16,14 @@ const (
 type Stderr struct {
 	mu      sync.Mutex
 	ready   func() // nil while nobody follows
-	lines   []string
-	dropped uint64
+	lines   []StderrLine
+	dropped uint64 // since the last line
+}
+
+// StderrLine is a line of a [Stderr].
+type StderrLine struct {
+	Text    string
+	Dropped uint64 // how many lines before this one were dropped
 }
 
 // Follow has ready called whenever there are lines after there were none. ready must not
@@ -49,7 +55,7 @@ func (s *Stderr) Put(line func() string) {
 	}
 	text := line()
 	s.mu.Lock()
-	s.lines = append(s.lines, text)
+	s.lines, s.dropped = append(s.lines, StderrLine{text, s.dropped}), 0
 	ready, first := s.ready, len(s.lines) == 1
 	if ready == nil {
 		s.lines = nil
@@ -74,21 +80,18 @@ func (s *Stderr) hasRoom() bool {
 	return true
 }
 
-// Take removes the first lines, at most the given number. It also returns how many lines
-// were dropped since the last Take.
-func (s *Stderr) Take(most int) (lines []string, dropped uint64) {
+// Take removes the first lines, at most the given number.
+func (s *Stderr) Take(most int) []StderrLine {
 	if s == nil {
-		return nil, 0
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(most, len(s.lines))
-	lines, s.lines = s.lines[:n:n], s.lines[n:]
+	lines := s.lines[:n:n]
+	s.lines = s.lines[n:]
 	if len(s.lines) == 0 {
 		s.lines = nil
 	}
-	if n > 0 {
-		dropped, s.dropped = s.dropped, 0
-	}
-	return lines, dropped
+	return lines
 }

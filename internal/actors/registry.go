@@ -320,6 +320,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 		f := k.unavailable(reg.cause.Cause)
 		f.RetryAfter = reg.breakerUntil.Sub(now)
 		return f
+	case k.kept:
 	case reg != nil && reg.outstanding >= most:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding))
 	case reg.hasRoom(limits.MaxInFlight):

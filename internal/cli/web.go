@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/supervisor/health"
 )
 
@@ -33,11 +34,14 @@ func Serve(addr string, sup *supervisor.Supervisor, actions bool) (*Web, error) 
 	if err != nil {
 		return nil, Usagef("--listen: %w", err)
 	}
+	page := debug.New(sup, debug.Config{Actions: actions})
 	mux := http.NewServeMux()
+	mux.Handle(PagePath, page)
 	mux.Handle("/livez", health.Live(sup))
 	mux.Handle("/readyz", health.Ready(sup))
 	mux.Handle("GET /{$}", http.RedirectHandler(PagePath, http.StatusFound))
 	w := &Web{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, ended: make(chan struct{})}
+	w.server.RegisterOnShutdown(page.Close)
 	at := l.Addr().(*net.TCPAddr)
 	w.Public = !at.IP.IsLoopback()
 	host := at.String()

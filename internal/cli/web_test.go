@@ -42,7 +42,7 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 	require.False(t, web.Public)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/debug/mcp/$`, web.URL)
 	root := strings.TrimSuffix(web.URL, PagePath)
-	for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/other": 404} {
+	for path, want := range map[string]int{"/": 200, PagePath: 200, "/livez": 200, "/readyz": 200, "/other": 404} {
 		status, _ := get(t, root+path)
 		require.Equal(t, want, status, path)
 	}

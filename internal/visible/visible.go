@@ -18,6 +18,7 @@
 package visible
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -113,4 +114,27 @@ func Shorten(text string) string {
 		text = strings.TrimSpace(strings.ToValidUTF8(text[:MaxDetail], "")) + "…"
 	}
 	return text
+}
+
+// Escape returns a text on one line in which all characters can be seen: control
+// characters, line breaks and invisible characters are written as their code point, such as
+// ‹U+202E›. It is for people who compare names: names that differ look different.
+func Escape(text string) string {
+	if !strings.ContainsFunc(text, escaped) && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if escaped(r) {
+			fmt.Fprintf(&b, "‹%U›", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// escaped reports whether Escape writes a character as its code point.
+func escaped(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) || hidden(r)
 }

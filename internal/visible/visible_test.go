@@ -58,3 +58,17 @@ func FuzzText(f *testing.F) {
 		require.False(t, strings.ContainsFunc(Line(text), unicode.IsControl))
 	})
 }
+
+func TestEscapeShowsWhatIsHidden(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                "",
+		"conversation 1é": "conversation 1é",
+		"a\u200bb":        "a‹U+200B›b",
+		"\u202eexe.txt":   "‹U+202E›exe.txt",
+		"a\nb\x00\u2028":  "a‹U+000A›b‹U+0000›‹U+2028›",
+		"a\xffb":          "a\ufffdb",
+		"☺\ufe0f":         "☺‹U+FE0F›",
+	} {
+		require.Equal(t, want, Escape(text))
+	}
+}

@@ -1,0 +1,121 @@
+package debug
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// minSpan is the shortest time that a timeline shows.
+const minSpan = 10 * time.Second
+
+// timeline is the picture of what happened to a session. The table of its events says the
+// same in words.
+type timeline struct {
+	From, To moment
+	Segments []segment
+	Marks    []mark
+	Text     string
+}
+
+// segment is a time in one state. Positions are in percent of the width.
+type segment struct {
+	X, Width string
+	Kind     string // open, restarting, waiting, draining
+	Label    string // in the segment, or empty if there is no room
+	Title    string
+}
+
+// mark is an event. Its shape says which.
+type mark struct {
+	X     string
+	Y     int
+	Shape string // the name of a shape in session.html
+	Tone  tone
+	Title string
+}
+
+// lanes are the heights of the marks by their shape, so that those that come together do not
+// hide each other.
+var lanes = map[string]int{
+	"fault": 12, "gaveup": 12, "evicted": 12,
+	"opened": 36, "restarting": 36, "closed": 36,
+	"replayed": 84,
+}
+
+// timelineOf returns the timeline of a session from its events, the newest first. The last
+// segment ends now, if the session is there.
+func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
+	if len(newest) == 0 {
+		return nil
+	}
+	events := slices.Clone(newest)
+	slices.Reverse(events)
+	from, to := events[0].GetStamp().Time, events[len(events)-1].GetStamp().Time
+	if there && now.After(to) {
+		to = now
+	}
+	if to.Sub(from) < minSpan {
+		from = to.Add(-minSpan)
+	}
+	margin := to.Sub(from) / 50
+	from, to = from.Add(-margin), to.Add(margin)
+	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(to.Sub(from)) }
+	at := func(t time.Time) string { return fmt.Sprintf("%.3f%%", percent(t.Sub(from))) }
+
+	t := &timeline{From: clock(from), To: clock(to)}
+	var kind, label string
+	var since, begun time.Time     // the segment; the last mark
+	end := func(until time.Time) { // of the segment that has begun
+		if kind == "" || !until.After(since) {
+			return
+		}
+		share := percent(until.Sub(since))
+		s := segment{X: at(since), Width: fmt.Sprintf("%.3f%%", max(0.2, share)), Kind: kind, Title: label + ", for " + span(until.Sub(since))}
+		if share > 12 {
+			s.Label = label
+		}
+		t.Segments = append(t.Segments, s)
+	}
+	for _, e := range events {
+		row, stamp := rowOf(e), e.GetStamp()
+		shape, next, text := "", kind, label
+		switch e.(type) {
+		case *messages.SessionOpened, *messages.SessionRestarted:
+			shape, next, text = "opened", "open", fmt.Sprintf("generation %d", stamp.Generation)
+		case *messages.SessionExpired, *messages.SessionLost:
+			shape, next, text = "fault", "restarting", row.Name
+		case *messages.SessionRestarting:
+			shape, next, text = "restarting", "restarting", row.Name
+		case *messages.SessionGaveUp:
+			shape, next, text = "gaveup", "waiting", row.Name
+		case *messages.SessionEvicted:
+			shape, next, text = "evicted", "draining", "draining"
+		case *messages.SessionClosed:
+			shape, next, text = "closed", "", ""
+		case *messages.CallReplayed:
+			shape = "replayed"
+		default:
+			continue
+		}
+		if next != kind || text != label {
+			end(stamp.Time)
+			kind, label, since = next, text, stamp.Time
+		}
+		title := row.Name + " at " + row.At.Text
+		if row.Detail != "" {
+			title += ": " + row.Detail
+		}
+		// A restart that took no time to speak of is one mark.
+		if last := len(t.Marks) - 1; shape == "opened" && last >= 0 && t.Marks[last].Shape == "restarting" && percent(stamp.Time.Sub(begun)) < 1 {
+			t.Marks = t.Marks[:last]
+		}
+		begun = stamp.Time
+		t.Marks = append(t.Marks, mark{X: at(stamp.Time), Y: lanes[shape], Shape: shape, Tone: row.Tone, Title: title})
+	}
+	end(to.Add(-margin))
+	t.Text = fmt.Sprintf("Timeline from %s to %s with %d events, which are listed below", t.From.Text, t.To.Text, len(events))
+	return t
+}

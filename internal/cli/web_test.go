@@ -50,7 +50,13 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage, "the address is in use")
 	require.ErrorContains(t, err, "--listen: ")
+	live, err := http.Get(web.URL + "live") // which goes on until the server ends
+	require.NoError(t, err)
+	defer live.Body.Close()
+	require.Equal(t, "text/event-stream", live.Header.Get("Content-Type"))
 	require.NoError(t, web.Close())
+	io.Copy(io.Discard, live.Body)
+	http.DefaultClient.CloseIdleConnections()
 	_, err = net.Dial("tcp", strings.TrimPrefix(root, "http://"))
 	require.Error(t, err)
 	goleak.VerifyNone(t, before)

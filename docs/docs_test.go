@@ -56,7 +56,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
-		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
+		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "operating.md", "resume.md",
 		"security.md", "servers.md", "telemetry.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
@@ -120,6 +120,7 @@ func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	require.NotEmpty(t, codes)
 	for _, code := range codes {
 		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\|", page)
+		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\| .+ \\| .+ \\|$", read(t, "operating.md"), "what to do about it")
 	}
 }
 

@@ -270,6 +270,7 @@ func (r *registry) accept(c actor.Context, k *call) {
 		c.Send(k.caller, f)
 	}
 	r.countRejected(k.key.Server, f.Code)
+	r.logReply(k, f.Code)
 	r.disown(c, k) // it may have been handed back
 }
 
@@ -383,6 +384,7 @@ func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
 	r.recount(reg)
 	r.touch(c, reg)
 	reg.group.load.countReplied(msg, reg.usedAt)
+	r.logReply(msg.call, msg.code)
 	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
 		r.grantDials(c)
 	}

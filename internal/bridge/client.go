@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -62,12 +63,13 @@ type sdkClient struct {
 	capabilities *mcp.ClientCapabilities
 }
 
-func newClient(capabilities *mcp.ClientCapabilities) *sdkClient {
+func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if capabilities == nil {
 		capabilities = &mcp.ClientCapabilities{}
 	}
 	options := &mcp.ClientOptions{
 		Capabilities: capabilities,
+		Logger:       slog.New(log),
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
 			handlerOf(ctx).hear(&messages.ToolsChanged{})
 		},

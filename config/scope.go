@@ -33,8 +33,14 @@ var scopeMark = "\x00scope:" + rand.Text() + "\x00"
 // scopeFields are the fields of a server in which the scope may be.
 var scopeFields = []string{"command", "args", "env", "environment", "cwd", "url", "serverUrl", "httpUrl", "headers", "setup"}
 
-// script matches the options of shells after which an argument is code.
-var script = regexp.MustCompile(`(?i)^(-[a-z]*c|/c|/k|-command|--command)$`)
+var (
+	// script matches the options of shells after which the next argument that is no option is code.
+	script = regexp.MustCompile(`(?i)^(-[a-z]*c|-c[eiluvx]+|--command)$`)
+	// commandLine matches the options of cmd and PowerShell after which all arguments are code.
+	commandLine = regexp.MustCompile(`(?i)^(/c|/k|-command)$`)
+	// shellOption matches what may stand between -c and the code.
+	shellOption = regexp.MustCompile(`^(--|[-+][A-Za-z]+)$`)
+)
 
 // scope returns the mark for ${scope} in a value, or adds an error where it is not supported.
 func (r *reader) scope(n *node) string {
@@ -45,7 +51,7 @@ func (r *reader) scope(n *node) string {
 		r.fail(n, "the program cannot depend on the scope: use ${scope} in its arguments")
 	case field.name == "setup" && !isBelow(n, "arguments"):
 		r.fail(n, "the tool cannot depend on the scope: use ${scope} in its arguments")
-	case n.parent.kind == isList && n.index > 0 && script.MatchString(n.parent.items[n.index-1].text):
+	case isCode(n):
 		r.fail(n, "a shell would run the scope as code: put ${scope} into env, and use the variable in quotes")
 	default:
 		return scopeMark
@@ -66,6 +72,21 @@ func (r *reader) fieldOf(n *node) *node {
 // isProgram reports whether a value in the field command is the name of the program.
 func isProgram(field, n *node) bool {
 	return n == field || field.kind == isList && n.index == 0 || field.kind == isObject && !isBelow(n, "args") && !isBelow(n, "env")
+}
+
+// isCode reports whether a shell runs an argument of a command as code.
+func isCode(n *node) bool {
+	if n.parent.kind != isList {
+		return false
+	}
+	next := true // n is the next argument that is no option
+	for _, before := range slices.Backward(n.parent.items[:n.index]) {
+		if commandLine.MatchString(before.text) || next && script.MatchString(before.text) {
+			return true
+		}
+		next = next && shellOption.MatchString(before.text)
+	}
+	return strings.HasPrefix(n.text, "--command=")
 }
 
 // isBelow reports whether a value is in an object or list of a name.

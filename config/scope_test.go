@@ -128,6 +128,12 @@ func TestScopeWhereItIsNotSupportedIsAnError(t *testing.T) {
 		{`{"command": "sh", "args": ["-c", "ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
 		{`{"command": ["bash", "-lc", "ls ${scope}"]}`, "a.command[2]: a shell would run the scope as code"},
 		{`{"command": "cmd", "args": ["/C", "dir ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
+		{`{"command": "cmd", "args": ["/d", "/c", "npx", "files", "${scope}"]}`, "a.args[4]: a shell would run the scope as code"},
+		{`{"command": "powershell", "args": ["-Command", "ls", "${scope}"]}`, "a.args[2]: a shell would run the scope as code"},
+		{`{"command": "sh", "args": ["-ce", "ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
+		{`{"command": "sh", "args": ["-c", "--", "ls ${scope}"]}`, "a.args[2]: a shell would run the scope as code"},
+		{`{"command": "bash", "args": ["-c", "-x", "+B", "ls ${scope}"]}`, "a.args[3]: a shell would run the scope as code"},
+		{`{"command": "su", "args": ["ann", "--command=ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
 		{`{"command": "x", "envFile": "${scope}"}`, "a.envFile: cannot depend on the scope"},
 		{`{"command": "x", "deny": ["${scope}"]}`, "a.deny[0]: cannot depend on the scope"},
 		{`{"command": "x", "displayName": "${scope}"}`, "a.displayName: cannot depend on the scope"},
@@ -149,7 +155,9 @@ func TestScopeWhereItIsNotSupportedIsAnError(t *testing.T) {
 	}
 	_, err := parse("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}, \"supervisor\": {\n\"store\": \"${scope}\"}}")
 	require.ErrorContains(t, err, "line 2: supervisor.store: cannot depend on the scope")
-	got := serverWith(t, `{"command": "x", "args": ["${env:scope}"]}`)
+	got := serverWith(t, `{"command": "sh", "args": ["-c", "ls \"$0\"", "${scope}"]}`)
+	require.Equal(t, "default", got.Args[2], "it is an argument of the script")
+	got = serverWith(t, `{"command": "x", "args": ["${env:scope}"]}`)
 	require.Equal(t, []string{"of the environment"}, got.Args, "it is an environment variable")
 	require.Nil(t, got.PerKey)
 }

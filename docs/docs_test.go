@@ -42,9 +42,9 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("../*/*example_test.go")
 	require.NoError(t, err)
-	kit, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
+	deeper, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
 	require.NoError(t, err)
-	for _, file := range append(files, kit...) {
+	for _, file := range append(files, deeper...) {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {
@@ -56,8 +56,8 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
-		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "resume.md",
-		"security.md", "servers.md", "testing.md", "tools.md",
+		"../README.md", "auth.md", "coming-from.md", "configuration.md", "events.md", "interceptors.md", "operating.md", "resume.md",
+		"security.md", "servers.md", "telemetry.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
 	}
@@ -120,6 +120,7 @@ func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	require.NotEmpty(t, codes)
 	for _, code := range codes {
 		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\|", page)
+		require.Regexp(t, "(?m)^\\| `"+code[1]+"` \\| .+ \\| .+ \\|$", read(t, "operating.md"), "what to do about it")
 	}
 }
 

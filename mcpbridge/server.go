@@ -229,7 +229,7 @@ func (s *Server) Validate() error {
 	case s.URL == "" && s.Auth != nil:
 		return fmt.Errorf("auth: is for servers with a url")
 	case s.URL == "":
-		return nil
+		return checkProcess(s.Command, s.Dir, s.Args, s.Env)
 	}
 	u, err := url.Parse(s.URL)
 	switch {

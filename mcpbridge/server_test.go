@@ -48,6 +48,26 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
+func TestValidateNamesWhatNoProcessCanHave(t *testing.T) {
+	const secret = "hush-hush"
+	for want, srv := range map[string]Server{
+		"env.: is no name of a variable":    {Command: "x", Env: map[string]string{"": secret}},
+		"env.A=B: is no name of a variable": {Command: "x", Env: map[string]string{"A=B": secret}},
+		"env.A B: is no name of a variable": {Command: "x", Env: map[string]string{"A\x00B": secret}},
+		"env.TOKEN: the value has a NUL":    {Command: "x", Env: map[string]string{"A": "1", "TOKEN": secret + "\x00"}},
+		"args[1]: has a NUL character":      {Command: "x", Args: []string{"a", secret + "\x00"}},
+		"dir: has a NUL character":          {Command: "x", Dir: "/" + secret + "\x00"},
+		"command: has a NUL character":      {Command: "x\x00" + secret},
+	} {
+		srv.Name = "a"
+		err := srv.Validate()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hush")
+	}
+	srv := Server{Name: "a", Command: "x", Args: []string{"", "ü\n"}, Env: map[string]string{"A": "", "b(c)": "=\n"}}
+	require.NoError(t, srv.Validate())
+}
+
 type jar struct{ http.CookieJar }
 
 func TestValidateNamesTheHeaderAndNotItsValue(t *testing.T) {

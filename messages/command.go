@@ -81,8 +81,8 @@ type Header struct {
 	// Attributes are what the caller says about the operation. Interceptors and credentials
 	// can read them.
 	Attributes Attributes
-	// Trace links the operation to the trace of its caller. Interceptors and credentials
-	// can read it.
+	// Trace links the operation to the trace of its caller. Its requests carry it to the
+	// server. Interceptors and credentials can read it.
 	Trace Trace
 	// Owner is the actor that the operation belongs to, usually the one that asks. When it
 	// terminates, the operation is cancelled as by [Cancel]. An operation whose owner

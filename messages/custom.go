@@ -34,8 +34,8 @@ func (m *Custom) Validate() error {
 // CustomResult is the reply to [Custom].
 type CustomResult struct {
 	Receipt
-	// Result is the result as the server has sent it: a JSON object, which must not be
-	// trusted. Read-only.
+	// Result is the result as the server has sent it: JSON, usually an object, which must not
+	// be trusted. Read-only.
 	Result json.RawMessage `json:"result"`
 }
 

@@ -200,6 +200,8 @@ type Snapshot struct {
 	// exceeds Cap.
 	Open int `json:"open"`
 	Cap  int `json:"cap"`
+	// Stopping is true if the supervisor is stopping: it takes no more operations.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // Health says whether a server can be reached.

@@ -11,8 +11,10 @@ import (
 )
 
 // Trace links an operation to the trace of its caller, as W3C Trace Context defines it.
-// Interceptors and credentials can read it, see [TraceOf]. It is not sent to the server by
-// itself: credentials can send it as the headers Traceparent and Tracestate.
+// Interceptors and credentials can read it, see [TraceOf]. The requests of the operation carry
+// it to the server: in _meta as traceparent and tracestate, as SEP-414 of MCP says, and over
+// HTTP in the headers Traceparent and Tracestate as well. It replaces neither a traceparent
+// that the caller has put into _meta, nor a header of the configuration or of credentials.
 type Trace struct {
 	// Parent is a traceparent, such as
 	// "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01". Empty means no trace.

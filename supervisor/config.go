@@ -135,7 +135,11 @@ type Config struct {
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
 	// Logger writes the log, in a goroutine of its own, so that a slow writer or hook delays
 	// nothing else. While thousands of lines are queued, further lines are dropped and counted
-	// ([messages.Counters.LinesDropped]). The zero value logs nothing.
+	// ([messages.Counters.LinesDropped]). If more than 100 lines come within 10 s that differ
+	// only in their fields, and have the same server, the rest is summed up in one line with
+	// the field repeated. What the MCP Go SDK logs comes through Logger too. [SlogLogger] makes
+	// one of log/slog, and [WithSystemLogger] gives it to Proto.Actor. The zero value logs
+	// nothing.
 	Logger zerolog.Logger
 }
 

@@ -61,19 +61,16 @@ func ExampleClient_context() {
 	// <nil> run 2 greet
 }
 
-// Traced are credentials that link each request to the trace of its caller.
-type Traced struct{ mcpbridge.Credentials }
+// Attributed are credentials that say which tenant each request is sent for.
+type Attributed struct{ mcpbridge.Credentials }
 
-// Headers adds the trace and the tenant to the headers of a request.
-func (t Traced) Headers(ctx context.Context) (http.Header, error) {
+// Headers adds the tenant to the headers of a request.
+func (t Attributed) Headers(ctx context.Context) (http.Header, error) {
 	headers, err := t.Credentials.Headers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	headers = headers.Clone()
-	if trace := messages.TraceOf(ctx); trace.Parent != "" {
-		headers.Set("Traceparent", trace.Parent)
-	}
 	if tenant, ok := messages.AttributesOf(ctx).Get("tenant"); ok {
 		headers.Set("X-Tenant", tenant)
 	}
@@ -91,7 +88,8 @@ func (staticToken) Refresh(context.Context, *http.Request, *http.Response) error
 	return fmt.Errorf("the token cannot be renewed")
 }
 
-// Credentials find the trace and the attributes of the operation in their context.
+// Requests carry the trace of their operation, and credentials find its attributes in their
+// context.
 func ExampleConfig_trace() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "search"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "search"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -101,7 +99,7 @@ func ExampleConfig_trace() {
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	defer web.Close()
 	auth := mcpbridge.AuthenticatorFunc(func(context.Context, messages.Key) (mcpbridge.Credentials, error) {
-		return Traced{staticToken("secret-token")}, nil
+		return Attributed{staticToken("secret-token")}, nil
 	})
 	sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []mcpbridge.Server{{Name: "search", URL: web.URL, Auth: auth}}})
 	if err != nil {

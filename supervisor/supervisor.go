@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -54,7 +56,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
-	bridge := dialer.New(cfg.Servers, cfg.Capabilities)
+	logger := relay.NewLogger(cfg.Logger)
+	bridge := dialer.NewWithLogger(cfg.Servers, cfg.Capabilities, slog.New(zerolog.NewSlogHandler(logger.Logger)))
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {
@@ -67,7 +70,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
-		logger: relay.NewLogger(cfg.Logger), outputs: newOutputLists(),
+		logger: logger, outputs: newOutputLists(),
 	}
 	s.noteServers(cfg.Servers)
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
@@ -75,6 +78,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	}, func(event, reason any, stack []byte) {
 		s.logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
 	})
+	s.logger.Info().Int("servers", len(cfg.Servers)).Int("cap", cfg.MaxSessions).Msg("supervisor started")
 	s.pid = actors.Start(system, actors.Config{
 		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
@@ -87,12 +91,23 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			release()
+			s.logStopped(len(left))
 			s.left = left
 			close(s.done)
 			s.closeFutures()
 		},
 	})
 	return s, nil
+}
+
+// logStopped writes the last line of the supervisor. left is how many sessions could not be
+// closed.
+func (s *Supervisor) logStopped(left int) {
+	if left > 0 {
+		s.logger.Warn().Int("left", left).Msg("supervisor stopped")
+		return
+	}
+	s.logger.Info().Msg("supervisor stopped")
 }
 
 // unbounded returns a bound, or math.MaxInt for -1.
@@ -243,7 +258,10 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case ctx == nil:
 		return errNoContext
 	}
-	s.stop.Do(func() { s.system.Root.Send(s.pid, &actors.Stop{}) })
+	s.stop.Do(func() {
+		s.logger.Info().Msg("supervisor stopping")
+		s.system.Root.Send(s.pid, &actors.Stop{})
+	})
 	select {
 	case <-s.done:
 	case <-ctx.Done():

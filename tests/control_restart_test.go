@@ -83,6 +83,19 @@ func TestRestartKeepsTheSettings(t *testing.T) {
 	})
 }
 
+// The restart itself takes no place of a call that waits.
+func TestRestartOfASessionWithAsManyCallsAsItMayHaveFailsNone(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxInFlight: 1, MaxWaiting: 3}, func(h *harness) {
+		h.server.dialsTake(time.Second)
+		waiting := h.calls(4, "a", "count")
+		h.send(call("a", "count")).fails(messages.CodeBusy)
+		h.send(&messages.Restart{Key: keyOf("s", "a")}).done()
+		for _, p := range waiting {
+			p.ok()
+		}
+	})
+}
+
 // What has no session is not restarted.
 func TestRestartOfAKeyWithoutASessionDoesNothing(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

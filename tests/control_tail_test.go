@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -237,4 +238,41 @@ func TestTailIsRejectedWhereThereIsNoStderr(t *testing.T) {
 		synctest.Wait()
 		f.stop(h)
 	})
+}
+
+// A Tail that comes while the session is replaced concerns the old process and the new one.
+func TestTailThatChangesDuringARestartCounts(t *testing.T) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "process", Command: "none"}}}
+	for _, replaced := range []bool{false, true} {
+		inFakeTime(t, cfg, func(h *harness) {
+			dials := make(chan mcpbridge.DialRequest, 2)
+			h.server.set(func() {
+				h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+					dials <- req
+					return nil
+				}
+			})
+			before, after := h.follow(nil), h.follow(nil)
+			h.send(&messages.Tail{Key: keyOf("process", "a"), Subscriber: before.pid}).done()
+			slow := h.send(call("a", "slow", on("process")))
+			synctest.Wait()
+			restart, tail, want := h.send(&messages.Restart{Key: keyOf("process", "a")}), &messages.Tail{Key: keyOf("process", "a")}, []string(nil)
+			if replaced {
+				tail.Subscriber, want = after.pid, []string{"the last line of the old one", "the first line of the new one"}
+			}
+			h.send(tail).done()
+			synctest.Wait()
+			(<-dials).Stderr.Put(func() string { return "the last line of the old one" })
+			slow.ok()
+			restart.done()
+			(<-dials).Stderr.Put(func() string { return "the first line of the new one" })
+			synctest.Wait()
+			lines, _ := before.all()
+			require.Empty(t, lines)
+			lines, _ = after.all()
+			require.Equal(t, want, lines)
+			before.stop(h)
+			after.stop(h)
+		})
+	}
 }

@@ -41,6 +41,8 @@ type harness struct {
 	server  *fakeServer
 	dials   *dialRecorder
 	handler *actor.PID // answers the requests of servers; may be nil
+	log     *logCheck  // nil if the scenario has a logger of its own
+	stopped bool       // all lines are written, and all events published
 
 	mu          sync.Mutex
 	pending     []*sentCommand
@@ -93,6 +95,12 @@ func (h *harness) start(cfg supervisor.Config) *harness {
 		h.dials.Dialer = d
 		return h.dials
 	}
+	switch {
+	case !isSilent(cfg.Logger):
+		h.log = nil
+	case h.log != nil:
+		cfg.Logger = h.log.logger()
+	}
 	sup, err := supervisor.Start(h.system, cfg)
 	require.NoError(h.t, err)
 	h.sup, h.pid = sup, sup.PID()
@@ -101,7 +109,7 @@ func (h *harness) start(cfg supervisor.Config) *harness {
 
 // newHarness returns a harness without a supervisor.
 func newHarness(t *testing.T) *harness {
-	h := &harness{t: t, system: actor.NewActorSystem(quietLog), dials: newDialRecorder(), changed: make(chan struct{}), strict: true}
+	h := &harness{t: t, system: actor.NewActorSystem(quietLog), dials: newDialRecorder(), changed: make(chan struct{}), strict: true, log: newLogCheck()}
 	h.system.EventStream.Subscribe(func(event any) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -334,4 +342,5 @@ func (h *harness) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(h.t, h.sup.Stop(ctx))
+	h.stopped = true
 }

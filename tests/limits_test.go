@@ -212,6 +212,31 @@ func TestReloadChangesTheLimitsOfOpenSessions(t *testing.T) {
 	})
 }
 
+func TestBusySessionsAboveALoweredCapAreClosedWhenTheyAreIdle(t *testing.T) {
+	inFakeTime(t, supervisor.Config{Servers: own(supervisor.Limits{})}, func(h *harness) {
+		for _, scope := range []string{"a", "b", "c", "d"} {
+			h.send(call(scope, "count", on("own"))).ok()
+		}
+		require.IsType(t, &messages.Pinned{}, h.send(pin("own", "a")).reply())
+		slow, hang := h.send(call("b", "slow", on("own"))), h.send(call("c", "hang", on("own"), within(5*time.Second)))
+		last := h.send(call("d", "hang", on("own"), within(10*time.Second)))
+		synctest.Wait()
+		h.reload(own(supervisor.Limits{MaxSessions: 1})...)
+		require.Equal(t, "done", slow.text())
+		require.False(t, h.isOpen("own", "b"))
+		hang.fails(messages.CodeDeadline)
+		require.False(t, h.isOpen("own", "c"))
+		release := pin("own", "a")
+		release.Release = true
+		h.send(release).reply()
+		require.False(t, h.isOpen("own", "a"))
+		last.fails(messages.CodeDeadline)
+		require.True(t, h.isOpen("own", "d"))
+		e := awaitEvent(h, func(e *messages.SessionEvicted) bool { return e.Key.Scope == "b" })
+		require.Equal(t, messages.EvictServerCap, e.Reason)
+	})
+}
+
 func TestWrongLimitsAreNamed(t *testing.T) {
 	system := actor.NewActorSystem(quietLog)
 	defer system.Shutdown()

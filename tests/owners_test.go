@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -586,4 +588,34 @@ func TestTheServerSeesThatTheOwnerTerminated(t *testing.T) {
 			h.stopAndVerify()
 		})
 	}
+}
+
+// listedStore counts how often its keys are listed.
+type listedStore struct {
+	mcpbridge.Store
+	lists atomic.Int64
+}
+
+func (s *listedStore) Keys(ctx context.Context) ([]messages.Key, error) {
+	s.lists.Add(1)
+	return s.Store.Keys(ctx)
+}
+
+// The work at the end of an owner does not grow with its scopes times the records of the store.
+func TestAnOwnerOfManyScopesHasTheStoreListedOnce(t *testing.T) {
+	store := &listedStore{Store: resume.NewMemory()}
+	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
+		pid := owner(h)
+		for i := range 100 {
+			bind(h, fmt.Sprint("a", i), pid)
+			h.send(call(fmt.Sprint("a", i), "count")).ok()
+		}
+		h.send(call("b", "count")).ok()
+		h.system.Root.Stop(pid)
+		requireEvents[*messages.SessionClosed](h, 100)
+		synctest.Wait()
+		require.EqualValues(t, 1, store.lists.Load())
+		require.Len(t, h.inspect().Sessions, 1)
+		require.Equal(t, "2", h.send(call("b", "count")).text())
+	})
 }

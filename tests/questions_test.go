@@ -518,3 +518,33 @@ func TestFormWhoseSchemaHasNoEndIsRefused(t *testing.T) {
 		require.Zero(t, asked)
 	})
 }
+
+// A question of an operation that is over reaches no handler: it may have been on its way when the
+// operation returned. A question of a set-up does, which no caller has sent.
+func TestAQuestionThatIsLateIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		h.server = newFakeServer()
+		d := newDesk(h)
+		var dial mcpbridge.DialRequest
+		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+			dial = req
+			require.IsType(t, &messages.Elicited{}, req.Ask(ctx, &messages.Elicit{}, &messages.CallTool{Params: &mcp.CallToolParams{Name: "login"}}))
+			return nil
+		}
+		h.start(supervisor.Config{
+			Servers: []mcpbridge.Server{serverAt("s", "http://fake.invalid")}, Handler: d.pid, Capabilities: elicits,
+			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return h.server },
+		})
+		op := call("a", "count")
+		p := h.send(op)
+		d.question().accept()
+		p.ok()
+		synctest.Wait()
+		require.Equal(t, &messages.Refusal{Reason: "its operation is over"}, dial.Ask(t.Context(), &messages.Elicit{}, op))
+		require.Empty(t, d.questions)
+		h.stopAndVerify()
+		h.system.Root.Stop(d.pid)
+		time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+	})
+}

@@ -141,6 +141,30 @@ func TestTenantWhoseServerIsDownKeepsItsSessionsOnOtherServers(t *testing.T) {
 	})
 }
 
+// The bound of sessions without a connection is common to all. Who exceeds it loses its own.
+func TestTenantWithManySessionsWithoutAConnectionLosesOnlyItsOwn(t *testing.T) {
+	cfg := tenants(2, supervisor.Config{Servers: []mcpbridge.Server{{Name: "process", Command: "none"}}})
+	inFakeTime(t, cfg, func(h *harness) {
+		f := h.follow(nil)
+		tail := func(scope string) {
+			h.send(&messages.Tail{Key: keyOf("process", scope), Subscriber: f.pid}).done()
+		}
+		tail("quiet/1")
+		for i := range 1100 {
+			tail(fmt.Sprint("noisy/", i))
+		}
+		synctest.Wait()
+		snap := h.send(&messages.Inspect{Limit: -1}).reply().(*messages.Snapshot)
+		require.Equal(t, 1024, snap.Total)
+		counts := map[string]int{}
+		for _, s := range snap.Sessions {
+			counts[s.Tenant]++
+		}
+		require.Equal(t, map[string]int{"quiet": 1, "noisy": 1023}, counts)
+		f.stop(h)
+	})
+}
+
 func TestTenantsFunctionThatPanicsMakesOneTenant(t *testing.T) {
 	cfg := supervisor.Config{MaxSessionsPerTenant: 1, Tenant: func(k messages.Key) string {
 		if strings.HasPrefix(k.Scope, "bad") {

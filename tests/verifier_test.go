@@ -21,6 +21,13 @@ import (
 func (h *harness) verify() {
 	h.t.Helper()
 	require.NoError(h.t, h.violations())
+	if h.log != nil && h.stopped {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err := h.log.violations(h.events); err != nil {
+			h.t.Error(err)
+		}
+	}
 }
 
 // violations returns an error for each condition that does not hold at the end of a

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,49 +17,61 @@ import (
 // process starts, "run 4-5" when it runs a call. The show reads it to find the processes
 // and to count the runs of calls.
 type processLog struct {
-	path   string
-	killed map[int]bool // by pid
+	path     string
+	executed func(call string)
+	offset   int64 // up to which the file was read
+	pids     []int // of the processes that ran when it was last read, the newest last
 }
 
-func newProcessLog() (*processLog, error) {
+func newProcessLog(executed func(call string)) (*processLog, error) {
 	f, err := os.CreateTemp("", "mcpactor-demo-")
 	if err != nil {
 		return nil, err
 	}
-	return &processLog{path: f.Name(), killed: map[int]bool{}}, f.Close()
+	return &processLog{path: f.Name(), executed: executed}, f.Close()
 }
 
-// read calls f with both words of each line.
-func (l *processLog) read(f func(key, value string)) error {
+// read reads the lines that were added since the last time.
+func (l *processLog) read() error {
 	file, err := os.Open(l.path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), " ")
-		f(key, value)
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return err
 	}
-	return lines.Err()
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil { // a line without an end is read the next time
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		l.offset += int64(len(line))
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if pid, err := strconv.Atoi(value); err == nil && key == "pid" {
+			l.pids = append(l.pids, pid)
+		} else if key == "run" {
+			l.executed(value)
+		}
+	}
 }
 
 // running returns the ids of the running processes, the newest last.
-func (l *processLog) running() (pids []int) {
-	l.read(func(key, value string) { //nolint:errcheck // a file that cannot be read names no process
-		if pid, err := strconv.Atoi(value); err == nil && key == "pid" && !l.killed[pid] && alive(pid) {
-			pids = append(pids, pid)
-		}
-	})
-	return pids
+func (l *processLog) running() []int {
+	l.read() //nolint:errcheck // a file that cannot be read names no process
+	l.pids = slices.DeleteFunc(l.pids, func(pid int) bool { return !alive(pid) })
+	return l.pids
 }
 
 // kill kills up to n processes, the newest first, and returns how many it killed.
 func (l *processLog) kill(n int) (killed int) {
-	pids := l.running()
+	pids := slices.Clone(l.running())
 	for _, pid := range pids[max(0, len(pids)-n):] {
 		if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
-			l.killed[pid] = true
+			l.pids = slices.DeleteFunc(l.pids, func(other int) bool { return other == pid }) // it may not have ended yet
 			killed++
 		}
 	}

@@ -10,13 +10,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // screen is the view for terminals. It shows a cell for each agent, and the last notes.
 type screen struct {
-	show *show
-	out  *os.File
-	stop func()
+	show          *show
+	out           *os.File
+	stop          func()
+	width, height int // of the terminal
 
 	mu    sync.Mutex
 	notes []string
@@ -43,7 +45,7 @@ var (
 )
 
 func newScreen(s *show, out *os.File) *screen {
-	return &screen{show: s, out: out, began: time.Now()}
+	return &screen{show: s, out: out, began: time.Now(), width: castWidth, height: castHeight}
 }
 
 func (v *screen) note(fault bool, text string) {
@@ -79,6 +81,8 @@ func (v *screen) Init() tea.Cmd { return redrawSoon() }
 // Update handles keys and redraws.
 func (v *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		v.width, v.height = msg.Width, msg.Height
 	case redraw:
 		return v, redrawSoon()
 	case tea.KeyPressMsg:
@@ -89,24 +93,58 @@ func (v *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return v, nil
 }
 
-// View returns the screen.
+// View returns the screen. Everything but the notes and the last agents is visible in a
+// terminal of any usual size.
 func (v *screen) View() tea.View {
-	var b strings.Builder
-	b.WriteString(bold.Render("mcpactor") + faint.Render("  every cell is an agent with its own session; q ends the show") + "\n\n")
-	for i := range v.show.statuses {
-		b.WriteString(symbols[status(v.show.statuses[i].Load())] + " ")
-		if i%36 == 35 {
-			b.WriteByte('\n')
-		}
-	}
-	fmt.Fprintf(&b, "\n%s answered   %s waiting   %s replayed or rebuilt   %s failed\n\n", symbols[resting], symbols[waiting], symbols[restored], symbols[failed])
+	var lines []string
+	title := bold.Render("mcpactor") + faint.Render("  every cell is an agent with its own session; q ends the show")
+	lines = append(lines, title, "")
+	lines = append(lines, v.cells(v.height-fixedLines-minNotes)...)
+	lines = append(lines, fmt.Sprintf("%s answered   %s waiting   %s replayed or rebuilt   %s failed", symbols[resting], symbols[waiting], symbols[restored], symbols[failed]), "")
 	r := v.show.verifier
 	r.mu.Lock()
-	fmt.Fprintf(&b, "%d calls  %d answered  %d replayed  %d lost  %d/%d sessions\n\n",
-		len(r.calls), r.answered, r.replayed, r.lost, r.sessions, v.show.MaxSessions)
+	lines = append(lines, fmt.Sprintf("%d calls  %d answered  %d replayed  %d lost  %d/%d sessions", r.sentCalls, r.answered, r.replayed, r.lost, r.sessions, v.show.MaxSessions), "")
 	r.mu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	b.WriteString(strings.Join(v.notes, "\n") + "\n")
-	return tea.NewView(b.String())
+	room := max(0, v.height-len(lines)-1)
+	lines = append(lines, v.notes[max(0, len(v.notes)-room):]...)
+	for i := range lines {
+		lines[i] = ansi.Truncate(lines[i], v.width, "…")
+	}
+	return tea.NewView(strings.Join(lines, "\n") + "\n")
+}
+
+const (
+	// fixedLines is how many lines the screen has beside the cells and the notes, with the
+	// empty one at its end.
+	fixedLines = 7
+	// minNotes is how many notes are shown, however many agents there are.
+	minNotes = 3
+	// cellsInLine is how many cells a line has, unless there are too many lines.
+	cellsInLine = 36
+)
+
+// cells returns lines with a cell for each agent, at most a number of them. Cells are apart
+// from each other if they all fit.
+func (v *screen) cells(most int) (lines []string) {
+	agents, inLine, gap := len(v.show.statuses), max(1, min(cellsInLine, v.width/2)), " "
+	if (agents+inLine-1)/inLine > most {
+		inLine, gap = v.width, ""
+	}
+	shown := min(agents, max(0, most)*inLine)
+	if shown < agents {
+		shown = max(0, shown-inLine) // the last line says how many are left out
+	}
+	for first := 0; first < shown; first += inLine {
+		var b strings.Builder
+		for i := first; i < min(first+inLine, shown); i++ {
+			b.WriteString(symbols[status(v.show.statuses[i].Load())] + gap)
+		}
+		lines = append(lines, b.String())
+	}
+	if shown < agents {
+		lines = append(lines, faint.Render(fmt.Sprintf("and %d agents more", agents-shown)))
+	}
+	return lines
 }

@@ -113,10 +113,10 @@ func newShow(cmd *showCmd) (*show, error) {
 	if s.http, err = newHTTPServer(s.verifier.executed); err != nil {
 		return nil, err
 	}
-	if s.processes, err = newProcessLog(); err != nil {
+	if s.processes, err = newProcessLog(s.verifier.executed); err != nil {
 		return nil, err
 	}
-	s.system = cli.NewSystem(zerolog.Nop())
+	s.system = actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))
 	s.sup, err = supervisor.Start(s.system, supervisor.Config{
 		Servers: []mcpbridge.Server{
 			{Name: "web", URL: "http://" + s.http.addr},
@@ -202,6 +202,8 @@ func (s *show) injectFaults(ctx context.Context, v view) {
 			return
 		case <-tick.C:
 			v.note(true, faults[order[i%len(order)]]())
+			s.processes.running()
+			s.verifier.forget()
 		}
 	}
 }
@@ -223,11 +225,7 @@ func (s *show) stop(finished bool) []claim {
 		left = append(left, fmt.Sprintf("the web server still has %d sessions", n))
 	}
 	s.http.close()
-	if err := s.processes.read(func(key, value string) {
-		if key == "run" {
-			s.verifier.executed(value)
-		}
-	}); err != nil {
+	if err := s.processes.read(); err != nil {
 		left = append(left, err.Error())
 	}
 	processes := s.processes.waitForExit()
@@ -258,7 +256,7 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 	v := s.verifier
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", len(v.calls), v.answered, v.replayed, short(v.slowest), s.Seed)
+	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", v.sentCalls, v.answered, v.replayed, short(v.slowest), s.Seed)
 	if s.final != nil {
 		n := s.final.Counters
 		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d lost, %d restarts, %d evicted\n", n.Dials, n.Opened, n.Expired, n.Lost, n.Restarts, n.Evicted)

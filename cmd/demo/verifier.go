@@ -15,11 +15,14 @@ import (
 // the guarantees hold.
 type verifier struct {
 	mu         sync.Mutex
-	calls      map[string]*call     // by id
+	sentCalls  int
+	calls      map[string]*call     // those of the last minute, by id
 	open       map[messages.Key]int // open connections
 	sessions   int                  // the sum of open
 	maxOpen    int                  // the maximum of sessions
 	violations []string             // found during the show
+
+	unanswered, repeated []string // violations of older calls
 
 	answered, replayed, lost int
 	failures                 map[messages.Code]int
@@ -30,6 +33,7 @@ type verifier struct {
 type call struct {
 	safe    bool // may run twice
 	sent    time.Time
+	replied time.Time // the last reply
 	replies int
 	runs    int
 	ok      bool
@@ -43,6 +47,7 @@ func newVerifier() *verifier {
 func (v *verifier) sent(id string, safe bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.sentCalls++
 	v.calls[id] = &call{safe: safe, sent: time.Now()}
 }
 
@@ -65,8 +70,9 @@ func (v *verifier) replied(reply messages.Reply) {
 		return
 	}
 	c.replies++
+	c.replied = time.Now()
 	v.answered++
-	v.slowest = max(v.slowest, time.Since(c.sent))
+	v.slowest = max(v.slowest, c.replied.Sub(c.sent))
 	switch r := reply.(type) {
 	case messages.Result:
 		c.ok = true
@@ -81,22 +87,44 @@ func (v *verifier) replied(reply messages.Reply) {
 	}
 }
 
-// check returns the violations of each claim.
+// keptFor is how long a call is remembered after its reply.
+const keptFor = time.Minute
+
+// forget checks the calls that were answered some time ago, and forgets them. A later reply to
+// one of them is a reply to an unknown call.
+func (v *verifier) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, c := range v.calls {
+		if c.replies > 0 && time.Since(c.replied) > keptFor {
+			v.checkCall(id, c)
+			delete(v.calls, id)
+		}
+	}
+}
+
+// checkCall records the violations of a call. The caller holds mu.
+func (v *verifier) checkCall(id string, c *call) {
+	if c.replies != 1 {
+		v.unanswered = append(v.unanswered, fmt.Sprintf("call %s got %d replies", id, c.replies))
+	}
+	maxRuns := 1
+	if c.safe {
+		maxRuns = 2
+	}
+	if c.runs > maxRuns || c.ok && c.runs == 0 {
+		v.repeated = append(v.repeated, fmt.Sprintf("call %s ran %d times", id, c.runs))
+	}
+}
+
+// check returns the violations of each claim. It is called once, at the end.
 func (v *verifier) check(maxSessions int) (unanswered, repeated, connections, aboveCap []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for id, c := range v.calls {
-		if c.replies != 1 {
-			unanswered = append(unanswered, fmt.Sprintf("call %s got %d replies", id, c.replies))
-		}
-		maxRuns := 1
-		if c.safe {
-			maxRuns = 2
-		}
-		if c.runs > maxRuns || c.ok && c.runs == 0 {
-			repeated = append(repeated, fmt.Sprintf("call %s ran %d times", id, c.runs))
-		}
+		v.checkCall(id, c)
 	}
+	unanswered, repeated = v.unanswered, v.repeated
 	connections = slices.Clone(v.violations)
 	for key, n := range v.open {
 		if n != 0 {

@@ -32,6 +32,7 @@ type call struct {
 	needsHint   bool             // it may be replayed only if its tool is annotated as safe
 	replied     bool             // it has its reply; it may still run
 	answered    callReplied      // sent with the reply
+	kept        bool             // its session was restarted: it counts as accepted
 
 	node node[*call] // in a queue
 

@@ -270,6 +270,7 @@ func (r *registry) accept(c actor.Context, k *call) {
 		c.Send(k.caller, f)
 	}
 	r.countRejected(k.key.Server, f.Code)
+	r.logReply(k, f.Code)
 	r.disown(c, k) // it may have been handed back
 }
 
@@ -319,6 +320,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 		f := k.unavailable(reg.cause.Cause)
 		f.RetryAfter = reg.breakerUntil.Sub(now)
 		return f
+	case k.kept:
 	case reg != nil && reg.outstanding >= most:
 		return k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding))
 	case reg.hasRoom(limits.MaxInFlight):
@@ -382,6 +384,7 @@ func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
 	r.recount(reg)
 	r.touch(c, reg)
 	reg.group.load.countReplied(msg, reg.usedAt)
+	r.logReply(msg.call, msg.code)
 	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
 		r.grantDials(c)
 	}

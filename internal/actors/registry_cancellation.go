@@ -134,6 +134,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 			r.countRejected(k.key.Server, messages.CodeCancelled)
 			continue
 		}
+		k.kept = msg.of.order.restart
 		r.accept(c, k)
 	}
 }

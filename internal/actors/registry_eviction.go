@@ -120,12 +120,25 @@ func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	r.freeSlot(c, reg)
 	r.updateRank(reg)
 	// A session without a slot is kept for its backoff. Their number is bounded.
-	for old := range r.sessions.lru.oldest(noSlot) {
-		if r.sessions.lru.len(noSlot) <= max(r.cfg.MaxSessions, minKeysWithoutSlot) {
-			break
-		}
-		r.evict(c, old, messages.EvictCap)
+	for r.sessions.lru.len(noSlot) > max(r.cfg.MaxSessions, minKeysWithoutSlot) {
+		r.evict(c, r.oldestWithoutSlot(reg), messages.EvictCap)
 	}
+}
+
+// oldestWithoutSlot returns the least recently used session without a slot: of the tenant of
+// the latest one if it has another one, and else of all.
+func (r *registry) oldestWithoutSlot(latest *registration) *registration {
+	if latest.tenant != nil {
+		for reg := range latest.tenant.sessions.lru.oldest(noSlot) {
+			if reg != latest {
+				return reg
+			}
+		}
+	}
+	for reg := range r.sessions.lru.oldest(noSlot) {
+		return reg
+	}
+	return nil
 }
 
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.
@@ -137,5 +150,8 @@ func (r *registry) touch(c actor.Context, reg *registration) {
 	r.updateRank(reg)
 	if timeout := reg.server.limits.IdleTimeout; timeout > 0 {
 		r.startIdleTimer(c, reg.usedAt.Add(timeout))
+	}
+	if q := reg.server.sessions; reg.outstanding == 0 && q.open-q.draining > q.limit { // after a reload
+		r.onCapDue(c, reg.server)
 	}
 }

@@ -96,7 +96,7 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 		before := ep.down
 		ep.noteFailure(reg, e, took, now)
 		if !before {
-			r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", e.Error()).Msg("server is down")
+			span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", e.Error()), "delay", ep.next.Sub(now)).Msg("server is down")
 			if r.cfg.FailFast {
 				r.sendServerDownToAll(c, ep)
 			}

@@ -14,7 +14,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 	counts, matching := r.index.matching(cmd)
 	snap := &messages.Snapshot{
 		ID: cmd.ID, Time: now, Counters: r.counters, States: counts,
-		Open: r.sessions.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting,
+		Open: r.sessions.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting, Stopping: r.stopping,
 	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {

@@ -40,6 +40,7 @@ func (r *registry) limits(server string) *mcpbridge.Limits {
 // that the limits concern.
 func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
 	if own != srv.own {
+		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server limits changed")
 		srv.own, srv.limits = own, r.cfg.limitsOf(own)
 		srv.sessions.setLimit(own.MaxSessions)
 		for _, place := range srv.keyed {

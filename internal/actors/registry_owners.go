@@ -179,9 +179,26 @@ func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
 	if r.stopping { // all is being closed
 		return
 	}
-	for _, scope := range event.Scopes {
-		r.onControl(c, &messages.CloseScope{Scope: scope})
+	r.closeScopes(c, o.scopes)
+}
+
+// closeScopes closes the sessions of scopes as by [messages.CloseScope], with one command for all:
+// each command lists the store.
+func (r *registry) closeScopes(c actor.Context, scopes map[string]struct{}) {
+	if len(scopes) == 0 {
+		return
 	}
+	match := func(k messages.Key) bool {
+		_, its := scopes[k.Scope]
+		return its
+	}
+	closing := r.newCloseCommand(c, &messages.CloseScope{}, match, drain{})
+	for scope := range scopes {
+		for _, reg := range r.index.ofScope(scope) {
+			r.drainFor(c, closing, reg)
+		}
+	}
+	r.continueClose(c, closing)
 }
 
 // cancelScope cancels the calls of a scope on all servers, and returns how many had no reply.

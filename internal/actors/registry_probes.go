@@ -12,9 +12,10 @@ import (
 // queued. Other probes are abandoned and dial again: they may hang at a network address
 // that the server has left.
 func (r *registry) serverUp(c actor.Context, reg *registration) {
-	srv, ep := reg.server, reg.server.endpoint
+	ep := reg.server.endpoint
 	now := time.Now()
 	if ep.down || ep.seenAt.IsZero() {
+		r.logServerUp(reg, now)
 		ep.since = now
 	}
 	ep.seenAt = now
@@ -28,7 +29,6 @@ func (r *registry) serverUp(c actor.Context, reg *registration) {
 	}
 	ep.down, ep.cause, ep.probes = false, nil, nil
 	ep.stopTimer()
-	r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is back")
 	r.grantDials(c)
 }
 

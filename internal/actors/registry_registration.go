@@ -47,6 +47,7 @@ type registration struct {
 	draining         bool // it was told to drain
 	pinned           bool // it is not evicted
 	cleanup          bool // it was spawned to close leftovers, and takes no calls
+	tailSet          bool // a Tail came for it, which counts more than that of the session before
 
 	order drain // the last one
 

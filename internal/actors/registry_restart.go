@@ -53,8 +53,11 @@ func (reg *registration) waitsForPredecessor(e *entry) bool {
 // handSettingsOver gives the settings and the tail of a session that was restarted to the next session
 // of the key, which has not dialed yet.
 func (r *registry) handSettingsOver(c actor.Context, msg *sessionClosed) {
-	e := r.entries[msg.of.key]
-	if e.current != nil && (!msg.settings.empty() || msg.tail != nil) {
-		c.Send(e.current.pid, &adoptSettings{msg.settings, msg.tail})
+	e, tail := r.entries[msg.of.key], msg.tail
+	if e.current != nil && e.current.tailSet {
+		tail = nil
+	}
+	if e.current != nil && (!msg.settings.empty() || tail != nil) {
+		c.Send(e.current.pid, &adoptSettings{msg.settings, tail})
 	}
 }

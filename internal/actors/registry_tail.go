@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onTail gives the session of a key a subscriber for the stderr of its server. If the key
-// has no session, one is spawned, which does not dial.
+// onTail gives the sessions of a key, also those that drain, a subscriber for the stderr of their
+// server. If the key has no session, one is spawned, which does not dial.
 func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 	key := cmd.Key.Normal()
 	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) {
@@ -25,13 +25,18 @@ func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 	if len(r.closeCommands) > 0 {
 		r.applyPendingCloses(c, key)
 	}
-	current := r.currentOf(key)
 	if cmd.Subscriber != nil {
-		current = r.sessionOf(c, key)
+		r.sessionOf(c, key)
 	}
-	if current != nil {
-		r.touch(c, current)
-		c.Send(current.pid, &tailTo{cmd.Subscriber})
+	if e := r.entries[key]; e != nil {
+		for _, reg := range e.draining {
+			c.Send(reg.pid, &tailTo{cmd.Subscriber})
+		}
+		if e.current != nil {
+			e.current.tailSet = true
+			c.Send(e.current.pid, &tailTo{cmd.Subscriber})
+			r.touch(c, e.current)
+		}
 	}
 	r.respond(c, &messages.Done{ID: cmd.ID})
 }

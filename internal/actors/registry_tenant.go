@@ -26,7 +26,7 @@ func (r *registry) tenantName(key messages.Key) (name string) {
 	}
 	defer func() {
 		if reason := recover(); reason != nil {
-			r.cfg.Logger.Error().Str("server", key.Server).Str("scope", key.Scope).
+			about(r.cfg.Logger.Error(), key, 0).
 				Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("function Tenant panicked")
 			name = "?"
 		}

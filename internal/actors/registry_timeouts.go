@@ -31,6 +31,7 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 			f.Detail += ", which had failed: " + forCaller(reg.cause)
 		}
 		reg.group.load.count(f.Code)
+		r.logReply(k, f.Code)
 		reg.group.load.Durations.Add(now.Sub(k.accepted))
 		if k.caller != nil {
 			c.Send(k.caller, f)

@@ -374,5 +374,5 @@ func (s *session) idleIfUnwanted(c actor.Context) {
 
 // log adds the fields that all log lines of a session have.
 func (s *session) log(e *zerolog.Event) *zerolog.Event {
-	return e.Str("server", s.key.Server).Str("scope", s.key.Scope).Uint64("generation", s.generation)
+	return about(e, s.key, s.generation)
 }

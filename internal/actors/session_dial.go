@@ -34,8 +34,8 @@ type dialAttempt struct {
 // logRefusedSetting logs that the server refuses a setting that the previous MCP session
 // had.
 func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
-	d.cfg.Logger.Warn().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).Str("op", op.Method()).
-		Str("err", e.Error()).Msg("server refused a setting of the previous session")
+	about(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+		Msg("server refused a setting of the previous session")
 }
 
 // run dials, sets up the MCP session, and saves it in the store. It may block.
@@ -50,7 +50,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // by a wrapper of the dialer
-			d.cfg.Logger.Error().Str("server", d.req.Key.Server).Str("scope", d.req.Key.Scope).
+			about(d.cfg.Logger.Error(), d.req.Key, d.generation).
 				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(panicked(r))
 		}

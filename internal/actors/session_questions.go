@@ -13,7 +13,7 @@ import (
 func (s *session) onAsked(c actor.Context, msg *asked) {
 	q := msg.question
 	running := s.attribute(q)
-	if q.of != nil && running && len(q.calls) == 0 {
+	if q.of != nil && len(q.calls) == 0 && (running || s.conn != nil) { // without conn, it is of a set-up
 		q.settle(&messages.Refusal{Reason: "its operation is over"})
 		return
 	}

@@ -38,7 +38,7 @@ func (s *session) unwatchSubscribers(c actor.Context) {
 // key, which was restarted. The next dial applies them.
 func (s *session) onSettingsAdopted(c actor.Context, msg *adoptSettings) {
 	s.settings = msg.settings
-	if msg.tail != nil && s.tail.subscriber == nil {
+	if msg.tail != nil {
 		s.onTail(c, msg.tail)
 	}
 	for _, subscription := range s.settings.subscriptions {

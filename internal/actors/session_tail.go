@@ -59,11 +59,9 @@ func (s *session) sendLines(c actor.Context) {
 	if s.tail.subscriber == nil {
 		return
 	}
-	lines, dropped := s.tail.stderr.Take(maxUntaken - s.tail.untaken)
-	for _, line := range lines {
+	for _, line := range s.tail.stderr.Take(maxUntaken - s.tail.untaken) {
 		s.tail.untaken++
-		c.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line, Dropped: dropped})
-		dropped = 0
+		c.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line.Text, Dropped: line.Dropped})
 	}
 }
 

@@ -50,7 +50,6 @@ func (s keyStore) try(what string, f func(context.Context) error) {
 	defer cancel()
 	began := time.Now()
 	if err := runWithin(ctx, "the store", f); err != nil {
-		s.cfg.Logger.Warn().Str("server", s.key.Server).Str("scope", s.key.Scope).
-			Stringer("elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
+		span(about(s.cfg.Logger.Warn(), s.key, 0), "elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
 	}
 }

@@ -23,6 +23,7 @@ package bridge
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -38,6 +39,7 @@ type Bridge struct {
 	known    *mcp.ClientCapabilities // what the servers are told, or nil
 	controls controls
 	strays   atomic.Uint64
+	log      *slog.Logger // of the SDK, or nil
 
 	mu      sync.Mutex
 	servers map[string]*endpoint
@@ -48,11 +50,14 @@ type Bridge struct {
 // what the servers are told that they can ask for; nil is nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(capabilities), &b.strays, b.controls.compare}
+	b.opener = opener{newClient(capabilities, sdkLog{bridge: b}), &b.strays, b.controls.compare}
 	b.controls.opener, b.known = &b.opener, capabilities
 	b.Set(servers)
 	return b
 }
+
+// LogTo makes the SDK log to a logger. It must be called before the first dial.
+func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
 
 // Set replaces the list of servers.
 func (b *Bridge) Set(servers []mcpbridge.Server) {
@@ -67,7 +72,7 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 			continue
 		}
 		at := newEndpoint(config)
-		at.client = newCustomClient(&config, b.known)
+		at.client = newCustomClient(&config, b.known, sdkLog{bridge: b})
 		b.servers[config.Name] = at
 	}
 	for _, at := range before {

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -62,12 +63,13 @@ type sdkClient struct {
 	capabilities *mcp.ClientCapabilities
 }
 
-func newClient(capabilities *mcp.ClientCapabilities) *sdkClient {
+func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if capabilities == nil {
 		capabilities = &mcp.ClientCapabilities{}
 	}
 	options := &mcp.ClientOptions{
 		Capabilities: capabilities,
+		Logger:       slog.New(log),
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
 			handlerOf(ctx).hear(&messages.ToolsChanged{})
 		},
@@ -203,19 +205,17 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // sending is middleware for requests to a server, the innermost. It notes that another request of the
-// operation begins, names the log level, and asks for progress. It takes the parameters and the
-// result of an operation past the SDK, which would decode them several times.
+// operation begins, names the log level and the trace, and asks for progress. It takes the parameters
+// and the result of an operation past the SDK, which would decode them several times.
 func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
 		ex.Begin(wanted)
 		if level := h.logLevel(); level != "" && req.GetParams() != nil {
-			meta := req.GetParams().GetMeta()
-			if meta == nil {
-				meta = map[string]any{}
-			}
-			meta[mcp.MetaKeyLogLevel] = level
-			req.GetParams().SetMeta(meta)
+			setMeta(req.GetParams(), mcp.MetaKeyLogLevel, level)
+		}
+		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
+			addTrace(req.GetParams(), trace)
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
@@ -236,6 +236,33 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return result, err
 	}
+}
+
+// addTrace adds a trace to _meta, as SEP-414 says, unless the caller has set one there.
+func addTrace(params mcp.Params, trace messages.Trace) {
+	if _, own := params.GetMeta()[metaTraceParent]; own {
+		return
+	}
+	setMeta(params, metaTraceParent, trace.Parent)
+	if trace.State != "" {
+		setMeta(params, metaTraceState, trace.State)
+	}
+}
+
+// The keys of a trace in _meta.
+const (
+	metaTraceParent = "traceparent"
+	metaTraceState  = "tracestate"
+)
+
+// setMeta sets a key of _meta.
+func setMeta(params mcp.Params, key, value string) {
+	meta := params.GetMeta()
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[key] = value
+	params.SetMeta(meta)
 }
 
 // withoutParams is a request whose parameters the SDK does not encode.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -90,11 +91,11 @@ func (r *customResult) UnmarshalJSON(data []byte) error {
 
 // newCustomClient returns a client of the SDK that knows the custom methods of a server, or nil if
 // it has none. The SDK sends only methods that were registered before.
-func newCustomClient(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities) *sdkClient {
+func newCustomClient(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if len(server.CustomMethods) == 0 {
 		return nil
 	}
-	c := newClient(capabilities)
+	c := newClient(capabilities, log)
 	for _, method := range server.CustomMethods {
 		mcp.AddSendingCustomMethod[*customParams, *customResult](c.Client, method) //nolint:errcheck // Validate has checked the names
 	}

@@ -54,7 +54,11 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 	case *messages.SetLogLevel:
 		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
 	case *messages.Ping:
-		return &messages.Pong{}, cs.Ping(ctx, nil)
+		var params *mcp.PingParams
+		if messages.TraceOf(ctx).Parent != "" { // which needs them
+			params = &mcp.PingParams{}
+		}
+		return &messages.Pong{}, cs.Ping(ctx, params)
 	}
 	return c.list(ctx, op)
 }

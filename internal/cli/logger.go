@@ -2,18 +2,9 @@ package cli
 
 import (
 	"io"
-	"log/slog"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 )
-
-// NewSystem returns an actor system whose own log goes to logger.
-func NewSystem(logger zerolog.Logger) *actor.ActorSystem {
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(zerolog.NewSlogHandler(logger))
-	}))
-}
 
 // NewLogger returns a logger that writes lines for people, from the given level on. The
 // level is one that zerolog knows.

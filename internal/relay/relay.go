@@ -38,17 +38,17 @@ func New[T any](limit int, take func(T), lost func(n uint64), bug func(v T, reas
 	return &Relay[T]{limit: limit, take: take, lost: lost, bug: bug, shares: map[any]int{}}
 }
 
-// Put queues a value, or drops it.
-func (r *Relay[T]) Put(v T) { r.PutOf(nil, r.limit, v) }
+// Put queues a value, or drops it. It reports whether the value is queued.
+func (r *Relay[T]) Put(v T) bool { return r.PutOf(nil, r.limit, v) }
 
 // PutOf queues a value of a source, or drops it if most values of this source are
-// queued.
-func (r *Relay[T]) PutOf(source any, most int, v T) {
+// queued. It reports whether the value is queued.
+func (r *Relay[T]) PutOf(source any, most int, v T) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) >= r.limit || r.shares[source] >= most {
 		r.dropped++
-		return
+		return false
 	}
 	r.queue = append(r.queue, item[T]{v, source})
 	r.shares[source]++
@@ -56,6 +56,7 @@ func (r *Relay[T]) PutOf(source any, most int, v T) {
 		r.idle = make(chan struct{})
 		go r.run()
 	}
+	return true
 }
 
 // Dropped returns how many values have been dropped.

@@ -30,6 +30,13 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.text.Write(p)
 }
 
+// written returns what was written so far.
+func (g *gate) written() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.text.String()
+}
+
 func TestValuesAreHandedOverInOrderAndDroppedBeyondTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
@@ -116,7 +123,20 @@ func TestLoggerSaysHowManyLinesItHasDropped(t *testing.T) {
 	require.GreaterOrEqual(t, l.Dropped(), uint64(maxLines-1))
 	close(g.open)
 	require.True(t, l.Flush(t.Context()))
-	require.Contains(t, g.text.String(), "log lines were dropped")
+	require.Contains(t, g.written(), "log lines were dropped")
+}
+
+func TestLinesForDebuggingDoNotDisplaceOthers(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	l := NewLogger(zerolog.New(g))
+	for range 2 * maxLines {
+		l.Debug().Msg("detail")
+	}
+	l.Info().Msg("state")
+	close(g.open)
+	require.True(t, l.Flush(t.Context()))
+	require.Equal(t, 1, strings.Count(g.written(), "state"))
+	require.LessOrEqual(t, strings.Count(g.written(), "detail"), maxLines/2+1)
 }
 
 func TestLoggerThatLogsNothingKeepsNothing(t *testing.T) {

@@ -2,6 +2,8 @@
 package dialer
 
 import (
+	"log/slog"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/bridge"
@@ -14,4 +16,13 @@ import (
 // tests.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) mcpbridge.Bridge {
 	return bridge.New(servers, capabilities)
+}
+
+// NewWithLogger is [New] with a logger for what the SDK logs about sessions. What the SDK
+// calls an error, such as a tool that it leaves out of a list because it is malformed, is
+// Warn. Secrets of the servers are blacked out.
+func NewWithLogger(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logger *slog.Logger) mcpbridge.Bridge {
+	b := bridge.New(servers, capabilities)
+	b.LogTo(logger)
+	return b
 }

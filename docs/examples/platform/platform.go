@@ -171,7 +171,7 @@ func (a *Account) Credentials(_ context.Context, key messages.Key) (mcpbridge.Cr
 func (a *Account) Headers(ctx context.Context) (http.Header, error) {
 	token, err := a.Token(ctx, a.user, false)
 	conversation, _ := messages.AttributesOf(ctx).Get("conversation")
-	return http.Header{"Authorization": {"Bearer " + token}, "X-Conversation": {conversation}, "Traceparent": {messages.TraceOf(ctx).Parent}}, err
+	return http.Header{"Authorization": {"Bearer " + token}, "X-Conversation": {conversation}}, err
 }
 
 // Refresh renews the token after a refusal.

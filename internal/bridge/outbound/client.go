@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -80,12 +81,19 @@ func (c *Client) Release() {
 	}
 }
 
+// The headers of a trace.
+const (
+	headerTraceParent = "Traceparent"
+	headerTraceState  = "Tracestate"
+)
+
 // addHeaders returns a request with the headers of the configuration, the user and password
-// of the URL, and credentials. A request that gets no header is returned as it is. No other
-// code adds such headers.
+// of the URL, credentials, and the trace of the operation that it is sent for. The trace
+// replaces no other header. A request that gets no header is returned as it is. No other code
+// adds such headers.
 func (c *Client) addHeaders(req *http.Request, credentials http.Header) *http.Request {
-	config, user := c.Config, c.URL.User
-	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil {
+	config, user, trace := c.Config, c.URL.User, messages.TraceOf(req.Context())
+	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil && trace.Parent == "" {
 		return req
 	}
 	r := *req
@@ -99,6 +107,12 @@ func (c *Client) addHeaders(req *http.Request, credentials http.Header) *http.Re
 	if user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		r.SetBasicAuth(user.Username(), password)
+	}
+	if trace.Parent != "" && r.Header.Get(headerTraceParent) == "" {
+		r.Header.Set(headerTraceParent, trace.Parent)
+		if trace.State != "" && r.Header.Get(headerTraceState) == "" {
+			r.Header.Set(headerTraceState, trace.State)
+		}
 	}
 	return &r
 }

@@ -12,8 +12,10 @@ import (
 func TestLinesArePassedOnWithoutSecretsWhileSomebodyFollows(t *testing.T) {
 	to := new(mcpbridge.Stderr)
 	l := &lines{to: to, config: &mcpbridge.Server{Env: map[string]string{"TOKEN": "hunter22-hunter22"}}}
-	taken := func() []string {
-		all, _ := to.Take(100)
+	taken := func() (all []string) {
+		for _, line := range to.Take(100) {
+			all = append(all, line.Text)
+		}
 		return all
 	}
 	write := func(text string) { l.write([]byte(text)) }

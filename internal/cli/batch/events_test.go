@@ -103,13 +103,13 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 
 func TestZeroFieldsArePrintedIfZeroIsMeaningful(t *testing.T) {
 	for want, event := range map[string]messages.Event{
-		`{"event":"session_opened","attached":false,"elapsed":"0s"}`:     &messages.SessionOpened{},
-		`{"event":"session_restarting","delay":"0s"}`:                    &messages.SessionRestarting{},
-		`{"event":"progress","progress":0}`:                              &messages.Progress{},
-		`{"event":"server_log","level":"info","data":false}`:             &messages.ServerLog{Level: "info", Data: false},
-		`{"event":"session_restarted","attached":false,"elapsed":"0s","lifetime":"0s"}`:  &messages.SessionRestarted{},
-		`{"event":"session_gave_up","cause":"connection refused"}`:       &messages.SessionGaveUp{Cause: "connection refused"},
-		`{"event":"resource_updated","uri":"file:///a\u001b[31m\u2028"}`: &messages.ResourceUpdated{URI: "file:///a\x1b[31m\u2028"},
+		`{"event":"session_opened","attached":false,"elapsed":"0s"}`:                    &messages.SessionOpened{},
+		`{"event":"session_restarting","delay":"0s"}`:                                   &messages.SessionRestarting{},
+		`{"event":"progress","progress":0}`:                                             &messages.Progress{},
+		`{"event":"server_log","level":"info","data":false}`:                            &messages.ServerLog{Level: "info", Data: false},
+		`{"event":"session_restarted","attached":false,"elapsed":"0s","lifetime":"0s"}`: &messages.SessionRestarted{},
+		`{"event":"session_gave_up","cause":"connection refused"}`:                      &messages.SessionGaveUp{Cause: "connection refused"},
+		`{"event":"resource_updated","uri":"file:///a\u001b[31m\u2028"}`:                &messages.ResourceUpdated{URI: "file:///a\x1b[31m\u2028"},
 	} {
 		line, err := json.Marshal(lineOf(event))
 		require.NoError(t, err)

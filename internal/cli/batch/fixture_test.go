@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -72,7 +73,7 @@ func inMemory(t *testing.T, servers map[string]*mcp.Server, scenario func(t *tes
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var cfg supervisor.Config
-		i := &instance{File: &config.File{}, system: cli.NewSystem(zerolog.Nop())}
+		i := &instance{File: &config.File{}, system: actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))}
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: name, InMemory: servers[name]})
 			i.Tools = append(i.Tools, toolset.Server{Name: name})

@@ -28,7 +28,7 @@ type instance struct {
 // start starts a supervisor. The caller stops it.
 func start(path string, file *config.File, log io.Writer, level string) (*instance, error) {
 	file.Supervisor.Logger = cli.NewLogger(log, level)
-	i := &instance{File: file, path: path, system: cli.NewSystem(file.Supervisor.Logger)}
+	i := &instance{File: file, path: path, system: actor.NewActorSystem(supervisor.WithSystemLogger(file.Supervisor.Logger))}
 	logWarnings(&i.Supervisor.Logger, file)
 	cfg := file.Supervisor
 	if file.Store != "" {

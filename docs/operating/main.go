@@ -1,0 +1,162 @@
+// Command operating runs agents on two MCP servers that misbehave, and reports to Prometheus
+// and OpenTelemetry what the supervisor does about it. The servers are in the program, on
+// loopback:
+//
+//	go -C docs/operating run .
+//	go -C docs/operating run . -traces
+//
+// The metrics are at http://127.0.0.1:9464/metrics. dashboard.json is a dashboard of Grafana for
+// them, and alerts.yml has rules of Prometheus. With -traces, the spans are written to stdout.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/telemetry"
+	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+func main() {
+	p := program{traces: io.Discard, agents: 20, pause: 200 * time.Millisecond}
+	flag.StringVar(&p.listen, "listen", "127.0.0.1:9464", "where the metrics are served")
+	traces := flag.Bool("traces", false, "write the spans to stdout")
+	flag.Parse()
+	if *traces {
+		p.traces = os.Stdout
+	}
+	p.ready = func(url string) { fmt.Fprintln(os.Stderr, "metrics at", url) }
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := p.run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// program is what main runs.
+type program struct {
+	listen string
+	traces io.Writer
+	agents int
+	pause  time.Duration // the longest pause between two calls of an agent
+	ready  func(url string)
+}
+
+// run runs the agents until ctx ends.
+func (p program) run(ctx context.Context) (err error) {
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
+	if err != nil {
+		return err
+	}
+	writer, err := stdouttrace.New(stdouttrace.WithWriter(p.traces), stdouttrace.WithPrettyPrint())
+	if err != nil {
+		return err
+	}
+	meters := metric.NewMeterProvider(metric.WithReader(exporter))
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(writer))
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		err = errors.Join(err, tracers.Shutdown(ctx), meters.Shutdown(ctx))
+	}()
+
+	// faulty expires sessions, loses answers and refuses calls. restarting goes down now and then.
+	faulty, err := faults.Serve(faults.NewTools().Handler)
+	if err != nil {
+		return err
+	}
+	defer faulty.Close()
+	faulty.Inject("tools/call", faults.Sometimes(1, 0.1, faulty.Forget(faults.Expiries()[0]), faults.Cut(), faults.Refuse(http.StatusInternalServerError, "out of order")))
+	restarting, err := faults.Serve(faults.NewTools().Handler)
+	if err != nil {
+		return err
+	}
+	defer restarting.Close()
+
+	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
+	sup, stop, err := telemetry.Start(actor.NewActorSystem(quiet), supervisor.Config{
+		Servers:     []supervisor.Server{{Name: "faulty", URL: faulty.URL()}, {Name: "restarting", URL: restarting.URL()}},
+		MaxSessions: p.agents + p.agents/2, // each agent wants two
+		CallTimeout: 2 * time.Second,
+		BackoffMax:  time.Second,
+	}, telemetry.Config{TracerProvider: tracers, MeterProvider: meters})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, sup.Stop(context.WithoutCancel(ctx)))
+		stop()
+	}()
+
+	listener, err := net.Listen("tcp", p.listen)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	defer web.Close()
+	go web.Serve(listener) //nolint:errcheck // it returns when it is closed
+	p.ready("http://" + listener.Addr().String() + "/metrics")
+
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { p.restart(ctx, restarting) })
+	for i := range p.agents {
+		all.Go(func() { p.agent(ctx, sup.Client(), fmt.Sprint("conversation-", i)) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// agent calls tools of both servers.
+func (p program) agent(ctx context.Context, client *supervisor.Client, scope string) {
+	tools := []string{"count", "count/ro", "echo/ro", "fail"}
+	for sleep(ctx, rand.N(p.pause)) {
+		server := []string{"faulty", "restarting"}[rand.N(2)]
+		// The outcome is in the metrics.
+		client.CallTool(ctx, server, scope, &mcp.CallToolParams{Name: tools[rand.N(len(tools))]}) //nolint:errcheck // see above
+	}
+}
+
+// restart takes a server down for a moment, again and again.
+func (p program) restart(ctx context.Context, server *faults.Server) {
+	for sleep(ctx, 20*p.pause) {
+		server.Stop()
+		sleep(ctx, 10*p.pause)
+		if err := server.Start(); err != nil {
+			log.Print(err)
+		}
+	}
+}
+
+// sleep reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

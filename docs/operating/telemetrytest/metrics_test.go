@@ -1,0 +1,240 @@
+package telemetrytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/telemetry"
+	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+func TestMetricsSayWhatHasHappened(t *testing.T) {
+	cfg := supervisor.Config{MaxSessions: 2, Servers: []supervisor.Server{{Name: "s", Setup: []*mcp.CallToolParams{{Name: "login"}}}, {Name: "down", URL: "http://127.0.0.1:1"}}}
+	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
+		h.script.Tool("login").Returns("in")
+		h.script.Tool("add").Does(func(context.Context, *faults.Run) (any, error) {
+			time.Sleep(2 * time.Second) // synctest
+			return "1", nil
+		})
+		h.script.Tool("stale").Fails(faults.SessionExpired).Returns("1")
+		h.script.Tool("wrong").Does(func(context.Context, *faults.Run) (any, error) { return nil, errors.New("wrong") })
+		h.script.Inject("server/discover", faults.Times(1, faults.Delay(3*time.Second)))
+		is := func(want float64, count int, name string, attributes map[string]any) {
+			t.Helper()
+			p := h.collect().find(t, name, attributes)
+			require.InDelta(t, want, p.value, 0.001, "%s %v", name, attributes)
+			require.EqualValues(t, count, p.count, "%s %v", name, attributes)
+		}
+		_, err := h.call(t.Context(), "a", "add")
+		require.NoError(t, err)
+		is(5, 1, "mcpactor.call.duration", map[string]any{"mcpactor.server": "s", "mcp.method.name": "tools/call", "mcpactor.code": "ok"})
+		is(3, 1, "mcpactor.call.queue.duration", map[string]any{"mcpactor.server": "s"})
+		is(3, 1, "mcpactor.dial.duration", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "opened"})
+		is(2, 2, "mcp.client.operation.duration", map[string]any{
+			"mcpactor.server": "s", "mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool", "network.transport": "tcp", "mcp.protocol.version": h.protocol(),
+		}) // with the set-up call
+		is(1, 0, "mcpactor.session.count", map[string]any{"mcpactor.server": "s", "mcpactor.state": "ready"})
+		is(0, 0, "mcpactor.session.count", map[string]any{"mcpactor.server": "s", "mcpactor.state": "broken"})
+		is(0, 0, "mcpactor.session.count", map[string]any{"mcpactor.server": "down", "mcpactor.state": "ready"})
+		is(1, 0, "mcpactor.slot.used", nil)
+		is(2, 0, "mcpactor.slot.limit", nil)
+		is(1, 0, "mcpactor.server.up", map[string]any{"mcpactor.server": "s"})
+		require.Len(t, h.collect()["mcpactor.server.up"], 1, "nothing is known of the other server")
+
+		// A session expires: the next one is a rebuild, and the call a replay.
+		_, err = h.call(t.Context(), "a", "stale")
+		require.NoError(t, err)
+		synctest.Wait()
+		is(1, 0, "mcpactor.session.faults", map[string]any{"mcpactor.server": "s", "mcpactor.reason": "expired"})
+		is(1, 0, "mcpactor.session.rebuilds", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "opened"})
+		is(1, 0, "mcpactor.call.replays", map[string]any{"mcpactor.server": "s"})
+		is(2, 1, "mcp.client.session.duration", map[string]any{"mcpactor.server": "s", "error.type": "_OTHER"})
+
+		// Outcomes.
+		_, err = h.call(t.Context(), "a", "wrong")
+		require.NoError(t, err)
+		is(0, 1, "mcpactor.call.duration", map[string]any{"mcpactor.server": "s", "mcpactor.code": "tool_error"})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err = h.Client().CallTool(ctx, "down", "a", &mcp.CallToolParams{Name: "any"})
+		require.ErrorIs(t, err, messages.ErrUnavailable)
+		is(10, 1, "mcpactor.call.duration", map[string]any{"mcpactor.server": "down", "mcpactor.code": "unavailable"})
+		is(0, 0, "mcpactor.server.up", map[string]any{"mcpactor.server": "down"})
+		p := h.collect().find(t, "mcpactor.dial.duration", map[string]any{"mcpactor.server": "down", "mcpactor.outcome": "failed"})
+		require.Equal(t, "unavailable", p.attributes["error.type"])
+
+		// While calls run and wait.
+		running, release := make(chan struct{}), make(chan struct{})
+		h.script.Tool("hold").Does(func(context.Context, *faults.Run) (any, error) {
+			close(running)
+			<-release
+			return "done", nil
+		})
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			_, err := h.call(t.Context(), "a", "hold")
+			require.NoError(t, err)
+		})
+		<-running
+		is(1, 0, "mcpactor.call.in_flight", map[string]any{"mcpactor.server": "s"})
+		is(0, 0, "mcpactor.call.waiting", map[string]any{"mcpactor.server": "s"})
+		close(release)
+		calls.Wait()
+
+		// Eviction, and the end.
+		for _, scope := range []string{"b", "c"} {
+			_, err = h.call(t.Context(), scope, "add")
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		documented(t, h)
+		is(1, 0, "mcpactor.session.evictions", map[string]any{"mcpactor.server": "s", "mcpactor.reason": "cap"})
+		require.NoError(t, h.Stop(context.Background()))
+		var ended uint64
+		for _, p := range h.collect()["mcp.client.session.duration"] {
+			ended += p.count
+		}
+		require.EqualValues(t, 4, ended, "each MCP session")
+		require.NotContains(t, h.collect(), "mcpactor.session.count", "a supervisor that has stopped has no state")
+	})
+}
+
+// documented checks that docs/telemetry.md has each metric, with its kind, its unit and its
+// attributes, and no other.
+func documented(t *testing.T, h *harness) {
+	t.Helper()
+	page, err := os.ReadFile("../../telemetry.md")
+	require.NoError(t, err)
+	all, what := h.collectKinds()
+	for _, row := range regexp.MustCompile("(?m)^\\| `(mcp[a-z_.]+)` \\| ([a-z -]+) \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+		name, quoted := row[1], regexp.MustCompile("[^` ,]+")
+		require.Contains(t, what, name, "documented, and never measured")
+		require.Equal(t, what[name], [2]string{row[2], strings.Trim(row[3], "` ")}, name)
+		seen := map[string]bool{}
+		for _, p := range all[name] {
+			for key := range p.attributes {
+				seen[key] = true
+			}
+		}
+		var told []string
+		for _, key := range quoted.FindAllString(row[4], -1) {
+			if key != "gen_ai.tool.name" && key != "gen_ai.prompt.name" { // only with ToolNames
+				told = append(told, key)
+			}
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(seen)), told, name)
+		delete(what, name)
+	}
+	require.Empty(t, what, "measured, and not documented")
+}
+
+// Attributes of metrics have few values, whatever the callers do.
+func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
+	other := func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			if messages.TargetOf(op) == "code" {
+				return nil, messages.NewFailure(op, messages.Code("code of "+op.Head().Key.Scope), "")
+			}
+			return next(ctx, op)
+		}
+	}
+	for _, toolNames := range []bool{false, true} {
+		t.Run(fmt.Sprint(toolNames), func(t *testing.T) {
+			cfg := supervisor.Config{Interceptors: []actors.Interceptor{other}, Servers: []supervisor.Server{{Name: "s", CustomMethods: []string{"acme/known"}}}}
+			scenario(t, cfg, func(to *telemetry.Config) { to.ToolNames = toolNames }, func(t *testing.T, h *harness) {
+				ctx, c := t.Context(), h.Client()
+				h.script.Tool("add").Returns("1")
+				h.script.Tool("sub").Returns("1")
+				for i := range 20 {
+					scope := fmt.Sprint("scope-", i)
+					for _, tool := range []string{"add", "sub", "code"} {
+						c.CallTool(ctx, "s", scope, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"a": scope}})
+					}
+					c.Custom(ctx, "s", scope, "acme/known", nil)
+					c.Custom(ctx, "s", scope, fmt.Sprint("acme/", i), nil)
+					c.CallTool(ctx, fmt.Sprint("server-", i), scope, &mcp.CallToolParams{Name: "add"})
+					c.ReadResource(ctx, "s", scope, "file:///"+scope)
+					c.CallTool(messages.WithAttributes(ctx, messages.NewAttributes(map[string]string{"run": scope})), "s", scope, &mcp.CallToolParams{Name: "add"})
+				}
+				require.NoError(t, h.Stop(ctx))
+				values := map[string][]string{}
+				points := 0
+				for _, all := range h.collect() {
+					for _, p := range all {
+						points++
+						for key, value := range p.attributes {
+							if text := value.(string); !slices.Contains(values[key], text) {
+								values[key] = append(values[key], text)
+							}
+						}
+					}
+				}
+				for key, all := range values {
+					require.NotContains(t, strings.Join(all, " "), "scope", key)
+				}
+				require.ElementsMatch(t, []string{"s", "_OTHER"}, values["mcpactor.server"])
+				require.ElementsMatch(t, []string{"tools/call", "resources/read", "acme/known", "_OTHER"}, values["mcp.method.name"])
+				require.Contains(t, values["mcpactor.code"], "_OTHER")
+				require.LessOrEqual(t, len(values["mcpactor.code"]), 6, "%v", values["mcpactor.code"])
+				if toolNames {
+					require.ElementsMatch(t, []string{"add", "sub"}, values["gen_ai.tool.name"])
+				} else {
+					require.Empty(t, values["gen_ai.tool.name"])
+				}
+				require.Less(t, points, 40)
+			})
+		})
+	}
+}
+
+// Sessions that come and go leave nothing behind.
+func TestNothingIsKeptForASession(t *testing.T) {
+	scenario(t, supervisor.Config{MaxSessions: 10}, func(to *telemetry.Config) { to.TracerProvider = tracenoop.NewTracerProvider() }, func(t *testing.T, h *harness) {
+		h.script.Tool("add").Returns("1")
+		series := 0
+		for i := range 300 {
+			_, err := h.call(t.Context(), fmt.Sprint("scope-", i), "add")
+			require.NoError(t, err)
+			if synctest.Wait(); i < 20 {
+				continue
+			}
+			n := 0
+			for _, points := range h.collect() {
+				n += len(points)
+			}
+			if i == 20 {
+				series = n
+			}
+			require.Equal(t, series, n, "after %d sessions", i)
+		}
+	})
+}
+
+// The function that Start returns ends all reports, and may be called again.
+func TestStopEndsTheReports(t *testing.T) {
+	scenario(t, supervisor.Config{}, nil, func(t *testing.T, h *harness) {
+		h.script.Tool("add").Returns("1")
+		_, err := h.call(t.Context(), "a", "add")
+		require.NoError(t, err)
+		require.Contains(t, h.collect(), "mcpactor.session.count")
+		h.stop()
+		h.stop()
+		require.NotContains(t, h.collect(), "mcpactor.session.count")
+	})
+}

@@ -1,0 +1,37 @@
+package mcpbridge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
+)
+
+// checkProcess returns an error if no process can be started so, or one with another variable
+// than the one that is named. The error contains no value.
+func checkProcess(command, dir string, args []string, env map[string]string) error {
+	const nul = "\x00"
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case name == "" || strings.ContainsAny(name, "="+nul):
+			return fmt.Errorf("env.%s: is no name of a variable", visible.Detail(name))
+		case strings.Contains(env[name], nul):
+			return fmt.Errorf("env.%s: the value has a NUL character", visible.Detail(name))
+		}
+	}
+	for i, arg := range args {
+		if strings.Contains(arg, nul) {
+			return fmt.Errorf("args[%d]: has a NUL character", i)
+		}
+	}
+	switch {
+	case strings.Contains(command, nul):
+		return errors.New("command: has a NUL character")
+	case strings.Contains(dir, nul):
+		return errors.New("dir: has a NUL character")
+	}
+	return nil
+}

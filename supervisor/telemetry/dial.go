@@ -1,0 +1,155 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// The outcomes of a dial, and of a restart.
+const (
+	outcomeOpened  = "opened"  // a new MCP session
+	outcomeResumed = "resumed" // the MCP session of before
+	outcomeFailed  = "failed"
+)
+
+// outcome returns the outcome of a dial that has succeeded.
+func outcome(attached bool) string {
+	if attached {
+		return outcomeResumed
+	}
+	return outcomeOpened
+}
+
+// dialer reports the dials of another one.
+type dialer struct {
+	mcpbridge.Dialer
+	t *telemetry
+}
+
+// Dial opens a session. The handshake carries the span of the dial to the server.
+func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	began, parent := time.Now(), req.Trace
+	var span trace.Span
+	if d.t.tracer != nil {
+		var spanned context.Context
+		spanned, span = d.t.tracer.Start(within(ctx, parent, false), "dial", trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(attribute.String(attrServer, req.Key.Server)))
+		req.Trace = traceOf(spanned)
+		ctx = messages.WithTrace(spanned, req.Trace)
+	}
+	inner, err := d.Dialer.Dial(ctx, req)
+	e := mcpbridge.AsError(err)
+	l := labels{server: req.Key.Server, outcome: outcomeFailed}
+	if e != nil {
+		l.errorType = string(e.Class.Code())
+	} else {
+		l.outcome = outcome(inner.Info().Attached)
+	}
+	if d.t.metrics != nil {
+		d.t.metrics.record(ctx, d.t.metrics.dials, time.Since(began), l)
+	}
+	if span != nil {
+		span.SetAttributes(attribute.String(attrOutcome, l.outcome))
+		fail(span, l.errorType, e)
+		span.End()
+	}
+	if e != nil {
+		return inner, err
+	}
+	c := &conn{Conn: inner, t: d.t, server: req.Key.Server, opened: time.Now(), parent: parent.Parent}
+	if server := inner.Info().Server; server != nil {
+		c.protocol = server.ProtocolVersion
+	}
+	if span != nil {
+		c.span = span.SpanContext()
+	}
+	return c, nil
+}
+
+// conn reports what runs on a connection.
+type conn struct {
+	mcpbridge.Conn
+	t        *telemetry
+	server   string
+	protocol string
+	opened   time.Time
+	parent   string            // the traceparent of the call that the dial belongs to, or empty
+	span     trace.SpanContext // of the dial
+}
+
+// Do runs an operation: one of a call, or one that sets up the MCP session.
+func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	if k, ok := ctx.Value(callKey{}).(*call); ok {
+		return k.run(ctx, c, op)
+	}
+	parent := messages.TraceOf(ctx)
+	if c.t.tracer == nil || parent.Parent == "" || ctx.Err() != nil {
+		return c.do(ctx, op)
+	}
+	ctx, span := c.t.tracer.Start(within(ctx, parent, false), "setup", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributesOf(op, c.server)...))
+	return c.spanned(ctx, span, op)
+}
+
+// spanned runs an operation in a span of its own, which the request carries to the server.
+func (c *conn) spanned(ctx context.Context, span trace.Span, op messages.Operation) (messages.Result, error) {
+	defer span.End()
+	result, err := c.do(messages.WithTrace(ctx, traceOf(ctx)), op)
+	fail(span, errorType(result, err), mcpbridge.AsError(err))
+	return result, err
+}
+
+// do runs an operation, and records how long that takes.
+func (c *conn) do(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	began := time.Now()
+	result, err := c.Conn.Do(ctx, op)
+	if m := c.t.metrics; m != nil {
+		l := labels{
+			server: c.server, method: c.t.method(op), protocol: c.protocol, transport: c.t.transports[c.server], errorType: errorType(result, err),
+		}
+		if m.toolNames {
+			l.tool, l.prompt = namesOf(op)
+		}
+		m.record(ctx, m.operations, time.Since(began), l)
+	}
+	return result, err
+}
+
+// errorType returns the value of error.type for a run; empty is success.
+func errorType(result messages.Result, err error) string {
+	if e := mcpbridge.AsError(err); e != nil {
+		return string(e.Class.Code())
+	}
+	return resultError(result)
+}
+
+// resultError returns the value of error.type for a result.
+func resultError(result messages.Result) string {
+	if r, ok := result.(*messages.ToolResult); ok && r.Result != nil && r.Result.IsError {
+		return toolError
+	}
+	return ""
+}
+
+// fail notes in a span that something has failed, unless errorType is empty. e is the error of
+// the bridge, or nil.
+func fail(span trace.Span, errorType string, e *mcpbridge.Error) {
+	if errorType == "" || !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.String(attrErrorType, errorType))
+	detail := ""
+	if e != nil {
+		detail = e.Detail
+		if e.Code != 0 {
+			span.SetAttributes(statusCode(e.Code))
+		}
+	}
+	span.SetStatus(codes.Error, detail)
+}

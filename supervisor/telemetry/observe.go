@@ -1,0 +1,120 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// inspectTimeout bounds how long a collection waits for the supervisor.
+const inspectTimeout = 5 * time.Second
+
+// states are all states of a session: a metric has each of them, so that a state that no
+// session is in is 0.
+var states = []messages.State{
+	messages.StateWaiting, messages.StateConnecting, messages.StateReady, messages.StateDraining, messages.StateBroken,
+}
+
+// observe reports the state of a supervisor with each collection, and counts its events, until
+// stop is called.
+func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
+	var errs []error
+	var all []metric.Observable
+	upDown := func(name, unit, description string) metric.Int64ObservableUpDownCounter {
+		o, err := m.meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		all, errs = append(all, o), append(errs, err)
+		return o
+	}
+	counter := func(name, unit, description string) metric.Int64ObservableCounter {
+		o, err := m.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		all, errs = append(all, o), append(errs, err)
+		return o
+	}
+	sessions := upDown(metricSessions, "{session}", "Sessions by state.")
+	inFlight := upDown(metricInFlight, "{call}", "Calls that run.")
+	waiting := upDown(metricWaiting, "{call}", "Calls that wait for a connection, or for other calls of their session.")
+	used := upDown(metricSlotsUsed, "{slot}", "Sessions that are open, dial or drain.")
+	limit := upDown(metricSlotsLimit, "{slot}", "How many sessions may be open: MaxSessions.")
+	dropped := counter(metricEventsDropped, "{event}", "Events that were dropped, because their handlers were too slow.")
+	strays := counter(metricStrays, "{answer}", "Answers that were dropped, because they belong to other connections.")
+	up, err := m.meter.Int64ObservableGauge(metricServerUp, metric.WithDescription("1 if the server has answered, 0 if the last dial did not reach it."))
+	all, errs = append(all, up), append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+		defer cancel()
+		reply, err := sup.Client().Do(ctx, &messages.Inspect{Limit: 1}) // the counts need no list
+		if errors.Is(err, messages.ErrClosed) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		snap := reply.(*messages.Snapshot)
+		for _, srv := range snap.Servers {
+			of := m.with(labels{server: srv.Name})
+			for _, state := range states {
+				o.ObserveInt64(sessions, int64(srv.States[state]), m.with(labels{server: srv.Name, state: string(state)}))
+			}
+			o.ObserveInt64(inFlight, int64(srv.Load.InFlight), of)
+			o.ObserveInt64(waiting, int64(srv.Load.Waiting), of)
+			switch srv.Health {
+			case messages.HealthUp:
+				o.ObserveInt64(up, 1, of)
+			case messages.HealthDown:
+				o.ObserveInt64(up, 0, of)
+			}
+		}
+		o.ObserveInt64(used, int64(snap.Open))
+		o.ObserveInt64(limit, int64(snap.Cap))
+		o.ObserveInt64(dropped, int64(snap.Counters.Dropped))
+		o.ObserveInt64(strays, int64(snap.Counters.Strays))
+		return nil
+	}, all...)
+	if err != nil {
+		return nil, err
+	}
+	events := sup.System().EventStream
+	subscription := events.Subscribe(m.onEvent)
+	return func() {
+		events.Unsubscribe(subscription)
+		registration.Unregister() //nolint:errcheck // a second time does nothing
+	}, nil
+}
+
+// onEvent counts an event of a session.
+func (m *metrics) onEvent(event any) {
+	ctx := context.Background()
+	switch e := event.(type) {
+	case *messages.SessionExpired:
+		m.count(ctx, m.faults, labels{server: e.Key.Server, reason: string(messages.CodeExpired)})
+	case *messages.SessionLost:
+		m.count(ctx, m.faults, labels{server: e.Key.Server, reason: string(messages.CodeLost)})
+	case *messages.SessionGaveUp:
+		m.count(ctx, m.faults, labels{server: e.Key.Server, reason: reasonGaveUp})
+	case *messages.SessionRestarted:
+		m.count(ctx, m.rebuilds, labels{server: e.Key.Server, outcome: outcome(e.Attached)})
+		m.sessionEnded(ctx, e.Key.Server, e.Lifetime, other)
+	case *messages.SessionEvicted:
+		m.count(ctx, m.evictions, labels{server: e.Key.Server, reason: string(e.Reason)})
+	case *messages.SessionClosed:
+		m.sessionEnded(ctx, e.Key.Server, e.Lifetime, "")
+	}
+}
+
+// reasonGaveUp is the reason of a [messages.SessionGaveUp].
+const reasonGaveUp = "gave_up"
+
+// sessionEnded records how long an MCP session was open. A session that was never open, or that
+// goes on, has no lifetime.
+func (m *metrics) sessionEnded(ctx context.Context, server string, lifetime time.Duration, errorType string) {
+	if lifetime > 0 {
+		m.record(ctx, m.sessions, lifetime, labels{server: server, errorType: errorType})
+	}
+}

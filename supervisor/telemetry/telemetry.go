@@ -1,0 +1,133 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// scope is the name of the tracer and of the meter.
+const scope = "github.com/mcpactor/mcpactor/supervisor/telemetry"
+
+// Config says where spans and metrics go. The zero value is useful.
+type Config struct {
+	// TracerProvider makes the spans. Defaults to the global one when Start is called.
+	TracerProvider trace.TracerProvider
+	// MeterProvider takes the metrics. Defaults to the global one when Start is called.
+	MeterProvider metric.MeterProvider
+	// ToolNames adds the names of tools and prompts to mcp.client.operation.duration. Set it if
+	// the servers have few of them. Spans have these names in any case. Defaults to false.
+	ToolNames bool
+}
+
+// Start starts a supervisor as [supervisor.Start] does, and reports what it does. Call stop
+// after [supervisor.Supervisor.Stop] and before the providers are shut down: it ends the
+// reports about the supervisor. It may be called more than once.
+//
+// The providers must be set before: what records nothing when Start is called is left out for
+// good. Events do not say which supervisor they are from. If several supervisors in one actor
+// system are reported, each of them counts the events of all.
+func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *supervisor.Supervisor, stop func(), err error) {
+	t, err := newTelemetry(&cfg, to)
+	if err != nil {
+		return nil, nil, fmt.Errorf("telemetry: %w", err)
+	}
+	stop = func() {}
+	if t == nil {
+		sup, err = supervisor.Start(system, cfg)
+		return sup, stop, err
+	}
+	cfg.Interceptors = slices.Concat([]actors.Interceptor{t.intercept}, cfg.Interceptors)
+	inner := cfg.WrapDialer
+	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+		if inner != nil {
+			d = inner(d)
+		}
+		if d == nil {
+			return nil // Start says that this is wrong
+		}
+		return &dialer{d, t}
+	}
+	if sup, err = supervisor.Start(system, cfg); err != nil {
+		return nil, nil, err
+	}
+	if t.metrics != nil {
+		if stop, err = t.metrics.observe(sup); err != nil {
+			return nil, nil, fmt.Errorf("telemetry: %w", errors.Join(err, sup.Stop(context.Background())))
+		}
+	}
+	return sup, stop, nil
+}
+
+// telemetry is what the calls and dials of one supervisor are reported with.
+type telemetry struct {
+	tracer     trace.Tracer      // nil: no spans
+	metrics    *metrics          // nil: no metrics
+	transports map[string]string // network.transport by the name of the server
+	custom     map[string]bool   // the methods beyond MCP that are configured
+}
+
+// newTelemetry returns nil if nothing is recorded.
+func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
+	if to.TracerProvider == nil {
+		to.TracerProvider = otel.GetTracerProvider()
+	}
+	if to.MeterProvider == nil {
+		to.MeterProvider = otel.GetMeterProvider()
+	}
+	t := &telemetry{transports: map[string]string{}, custom: map[string]bool{}}
+	if tracer := to.TracerProvider.Tracer(scope, trace.WithSchemaURL(conventions)); isReal(tracer) {
+		t.tracer = tracer
+	}
+	m, err := newMetrics(to.MeterProvider.Meter(scope, metric.WithSchemaURL(conventions)), to.ToolNames)
+	if err != nil {
+		return nil, err
+	}
+	if m.operations.Enabled(context.Background()) {
+		t.metrics = m
+	}
+	if t.tracer == nil && t.metrics == nil {
+		return nil, nil
+	}
+	for _, srv := range cfg.Servers {
+		switch {
+		case srv.URL != "":
+			t.transports[srv.Name] = "tcp"
+		case srv.Command != "":
+			t.transports[srv.Name] = "pipe"
+		}
+		for _, method := range srv.CustomMethods {
+			t.custom[method] = true
+		}
+	}
+	return t, nil
+}
+
+// isReal reports whether a tracer makes spans of its own. One that does not returns the span of
+// the parent. The parent here is not sampled, so that most samplers drop the span.
+func isReal(tracer trace.Tracer) bool {
+	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, Remote: true})
+	_, span := tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), "mcpactor.start")
+	defer span.End()
+	return span.SpanContext().SpanID() != parent.SpanID() && span.SpanContext().IsValid()
+}
+
+// method returns the name of the method for a metric: that of a custom operation may be
+// anything.
+func (t *telemetry) method(op messages.Operation) string {
+	if _, is := op.(*messages.Custom); is && !t.custom[op.Method()] {
+		return other
+	}
+	return op.Method()
+}

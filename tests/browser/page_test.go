@@ -318,7 +318,7 @@ func TestPageIsAccessible(t *testing.T) {
 func TestManySessionsWhileServersAreKilled(t *testing.T) {
 	for _, n := range []int{20, 1000, 10_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := start(t, supervisor.Config{MaxSessions: n + 100, CallTimeout: 2 * time.Minute, MaxDials: 64}, debug.Config{})
+			s := start(t, supervisor.Config{MaxSessions: n + 100, MaxDials: 64, CallTimeout: 2 * time.Minute, ConnectTimeout: 2 * time.Minute, CloseTimeout: time.Minute}, debug.Config{})
 			scope := func(i int) string { return fmt.Sprintf("conversation-%05d", i) }
 			require.NoError(t, s.Open(t.Context(), n/2, scope))
 			b := browse(t, s, "", 1280)

@@ -9,15 +9,20 @@ const (
 	MaxStderrLine = 4 << 10
 )
 
-// Stderr passes on the lines that a server writes to stderr. It holds up to 64 lines;
-// further ones are counted and dropped, so that the server never waits. While nobody
-// follows, it holds none. The zero value is ready for use. Its methods may be called from
-// any goroutine, and on a nil pointer.
+// Stderr passes on the lines that a server writes to stderr. It holds up to 64 lines, of
+// which the last one is the latest: further lines take its place, and are counted, so that the
+// server never waits. While nobody follows, it holds none. The zero value is ready for use.
+// Its methods may be called from any goroutine, and on a nil pointer.
 type Stderr struct {
-	mu      sync.Mutex
-	ready   func() // nil while nobody follows
-	lines   []StderrLine
-	dropped uint64 // since the last line
+	mu    sync.Mutex
+	ready func() // nil while nobody follows
+	lines []stderrLine
+}
+
+// stderrLine is a line that waits.
+type stderrLine struct {
+	StderrLine
+	text func() string // returns Text; nil if Text is known
 }
 
 // StderrLine is a line of a [Stderr].
@@ -34,7 +39,7 @@ func (s *Stderr) Follow(ready func()) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready, s.lines, s.dropped = ready, nil, 0
+	s.ready, s.lines = ready, nil
 }
 
 // Followed reports whether anybody follows.
@@ -47,15 +52,15 @@ func (s *Stderr) Followed() bool {
 	return s.ready != nil
 }
 
-// Put adds a line, without secrets and at most [MaxStderrLine] long. line is called only
-// if there is room.
+// Put adds a line, without secrets and at most [MaxStderrLine] long. line is called later, or
+// not at all, if there is no room.
 func (s *Stderr) Put(line func() string) {
-	if s == nil || !s.hasRoom() {
+	if s == nil || !s.hasRoom(line) {
 		return
 	}
 	text := line()
 	s.mu.Lock()
-	s.lines, s.dropped = append(s.lines, StderrLine{text, s.dropped}), 0
+	s.lines = append(s.lines, stderrLine{StderrLine: StderrLine{Text: text}})
 	ready, first := s.ready, len(s.lines) == 1
 	if ready == nil {
 		s.lines = nil
@@ -66,31 +71,36 @@ func (s *Stderr) Put(line func() string) {
 	}
 }
 
-// hasRoom reports whether a line can be added, and counts it as dropped if not.
-func (s *Stderr) hasRoom() bool {
+// hasRoom reports whether a line can be added. If not, it takes the place of the last one.
+func (s *Stderr) hasRoom(line func() string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ready == nil {
+	n := len(s.lines)
+	switch {
+	case s.ready == nil:
 		return false
+	case n < maxStderrLines:
+		return true
 	}
-	if len(s.lines) >= maxStderrLines {
-		s.dropped++
-		return false
-	}
-	return true
+	s.lines[n-1] = stderrLine{StderrLine{Dropped: s.lines[n-1].Dropped + 1}, line}
+	return false
 }
 
 // Take removes the first lines, at most the given number.
-func (s *Stderr) Take(most int) []StderrLine {
+func (s *Stderr) Take(most int) (lines []StderrLine) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(most, len(s.lines))
-	lines := s.lines[:n:n]
-	s.lines = s.lines[n:]
-	if len(s.lines) == 0 {
+	for _, line := range s.lines[:n] {
+		if line.text != nil {
+			line.Text = line.text()
+		}
+		lines = append(lines, line.StderrLine)
+	}
+	if s.lines = s.lines[n:]; len(s.lines) == 0 {
 		s.lines = nil
 	}
 	return lines

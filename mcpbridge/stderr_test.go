@@ -26,7 +26,7 @@ func TestStderrHoldsABoundedNumberOfLinesForAFollower(t *testing.T) {
 	put("100")
 	lines = s.Take(100)
 	require.Len(t, lines, 55)
-	require.Equal(t, []mcpbridge.StderrLine{{Text: "63"}, {Text: "100", Dropped: 36}}, lines[53:], "they are missing here")
+	require.Equal(t, []mcpbridge.StderrLine{{Text: "62"}, {Text: "99", Dropped: 36}, {Text: "100"}}, lines[52:], "some are missing before the latest")
 	put("more")
 	require.Equal(t, 2, ready)
 	require.Equal(t, []mcpbridge.StderrLine{{Text: "more"}}, s.Take(100))

@@ -348,6 +348,33 @@ func inert(t *testing.T, page string) {
 	}
 }
 
+func TestSecretsAreNotOnThePage(t *testing.T) {
+	const argument, result, log = "argument-secret", "result-secret", "log-secret"
+	show(t, supervisor.Config{}, debug.Config{Actions: true}, func(t *testing.T, w *world) {
+		var session string
+		w.script.Inject("tools/call", func(out http.ResponseWriter, r *faults.Request, next http.Handler) {
+			session = r.Session
+			next.ServeHTTP(out, r.Request)
+		})
+		w.script.Tool("secret").Does(func(ctx context.Context, run *faults.Run) (any, error) {
+			return result, run.Progress(ctx, 1, 2, log)
+		})
+		call := &mcp.CallToolParams{Name: "secret", Arguments: map[string]any{"password": argument}}
+		_, err := w.sup.Client().CallTool(t.Context(), "s", "a", call)
+		require.NoError(t, err)
+		w.script.Expire(faults.Expiries()[0])
+		_, err = w.sup.Client().CallTool(t.Context(), "s", "a", call)
+		require.NoError(t, err)
+		require.NotEmpty(t, session)
+		for _, path := range []string{"", "?format=json", "session?server=s&scope=a", "session?server=s&scope=a&format=json"} {
+			page := w.get(path).Body.String()
+			for _, secret := range []string{argument, result, log, session} {
+				require.NotContains(t, page, secret, path)
+			}
+		}
+	})
+}
+
 func TestFilterSortAndPages(t *testing.T) {
 	show(t, supervisor.Config{}, debug.Config{}, func(t *testing.T, w *world) {
 		for i := range 120 {

@@ -117,7 +117,7 @@ func rowOf(e messages.Event) eventRow {
 		}
 	case *messages.OwnerTerminated:
 		row.Name, row.Tone = "owner terminated", neutral
-		row.Detail = fmt.Sprintf("%s; scopes: %s; %d operations cancelled", e.Owner, strings.Join(e.Scopes, ", "), e.Cancelled)
+		row.Detail = fmt.Sprintf("%s; %d operations cancelled; scopes: %s", e.Owner, e.Cancelled, strings.Join(e.Scopes, ", "))
 	default:
 		row.Name, row.Tone = strings.ReplaceAll(nameOf(e), "_", " "), neutral
 	}

@@ -24,7 +24,7 @@ var assets embed.FS
 
 // pages are the templates. Each value is put in its place by package html/template, as the
 // text that it is; none is marked as safe.
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"show": visible.Escape}).
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"show": visible.Escape, "short": func(text string) string { return visible.Shorten(visible.Escape(text)) }}).
 	ParseFS(assets, "assets/*.html"))
 
 // shownEvents is how many events the page of all sessions lists.
@@ -58,23 +58,21 @@ type frame struct {
 // index is the page of all sessions.
 type index struct {
 	frame
-	Query      query
-	States     []messages.State
-	Names      []string // of the servers
-	Snapshot   *messages.Snapshot
-	Figures    []figure
-	Counters   []figure
-	Share      string // of the slots that are in use, in percent
-	Servers    []serverRow
-	Headers    []header
-	Sessions   []sessionRow
-	Range      string // says which sessions these are
-	Page       int
-	Pages      int
-	Previous   string
-	Next       string
-	Events     []eventRow
-	EventsKept int
+	Query    query
+	States   []messages.State
+	Names    []string // of the servers
+	Figures  []figure
+	Counters []figure
+	Share    string // of the slots that are in use, in percent
+	Servers  []serverRow
+	Headers  []header
+	Sessions []sessionRow
+	Range    string // says which sessions these are
+	Page     int
+	Pages    int
+	Previous string
+	Next     string
+	Events   []eventRow
 }
 
 func (*index) template() string { return "index" }
@@ -151,8 +149,8 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 	listed, matching, pages := q.apply(snap.Sessions)
 	v := &index{
 		frame: frame{Title: "MCP sessions", Live: "live", At: second(snap.Time), Actions: h.cfg.Actions},
-		Query: q, States: states, Snapshot: snap, Page: q.Page, Pages: pages,
-		Events: rows(h.events.latest(shownEvents, q.selectsKey)), EventsKept: maxEvents,
+		Query: q, States: states, Page: q.Page, Pages: pages,
+		Events: rows(h.events.latest(shownEvents, q.selectsKey)),
 	}
 	v.JSON = q.URL() + "&format=json"
 	inFlight := 0

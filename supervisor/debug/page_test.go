@@ -185,7 +185,7 @@ var allEvents = []struct {
 	{&messages.SessionEvicted{Reason: messages.EvictTenantQuota}, "session_evicted", "evicted: for the quota of the tenant"},
 	{&messages.SessionClosed{Lifetime: 50 * time.Hour}, "session_closed", "closed: was open for 2 d"},
 	{&messages.SessionClosed{Cause: "timeout"}, "session_closed", "closed: not closed on the server: timeout"},
-	{&messages.OwnerTerminated{Owner: "nonhost/$1", Scopes: []string{"a", "b"}, Cancelled: 2}, "owner_terminated", "owner terminated: nonhost/$1; scopes: a, b; 2 operations cancelled"},
+	{&messages.OwnerTerminated{Owner: "nonhost/$1", Scopes: []string{"a", "b"}, Cancelled: 2}, "owner_terminated", "owner terminated: nonhost/$1; 2 operations cancelled; scopes: a, b"},
 }
 
 func TestEveryEventIsSaidInWordsAndAsJSON(t *testing.T) {

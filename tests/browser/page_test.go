@@ -93,7 +93,7 @@ func TestFilterFollowsTheKeysAndFocusAndSelectionStay(t *testing.T) {
 	require.Equal(t, "q", b.focused())
 
 	// What a person has selected, focused or scrolled to stays while rows around it change.
-	eval[bool](b, `getSelection().selectAllChildren(document.querySelector("#sessions tbody tr")) || true`)
+	eval[bool](b, `getSelection().selectAllChildren(document.querySelector("#sessions tbody tr th")) || true`)
 	selected := eval[string](b, "getSelection().toString()")
 	call(t, s, "two", "conversation-07")
 	b.wait(`document.querySelectorAll("#sessions td[data-label=Calls]")[1].innerText === "2"`)
@@ -318,7 +318,7 @@ func TestPageIsAccessible(t *testing.T) {
 func TestManySessionsWhileServersAreKilled(t *testing.T) {
 	for _, n := range []int{20, 1000, 10_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := start(t, supervisor.Config{MaxSessions: n + 100, CallTimeout: 2 * time.Minute, MaxDials: 64}, debug.Config{})
+			s := start(t, supervisor.Config{MaxSessions: n + 100, MaxDials: 64, CallTimeout: 2 * time.Minute, ConnectTimeout: 2 * time.Minute, CloseTimeout: time.Minute}, debug.Config{})
 			scope := func(i int) string { return fmt.Sprintf("conversation-%05d", i) }
 			require.NoError(t, s.Open(t.Context(), n/2, scope))
 			b := browse(t, s, "", 1280)

@@ -48,12 +48,13 @@ func (l *lines) end() {
 	if skip {
 		return
 	}
-	l.to.Put(func() string {
-		if l.secrets == nil {
-			l.secrets = append([]string{}, redact.OfServer(l.config)...)
-		}
-		line := redact.Line(string(text[:min(len(text), maxLine)]), l.secrets...)
-		if len(text) > maxLine || len(line) > maxLine { // what is not UTF-8 has become longer
+	if l.secrets == nil {
+		l.secrets = append([]string{}, redact.OfServer(l.config)...)
+	}
+	kept, long, secrets := string(text[:min(len(text), maxLine)]), len(text) > maxLine, l.secrets
+	l.to.Put(func() string { // perhaps in another goroutine
+		line := redact.Line(kept, secrets...)
+		if long || len(line) > maxLine { // what is not UTF-8 has become longer
 			line = cut(line) + "…"
 		}
 		return line

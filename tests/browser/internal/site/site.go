@@ -69,7 +69,7 @@ func (s *Site) Close() (err error) {
 		s.server.Close()
 	}
 	if s.Supervisor != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		err = s.Supervisor.Stop(ctx)
 	}

@@ -56,7 +56,7 @@ func (s *session) start(c actor.Context, k *call) {
 		k.answered.waited = time.Since(k.accepted)
 	} else {
 		c.Send(s.registry, &callReplayed{s.registration, &messages.CallReplayed{
-			Stamp: messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()},
+			Stamp: s.stamp(),
 			ID:    k.op.RequestID(), Method: k.op.Method(), Target: messages.TargetOf(k.op), Attempt: k.runs,
 		}})
 	}

@@ -20,8 +20,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/asynkron/protoactor-go/eventstream"
-
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -44,17 +42,16 @@ type Config struct {
 // Handler serves the page of one supervisor. It is made by [New]. It may be mounted under
 // any path that ends with a slash. Its methods may be called from any goroutine.
 type Handler struct {
-	sup       *supervisor.Supervisor
-	cfg       Config
-	routes    map[string]route
-	guard     *http.CrossOriginProtection
-	snapshots *snapshots
-	events    *ring
-	stream    *eventstream.EventStream
-	listening *eventstream.Subscription // to the events
-	viewers   chan struct{}             // has one value for each page that is updated
-	closed    context.Context
-	close     context.CancelFunc
+	sup         *supervisor.Supervisor
+	cfg         Config
+	routes      map[string]route
+	guard       *http.CrossOriginProtection
+	snapshots   *snapshots
+	events      *ring
+	unsubscribe func()
+	viewers     chan struct{} // has one value for each page that is updated
+	closed      context.Context
+	close       context.CancelFunc
 }
 
 // route is what the handler serves under one name: the last part of the path.
@@ -64,7 +61,7 @@ type route struct {
 }
 
 // New returns the handler for a supervisor. From now on, until [Handler.Close], it keeps the
-// last 1,000 events of the actor system about sessions. It takes snapshots only while
+// last 1,000 events of the supervisor. It takes snapshots only while
 // somebody looks at the page, at most one per second.
 func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 	h := &Handler{sup: sup, cfg: cfg, guard: http.NewCrossOriginProtection(), events: &ring{}, viewers: make(chan struct{}, maxViewers)}
@@ -84,10 +81,7 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 			h.routes[name] = route{http.MethodPost, h.serveAction(act)}
 		}
 	}
-	if system := sup.System(); system != nil {
-		h.stream = system.EventStream
-		h.listening = h.stream.Subscribe(h.events.add)
-	}
+	h.unsubscribe = sup.Subscribe(h.events.add)
 	return h
 }
 
@@ -95,9 +89,7 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 // are refused. It may be called more than once. An http.Server whose Shutdown should not wait
 // for open pages calls it by RegisterOnShutdown.
 func (h *Handler) Close() {
-	if h.stream != nil {
-		h.stream.Unsubscribe(h.listening)
-	}
+	h.unsubscribe()
 	h.close()
 }
 

@@ -98,7 +98,7 @@ func (v *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (v *screen) View() tea.View {
 	var lines []string
 	title := bold.Render("mcpactor") + faint.Render("  every cell is an agent with its own session; q ends the show")
-	lines = append(lines, title, "")
+	lines = append(lines, title, v.show.page)
 	lines = append(lines, v.cells(v.height-fixedLines-minNotes)...)
 	lines = append(lines, fmt.Sprintf("%s answered   %s waiting   %s replayed or rebuilt   %s failed", symbols[resting], symbols[waiting], symbols[restored], symbols[failed]), "")
 	r := v.show.verifier

@@ -47,6 +47,11 @@ func TestScreenShowsEachOf1000AgentsAt80x24(t *testing.T) {
 	require.NotContains(t, text, "agents more")
 }
 
+func TestScreenShowsTheAddressOfThePage(t *testing.T) {
+	s := &show{showCmd: &showCmd{}, verifier: newVerifier(), page: "http://127.0.0.1:8080/debug/mcp/"}
+	require.Contains(t, newScreen(s, nil).View().Content, s.page)
+}
+
 func TestScreenSaysHowManyAgentsItLeavesOut(t *testing.T) {
 	lines := drawn(1000, 40, 12)
 	require.Contains(t, strings.Join(lines, "\n"), "and 960 agents more")

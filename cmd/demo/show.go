@@ -28,10 +28,11 @@ import (
 
 // showCmd is the command that runs the show.
 type showCmd struct {
-	Duration    time.Duration `default:"9s" help:"How long the agents work, from 1s to 10m. Default: 9s."`
+	Duration    time.Duration `placeholder:"9s" help:"How long the agents work, from 1s to 10m. Default: 9s, and with --listen until you stop the show."`
 	Agents      int           `default:"36" placeholder:"N" help:"Number of agents, from 3 to 1000. A third of them use the stdio server, with a process each. Default: 36."`
 	MaxSessions int           `default:"28" placeholder:"N" help:"Maximum number of open sessions. If it is less than the number of agents, sessions are evicted. Default: 28."`
 	Seed        uint64        `placeholder:"N" help:"Seed for the order of the faults and the choices of the agents. 0 picks a seed. Default: 0."`
+	Listen      string        `placeholder:"ADDR" help:"Serve a page that shows the sessions live, at an address such as 127.0.0.1:8080, until you stop the show with Ctrl-C. It has no authentication, and can close sessions: use a loopback address."`
 	Plain       bool          `help:"Print plain lines, even on a terminal."`
 	Record      string        `hidden:"" placeholder:"FILE" help:"Record the screen as an asciicast."`
 }
@@ -46,6 +47,17 @@ const (
 
 // Run runs the show. It fails if a claim does not hold.
 func (cmd *showCmd) Run(p *cli.Program) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return cmd.run(ctx, p)
+}
+
+// run runs the show until its time is over or ctx ends.
+func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
+	forever := cmd.Duration == 0 && cmd.Listen != ""
+	if cmd.Duration == 0 {
+		cmd.Duration = 9 * time.Second
+	}
 	switch {
 	case cmd.Duration < time.Second || cmd.Duration > 10*time.Minute:
 		return cli.Usagef("--duration: %v is not from 1s to 10m", cmd.Duration)
@@ -57,8 +69,9 @@ func (cmd *showCmd) Run(p *cli.Program) error {
 	if cmd.Seed == 0 {
 		cmd.Seed = rand.Uint64N(1_000_000) + 1
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+	if forever {
+		cmd.Duration = 100 * 365 * 24 * time.Hour
+	}
 	before := runtime.NumGoroutine()
 	s, err := newShow(cmd)
 	if err != nil {
@@ -79,7 +92,20 @@ func (cmd *showCmd) Run(p *cli.Program) error {
 	case isFile && term.IsTerminal(int(out.Fd())) && !cmd.Plain:
 		v = newScreen(s, out)
 	}
+	var web *cli.Web
+	if cmd.Listen != "" {
+		if web, err = cli.Serve(cmd.Listen, s.sup, true); err != nil {
+			s.stop(true)
+			return err
+		}
+		s.page = web.URL
+		v.note(true, "the sessions are shown at "+web.URL)
+		if web.Public {
+			v.note(true, "other machines may reach this page, which has no authentication")
+		}
+	}
 	claims := s.run(ctx, v)
+	web.Close()
 	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
 	if !s.report(report, claims) {
 		return cli.ErrFailed
@@ -100,6 +126,7 @@ type show struct {
 	agents     []*actor.PID
 	unfinished sync.WaitGroup // agents
 	final      *messages.Snapshot
+	page       string // the URL of the page, or empty
 }
 
 // newShow starts the HTTP server and the supervisor. The supervisor starts the processes of

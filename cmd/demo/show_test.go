@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,12 +42,50 @@ func TestShowHoldsItsClaims(t *testing.T) {
 	require.Contains(t, stdout, "ok        no call ran twice")
 }
 
+// The show with --listen goes on until it is stopped.
+func TestShowListensUntilItIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, print := io.Pipe()
+	program := newProgram()
+	program.Out, program.Err = print, print
+	show := &showCmd{Agents: 6, MaxSessions: 4, Listen: "127.0.0.1:0"}
+	ended := make(chan error, 1)
+	go func() {
+		defer print.Close()
+		ended <- show.run(ctx, program)
+	}()
+	defer func() { // also when the test fails
+		stop()
+		io.Copy(io.Discard, out)
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	var report strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := lines.Text()
+		report.WriteString(line + "\n")
+		if _, url, found := strings.Cut(line, "the sessions are shown at "); found {
+			resp, err := client.Get(url)
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+		}
+		if strings.Contains(line, "rebuilt after") { // a fault was injected, and the session is back
+			stop()
+		}
+	}
+	stop()
+	require.NoError(t, <-ended, report.String())
+	require.Contains(t, report.String(), "ok        every call got exactly one reply")
+	require.Contains(t, report.String(), "ok        no goroutine was left over")
+}
+
 func TestInvalidUsageExitsWithTwo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown flag --nonsense":        {"--nonsense"},
 		"--agents: 1 is not from 3":      {"--agents", "1"},
 		"--duration: 1ms is not from 1s": {"--duration", "1ms"},
 		"only the show starts serve":     {"serve"},
+		"--listen: listen tcp":           {"--listen", "127.0.0.1:none"},
 	} {
 		status, stdout, stderr := run(args...)
 		require.Equal(t, cli.ExitUsage, status, want)

@@ -141,6 +141,9 @@ func TestCallsThatWaitForOneRebuildHaveALinkToIt(t *testing.T) {
 		wait.Wait()
 		dial := h.one("dial")
 		require.Equal(t, callers-1, h.linked("tools/call add", dial), "all but the first one")
+		_, err := h.call(t.Context(), "a", "add")
+		require.NoError(t, err)
+		require.Equal(t, callers-1, h.linked("tools/call add", dial), "nor a call on an open session")
 
 		// The session expires. All wait for the next one, those that have run and others.
 		h.script.Expire(faults.Expiries()[0])
@@ -328,7 +331,8 @@ func TestNestedCallIsAChildOfTheCallThatCausesIt(t *testing.T) {
 		h.script.Tool("outer").Returns("1")
 		h.script.Tool("inner").Returns("1")
 		requests := h.parents("tools/call")
-		_, err := h.call(t.Context(), "a", "outer")
+		ctx := messages.WithTrace(t.Context(), messages.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+		_, err := h.call(ctx, "a", "outer")
 		require.NoError(t, err)
 		inner, outer := h.one("tools/call inner"), h.one("tools/call outer")
 		require.Equal(t, outer.SpanContext().SpanID(), inner.Parent().SpanID())

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,6 +17,7 @@ type Exec struct {
 	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, of mcpactor or of another MCP client. SIGHUP reloads it."`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
 	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
+	Listen      string        `placeholder:"ADDR" help:"Serve a page that shows the sessions live (/debug/mcp/), and the probes /livez and /readyz, at an address such as 127.0.0.1:8080. There is no authentication: use a loopback address, or put a proxy in front of it."`
 	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
 	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
 }
@@ -34,6 +36,17 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
+	}
+	if cmd.Listen != "" {
+		web, err := cli.Serve(cmd.Listen, i.sup, false)
+		if err != nil {
+			return errors.Join(err, i.stop(cmd.StopTimeout))
+		}
+		defer web.Close()
+		p.Errorf("the sessions are shown at %s", web.URL)
+		if web.Public {
+			p.Errorf("other machines may reach this page, which has no authentication")
+		}
 	}
 	// If the reader of stdout goes away, SIGPIPE must not end the process before the
 	// sessions are closed.

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/cli"
@@ -173,4 +174,31 @@ func TestInterruptEndsTheListing(t *testing.T) {
 		require.Empty(t, out.String())
 		require.Contains(t, log.String(), "mcpactor: tools/list: cancelled")
 	}
+}
+
+func TestPageIsServedWhileRequestsRun(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
+	c := execute(t, "exec", "--config", configured(t, fmt.Sprintf(`{"mcpServers": {"desk": {"url": %q}}}`, served(t, server))), "--listen", "127.0.0.1:0")
+	defer func() { // also when the test fails
+		c.in.Close()
+		go io.Copy(io.Discard, c.out)
+		for range c.log {
+		}
+		c.ended.Wait()
+	}()
+	said := c.logged("the sessions are shown at ")
+	url := strings.TrimSpace(said[strings.Index(said, "http://"):])
+	require.NotContains(t, said, "other machines")
+	require.Equal(t, true, c.ask(`{"id":1,"server":"desk","op":"open"}`)["ok"])
+
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, page := range []string{url, strings.TrimSuffix(url, cli.PagePath) + "/readyz"} {
+		resp, err := client.Get(page)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode, page)
+	}
+	require.Equal(t, cli.ExitOK, c.end())
+	_, err := client.Get(url)
+	require.Error(t, err)
 }

@@ -287,7 +287,7 @@ func TestPageWorksWithoutScripts(t *testing.T) {
 }
 
 func TestPageIsAccessible(t *testing.T) {
-	s := start(t, supervisor.Config{Tenant: supervisor.ScopePrefix("/"), MaxSessions: 300}, debug.Config{Actions: true})
+	s := start(t, supervisor.Config{Tenant: supervisor.ScopePrefix("/"), MaxSessions: 300, CallTimeout: 10 * time.Minute}, debug.Config{Actions: true})
 	require.NoError(t, s.Open(t.Context(), 60, func(i int) string { return fmt.Sprintf("acme/conversation-%03d", i) }))
 	s.Servers["one"].Expire(faults.Expiries()[0])
 	require.NoError(t, s.Open(t.Context(), 20, func(i int) string { return fmt.Sprintf("acme/conversation-%03d", i) }))

@@ -124,6 +124,20 @@ func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	}
 }
 
+func TestNamesOnTheOperatingPageExist(t *testing.T) {
+	page := read(t, "operating.md")
+	metrics := regexp.MustCompile("`((?:mcpactor|mcp\\.client)\\.[a-z_.]+)`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(metrics), 10)
+	for _, metric := range metrics {
+		require.Contains(t, read(t, "../supervisor/telemetry/conventions.go"), `"`+metric[1]+`"`)
+	}
+	fields := regexp.MustCompile("`(?:load|counters)\\.(\\w+)`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(fields), 5)
+	for _, field := range fields {
+		require.Regexp(t, "`json:\""+field[1]+"[\",]", read(t, "../messages/reply.go"))
+	}
+}
+
 func TestEveryStateIsInTheDocs(t *testing.T) {
 	page := read(t, "how-it-works.md")
 	states := regexp.MustCompile(`(?m)^\tState\w+ +State = "(\w+)"`).FindAllStringSubmatch(read(t, "../messages/reply.go"), -1)

@@ -105,7 +105,7 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 		}
 	}
 	claims := s.run(ctx, v)
-	web.Close() //nolint:errcheck // the pages that are open are cut off
+	web.Close()
 	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
 	if !s.report(report, claims) {
 		return cli.ErrFailed

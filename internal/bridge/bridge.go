@@ -50,7 +50,7 @@ type Bridge struct {
 // what the servers are told that they can ask for; nil is nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(capabilities, sdkLog{bridge: b}), &b.strays, b.controls.compare}
+	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, b.controls.compare}
 	b.controls.opener, b.known = &b.opener, capabilities
 	b.Set(servers)
 	return b
@@ -58,6 +58,29 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 
 // LogTo makes the SDK log to a logger. It must be called before the first dial.
 func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
+
+// sdkLog returns the handler of what the SDK logs.
+func (b *Bridge) sdkLog() sdkLog {
+	return sdkLog{logger: func() *slog.Logger { return b.log }, secrets: b.secrets}
+}
+
+// secrets returns the secrets of all servers, and of what PerKey has led to.
+func (b *Bridge) secrets() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.servers {
+		all = append(all, at.transport().Secrets()...)
+		at.keyed.mu.Lock()
+		for _, of := range at.keyed.endpoints {
+			all = append(all, of.transport().Secrets()...)
+		}
+		at.keyed.mu.Unlock()
+	}
+	for _, at := range b.retired {
+		all = append(all, at.transport().Secrets()...)
+	}
+	return all
+}
 
 // Set replaces the list of servers.
 func (b *Bridge) Set(servers []mcpbridge.Server) {
@@ -72,7 +95,7 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 			continue
 		}
 		at := newEndpoint(config)
-		at.client = newCustomClient(&config, b.known, sdkLog{bridge: b})
+		at.client = newCustomClient(&config, b.known, b.sdkLog())
 		b.servers[config.Name] = at
 	}
 	for _, at := range before {

@@ -15,13 +15,15 @@ import (
 // it becomes Warn. An internal error of the SDK is Error; its text is left out, because it may
 // contain results.
 type sdkLog struct {
-	bridge *Bridge
-	attrs  []slog.Attr
+	logger  func() *slog.Logger // may return nil
+	secrets func() []string
+	attrs   []slog.Attr
 }
 
 // Enabled reports whether lines of a level may be written.
 func (h sdkLog) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.bridge.log != nil && h.bridge.log.Handler().Enabled(ctx, level)
+	logger := h.logger()
+	return logger != nil && logger.Enabled(ctx, level)
 }
 
 // Handle writes a line. Its time is that of the logger.
@@ -31,7 +33,7 @@ func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
 	if level >= slog.LevelError && !internal {
 		level = slog.LevelWarn
 	}
-	secrets := h.bridge.secrets()
+	secrets := h.secrets()
 	line := slog.NewRecord(time.Time{}, level, redact.Clean(r.Message, secrets...), 0)
 	line.AddAttrs(slog.String("lib", "go-sdk"))
 	add := func(a slog.Attr) bool {
@@ -44,7 +46,7 @@ func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
-	if out := h.bridge.log.Handler(); out.Enabled(ctx, level) {
+	if out := h.logger().Handler(); out.Enabled(ctx, level) {
 		return out.Handle(ctx, line)
 	}
 	return nil
@@ -52,26 +54,8 @@ func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs returns a handler that adds fields.
 func (h sdkLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return sdkLog{h.bridge, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+	return sdkLog{h.logger, h.secrets, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
 }
 
 // WithGroup returns the handler itself: the SDK has no groups.
 func (h sdkLog) WithGroup(string) slog.Handler { return h }
-
-// secrets returns the secrets of all servers, and of what PerKey has led to.
-func (b *Bridge) secrets() (all []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, at := range b.servers {
-		all = append(all, at.transport().Secrets()...)
-		at.keyed.mu.Lock()
-		for _, of := range at.keyed.endpoints {
-			all = append(all, of.transport().Secrets()...)
-		}
-		at.keyed.mu.Unlock()
-	}
-	for _, at := range b.retired {
-		all = append(all, at.transport().Secrets()...)
-	}
-	return all
-}

@@ -17,7 +17,7 @@ func TestLinesOfTheSDKAreCleaned(t *testing.T) {
 		{Name: "b", Command: "b", Env: map[string]string{"KEY": "second-secret"}},
 	}, nil)
 	var out bytes.Buffer
-	log := slog.New(sdkLog{bridge: b})
+	log := slog.New(b.sdkLog())
 	log.Error("nobody listens")
 	require.False(t, log.Enabled(t.Context(), slog.LevelError))
 

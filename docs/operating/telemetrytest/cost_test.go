@@ -36,7 +36,7 @@ type contender struct {
 }
 
 // TestCostOfACall measures warm calls with and without telemetry. The contenders take turns, so
-// that what else the machine does concerns all of them alike. Run it with -v and -cost.rounds=200.
+// that what else the machine does concerns all of them alike. It logs medians and quartiles. Run it with -v and -cost.rounds=200.
 func TestCostOfACall(t *testing.T) {
 	tools := faults.NewTools()
 	tools.JSON = true
@@ -90,10 +90,14 @@ func measure(t *testing.T, srv supervisor.Server) {
 			all[(i+j)%len(all)].round(t)
 		}
 	}
-	base := quartiles(all[0].times)
 	for _, c := range all {
-		q := quartiles(c.times)
-		t.Logf("%-24s %6.1f µs (%.1f to %.1f), %.3f of not instrumented, %.1f allocations", c.name, q[1], q[0], q[2], q[1]/base[1], slices.Min(c.allocs))
+		ratios := make([]float64, len(c.times)) // each to its own round, which the machine may have slowed down
+		for i := range c.times {
+			ratios[i] = c.times[i] / all[0].times[i]
+		}
+		took, ratio := quartiles(c.times), quartiles(ratios)
+		t.Logf("%-24s %6.1f µs (%.1f to %.1f), ratio %.3f (%.3f to %.3f), %.1f allocations",
+			c.name, took[1], took[0], took[2], ratio[1], ratio[0], ratio[2], slices.Min(c.allocs))
 	}
 	require.InDelta(t, slices.Min(all[0].allocs), slices.Min(all[3].allocs), 1, "without a provider, a call allocates nothing more")
 	require.Less(t, slices.Min(all[6].allocs)-slices.Min(all[0].allocs), 120.0, "with everything on")

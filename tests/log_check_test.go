@@ -39,7 +39,7 @@ func isSilent(l zerolog.Logger) bool { return reflect.DeepEqual(l, zerolog.Logge
 
 // logFields are the fields of lines, and whether their values are durations.
 var logFields = map[string]bool{
-	"level": false, "message": false, "server": false, "scope": false, "generation": false, "op": false, "code": false,
+	"level": false, "message": false, "server": false, "scope": false, "generation": false, "op": false, "target": false, "code": false,
 	"attempt": false, "delay": true, "elapsed": true, "lifetime": true, "err": false, "error": false, "attached": false, "protocol": false,
 	"reason": false, "owner": false, "scopes": false, "cancelled": false, "repeated": false, "lines": false, "events": false,
 	"type": false, "notification": false, "stack": false, "servers": false, "cap": false, "left": false, "event": false, "lib": false, "tool": false,

@@ -89,7 +89,7 @@ func (r *registry) logEvent(event messages.Event) {
 		}
 		text(span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
 	case *messages.CallReplayed:
-		line(log.Debug()).Str("op", e.Method).Int("attempt", e.Attempt).Msg("call replayed")
+		text(line(log.Debug()).Str("op", e.Method), "target", e.Target).Int("attempt", e.Attempt).Msg("call replayed")
 	case *messages.OwnerTerminated:
 		number(number(log.Info().Str("owner", e.Owner), "scopes", len(e.Scopes)), "cancelled", e.Cancelled).
 			Msg("owner terminated")
@@ -99,7 +99,8 @@ func (r *registry) logEvent(event messages.Event) {
 // logReply writes that a call has its reply. The code is empty for a result.
 func (r *registry) logReply(k *call, code messages.Code) {
 	if e := r.cfg.Logger.Debug(); e != nil {
-		text(text(about(e, k.key, k.generation), "op", k.op.Method()), "code", string(code))
+		text(about(e, k.key, k.generation), "op", k.op.Method())
+		text(text(e, "target", messages.TargetOf(k.op)), "code", string(code))
 		span(number(e, "attempt", k.runs), "elapsed", time.Since(k.accepted)).Msg("call answered")
 	}
 }

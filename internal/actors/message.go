@@ -127,8 +127,9 @@ type (
 	}
 	// callReplayed says that a call is run again.
 	callReplayed struct {
-		of    *registration
-		event *messages.CallReplayed
+		of      *registration
+		op      messages.Operation
+		attempt int
 	}
 	// callsHandedBack brings calls for the next session of the key.
 	callsHandedBack struct {

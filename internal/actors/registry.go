@@ -170,7 +170,9 @@ func (r *registry) onReport(c actor.Context) {
 		r.onCallReplied(c, msg)
 	case *callReplayed:
 		r.counters.Replayed++
-		r.publish(msg.event)
+		r.publish(&messages.CallReplayed{
+			Stamp: r.stamp(msg.of), ID: msg.op.RequestID(), Method: msg.op.Method(), Target: messages.TargetOf(msg.op), Attempt: msg.attempt,
+		})
 	case *notified:
 		r.onNotified(c, msg)
 	case *dialRequested:

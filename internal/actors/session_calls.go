@@ -55,10 +55,7 @@ func (s *session) start(c actor.Context, k *call) {
 	if k.runs == 1 {
 		k.answered.waited = time.Since(k.accepted)
 	} else {
-		c.Send(s.registry, &callReplayed{s.registration, &messages.CallReplayed{
-			Stamp: s.stamp(),
-			ID:    k.op.RequestID(), Method: k.op.Method(), Target: messages.TargetOf(k.op), Attempt: k.runs,
-		}})
+		c.Send(s.registry, &callReplayed{s.registration, k.op, k.runs})
 	}
 	s.addRunning(k)
 	pause, root, self := k.pause(), c.ActorSystem().Root, c.Self()
@@ -89,7 +86,7 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 		s.listings++
 		conn := s.conn
 		s.cfg.async(c, func() any {
-			ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.op.Head().Trace), listTimeout)
 			defer cancel()
 			return &toolsListed{conn, runWithin(ctx, "tools/list", func(ctx context.Context) error {
 				_, err := conn.Do(ctx, &messages.ListTools{})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,9 +120,12 @@ func TestPageShowsServersSessionsAndEvents(t *testing.T) {
 		require.NotContains(t, answer.Body.String(), "<form method=\"post\"")
 
 		text = textOf(t, w.get("session?server=s&scope=acme/1").Body.String())
-		for _, part := range []string{"State ready Generation 2", "Tenant acme", "Sessions of this scope 1", "restarted at", "5 of the last 1000 events"} {
+		for _, part := range []string{"State ready Generation 2", "Tenant acme", "Sessions in scope 1", "restarted at", "5 of the last 1000 events"} {
 			require.Contains(t, text, part)
 		}
+		around := regexp.MustCompile(`href="(session[^"]*at=[^"]*)"`).FindStringSubmatch(w.get("session?server=s&scope=acme/1").Body.String())
+		require.Len(t, around, 2, "the time of an event leads to the time around it")
+		require.Contains(t, textOf(t, w.get(html.UnescapeString(around[1])).Body.String()), "10 s around "+text[strings.Index(text, "Detail ")+len("Detail "):][:len("15:04:05.000")]+" . Show all")
 		require.Contains(t, textOf(t, w.get("session?server=s&scope=none").Body.String()), "There is no session of this scope on this server now.")
 	})
 }

@@ -31,7 +31,7 @@ func (h *Handler) serveLiveSession(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	h.serveLive(w, r, func(snap *messages.Snapshot) view { return h.session(snap, key, true) })
+	h.serveLive(w, r, func(snap *messages.Snapshot) view { return h.session(snap, key, aroundOf(r), true) })
 }
 
 // update is the data of an event "update": the parts of the page that have changed.

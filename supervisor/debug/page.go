@@ -287,14 +287,17 @@ type session struct {
 	Timeline  *timeline   // nil without events
 	Events    []eventRow
 	Kept      int
-	InScope   int // sessions of the scope, on all servers
+	InScope   int    // sessions of the scope, on all servers
+	URL       string // of this page
+	Around    moment // the time that the timeline shows, or empty if it shows all
 }
 
 func (*session) template() string { return "session" }
 func (*session) parts() []string  { return []string{"facts", "timeline", "history"} }
 
-// session returns the page of one session.
-func (h *Handler) session(snap *messages.Snapshot, key messages.Key, live bool) *session {
+// session returns the page of one session. The timeline shows all events, or those around a
+// time that is not zero.
+func (h *Handler) session(snap *messages.Snapshot, key messages.Key, around time.Time, live bool) *session {
 	now := snap.Time
 	if live {
 		now = time.Time{}
@@ -303,8 +306,12 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, live bool) 
 	v := &session{
 		frame: frame{Title: "MCP session " + visible.Escape(key.Scope) + " on " + key.Server, Live: "session-live", At: second(snap.Time), Actions: h.cfg.Actions},
 		Key:   key, ServerURL: "./" + query{Server: key.Server, Sort: columns[0].ID}.URL(), Events: rows(events), Kept: maxEvents,
+		URL: sessionURL(key),
 	}
-	v.JSON = sessionURL(key) + "&format=json"
+	if !around.IsZero() {
+		v.Around = clock(around)
+	}
+	v.JSON = v.URL + "&format=json"
 	if s := find(snap, key); s != nil {
 		row := sessionRowOf(s, now)
 		v.Session = &row
@@ -320,7 +327,7 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, live bool) 
 			v.InScope++
 		}
 	}
-	v.Timeline = timelineOf(events, v.Session != nil, snap.Time)
+	v.Timeline = timelineOf(events, v.Session != nil, snap.Time, around)
 	return v
 }
 
@@ -342,6 +349,12 @@ func keyOf(values url.Values) (messages.Key, error) {
 		return key, errors.New("server: is empty: name the server of the session")
 	}
 	return key, key.Validate()
+}
+
+// aroundOf returns the time that the timeline of a session is asked to show, or zero for all.
+func aroundOf(r *http.Request) time.Time {
+	at, _ := time.Parse(time.RFC3339, r.URL.Query().Get("at")) // what is not understood is left out
+	return at
 }
 
 // serveIndex serves the page of all sessions.
@@ -384,7 +397,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !wantsJSON(r) {
-		writePage(w, http.StatusOK, h.session(snap, key, false))
+		writePage(w, http.StatusOK, h.session(snap, key, aroundOf(r), false))
 		return
 	}
 	writeJSON(w, http.StatusOK, struct {

@@ -216,7 +216,7 @@ func TestTimelineShowsTheLifeOfASession(t *testing.T) {
 		&messages.SessionExpired{Stamp: at(20, 1)},
 		&messages.SessionOpened{Stamp: at(0, 1)},
 	}
-	line := timelineOf(events, false, start.Add(time.Hour))
+	line := timelineOf(events, false, start.Add(time.Hour), time.Time{})
 	var shapes, kinds []string
 	for _, m := range line.Marks {
 		shapes = append(shapes, m.Shape)
@@ -231,12 +231,24 @@ func TestTimelineShowsTheLifeOfASession(t *testing.T) {
 	require.Equal(t, "12:01:37.920", line.To.Text)
 	require.Equal(t, segment{X: "1.923%", Width: "20.032%", Kind: "open", Label: "generation 1", Title: "generation 1, for 20 s"}, line.Segments[0])
 	require.Equal(t, "lost at 12:00:40.000", line.Marks[4].Title)
-	require.Contains(t, line.Text, "with 11 events")
+	require.Contains(t, line.Text, "with 11 of the events")
 
 	// The last state of a session that is there lasts until now.
-	line = timelineOf(events[2:], true, start.Add(time.Hour))
+	line = timelineOf(events[2:], true, start.Add(time.Hour), time.Time{})
 	require.Equal(t, "generation 3, for 59 min", line.Segments[len(line.Segments)-1].Title)
-	require.Nil(t, timelineOf(nil, true, start))
+	require.Nil(t, timelineOf(nil, true, start, time.Time{}))
+
+	// The time around one event.
+	line = timelineOf(events, false, start.Add(time.Hour), start.Add(43*time.Second))
+	require.Equal(t, "12:00:38.000", line.From.Text)
+	require.Equal(t, "12:00:48.000", line.To.Text)
+	require.Equal(t, []segment{
+		{X: "0.000%", Width: "20.000%", Kind: "open", Label: "generation 2", Title: "generation 2, for 20 s"},
+		{X: "20.000%", Width: "10.000%", Kind: "restarting", Title: "lost, for 1 s"},
+		{X: "30.000%", Width: "70.000%", Kind: "restarting", Label: "restarting", Title: "restarting, for 9 s"},
+	}, line.Segments)
+	require.Len(t, line.Marks, 2)
+	require.Contains(t, line.Text, "with 2 of the events")
 }
 
 func TestHistogramsAreDrawnAndSaidInWords(t *testing.T) {

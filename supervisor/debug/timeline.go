@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// minSpan is the shortest time that a timeline shows.
+// minSpan is the shortest time that a timeline shows, and the time around one event.
 const minSpan = 10 * time.Second
 
 // timeline is the picture of what happened to a session. The table of its events says the
@@ -46,8 +46,9 @@ var lanes = map[string]int{
 }
 
 // timelineOf returns the timeline of a session from its events, the newest first. The last
-// segment ends now, if the session is there.
-func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
+// segment ends now, if the session is there. If around is not zero, the timeline shows minSpan
+// around that time.
+func timelineOf(newest []messages.Event, there bool, now, around time.Time) *timeline {
 	if len(newest) == 0 {
 		return nil
 	}
@@ -57,23 +58,28 @@ func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
 	if there && now.After(to) {
 		to = now
 	}
-	if to.Sub(from) < minSpan {
-		from = to.Add(-minSpan)
+	last := to
+	if !around.IsZero() {
+		from, to = around.Add(-minSpan/2), around.Add(minSpan/2)
+	} else {
+		from = earlier(from, to.Add(-minSpan))
+		margin := to.Sub(from) / 50
+		from, to = from.Add(-margin), to.Add(margin)
 	}
-	margin := to.Sub(from) / 50
-	from, to = from.Add(-margin), to.Add(margin)
 	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(to.Sub(from)) }
 	at := func(t time.Time) string { return fmt.Sprintf("%.3f%%", percent(t.Sub(from))) }
 
 	t := &timeline{From: clock(from), To: clock(to)}
+	var shown int
 	var kind, label string
 	var since, begun time.Time     // the segment; the last mark
 	end := func(until time.Time) { // of the segment that has begun
-		if kind == "" || !until.After(since) {
+		begin, stop := later(since, from), earlier(until, to)
+		if kind == "" || !stop.After(begin) {
 			return
 		}
-		share := percent(until.Sub(since))
-		s := segment{X: at(since), Width: fmt.Sprintf("%.3f%%", max(0.2, share)), Kind: kind, Title: label + ", for " + span(until.Sub(since))}
+		share := percent(stop.Sub(begin))
+		s := segment{X: at(begin), Width: fmt.Sprintf("%.3f%%", max(0.2, share)), Kind: kind, Title: label + ", for " + span(until.Sub(since))}
 		if share > 12 {
 			s.Label = label
 		}
@@ -104,6 +110,10 @@ func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
 			end(stamp.Time)
 			kind, label, since = next, text, stamp.Time
 		}
+		if stamp.Time.Before(from) || stamp.Time.After(to) {
+			continue
+		}
+		shown++
 		title := row.Name + " at " + row.At.Text
 		if row.Detail != "" {
 			title += ": " + row.Detail
@@ -115,7 +125,21 @@ func timelineOf(newest []messages.Event, there bool, now time.Time) *timeline {
 		begun = stamp.Time
 		t.Marks = append(t.Marks, mark{X: at(stamp.Time), Y: lanes[shape], Shape: shape, Tone: row.Tone, Title: title})
 	}
-	end(to.Add(-margin))
-	t.Text = fmt.Sprintf("Timeline from %s to %s with %d events, which are listed below", t.From.Text, t.To.Text, len(events))
+	end(last)
+	t.Text = fmt.Sprintf("Timeline from %s to %s with %d of the events that are listed below", t.From.Text, t.To.Text, shown)
 	return t
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

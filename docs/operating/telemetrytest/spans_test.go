@@ -247,6 +247,11 @@ func TestFailureIsInTheSpan(t *testing.T) {
 			}
 		}
 
+		// The call that was lost waits for the list of the tools, which says whether it may be repeated.
+		listed := h.one("setup")
+		require.Equal(t, "tools/list", attributes(listed.Attributes())["mcp.method.name"])
+		require.Equal(t, h.one("tools/call unsafe").SpanContext(), listed.Parent())
+
 		// A dial that fails is in its own span. The call waits until its deadline.
 		h.script.Stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

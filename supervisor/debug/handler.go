@@ -136,7 +136,7 @@ func (h *Handler) allows(r *http.Request) bool {
 		return true
 	}
 	host := hostOf(r.Host)
-	return host == "localhost" || isLoopback(host) || slices.Contains(h.cfg.Hosts, host)
+	return host == "localhost" || isLoopback(host) || slices.ContainsFunc(h.cfg.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // hostOf returns the host of an address with or without a port, in lower case.

@@ -128,6 +128,14 @@ func TestEachColumnSortsInBothDirections(t *testing.T) {
 	}
 }
 
+func TestTextOfAQueryIsBounded(t *testing.T) {
+	long := strings.Repeat(`"`, maxText+1)
+	q := parseQuery(url.Values{"q": {long}, "server": {long}, "state": {long}, "sort": {long}})
+	require.Equal(t, "?", q.URL())
+	q = parseQuery(url.Values{"q": {long[1:]}})
+	require.Equal(t, long[1:], q.Text)
+}
+
 func FuzzQuery(f *testing.F) {
 	f.Add("q=A&server=s&state=ready&sort=-calls&page=3")
 	f.Add("q=%00%ff&sort=--&page=-1")

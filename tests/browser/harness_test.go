@@ -111,10 +111,13 @@ func (b *tab) loads() int {
 	return b.reload
 }
 
-// wait waits until an expression is true.
+// wait waits until an expression is true. It cannot be evaluated while another page comes.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { return eval[bool](b, "!!("+expression+")") }, limit, 50*time.Millisecond, expression)
+	require.Eventually(b.t, func() bool {
+		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		return err == nil && holds
+	}, limit, 50*time.Millisecond, expression)
 }
 
 // waitText waits until an element contains a text, whatever its spaces.

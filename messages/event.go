@@ -18,6 +18,8 @@ type Stamp struct {
 	Key        Key       `json:"key"`
 	Generation uint64    `json:"generation"`
 	Time       time.Time `json:"time"`
+	// Supervisor is the id of the PID of the supervisor: an actor system may have several.
+	Supervisor string `json:"supervisor"`
 }
 
 // GetStamp returns the stamp itself.

@@ -120,7 +120,7 @@ func ExampleConfig_trace() {
 // Events have JSON and a value for log/slog.
 func ExampleSupervisor_eventsAsJSON() {
 	event := &messages.SessionRestarting{
-		Stamp:   messages.Stamp{Key: messages.Key{Server: "search", Scope: "ann"}, Generation: 2, Time: time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)},
+		Stamp:   messages.Stamp{Key: messages.Key{Server: "search", Scope: "ann"}, Generation: 2, Time: time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC), Supervisor: "mcpactor1"},
 		Attempt: 1, Delay: 250 * time.Millisecond, Cause: "connection reset",
 	}
 	data, err := json.Marshal(event)
@@ -138,6 +138,6 @@ func ExampleSupervisor_eventsAsJSON() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	logger.Info("session", "mcp", event)
 	// Output:
-	// {"key":{"server":"search","scope":"ann"},"generation":2,"time":"2026-07-28T12:00:00Z","attempt":1,"cause":"connection reset","delay":"250ms"}
+	// {"key":{"server":"search","scope":"ann"},"generation":2,"time":"2026-07-28T12:00:00Z","supervisor":"mcpactor1","attempt":1,"cause":"connection reset","delay":"250ms"}
 	// level=INFO msg=session mcp.event=session_restarting mcp.key=search/ann mcp.generation=2 mcp.attempt=1 mcp.delay=250ms mcp.cause="connection reset"
 }

@@ -84,12 +84,6 @@ func Example_actor() {
 // Events tell what becomes of sessions.
 func Example_events() {
 	system := newSystem()
-	opened := make(chan string, 1)
-	system.EventStream.Subscribe(func(event any) {
-		if e, ok := event.(*messages.SessionOpened); ok {
-			opened <- fmt.Sprintf("%s opened, generation %d", e.Key, e.Generation)
-		}
-	})
 	sup, err := supervisor.Start(system, supervisor.Config{
 		Servers: []supervisor.Server{{Name: "greeter", InMemory: newGreeter()}},
 	})
@@ -97,6 +91,14 @@ func Example_events() {
 		log.Fatal(err)
 	}
 	defer sup.Stop(context.Background())
+
+	opened := make(chan string, 1)
+	unsubscribe := sup.Subscribe(func(event messages.Event) {
+		if e, ok := event.(*messages.SessionOpened); ok {
+			opened <- fmt.Sprintf("%s opened, generation %d", e.Key, e.Generation)
+		}
+	})
+	defer unsubscribe()
 
 	if _, err := sup.Client().Open(context.Background(), "greeter", "a"); err != nil {
 		log.Fatal(err)

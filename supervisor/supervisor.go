@@ -172,6 +172,22 @@ func (s *Supervisor) System() *actor.ActorSystem {
 	return s.system
 }
 
+// Subscribe has handle called with each event of this supervisor, in the order of each session,
+// until cancel is called. It selects them from the EventStream of the actor system, which has
+// the events of all supervisors. See [messages.Event] for what a slow handle misses.
+func (s *Supervisor) Subscribe(handle func(messages.Event)) (cancel func()) {
+	if !s.started() {
+		return func() {}
+	}
+	stream := s.system.EventStream
+	subscription := stream.Subscribe(func(event any) {
+		if e, ok := event.(messages.Event); ok && e.GetStamp().Supervisor == s.pid.Id {
+			handle(e)
+		}
+	})
+	return func() { stream.Unsubscribe(subscription) }
+}
+
 // Client returns a client for Go code that is not an actor. The call is cheap.
 func (s *Supervisor) Client() *Client { return &Client{s} }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -234,7 +235,7 @@ func TestReplaysAndLifetimesAreEvents(t *testing.T) {
 		requireEvents[*messages.CallReplayed](h, 1)
 		replayed := firstEvent[*messages.CallReplayed](h)
 		require.Equal(t, &messages.CallReplayed{
-			Stamp: messages.Stamp{Key: keyOf("s", "a"), Generation: 2, Time: replayed.Time},
+			Stamp: messages.Stamp{Key: keyOf("s", "a"), Generation: 2, Time: replayed.Time, Supervisor: h.sup.PID().Id},
 			ID:    p.ok().ID, Method: "tools/call", Target: "count", Attempt: 2,
 		}, replayed)
 		require.EqualValues(t, 1, h.inspect().Counters.Replayed)
@@ -256,4 +257,39 @@ func TestReplaysAndLifetimesAreEvents(t *testing.T) {
 func firstEvent[E messages.Event](h *harness) E {
 	h.t.Helper()
 	return awaitEvent(h, func(E) bool { return true })
+}
+
+// Two supervisors in one actor system publish to one EventStream. Subscribe tells them apart.
+func TestSubscribeSelectsTheEventsOfOneSupervisor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actor.NewActorSystem()
+		var sups [2]*supervisor.Supervisor
+		var seen [2][]messages.Event
+		var cancels [2]func()
+		for i := range sups {
+			sup, err := supervisor.Start(system, supervisor.Config{
+				Servers:    []mcpbridge.Server{serverAt("s", "http://fake.invalid")},
+				WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return newFakeServer() },
+			})
+			require.NoError(t, err)
+			sups[i], cancels[i] = sup, sup.Subscribe(func(e messages.Event) { seen[i] = append(seen[i], e) })
+		}
+		for i, scope := range []string{"a", "b"} {
+			_, err := sups[i].Client().Open(t.Context(), "s", scope)
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Len(t, seen[i], 1)
+			stamp := seen[i][0].GetStamp()
+			require.Equal(t, messages.Stamp{Key: keyOf("s", scope), Generation: 1, Time: stamp.Time, Supervisor: sups[i].PID().Id}, stamp)
+		}
+		cancels[0]()
+		for i := range sups {
+			require.NoError(t, sups[i].Stop(t.Context()))
+		}
+		cancels[1]()
+		require.Len(t, seen[0], 1)
+		require.Len(t, seen[1], 2)
+		(*supervisor.Supervisor)(nil).Subscribe(nil)()
+		time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+	})
 }

@@ -70,7 +70,7 @@ func (t *Toolset) changes(l *list, generation uint64, before, after []*Tool) (ev
 			tool = old
 		}
 		events = append(events, &DefinitionChanged{
-			Stamp:   messages.Stamp{Key: l.key, Generation: generation, Time: time.Now()},
+			Stamp:   messages.Stamp{Key: l.key, Generation: generation, Time: time.Now(), Supervisor: t.sup.PID().Id},
 			Toolset: t.scope(), Tool: tool.Original, Change: change, Fields: fields, Before: old, After: now,
 		})
 	}

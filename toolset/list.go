@@ -114,7 +114,7 @@ func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error
 // onEvent records events that make a list stale. A session that was closed does,
 // because its server may have been reloaded. A session that was evicted does not:
 // listing the tools again would only open another session.
-func (t *Toolset) onEvent(event any) {
+func (t *Toolset) onEvent(event messages.Event) {
 	switch e := event.(type) {
 	case *messages.ToolsChanged:
 		t.mark(e.Key, (*list).changed)

@@ -19,14 +19,14 @@ import (
 // Toolset provides the tools of several servers to one agent. Close it: until then it is
 // subscribed to the actor system's EventStream.
 type Toolset struct {
-	cfg     Config
-	sup     *supervisor.Supervisor
-	client  *supervisor.Client
-	stream  *eventstream.EventStream
-	events  *eventstream.Subscription
-	changed *relay.Relay[*DefinitionChanged] // to the EventStream
-	ctx     context.Context                  // of all fetches
-	cancel  context.CancelFunc
+	cfg         Config
+	sup         *supervisor.Supervisor
+	client      *supervisor.Client
+	stream      *eventstream.EventStream
+	unsubscribe func()
+	changed     *relay.Relay[*DefinitionChanged] // to the EventStream
+	ctx         context.Context                  // of all fetches
+	cancel      context.CancelFunc
 
 	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
 	names []string   // the servers of the supervisor that lists reflects
@@ -52,7 +52,7 @@ func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*To
 	})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.arrange(sup.Servers())
-	t.events = t.stream.Subscribe(t.onEvent)
+	t.unsubscribe = sup.Subscribe(t.onEvent)
 	return t, nil
 }
 
@@ -109,7 +109,7 @@ func (t *Toolset) Close() {
 		return
 	}
 	t.cancel()
-	t.stream.Unsubscribe(t.events)
+	t.unsubscribe()
 }
 
 // Tools returns the current tools of all servers. It fetches the lists that are missing

@@ -92,7 +92,7 @@ func (w *world) ask(ctx context.Context) <-chan string {
 
 // changed publishes that the tools of a server have changed.
 func (w *world) changed(server, scope string) {
-	stamp := messages.Stamp{Key: messages.Key{Server: server, Scope: scope}}
+	stamp := messages.Stamp{Key: messages.Key{Server: server, Scope: scope}, Supervisor: w.sup.PID().Id}
 	w.system.EventStream.Publish(&messages.ToolsChanged{Stamp: stamp})
 }
 
@@ -243,7 +243,7 @@ func TestNewSessionIsListedAgain(t *testing.T) {
 		require.Equal(w, 2, w.one.listed())
 
 		stamp := func(generation uint64) messages.Stamp {
-			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: generation}
+			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: generation, Supervisor: w.sup.PID().Id}
 		}
 		for _, test := range []struct {
 			event messages.Event
@@ -333,7 +333,7 @@ func TestSessionThatIsReplacedDuringAListIsListedAgain(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		w.one.set(nil, time.Second)
 		asked := w.ask(ctx)
-		w.system.EventStream.Publish(&messages.SessionRestarted{Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2}})
+		w.system.EventStream.Publish(&messages.SessionRestarted{Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2, Supervisor: w.sup.PID().Id}})
 		<-asked
 		require.Equal(w, 2, w.one.listed())
 		w.tools(ctx)

@@ -161,12 +161,8 @@ func (s *show) run(ctx context.Context, v view) []claim {
 	working, interrupt := context.WithTimeout(ctx, s.Duration)
 	defer interrupt()
 
-	subscription := s.system.EventStream.Subscribe(func(event any) {
-		if e, ok := event.(messages.Event); ok {
-			v.note(false, describe(e))
-		}
-	})
-	defer s.system.EventStream.Unsubscribe(subscription)
+	unsubscribe := s.sup.Subscribe(func(e messages.Event) { v.note(false, describe(e)) })
+	defer unsubscribe()
 	v.note(true, fmt.Sprintf("%d agents, 2 servers, at most %d sessions; seed %d", s.Agents, s.MaxSessions, s.Seed))
 	s.startAgents()
 

@@ -171,7 +171,7 @@ func (r *registry) onReport(c actor.Context) {
 	case *callReplayed:
 		r.counters.Replayed++
 		r.publish(&messages.CallReplayed{
-			Stamp: msg.of.stamp(), ID: msg.op.RequestID(), Method: msg.op.Method(), Target: messages.TargetOf(msg.op), Attempt: msg.attempt,
+			Stamp: r.stamp(msg.of), ID: msg.op.RequestID(), Method: msg.op.Method(), Target: messages.TargetOf(msg.op), Attempt: msg.attempt,
 		})
 	case *notified:
 		r.onNotified(c, msg)

@@ -78,7 +78,7 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 // finishSession removes a session that is closed, and continues what waits for it.
 func (r *registry) finishSession(c actor.Context, msg *sessionClosed) {
 	reg, left, closed := msg.of, msg.leftovers, msg.cleanedUp
-	event := &messages.SessionClosed{Stamp: reg.stamp(), Lifetime: msg.lifetime}
+	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.lifetime}
 	if len(left) > 0 {
 		event.Cause = left[0].reason
 		r.leftovers.add(reg.key, left)

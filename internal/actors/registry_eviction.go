@@ -58,7 +58,7 @@ func (r *registry) makeRoomIn(c actor.Context, q *quota, wanted int, reason mess
 func (r *registry) evict(c actor.Context, reg *registration, reason messages.EvictReason) {
 	if reg.wasOpen {
 		r.counters.Evicted++
-		r.publish(&messages.SessionEvicted{Stamp: reg.stamp(), Reason: reason})
+		r.publish(&messages.SessionEvicted{Stamp: r.stamp(reg), Reason: reason})
 	}
 	r.drain(c, reg, drain{evict: true})
 }

@@ -65,9 +65,9 @@ func (r *registry) onFaulted(c actor.Context, msg *faulted) {
 		r.setState(reg, messages.StateBroken)
 		reg.breakerUntil = reg.notBefore
 		r.counters.GaveUp++
-		r.publish(&messages.SessionGaveUp{Stamp: reg.stamp(), Cause: f.Cause.Error(), RetryAt: reg.breakerUntil})
+		r.publish(&messages.SessionGaveUp{Stamp: r.stamp(reg), Cause: f.Cause.Error(), RetryAt: reg.breakerUntil})
 	case reg.wasOpen:
-		r.publish(&messages.SessionRestarting{Stamp: reg.stamp(), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
+		r.publish(&messages.SessionRestarting{Stamp: r.stamp(reg), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
 	}
 	c.Send(reg.pid, &directive{cause: f, gaveUp: d.GiveUp, failParked: d.GiveUp || !reg.wasOpen, retryAt: reg.notBefore})
 }
@@ -143,9 +143,9 @@ func (r *registry) countFault(c actor.Context, reg *registration, f *Fault) {
 	case f.Dialing:
 	case f.Class == mcpbridge.Expired:
 		r.counters.Expired++
-		r.publish(&messages.SessionExpired{Stamp: reg.stamp(), Cause: f.Cause.Error()})
+		r.publish(&messages.SessionExpired{Stamp: r.stamp(reg), Cause: f.Cause.Error()})
 	default:
 		r.counters.Lost++
-		r.publish(&messages.SessionLost{Stamp: reg.stamp(), Cause: f.Cause.Error()})
+		r.publish(&messages.SessionLost{Stamp: r.stamp(reg), Cause: f.Cause.Error()})
 	}
 }

@@ -169,16 +169,16 @@ func (r *registry) onOpened(c actor.Context, msg *opened) {
 	r.grantDials(c)
 	if msg.expired > 0 {
 		r.counters.Expired++
-		stamp := reg.stamp()
+		stamp := r.stamp(reg)
 		stamp.Generation = msg.expired
 		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session from before the restart of this process"})
 	}
 	if !msg.restarted {
 		r.counters.Opened++
-		r.publish(&messages.SessionOpened{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
+		r.publish(&messages.SessionOpened{Stamp: r.stamp(reg), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed})
 		return
 	}
-	r.publish(&messages.SessionRestarted{Stamp: reg.stamp(), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed, Lifetime: msg.lifetime})
+	r.publish(&messages.SessionRestarted{Stamp: r.stamp(reg), Attached: msg.info.Attached, Protocol: reg.protocol(), Elapsed: msg.elapsed, Lifetime: msg.lifetime})
 }
 
 // rememberGeneration notes the generation of a key, in the entry if there is one.
@@ -225,8 +225,8 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 }
 
 // stamp returns the stamp of an event of the session.
-func (reg *registration) stamp() messages.Stamp {
-	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now()}
+func (r *registry) stamp(reg *registration) messages.Stamp {
+	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now(), Supervisor: r.cfg.name}
 }
 
 // stopBackoffTimer stops the timer of the backoff, if it runs.

@@ -372,6 +372,11 @@ func (s *session) idleIfUnwanted(c actor.Context) {
 	}
 }
 
+// stamp returns the stamp of an event of the session.
+func (s *session) stamp() messages.Stamp {
+	return messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.name}
+}
+
 // log adds the fields that all log lines of a session have.
 func (s *session) log(e *zerolog.Event) *zerolog.Event {
 	return about(e, s.key, s.generation)

@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -11,7 +9,7 @@ import (
 // onNotification sends progress to the subscriber of its operation, until the operation is
 // answered, and any other notification to its subscribers and to the registry.
 func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
-	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now()}
+	stamp := s.stamp()
 	if msg.of != nil {
 		for k := range s.running.all() {
 			if k.op == msg.of && !k.replied {

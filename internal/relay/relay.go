@@ -33,7 +33,8 @@ type item[T any] struct {
 
 // New returns a Relay that passes values to take, and queues up to limit of them while
 // take is busy. lost is called with the number of values that were dropped since its
-// last call, and bug if take panics. Both may be nil, and run in the goroutine of take.
+// last call, and bug if take panics. Both may be nil, and run in the goroutine of take. If
+// lost panics, the Relay goes on.
 func New[T any](limit int, take func(T), lost func(n uint64), bug func(v T, reason any, stack []byte)) *Relay[T] {
 	return &Relay[T]{limit: limit, take: take, lost: lost, bug: bug, shares: map[any]int{}}
 }
@@ -99,7 +100,7 @@ func (r *Relay[T]) run() {
 			return
 		}
 		if lost > 0 && r.lost != nil {
-			r.lost(lost)
+			r.tell(lost)
 		}
 		r.hand(next)
 	}
@@ -122,6 +123,12 @@ func (r *Relay[T]) next() (v T, lost uint64, more bool) {
 		delete(r.shares, first.source)
 	}
 	return first.value, lost, true
+}
+
+// tell calls lost. A panic is dropped: the writer that take writes to may panic here, too.
+func (r *Relay[T]) tell(n uint64) {
+	defer func() { _ = recover() }()
+	r.lost(n)
 }
 
 // hand calls take, and bug if take panics.

@@ -76,6 +76,21 @@ func TestOneSourceDoesNotTakeThePlaceOfOthers(t *testing.T) {
 	})
 }
 
+func TestReportOfLostValuesThatPanicsLosesNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		var got []int
+		r := New(1, func(v int) { <-open; got = append(got, v) }, func(uint64) { panic("the writer") }, nil)
+		r.Put(0)
+		synctest.Wait() // until take has it
+		r.Put(1)
+		require.False(t, r.Put(2))
+		close(open)
+		require.True(t, r.Flush(t.Context()))
+		require.Equal(t, []int{0, 1}, got)
+	})
+}
+
 func TestFunctionThatPanicsOrEndsItsGoroutineGetsTheNextValue(t *testing.T) {
 	var got []int
 	var reasons []any

@@ -484,7 +484,7 @@ func (a address) Network() string { return "tcp" }
 func (a address) String() string  { return string(a) }
 
 func TestLoopbackAddressMustBeNamedAsSuch(t *testing.T) {
-	show(t, supervisor.Config{}, debug.Config{Hosts: []string{"ops.example.com"}}, func(t *testing.T, w *world) {
+	show(t, supervisor.Config{}, debug.Config{Hosts: []string{"ops.example.com", "Mixed.Example.com"}}, func(t *testing.T, w *world) {
 		for _, test := range []struct {
 			local, host string
 			status      int
@@ -497,6 +497,7 @@ func TestLoopbackAddressMustBeNamedAsSuch(t *testing.T) {
 			{"[::1]:80", "[::1]", 200},
 			{"[::ffff:127.0.0.1]:80", "localhost", 200},
 			{"127.0.0.1:80", "ops.example.com:80", 200},
+			{"127.0.0.1:80", "Mixed.Example.com", 200},
 			{"127.0.0.1:80", "evil.example.com", 403},
 			{"127.0.0.1:80", "localhost.evil.example.com", 403},
 			{"127.0.0.1:80", "", 403},

@@ -25,9 +25,8 @@ type ring struct {
 }
 
 // add adds an event. It is called by the EventStream, in the order of the events.
-func (r *ring) add(event any) {
-	e, ok := event.(messages.Event)
-	if _, notification := event.(messages.Notification); !ok || notification {
+func (r *ring) add(e messages.Event) {
+	if _, notification := e.(messages.Notification); notification {
 		return
 	}
 	r.mu.Lock()

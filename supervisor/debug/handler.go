@@ -19,8 +19,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/asynkron/protoactor-go/eventstream"
-
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -43,17 +41,16 @@ type Config struct {
 // Handler serves the page of one supervisor. It is made by [New]. It may be mounted under
 // any path that ends with a slash. Its methods may be called from any goroutine.
 type Handler struct {
-	sup       *supervisor.Supervisor
-	cfg       Config
-	routes    map[string]route
-	guard     *http.CrossOriginProtection
-	snapshots *snapshots
-	events    *ring
-	stream    *eventstream.EventStream
-	listening *eventstream.Subscription // to the events
-	viewers   chan struct{}             // has one value for each page that is updated
-	closed    context.Context
-	close     context.CancelFunc
+	sup         *supervisor.Supervisor
+	cfg         Config
+	routes      map[string]route
+	guard       *http.CrossOriginProtection
+	snapshots   *snapshots
+	events      *ring
+	unsubscribe func()
+	viewers     chan struct{} // has one value for each page that is updated
+	closed      context.Context
+	close       context.CancelFunc
 }
 
 // route is what the handler serves under one name: the last part of the path.
@@ -62,8 +59,8 @@ type route struct {
 	serve  http.HandlerFunc
 }
 
-// New returns the handler for a supervisor. It keeps the last 1,000 events about sessions until
-// [Handler.Close]. It takes snapshots only while a page is open, at most one per second.
+// New returns the handler for a supervisor. It keeps the last 1,000 events of the supervisor
+// until [Handler.Close]. It takes snapshots only while a page is open, at most one per second.
 func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 	h := &Handler{sup: sup, cfg: cfg, guard: http.NewCrossOriginProtection(), events: &ring{}, viewers: make(chan struct{}, maxViewers)}
 	h.closed, h.close = context.WithCancel(context.Background())
@@ -82,10 +79,7 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 			h.routes[name] = route{http.MethodPost, h.serveAction(act)}
 		}
 	}
-	if system := sup.System(); system != nil {
-		h.stream = system.EventStream
-		h.listening = h.stream.Subscribe(h.events.add)
-	}
+	h.unsubscribe = sup.Subscribe(h.events.add)
 	return h
 }
 
@@ -93,9 +87,7 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 // are refused. It may be called more than once. Pass it to RegisterOnShutdown of the
 // http.Server: otherwise Shutdown waits until all open pages are closed.
 func (h *Handler) Close() {
-	if h.stream != nil {
-		h.stream.Unsubscribe(h.listening)
-	}
+	h.unsubscribe()
 	h.close()
 }
 
@@ -142,7 +134,7 @@ func (h *Handler) allows(r *http.Request) bool {
 		return true
 	}
 	host := hostOf(r.Host)
-	return host == "localhost" || isLoopback(host) || slices.Contains(h.cfg.Hosts, host)
+	return host == "localhost" || isLoopback(host) || slices.ContainsFunc(h.cfg.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // hostOf returns the host of an address with or without a port, in lower case.

@@ -23,11 +23,14 @@ type query struct {
 	Page   int    // from 1
 }
 
-// parseQuery reads a query. What is not understood is left out.
+// maxText bounds a text of a query. Each page repeats it in all of its references.
+const maxText = 2 * messages.MaxScope
+
+// parseQuery reads a query. What is not understood, and what is too long, is left out.
 func parseQuery(values url.Values) query {
 	q := query{
-		Text: strings.ToLower(strings.TrimSpace(values.Get("q"))), Server: values.Get("server"),
-		State: messages.State(values.Get("state")), Sort: values.Get("sort"), Page: 1,
+		Text: bounded(strings.ToLower(strings.TrimSpace(values.Get("q")))), Server: bounded(values.Get("server")),
+		State: messages.State(bounded(values.Get("state"))), Sort: values.Get("sort"), Page: 1,
 	}
 	q.Sort, q.Down = strings.CutPrefix(q.Sort, "-")
 	if columnOf(q.Sort) == nil {
@@ -37,6 +40,13 @@ func parseQuery(values url.Values) query {
 		q.Page = page
 	}
 	return q
+}
+
+func bounded(text string) string {
+	if len(text) > maxText {
+		return ""
+	}
+	return text
 }
 
 // Order returns the order as a reference says it: empty for the default.

@@ -94,7 +94,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := h.group.DoChan("", func() (any, error) { return h.ask(), nil })
 	select {
-	case <-r.Context().Done():
+	case <-r.Context().Done(): // the client has gone, or whoever passed the request on has set a deadline
+		(&report{Reasons: []string{noAnswer}}).write(w, r)
 	case answer := <-asked:
 		answer.Val.(*report).write(w, r)
 	}
@@ -118,6 +119,9 @@ func (h *handler) ask() *report {
 	return answer
 }
 
+// noAnswer is the reason while the supervisor may still answer.
+const noAnswer = "the supervisor does not answer"
+
 // reasonOf says why there is no answer.
 func reasonOf(err error) string {
 	switch {
@@ -126,7 +130,7 @@ func reasonOf(err error) string {
 	case errors.Is(err, messages.ErrInvalid):
 		return "the supervisor is not started"
 	}
-	return "the supervisor does not answer"
+	return noAnswer
 }
 
 // write writes the answer as JSON or as text.

@@ -181,12 +181,12 @@ func TestRequestsThatComeAtOnceShareOneAnswer(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		all.Go(func() { // one who does not wait
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
-		})
-		cancel()
-		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		impatient := httptest.NewRecorder() // one who does not wait, such as a handler with a timeout
+		h.ServeHTTP(impatient, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
+		require.Equal(t, http.StatusServiceUnavailable, impatient.Code)
+		require.Equal(t, "the supervisor does not answer\n", impatient.Body.String())
 		close(release)
 		all.Wait()
 		require.EqualValues(t, 1, asked.Load())

@@ -113,10 +113,7 @@ func (k *call) end(ctx context.Context, op messages.Operation, result messages.R
 		failed = resultError(result)
 	}
 	if m := k.t.metrics; m != nil {
-		l := labels{server: op.Head().Key.Server, method: k.t.method(op), code: failed}
-		if code == messages.CodeUnknownServer {
-			l.server = other // it may be anything
-		}
+		l := labels{server: k.t.server(op.Head().Key.Server), method: k.t.method(op), code: failed}
 		if failed == "" {
 			l.code = codeOK
 		}

@@ -44,25 +44,26 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 		req.Trace = traceOf(spanned)
 		ctx = messages.WithTrace(spanned, req.Trace)
 	}
+	var e *mcpbridge.Error
+	l := labels{server: req.Key.Server, outcome: outcomeFailed, errorType: string(messages.CodeInternal)} // if the dialer panics
+	defer func() {
+		if d.t.metrics != nil {
+			d.t.metrics.record(ctx, d.t.metrics.dials, time.Since(began), l)
+		}
+		if span != nil {
+			span.SetAttributes(attribute.String(attrOutcome, l.outcome))
+			fail(span, l.errorType, e)
+			span.End()
+		}
+	}()
 	inner, err := d.Dialer.Dial(ctx, req)
-	e := mcpbridge.AsError(err)
-	l := labels{server: req.Key.Server, outcome: outcomeFailed}
-	if e != nil {
+	if e = mcpbridge.AsError(err); e != nil {
 		l.errorType = string(e.Class.Code())
-	} else {
-		l.outcome = outcome(inner.Info().Attached)
 	}
-	if d.t.metrics != nil {
-		d.t.metrics.record(ctx, d.t.metrics.dials, time.Since(began), l)
-	}
-	if span != nil {
-		span.SetAttributes(attribute.String(attrOutcome, l.outcome))
-		fail(span, l.errorType, e)
-		span.End()
-	}
-	if e != nil {
+	if err != nil || inner == nil { // a dialer that returns neither is a failure for the session
 		return inner, err
 	}
+	l.outcome, l.errorType = outcome(inner.Info().Attached), ""
 	c := &conn{Conn: inner, t: d.t, server: req.Key.Server, opened: time.Now(), parent: parent.Parent}
 	if server := inner.Info().Server; server != nil {
 		c.protocol = server.ProtocolVersion

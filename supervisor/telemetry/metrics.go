@@ -58,6 +58,23 @@ func newMetrics(meter metric.Meter, toolNames bool) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
+// enabled reports whether any of the instruments records anything: a program may leave out
+// single ones.
+func (m *metrics) enabled() bool {
+	ctx := context.Background()
+	for _, h := range []metric.Float64Histogram{m.operations, m.sessions, m.calls, m.queues, m.dials} {
+		if h.Enabled(ctx) {
+			return true
+		}
+	}
+	for _, c := range []metric.Int64Counter{m.replays, m.faults, m.rebuilds, m.evictions} {
+		if c.Enabled(ctx) {
+			return true
+		}
+	}
+	return false
+}
+
 // with returns the option for the attributes of a measurement.
 func (m *metrics) with(l labels) metric.MeasurementOption {
 	m.mu.RLock()

@@ -80,16 +80,15 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	events := sup.System().EventStream
-	subscription := events.Subscribe(m.onEvent)
+	unsubscribe := sup.Subscribe(m.onEvent)
 	return func() {
-		events.Unsubscribe(subscription)
+		unsubscribe()
 		registration.Unregister() //nolint:errcheck // a second time does nothing
 	}, nil
 }
 
 // onEvent counts an event of a session.
-func (m *metrics) onEvent(event any) {
+func (m *metrics) onEvent(event messages.Event) {
 	ctx := context.Background()
 	switch e := event.(type) {
 	case *messages.SessionExpired:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.opentelemetry.io/otel"
@@ -62,6 +63,7 @@ func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *su
 	if sup, err = supervisor.Start(system, cfg); err != nil {
 		return nil, nil, err
 	}
+	t.sup.Store(sup)
 	if t.metrics != nil {
 		if stop, err = t.metrics.observe(sup); err != nil {
 			return nil, nil, fmt.Errorf("telemetry: %w", errors.Join(err, sup.Stop(context.Background())))
@@ -72,6 +74,7 @@ func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *su
 
 // telemetry is what the calls and dials of one supervisor are reported with.
 type telemetry struct {
+	sup        atomic.Pointer[supervisor.Supervisor]
 	tracer     trace.Tracer      // nil: no spans
 	metrics    *metrics          // nil: no metrics
 	transports map[string]string // network.transport by the name of the server
@@ -94,7 +97,7 @@ func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.operations.Enabled(context.Background()) {
+	if m.enabled() {
 		t.metrics = m
 	}
 	if t.tracer == nil && t.metrics == nil {
@@ -121,6 +124,15 @@ func isReal(tracer trace.Tracer) bool {
 	_, span := tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), "mcpactor.start")
 	defer span.End()
 	return span.SpanContext().SpanID() != parent.SpanID() && span.SpanContext().IsValid()
+}
+
+// server returns the name of a server for a metric: that of a call may be anything, and an
+// interceptor may answer it, or pass it on to another server.
+func (t *telemetry) server(name string) string {
+	if !slices.Contains(t.sup.Load().Servers(), name) {
+		return other
+	}
+	return name
 }
 
 // method returns the name of the method for a metric: that of a custom operation may be

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -60,6 +61,17 @@ func TestSpanOfACallReachesTheServer(t *testing.T) {
 	require.True(t, r.find("dial").IsValid())
 	require.NoError(t, sup.Stop(t.Context()))
 	stop()
+}
+
+// nothing is a dialer that returns neither a connection nor an error.
+type nothing struct{}
+
+func (nothing) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) { return nil, nil }
+
+func TestDialerThatReturnsNothingIsNotChanged(t *testing.T) {
+	conn, err := (&dialer{nothing{}, &telemetry{tracer: tracer{of: new(recorder)}}}).Dial(t.Context(), mcpbridge.DialRequest{})
+	require.Nil(t, conn)
+	require.NoError(t, err)
 }
 
 // recorder is a provider whose spans are only their names.

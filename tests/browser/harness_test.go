@@ -25,7 +25,7 @@ import (
 )
 
 // limit is how long a test waits for what must come.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // start starts a site with the servers "one" and "two".
 func start(t *testing.T, cfg supervisor.Config, page debug.Config) *site.Site {

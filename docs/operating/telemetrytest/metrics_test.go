@@ -21,6 +21,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
@@ -148,8 +149,15 @@ func documented(t *testing.T, h *harness) {
 func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
 	other := func(next actors.Runner) actors.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
-			if messages.TargetOf(op) == "code" {
+			switch messages.TargetOf(op) {
+			case "code":
 				return nil, messages.NewFailure(op, messages.Code("code of "+op.Head().Key.Scope), "")
+			case "refused":
+				return nil, errors.New("not here")
+			case "alias": // of the server
+				head := *op.Head()
+				head.Key.Server = "s"
+				op = messages.With(op, head)
 			}
 			return next(ctx, op)
 		}
@@ -161,6 +169,7 @@ func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
 				ctx, c := t.Context(), h.Client()
 				h.script.Tool("add").Returns("1")
 				h.script.Tool("sub").Returns("1")
+				h.script.Tool("alias").Returns("1")
 				for i := range 20 {
 					scope := fmt.Sprint("scope-", i)
 					for _, tool := range []string{"add", "sub", "code"} {
@@ -168,7 +177,9 @@ func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
 					}
 					c.Custom(ctx, "s", scope, "acme/known", nil)
 					c.Custom(ctx, "s", scope, fmt.Sprint("acme/", i), nil)
-					c.CallTool(ctx, fmt.Sprint("server-", i), scope, &mcp.CallToolParams{Name: "add"})
+					for _, tool := range []string{"add", "refused", "alias"} {
+						c.CallTool(ctx, fmt.Sprint("server-", i), scope, &mcp.CallToolParams{Name: tool})
+					}
 					c.ReadResource(ctx, "s", scope, "file:///"+scope)
 					c.CallTool(messages.WithAttributes(ctx, messages.NewAttributes(map[string]string{"run": scope})), "s", scope, &mcp.CallToolParams{Name: "add"})
 				}
@@ -193,7 +204,7 @@ func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
 				require.Contains(t, values["mcpactor.code"], "_OTHER")
 				require.LessOrEqual(t, len(values["mcpactor.code"]), 6, "%v", values["mcpactor.code"])
 				if toolNames {
-					require.ElementsMatch(t, []string{"add", "sub"}, values["gen_ai.tool.name"])
+					require.ElementsMatch(t, []string{"add", "sub", "alias"}, values["gen_ai.tool.name"])
 				} else {
 					require.Empty(t, values["gen_ai.tool.name"])
 				}
@@ -201,6 +212,24 @@ func TestAttributesOfMetricsHaveFewValues(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A program may leave out a metric, and keeps the others.
+func TestOtherMetricsStayWhenOneIsDropped(t *testing.T) {
+	reader := metric.NewManualReader()
+	drop := metric.NewView(metric.Instrument{Name: "mcp.client.operation.duration"}, metric.Stream{Aggregation: metric.AggregationDrop{}})
+	adapt := func(to *telemetry.Config) {
+		to.MeterProvider = metric.NewMeterProvider(metric.WithReader(reader), metric.WithView(drop))
+	}
+	scenario(t, supervisor.Config{}, adapt, func(t *testing.T, h *harness) {
+		h.reader = reader
+		h.script.Tool("add").Returns("1")
+		_, err := h.call(t.Context(), "a", "add")
+		require.NoError(t, err)
+		require.Contains(t, h.collect(), "mcpactor.call.duration")
+		require.Contains(t, h.collect(), "mcpactor.session.count")
+		require.NotContains(t, h.collect(), "mcp.client.operation.duration")
+	})
 }
 
 // Sessions that come and go leave nothing behind.

@@ -365,6 +365,18 @@ func TestWrapDialerOfTheProgramIsKept(t *testing.T) {
 	require.ErrorContains(t, err, "system: is nil")
 }
 
+func TestDialThatPanicsIsReported(t *testing.T) {
+	cfg := supervisor.Config{FailFast: true, WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer {
+		return dialFunc(func(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) { panic("a bug") })
+	}}
+	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
+		_, err := h.call(t.Context(), "a", "add")
+		require.ErrorIs(t, err, messages.ErrUnavailable)
+		require.Equal(t, "internal", attributes(h.one("dial").Attributes())["error.type"])
+		h.collect().find(t, "mcpactor.dial.duration", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "failed", "error.type": "internal"})
+	})
+}
+
 type dialFunc func(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error)
 
 func (f dialFunc) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {

@@ -114,12 +114,8 @@ type eventQueue struct {
 
 func newEventQueue() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
 
-// publish adds an event of the EventStream, unless it is not one of this module.
-func (q *eventQueue) publish(event any) {
-	if event, ok := event.(messages.Event); ok {
-		q.add(lineOf(event))
-	}
-}
+// publish adds an event.
+func (q *eventQueue) publish(event messages.Event) { q.add(lineOf(event)) }
 
 // progress returns a function that adds the progress of a request.
 func (q *eventQueue) progress(id json.RawMessage) func(*messages.Progress) {

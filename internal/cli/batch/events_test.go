@@ -130,7 +130,6 @@ func TestEventsThatNobodyReadsAreDroppedAndCounted(t *testing.T) {
 					synctest.Wait() // some events are taken from the queue
 				}
 			}
-			r.events.publish("not an event of this module")
 		}
 		go func() {
 			defer blocked.Close()

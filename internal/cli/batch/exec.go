@@ -58,8 +58,8 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	r := newRunner(i.sup.Client(), p.Out, cmd.Parallel)
 	r.toolsets = newToolsets(i.toolset, i.Tools)
 	if cmd.Events {
-		events := i.system.EventStream.Subscribe(r.events.publish)
-		defer i.system.EventStream.Unsubscribe(events)
+		unsubscribe := i.sup.Subscribe(r.events.publish)
+		defer unsubscribe()
 	}
 	endReload := (&reloader{instance: i, toolsets: r.toolsets}).start(hangups)
 	var stopErr error

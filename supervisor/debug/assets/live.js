@@ -139,26 +139,31 @@
     announce = true;
     follow();
   };
+  // fill puts what the address says into the filter.
+  const fill = () => {
+    const values = new URLSearchParams(location.search);
+    for (const field of filter?.elements || []) if (field.name) field.value = values.get(field.name) || "";
+  };
   // follow shows what the address says.
   const follow = () => {
-    const values = new URLSearchParams(location.search);
-    for (const field of filter?.elements || []) {
-      const value = values.get(field.name) || "";
-      if (field.name && field !== document.activeElement && field.value !== value) field.value = value;
-    }
-    const json = new URLSearchParams(values);
+    const json = new URLSearchParams(location.search);
     json.set("format", "json");
     $("json").search = json;
     if (paused) location.reload();
     else connect();
   };
-  addEventListener("popstate", follow);
+  addEventListener("popstate", () => {
+    fill();
+    follow();
+  });
 
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[data-nav]");
     if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || stopped) return;
     event.preventDefault();
-    if (!link.hasAttribute("aria-disabled")) show(link.search);
+    if (link.hasAttribute("aria-disabled")) return;
+    show(link.search);
+    fill();
   });
   if (filter) {
     const submit = (replace) => {
@@ -168,9 +173,9 @@
       if (search !== location.search) show(search, replace);
     };
     let typing = 0;
-    filter.addEventListener("input", () => {
+    filter.addEventListener("input", (event) => {
       clearTimeout(typing);
-      typing = setTimeout(submit, 250, true);
+      typing = setTimeout(submit, 250, event.target.name === "q"); // not each letter is a step back
     });
     filter.addEventListener("submit", (event) => {
       if (stopped) return;

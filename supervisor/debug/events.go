@@ -3,6 +3,8 @@ package debug
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -152,21 +154,13 @@ func protocol(version string) string {
 	return ", protocol " + version
 }
 
+// hump is where a new word begins in the name of a type.
+var hump = regexp.MustCompile(`([a-z])([A-Z])`)
+
 // nameOf returns the name of an event in the form of the batch runner, such as
 // "session_opened".
 func nameOf(e messages.Event) string {
-	name := fmt.Sprintf("%T", e)
-	var b strings.Builder
-	for _, r := range name[strings.LastIndexByte(name, '.')+1:] {
-		if r >= 'A' && r <= 'Z' {
-			if b.Len() > 0 {
-				b.WriteByte('_')
-			}
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return strings.ToLower(hump.ReplaceAllString(reflect.TypeOf(e).Elem().Name(), "${1}_$2"))
 }
 
 // namedEvent is an event as JSON: its fields, and its name in the field "event".

@@ -1,15 +1,14 @@
-// Package debug serves a page that shows the sessions of a supervisor while they run: the
-// health of each server, the state of each session, the recent events, and the timeline of
-// one session. The same data is there as JSON. Mount it like net/http/pprof:
+// Package debug serves a page that shows the sessions of a supervisor live: the health of each
+// server, the state of each session, the recent events, and the timeline of one session. It
+// serves the same data as JSON. Mount it like net/http/pprof:
 //
 //	h := debug.New(sup, debug.Config{})
 //	defer h.Close()
 //	mux.Handle("/debug/mcp/", h)
 //
-// The page is for operators. It has no authentication of its own: serve it on a loopback
-// address, or behind the authentication of your program. It shows what [github.com/mcpactor/mcpactor/messages.Inspect]
-// and the events of the supervisor contain: names of servers, scopes and tenants, and the
-// causes of faults, but no session id, header, argument or result.
+// The page is for operators. It has no authentication: serve it on a loopback address, or
+// behind the authentication of your program. It shows the names of servers, scopes and tenants,
+// and the causes of faults, but no session id, header, argument or result.
 package debug
 
 import (
@@ -28,14 +27,14 @@ const maxViewers = 64
 
 // Config is the configuration of a [Handler]. The zero value is useful.
 type Config struct {
-	// Actions adds forms to the page, and accepts them: to close a scope or a session, to
-	// restart a session, and to forget what is known of a server. They are taken by POST,
-	// and not from pages of other sites. Defaults to false: the page only shows.
+	// Actions adds forms that close a scope or a session, restart a session, and reset what is
+	// known of a server. They are accepted by POST only, and not from pages of other sites.
+	// Defaults to false: the page only shows.
 	Actions bool
-	// Hosts are further host names that a request to a loopback address may name, such as
-	// that of a proxy on the same machine that passes the name on. Other requests to a
-	// loopback address must name it as localhost or by its address, so that no other site
-	// can reach the page by a name that resolves to it. Defaults to none.
+	// Hosts are host names to accept on a loopback address, besides localhost and loopback
+	// addresses. Set it if a proxy on the same machine passes on the host name of your site.
+	// All other names are refused, because another site could resolve its own name to the
+	// loopback address to read the page. Defaults to none.
 	Hosts []string
 }
 
@@ -60,9 +59,8 @@ type route struct {
 	serve  http.HandlerFunc
 }
 
-// New returns the handler for a supervisor. From now on, until [Handler.Close], it keeps the
-// last 1,000 events of the supervisor. It takes snapshots only while
-// somebody looks at the page, at most one per second.
+// New returns the handler for a supervisor. It keeps the last 1,000 events of the supervisor
+// until [Handler.Close]. It takes snapshots only while a page is open, at most one per second.
 func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 	h := &Handler{sup: sup, cfg: cfg, guard: http.NewCrossOriginProtection(), events: &ring{}, viewers: make(chan struct{}, maxViewers)}
 	h.closed, h.close = context.WithCancel(context.Background())
@@ -86,8 +84,8 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 }
 
 // Close ends the subscription to events and the live updates of open pages. Further requests
-// are refused. It may be called more than once. An http.Server whose Shutdown should not wait
-// for open pages calls it by RegisterOnShutdown.
+// are refused. It may be called more than once. Pass it to RegisterOnShutdown of the
+// http.Server: otherwise Shutdown waits until all open pages are closed.
 func (h *Handler) Close() {
 	h.unsubscribe()
 	h.close()

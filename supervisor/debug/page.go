@@ -43,7 +43,6 @@ func asset(name, contentType string) http.HandlerFunc {
 // replace.
 type view interface {
 	parts() []string
-	template() string
 }
 
 // frame is common to both pages.
@@ -75,7 +74,6 @@ type index struct {
 	Events   []eventRow
 }
 
-func (*index) template() string { return "index" }
 func (*index) parts() []string {
 	return []string{"supervisor", "servers", "sessions", "events"}
 }
@@ -292,8 +290,7 @@ type session struct {
 	Around    moment // the time that the timeline shows, or empty if it shows all
 }
 
-func (*session) template() string { return "session" }
-func (*session) parts() []string  { return []string{"facts", "timeline", "history"} }
+func (*session) parts() []string { return []string{"facts", "timeline", "history"} }
 
 // session returns the page of one session. The timeline shows all events, or those around a
 // time that is not zero.
@@ -316,11 +313,9 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, around time
 		row := sessionRowOf(s, now)
 		v.Session = &row
 	}
-	for i := range snap.Servers {
-		if snap.Servers[i].Name == key.Server {
-			row := serverRowOf(&snap.Servers[i], now)
-			v.Server = &row
-		}
+	if i := slices.IndexFunc(snap.Servers, func(s messages.ServerSnapshot) bool { return s.Name == key.Server }); i >= 0 {
+		row := serverRowOf(&snap.Servers[i], now)
+		v.Server = &row
 	}
 	for i := range snap.Sessions {
 		if snap.Sessions[i].Key.Scope == key.Scope {
@@ -361,12 +356,12 @@ func aroundOf(r *http.Request) time.Time {
 func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 	snap, err := h.snapshots.get(r.Context())
 	if err != nil {
-		h.unavailable(w, r, err)
+		h.fail(w, r, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	q := parseQuery(r.URL.Query())
 	if !wantsJSON(r) {
-		writePage(w, http.StatusOK, h.index(snap, q, false))
+		writeTemplate(w, http.StatusOK, "index", h.index(snap, q, false))
 		return
 	}
 	selected := *snap
@@ -393,11 +388,11 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	snap, err := h.snapshots.get(r.Context())
 	if err != nil {
-		h.unavailable(w, r, err)
+		h.fail(w, r, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	if !wantsJSON(r) {
-		writePage(w, http.StatusOK, h.session(snap, key, aroundOf(r), false))
+		writeTemplate(w, http.StatusOK, "session", h.session(snap, key, aroundOf(r), false))
 		return
 	}
 	writeJSON(w, http.StatusOK, struct {
@@ -406,11 +401,6 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		Session *messages.SessionSnapshot `json:"session"`
 		Events  []namedEvent              `json:"events"`
 	}{snap.Time, key, find(snap, key), named(h.events.latest(maxEvents, func(k messages.Key) bool { return k == key }))})
-}
-
-// unavailable says that there is no snapshot.
-func (h *Handler) unavailable(w http.ResponseWriter, r *http.Request, err error) {
-	h.fail(w, r, http.StatusServiceUnavailable, err.Error())
 }
 
 // outcome is the page that says what was done, or why nothing was.
@@ -444,8 +434,6 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }
-
-func writePage(w http.ResponseWriter, status int, v view) { writeTemplate(w, status, v.template(), v) }
 
 func writeTemplate(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer

@@ -1,7 +1,6 @@
-// Package telemetry reports what a supervisor does to OpenTelemetry: a span for each call,
-// with child spans for dials, set-up calls and replays, and metrics of calls, sessions and
-// servers. It needs only the API of OpenTelemetry. The program chooses the SDK and the
-// exporters.
+// Package telemetry sends traces and metrics of a supervisor to OpenTelemetry: a span for each
+// call, with child spans for dials, set-up calls and replays, and metrics of calls, sessions and
+// servers. It uses only the API of OpenTelemetry: the program chooses the SDK and the exporters.
 //
 // [Start] takes the place of supervisor.Start:
 //
@@ -15,22 +14,21 @@
 // client. The requests of the call carry the span to the server.
 //
 //	tools/call search        the call, with the time that it has waited
-//	├── dial                 the connection that this call has waited for
-//	├── setup                a set-up call, or a setting that a new MCP session gets again
+//	├── dial                 an attempt to open the connection that the call waits for
+//	├── setup                a request that prepares the session for the call
 //	└── replay               a further run, on another connection
 //
-// Many calls may wait for one dial. The dial is a child of the first of them, and the others
+// Many calls may wait for one dial. Its span is a child of the first of them, and the others
 // have a link to it.
 //
 // # Metrics
 //
-// Attributes of metrics have few values: the name of a configured server, a method, a state,
-// a code, a reason. Names of tools are added only with [Config.ToolNames]. Scopes, ids of
-// sessions and arguments are in no metric and in no span. Nothing is registered for a
-// session. docs/telemetry.md lists all metrics.
+// Attributes of metrics have few values, such as the name of a configured server, a method or
+// a code. Names of tools are added only with [Config.ToolNames]. Scopes, ids of sessions and
+// arguments are in no metric and in no span. docs/telemetry.md lists all metrics.
 //
 // # Cost
 //
-// If neither a tracer nor a meter records anything when the supervisor starts, Start does what
-// supervisor.Start does, and a call costs nothing more.
+// If no provider is set when the supervisor starts, or only providers that do nothing, Start
+// does the same as supervisor.Start, and calls cost nothing more.
 package telemetry

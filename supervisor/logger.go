@@ -13,14 +13,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/relay"
 )
 
 // WithSystemLogger makes an actor system write its own log to a logger, such as
 // [Config.Logger]: pass it to actor.NewActorSystem. Lines have the field lib. A panic of an
 // actor is Warn; the restart of a session, which the supervisor logs itself, and the start of
 // the system are Debug. A dead letter names the type of its message, not the content.
+//
+// Actors log in their own goroutines. They never wait for the writer of the logger: lines are
+// queued, and dropped and counted if the writer is too slow.
 func WithSystemLogger(logger zerolog.Logger) actor.ConfigOption {
-	handler := zerolog.NewSlogHandler(logger).WithAttrs([]slog.Attr{slog.String("lib", "protoactor")})
+	handler := zerolog.NewSlogHandler(relay.NewLogger(logger).Logger).WithAttrs([]slog.Attr{slog.String("lib", "protoactor")})
 	return actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(systemHandler{handler}) })
 }
 

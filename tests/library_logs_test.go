@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -103,6 +104,26 @@ func TestProtoActorsLinesHaveFittingLevelsAndNoMessages(t *testing.T) {
 	for _, level := range levels["[SUPERVISION]"] {
 		require.Equal(t, "debug", level)
 	}
+}
+
+func TestSystemLogThatBlocksDelaysNothing(t *testing.T) {
+	release := lazyChannel()
+	writer := &blockedWriter{open: func() <-chan struct{} { return release() }}
+	quietly := quietLog
+	quietLog = supervisor.WithSystemLogger(zerolog.New(writer))
+	defer func() { quietLog = quietly }()
+	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
+		began := time.Now()
+		for range 20 {
+			h.send(call("a", "count")).ok()
+			h.server.expire("a")
+		}
+		require.Less(t, time.Since(began), time.Second)
+		require.Empty(t, writer.log.String())
+		close(release())
+		synctest.Wait()
+		require.Contains(t, writer.log.String(), "[SUPERVISION]")
+	})
 }
 
 func TestProtoActorSaysNothingOfSessionsAboveDebug(t *testing.T) {

@@ -42,7 +42,7 @@ func (cmd *Exec) Run(p *cli.Program) error {
 		if err != nil {
 			return errors.Join(err, i.stop(cmd.StopTimeout))
 		}
-		defer web.Close() //nolint:errcheck // the pages that are open are cut off
+		defer web.Close()
 		p.Errorf("the sessions are shown at %s", web.URL)
 		if web.Public {
 			p.Errorf("other machines may reach this page, which has no authentication")

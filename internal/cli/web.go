@@ -27,22 +27,23 @@ type Web struct {
 }
 
 // Serve starts the server on an address such as "127.0.0.1:8080". actions says whether the page
-// may close and restart sessions. The caller closes it.
+// may close and restart sessions, which it may not if other machines may reach it. The caller
+// closes it.
 func Serve(addr string, sup *supervisor.Supervisor, actions bool) (*Web, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, Usagef("--listen: %w", err)
 	}
-	page := debug.New(sup, debug.Config{Actions: actions})
+	public := !l.Addr().(*net.TCPAddr).IP.IsLoopback()
+	page := debug.New(sup, debug.Config{Actions: actions && !public})
 	mux := http.NewServeMux()
 	mux.Handle(PagePath, page)
 	mux.Handle("/livez", health.Live(sup))
 	mux.Handle("/readyz", health.Ready(sup))
 	mux.Handle("GET /{$}", http.RedirectHandler(PagePath, http.StatusFound))
-	w := &Web{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, ended: make(chan struct{})}
+	w := &Web{Public: public, server: &http.Server{Handler: mux, ReadTimeout: 5 * time.Second}, ended: make(chan struct{})}
 	w.server.RegisterOnShutdown(page.Close)
 	at := l.Addr().(*net.TCPAddr)
-	w.Public = !at.IP.IsLoopback()
 	host := at.String()
 	if at.IP.IsUnspecified() {
 		_, port, _ := net.SplitHostPort(host)

@@ -64,9 +64,14 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 }
 
 func TestWebThatOtherMachinesMayReachIsPublic(t *testing.T) {
-	web, err := Serve(":0", nil, false)
+	web, err := Serve(":0", nil, true)
 	require.NoError(t, err)
 	defer web.Close()
 	require.True(t, web.Public)
+	resp, err := http.Post(web.URL+"close-scope", "application/x-www-form-urlencoded", nil)
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusNotFound, resp.StatusCode, "it has no actions")
+	http.DefaultClient.CloseIdleConnections()
 	require.Regexp(t, `^http://localhost:\d+/debug/mcp/$`, web.URL)
 }

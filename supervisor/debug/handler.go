@@ -22,8 +22,9 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// maxViewers is how many pages are updated live at once.
-const maxViewers = 64
+// maxViewers is how many pages are updated live at once. Each page is rendered by itself, which
+// takes tens of milliseconds a second with 10,000 sessions.
+const maxViewers = 16
 
 // Config is the configuration of a [Handler]. The zero value is useful.
 type Config struct {

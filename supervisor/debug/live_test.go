@@ -230,7 +230,7 @@ func TestLivePagesEndWithTheSupervisorAndWithThePage(t *testing.T) {
 func TestPagesThatAreUpdatedAreBounded(t *testing.T) {
 	show(t, supervisor.Config{}, debug.Config{}, func(t *testing.T, w *world) {
 		var all []*viewer
-		for range 64 {
+		for range 16 {
 			v := w.view("live")
 			<-v.events
 			all = append(all, v)

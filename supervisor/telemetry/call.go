@@ -153,7 +153,7 @@ func runAttributes(generation uint64, attempt int, replayed bool) []attribute.Ke
 	}
 }
 
-// codes are the codes of failures that this module makes. An interceptor may make others.
+// known are the codes of failures that this module makes. An interceptor may make others.
 var known = map[messages.Code]bool{
 	messages.CodeExpired: true, messages.CodeLost: true, messages.CodeUnavailable: true, messages.CodeBusy: true,
 	messages.CodeDraining: true, messages.CodeClosed: true, messages.CodeUnknownServer: true, messages.CodeInvalid: true,

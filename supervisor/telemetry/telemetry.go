@@ -32,13 +32,11 @@ type Config struct {
 	ToolNames bool
 }
 
-// Start starts a supervisor as [supervisor.Start] does, and reports what it does. Call stop
-// after [supervisor.Supervisor.Stop] and before the providers are shut down: it ends the
-// reports about the supervisor. It may be called more than once.
+// Start starts a supervisor as [supervisor.Start] does, and sends its traces and metrics to the
+// providers. Call stop after [supervisor.Supervisor.Stop] and before you shut down the
+// providers: it ends the metrics. It may be called more than once.
 //
-// The providers must be set before: what records nothing when Start is called is left out for
-// good. Events do not say which supervisor they are from. If several supervisors in one actor
-// system are reported, each of them counts the events of all.
+// Set the providers before: a provider that does nothing when Start is called is never used.
 func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *supervisor.Supervisor, stop func(), err error) {
 	t, err := newTelemetry(&cfg, to)
 	if err != nil {

@@ -18,8 +18,9 @@ const (
 	// maxChain bounds the schemas that apply to one value because of each other, and maxSteps
 	// those that apply to it at all.
 	maxChain, maxSteps = 100, 10_000
-	// maxNesting bounds the depth of a value.
-	maxNesting = 1000
+	// maxNesting bounds the depth of a value. The validator takes up to maxChain times maxNesting
+	// frames of about 5 kB, and the stack of a goroutine may have 250 MB on 32 bits.
+	maxNesting = 200
 )
 
 // Check returns an error if a schema cannot be used: if its subschemas apply to one value in a

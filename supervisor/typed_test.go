@@ -319,7 +319,6 @@ func TestTypedCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 	})
 }
 
-// An actor lists the tools and calls one by messages, and converts the reply.
 // A validator that follows such a schema overflows its stack, which ends the process.
 func TestSchemaWithoutAnEndIsNotUsed(t *testing.T) {
 	const endless = `{"type":"object","allOf":[{"$ref":"#"}]}`
@@ -334,7 +333,7 @@ func TestSchemaWithoutAnEndIsNotUsed(t *testing.T) {
 
 	nested := strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)
 	_, err = supervisor.ResultAs[any](typedResult(nested), json.RawMessage(`{"additionalProperties":{"$ref":"#"}}`))
-	require.ErrorContains(t, err, "structuredContent: is nested more than 1000 times")
+	require.ErrorContains(t, err, "structuredContent: is nested more than 200 times")
 }
 
 func TestToolThatIsAddedLaterIsCheckedToo(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package telemetrytest
 
 import (
@@ -36,7 +38,8 @@ type contender struct {
 }
 
 // TestCostOfACall measures warm calls with and without telemetry. The contenders take turns, so
-// that what else the machine does concerns all of them alike. It logs medians and quartiles. Run it with -v and -cost.rounds=200.
+// that what else the machine does concerns all of them alike. It logs medians and quartiles. Run
+// it with -v and -cost.rounds=200. The race detector allocates by itself.
 func TestCostOfACall(t *testing.T) {
 	tools := faults.NewTools()
 	tools.JSON = true
@@ -99,7 +102,8 @@ func measure(t *testing.T, srv supervisor.Server) {
 		t.Logf("%-24s %6.1f µs (%.1f to %.1f), ratio %.3f (%.3f to %.3f), %.1f allocations",
 			c.name, took[1], took[0], took[2], ratio[1], ratio[0], ratio[2], slices.Min(c.allocs))
 	}
-	require.InDelta(t, slices.Min(all[0].allocs), slices.Min(all[3].allocs), 1, "without a provider, a call allocates nothing more")
+	// An interceptor alone would be 31 more. Connections and pools make a difference of about 1.
+	require.InDelta(t, slices.Min(all[0].allocs), slices.Min(all[3].allocs), 5, "without a provider, a call allocates nothing more")
 	require.Less(t, slices.Min(all[6].allocs)-slices.Min(all[0].allocs), 120.0, "with everything on")
 }
 

@@ -3,12 +3,11 @@ package debug
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -120,7 +119,7 @@ func rowOf(e messages.Event) eventRow {
 		row.Name, row.Tone = "owner terminated", neutral
 		row.Detail = fmt.Sprintf("%s; %d operations cancelled; scopes: %s", e.Owner, e.Cancelled, strings.Join(e.Scopes, ", "))
 	default:
-		row.Name, row.Tone = strings.ReplaceAll(nameOf(e), "_", " "), neutral
+		row.Name, row.Tone = strings.ReplaceAll(eventname.Of(e), "_", " "), neutral
 	}
 	return row
 }
@@ -154,15 +153,6 @@ func protocol(version string) string {
 	return ", protocol " + version
 }
 
-// hump is where a new word begins in the name of a type.
-var hump = regexp.MustCompile(`([a-z])([A-Z])`)
-
-// nameOf returns the name of an event in the form of the batch runner, such as
-// "session_opened".
-func nameOf(e messages.Event) string {
-	return strings.ToLower(hump.ReplaceAllString(reflect.TypeOf(e).Elem().Name(), "${1}_$2"))
-}
-
 // namedEvent is an event as JSON: its fields, and its name in the field "event".
 type namedEvent struct{ messages.Event }
 
@@ -172,7 +162,7 @@ func (e namedEvent) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte(`{"event":"`+nameOf(e.Event)+`",`), fields[1:]...), nil
+	return append([]byte(`{"event":"`+eventname.Of(e.Event)+`",`), fields[1:]...), nil
 }
 
 // named returns events for JSON.

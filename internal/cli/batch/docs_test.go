@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/eventname"
 )
 
 // documentation returns the section "The batch runner" of the README or of a page of docs.
@@ -37,7 +39,7 @@ func TestDocumentationHasAllFieldsOpsEventsAndFlags(t *testing.T) {
 	require.True(t, found)
 	names := append(strings.Split(fields, ", "), operations...)
 	for _, event := range eventTypes(t) {
-		names = append(names, snake(event))
+		names = append(names, eventname.Snake(event))
 	}
 	names = append(names, "dropped", "setup", "allow", "deny", "store", "roots")
 	for _, name := range names {

@@ -2,12 +2,10 @@ package batch
 
 import (
 	"encoding/json"
-	"reflect"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -55,7 +53,7 @@ type eventLine struct {
 func lineOf(event messages.Event) *eventLine {
 	stamp := event.GetStamp()
 	l := &eventLine{
-		Event: snake(reflect.TypeOf(event).Elem().Name()), Time: stamp.Time,
+		Event: eventname.Of(event), Time: stamp.Time,
 		Server: stamp.Key.Server, Scope: stamp.Key.Scope, Generation: stamp.Generation,
 	}
 	switch e := event.(type) {
@@ -93,13 +91,6 @@ func lineOf(event messages.Event) *eventLine {
 	case *messages.ToolsChanged, *messages.PromptsChanged, *messages.ResourcesChanged:
 	}
 	return l
-}
-
-var hump = regexp.MustCompile(`[a-z][A-Z]`)
-
-// snake returns a name in snake case: session_opened for SessionOpened.
-func snake(name string) string {
-	return strings.ToLower(hump.ReplaceAllStringFunc(name, func(at string) string { return at[:1] + "_" + at[1:] }))
 }
 
 // eventQueue is a queue of events that are not printed yet. Its methods may be called from

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -91,14 +92,14 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		}
 		line, err := json.Marshal(lineOf(c.event))
 		require.NoError(t, err)
-		want := fmt.Sprintf(`{"event":%q,"server":"s","scope":"a","generation":2,"time":"2026-08-01T12:00:00.000000005Z"`, snake(name))
+		want := fmt.Sprintf(`{"event":%q,"server":"s","scope":"a","generation":2,"time":"2026-08-01T12:00:00.000000005Z"`, eventname.Snake(name))
 		if c.want != "" {
 			want += "," + c.want
 		}
 		require.Equal(t, want+"}", string(line))
 	}
 	require.ElementsMatch(t, append(eventTypes(t), "CustomNotification"), covered)
-	require.Equal(t, "session_gave_up", snake("SessionGaveUp"))
+	require.Equal(t, "session_gave_up", eventname.Snake("SessionGaveUp"))
 }
 
 func TestZeroFieldsArePrintedIfZeroIsMeaningful(t *testing.T) {

@@ -268,12 +268,18 @@ func (r *registry) accept(c actor.Context, k *call) {
 		r.forward(c, k)
 		return
 	}
+	r.reject(c, k, f)
+}
+
+// reject answers a call that no session has. It may have an owner, if a session has handed it
+// back.
+func (r *registry) reject(c actor.Context, k *call, f *messages.Failure) {
 	if k.caller != nil {
 		c.Send(k.caller, f)
 	}
 	r.countRejected(k.key.Server, f.Code)
 	r.logReply(k, f.Code)
-	r.disown(c, k) // it may have been handed back
+	r.disown(c, k)
 }
 
 // malformed returns the rejection of a call whose operation is invalid, or nil.

@@ -127,11 +127,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 	}
 	for _, k := range msg.calls {
 		if cancelled.includes(k) {
-			if k.caller != nil {
-				c.Send(k.caller, k.failure(messages.CodeCancelled, ""))
-			}
-			r.disown(c, k)
-			r.countRejected(k.key.Server, messages.CodeCancelled)
+			r.reject(c, k, k.failure(messages.CodeCancelled, ""))
 			continue
 		}
 		k.kept = msg.of.order.restart

@@ -1,0 +1,124 @@
+// Package lease keeps a member that others may have removed from the cluster from doing
+// anything in its name.
+//
+// A member renews its lease as long as others confirm that it is a member. When the lease has
+// run out by the clock of the member itself, after a pause of the process or a cut in the
+// network, it is fenced: the wrappers of this package start no dial and no call, and write
+// nothing to a store.
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// ErrFenced says that the member has no lease.
+var ErrFenced = errors.New("the member is fenced: the others may have removed it from the cluster")
+
+// Lease says until when a member may act. Its methods may be called from any goroutine.
+type Lease struct {
+	time    time.Duration
+	renewed atomic.Pointer[time.Time] // nil: there is no lease
+}
+
+// New returns a lease for a time. It is not held before Renew.
+func New(length time.Duration) *Lease { return &Lease{time: length} }
+
+// Renew renews the lease from a time on: when the others were asked, not when they answered.
+func (l *Lease) Renew(from time.Time) {
+	for {
+		old := l.renewed.Load()
+		if old != nil && !old.Before(from) || l.renewed.CompareAndSwap(old, &from) {
+			return
+		}
+	}
+}
+
+// End ends the lease until the next Renew.
+func (l *Lease) End() { l.renewed.Store(nil) }
+
+// Held reports whether the member may act. It looks at two clocks, because the monotonic one
+// stands still while a machine is suspended.
+func (l *Lease) Held() bool {
+	at := l.renewed.Load()
+	if at == nil {
+		return false
+	}
+	now := time.Now()
+	return now.Sub(*at) < l.time && now.Round(0).Sub(at.Round(0)) < l.time
+}
+
+// Dialer wraps a dialer: without the lease it does not dial, and its connections start no
+// call.
+func (l *Lease) Dialer(inner mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{inner, l} }
+
+type dialer struct {
+	mcpbridge.Dialer
+	lease *Lease
+}
+
+// Dial dials if the lease is held.
+func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	if !d.lease.Held() {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: ErrFenced.Error(), Err: ErrFenced}
+	}
+	inner, err := d.Dialer.Dial(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{inner, d.lease}, nil
+}
+
+type conn struct {
+	mcpbridge.Conn
+	lease *Lease
+}
+
+// Do runs the operation if the lease is held. Otherwise the connection counts as broken,
+// because the session may live on another member.
+func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	if !c.lease.Held() {
+		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
+	}
+	return c.Conn.Do(ctx, op)
+}
+
+// Store wraps a store that the members share. It writes nothing without the lease, and lists
+// only the keys that the member owns: it must not close the sessions of others.
+func (l *Lease) Store(inner mcpbridge.Store, owns func(messages.Key) bool) mcpbridge.Store {
+	return &store{inner, l, owns}
+}
+
+type store struct {
+	mcpbridge.Store
+	lease *Lease
+	owns  func(messages.Key) bool
+}
+
+// Save saves the record if the lease is held.
+func (s *store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	if !s.lease.Held() {
+		return ErrFenced
+	}
+	return s.Store.Save(ctx, key, record)
+}
+
+// Delete deletes the record if the lease is held.
+func (s *store) Delete(ctx context.Context, key messages.Key) error {
+	if !s.lease.Held() {
+		return ErrFenced
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+// Keys returns the keys that the member owns.
+func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
+	keys, err := s.Store.Keys(ctx)
+	return slices.DeleteFunc(keys, func(key messages.Key) bool { return !s.owns(key) }), err
+}

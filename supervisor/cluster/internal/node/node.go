@@ -1,0 +1,254 @@
+package node
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// node is the actor.
+//
+//	joining ──Joined──▶ member ──Leave──▶ leaving ──last call, or time over──▶ left
+//	   ▲                  │
+//	   └──── expelled ────┘
+//
+// It never blocks. Without a network, and while it is fenced, calls wait for an owner.
+type node struct {
+	cfg     *Config
+	net     Network // nil while joining
+	ownBits ownedShards
+	peers   map[string]*peer // other members, by incarnation; also those that have left, for a while
+	members []Address        // the topology
+	shards  map[int]*shard   // that are active here, or on their way
+
+	exchanges map[uint64]*exchange // commands to other members, without a reply
+	byKey     map[messages.Key]map[*exchange]struct{}
+	waiting   map[*exchange]struct{} // that have no owner to be sent to
+	lastID    uint64
+	served    map[servedID]*served
+	boxed     map[string]*served        // by the id of the box
+	bindings  map[string]*messages.Bind // of callers here, by scope
+	watched   map[string]*actor.PID     // actors here that other members know, by reference
+	asked     map[uint64]*question      // questions of other members
+	asking    map[uint64]*actor.PID     // who asked other members' handlers
+	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
+
+	watchers map[uint64]func(messages.Event)
+	observed func() // ends the observation of the own supervisor, or nil
+
+	beats   uint64
+	beatAt  time.Time // of the last tick
+	beatLog map[uint64]*beat
+	proven  bool // somebody has confirmed the membership since the last gap
+
+	leaving   *actor.PID  // who waits for Left, once leaving
+	leftAt    time.Time   // when leaving ends at the latest
+	left      bool        // it has said so to the others
+	ticker    *time.Timer // of the heartbeat
+	linkDue   time.Time
+	linkTimer *time.Timer
+}
+
+// Start spawns a node in the actor system of its supervisor.
+func Start(cfg Config) (*actor.PID, error) {
+	n := &node{
+		cfg: &cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
+		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
+		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
+		asking: map[uint64]*actor.PID{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
+	}
+	n.ownBits.init(cfg.Shards)
+	props := actor.PropsFromProducer(func() actor.Actor { return n })
+	return cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
+}
+
+// Receive handles a message.
+func (n *node) Receive(c actor.Context) {
+	defer n.recoverBug(c)
+	n.handle(c)
+	if n.leaving != nil {
+		n.finishLeaving(c)
+	}
+}
+
+// handle handles lifecycle messages and commands, and gives the rest to onReport.
+func (n *node) handle(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		c.Send(n.cfg.Supervisor, &actors.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
+		n.onTick(c)
+	case *actor.Stopped:
+		n.onStopped(c)
+	case *actor.Terminated:
+		n.onTerminated(c, msg.Who)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case *actors.ClientCall:
+		n.onOperation(c, msg.Op, msg)
+	case messages.Command:
+		n.onCommand(c, msg)
+	case *actors.HandedBack:
+		n.onHandedBack(c, msg)
+	default:
+		n.onReport(c, msg)
+	}
+}
+
+// onCommand handles the commands of callers.
+func (n *node) onCommand(c actor.Context, cmd messages.Command) {
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		n.onOperation(c, cmd, nil)
+	case *messages.Cancel:
+		n.onCancel(c, cmd)
+	case *messages.CloseSession:
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime(cmd.Now))
+	case *messages.Restart:
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime(false)+n.cfg.CloseTimeout+n.cfg.ConnectTimeout)
+	case *messages.Tail:
+		n.watch(c, cmd.Subscriber)
+		n.onKeyed(c, cmd, cmd.Key, controlTime)
+	case *messages.Pin:
+		n.onKeyed(c, cmd, cmd.Key, controlTime)
+	case *messages.Bind:
+		n.onBind(c, cmd)
+	case *messages.CancelScope:
+		n.onCancelScope(c, cmd)
+	case *messages.CloseScope:
+		n.gather(c, cmd, n.closeTime(cmd.Now))
+	case *messages.CloseServer:
+		n.gather(c, cmd, n.closeTime(cmd.Now))
+	case *messages.CloseMatching:
+		n.gather(c, cmd, n.closeTime(cmd.Now))
+	case *messages.CloseAll:
+		n.gather(c, cmd, n.closeTime(cmd.Now))
+	case *messages.Inspect, *messages.Forget:
+		n.gather(c, cmd, controlTime)
+	default:
+		c.Forward(n.cfg.Supervisor) // which rejects it
+	}
+}
+
+// onReport handles the messages of the network, of processes, goroutines and timers.
+func (n *node) onReport(c actor.Context, msg any) {
+	switch msg := msg.(type) {
+	case *Joined:
+		n.onJoined(c, msg.Network)
+	case *Topology:
+		if n.is(msg.Network) {
+			n.onTopology(c, msg.Members)
+		}
+	case *Received:
+		if n.is(msg.Network) {
+			n.onReceived(c, msg.Envelope)
+		}
+	case *Activated:
+		if n.is(msg.Network) {
+			n.onActivated(c, msg)
+		}
+	case *Deactivated:
+		if n.is(msg.Network) {
+			n.release(c, msg.Shard)
+		}
+	case *Confirmed:
+		if n.is(msg.Network) {
+			n.proven = true
+			n.cfg.Lease.Renew(msg.At)
+		}
+	case *Expelled:
+		if n.is(msg.Network) {
+			n.expelled(c, "the coordinator of the cluster does not know it")
+		}
+	case *tick:
+		n.onTick(c)
+	case *linkTick:
+		n.onLinkTick(c)
+	case *encoded:
+		n.onEncoded(c, msg)
+	case *decoded:
+		n.onDecoded(c, msg.from, msg.id, msg.value, msg.err)
+	case *boxed:
+		n.onBoxed(c, msg)
+	case *proxied:
+		n.onProxied(c, msg)
+	case *proxyWatched:
+		n.onProxyWatched(c, msg)
+	case *answered:
+		n.onAnswered(c, msg)
+	case *questionDue:
+		n.endQuestion(msg.number)
+	case interface{ TakenBy() *actor.PID }:
+		n.onTaken(c, msg.TakenBy())
+	case *retryDue:
+		if _, waits := n.waiting[msg.of]; waits {
+			n.route(c, msg.of)
+		}
+	case *overdue:
+		n.onOverdue(c, msg.of)
+	case *gatherDue:
+		n.onGatherDue(c, msg.of)
+	case *handoffDue:
+		n.onHandoffDue(c, msg.of)
+	case *shardReleased:
+		n.onShardReleased(c, msg)
+	case *observedEvent:
+		n.onObserved(c, msg.event)
+	case *Watch:
+		n.onWatch(c, msg)
+	case *ListMembers:
+		c.Respond(&Members{n.snapshot()})
+	case *Leave:
+		n.onLeave(c)
+	case *leaveDue:
+	case *farewellSaid:
+		n.onFarewellSaid(c)
+	case *dropped:
+		n.cfg.Rejoin()
+	case *actor.DeadLetterResponse:
+	default:
+		n.cfg.Logger.Error().Type("message", msg).Msg("cluster node got an unknown message")
+	}
+}
+
+// is reports whether a message comes from the current incarnation.
+func (n *node) is(network string) bool { return n.net != nil && n.net.ID() == network }
+
+// recoverBug logs a panic. A restart would lose all calls.
+func (n *node) recoverBug(c actor.Context) {
+	if r := recover(); r != nil {
+		logBug(n.cfg.Logger, r, c.Message())
+	}
+}
+
+// after sends a message to the node after a time.
+func after(c actor.Context, d time.Duration, msg any) *time.Timer {
+	root, self := c.ActorSystem().Root, c.Self()
+	return time.AfterFunc(d, func() { root.Send(self, msg) })
+}
+
+// controlTime is how long other members have for a command that needs no work of theirs.
+const controlTime = 3 * time.Second
+
+// closeTime returns how long other members have for a close command.
+func (n *node) closeTime(now bool) time.Duration {
+	if now {
+		return n.cfg.CloseTimeout + controlTime
+	}
+	return n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout + controlTime
+}
+
+// failure returns the failure of a command.
+func (n *node) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
+	f := messages.NewFailure(cmd, code, detail)
+	f.Supervisor = n.cfg.Name
+	return f
+}
+
+// reply sends a reply to a caller, if there is one.
+func (n *node) reply(c actor.Context, caller *actor.PID, reply messages.Reply) {
+	if caller != nil {
+		c.Send(caller, reply)
+	}
+}

@@ -1,0 +1,552 @@
+package node
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+// peer is one incarnation of another member.
+//
+//	member ──leaves──▶ leaving ──no longer heard──▶ forgotten
+//	   └────removed────▶ departed ──after a while──▶ forgotten
+type peer struct {
+	Address
+	name    string // "" until it is heard
+	member  bool   // in the topology
+	leaving bool   // it has said so, and still answers
+	ended   bool   // another incarnation answers at its address
+	link    link.Link
+	heardAt time.Time
+	goneAt  time.Time // when it was removed
+
+	exchanges map[*exchange]struct{} // that it has
+	histories map[uint64]history     // of commands that are on their way
+	decoding  map[uint64]bool        // ids of commands that are being decoded
+	cancelled idSet                  // ids of commands that are on their way, and cancelled
+	proxies   map[string]*proxy      // of actors there, by reference
+	events    bool                   // it wants our events
+}
+
+// label returns the name of a member, or its address.
+func (p *peer) label() string { return cmp.Or(p.name, p.Host) }
+
+// maxCancelled bounds the ids that a member may have cancelled in advance.
+const maxCancelled = 1024
+
+// idSet is a bounded set of ids.
+type idSet []uint64
+
+// add adds an id, and forgets the oldest one if there are too many.
+func (s *idSet) add(id uint64) {
+	if *s = append(*s, id); len(*s) > maxCancelled {
+		*s = slices.Delete(*s, 0, 1)
+	}
+}
+
+// take removes an id, and reports whether it was there.
+func (s *idSet) take(id uint64) bool {
+	i := slices.Index(*s, id)
+	if i < 0 {
+		return false
+	}
+	*s = slices.Delete(*s, i, i+1)
+	return true
+}
+
+// The types of envelopes that are outside of the links.
+const (
+	typeHeartbeat = "heartbeat"
+	typeConfirm   = "confirm" // the answer to a heartbeat
+	typeRefused   = "refused" // the answer to an envelope of another version
+	typeUnknown   = "unknown" // the answer to an envelope for an incarnation that has ended
+)
+
+// version is the version of the envelope.
+const version = 1
+
+// heartbeat is the body of a heartbeat and of its answer.
+type heartbeat struct {
+	Number uint64 `json:"number"`
+	Name   string `json:"name"`
+	Shards int    `json:"shards"`
+	Known  bool   `json:"known"` // in an answer: the sender of the heartbeat is a member
+}
+
+type (
+	// beat is a round of heartbeats.
+	beat struct {
+		at        time.Time
+		confirmed map[string]bool // by incarnation
+	}
+	// tick says that the next heartbeat is due.
+	tick struct{}
+	// linkTick says that a link may have something to repeat or to acknowledge.
+	linkTick struct{}
+	// leaves says that a member leaves the cluster, and hands over its shards; with Done, that
+	// it has done so.
+	leaves struct {
+		Done bool `json:"done"`
+	}
+)
+
+func init() { wire.Register[leaves]("leaves") }
+
+const (
+	// departedFor is how long a member that was removed gets heartbeats: if it still runs, it
+	// learns that it was removed.
+	departedFor = 10 * time.Minute
+	// keptBeats is how many rounds of heartbeats may be confirmed.
+	keptBeats = 8
+)
+
+// onJoined begins a new incarnation.
+func (n *node) onJoined(c actor.Context, net Network) {
+	if n.left || n.leaving != nil {
+		net.Stop()
+		return
+	}
+	n.net, n.proven, n.beatAt = net, true, time.Time{}
+	n.cfg.Logger.Info().Str("member", n.cfg.Name).Str("address", net.Address()).Str("incarnation", net.ID()).Msg("member joined the cluster")
+}
+
+// onTopology takes the members from the provider.
+func (n *node) onTopology(c actor.Context, members []Address) {
+	n.members = members
+	now := time.Now()
+	there := map[string]bool{}
+	for _, m := range members {
+		there[m.ID] = true
+		if m.ID == n.net.ID() {
+			continue
+		}
+		if p := n.peers[m.ID]; p == nil || !p.member {
+			n.addPeer(c, m, now)
+		}
+	}
+	for _, p := range n.peers {
+		if p.member && !there[p.ID] {
+			n.removePeer(c, p, now)
+		}
+	}
+	n.checkGap(now)
+	if len(members) == 1 && there[n.net.ID()] {
+		n.proven = true
+	}
+	n.renewAlone(now)
+	n.releaseMoved(c)
+	n.routeWaiting(c)
+}
+
+// addPeer adds a member, and tells it what it needs to know.
+func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
+	for id, p := range n.peers {
+		if p.Host == m.Host && !p.member { // its successor at the same address
+			n.losePeer(c, p)
+			delete(n.peers, id)
+		}
+	}
+	p := &peer{
+		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{}, histories: map[uint64]history{},
+		decoding: map[uint64]bool{}, proxies: map[string]*proxy{},
+	}
+	n.peers[m.ID] = p
+	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
+	if len(n.watchers) > 0 {
+		n.post(c, p, 0, &wantEvents{true})
+	}
+	for _, bind := range n.bindings {
+		n.sendBind(c, p, bind)
+	}
+}
+
+// removePeer notes that a member is no longer in the topology. One that leaves still hands
+// over its shards.
+func (n *node) removePeer(c actor.Context, p *peer, now time.Time) {
+	p.member, p.goneAt = false, now
+	n.cfg.Logger.Info().Str("member", p.label()).Bool("leaving", p.leaving).Msg("member was removed from the cluster")
+	if !p.leaving {
+		n.losePeer(c, p)
+	}
+}
+
+// losePeer ends all that the nodes had with each other.
+func (n *node) losePeer(c actor.Context, p *peer) {
+	p.leaving = false
+	n.onPeerLost(c, p)
+	n.dropServed(c, p)
+	for ref := range p.proxies {
+		n.onGone(c, p, ref)
+	}
+	for _, s := range n.shards {
+		delete(s.ceding, p)
+		if s.claimed[p] {
+			n.onCeded(c, p, s.number)
+		}
+	}
+	p.link, p.decoding, p.histories = link.Link{}, map[uint64]bool{}, map[uint64]history{}
+}
+
+// onLeaves notes that a member leaves, or has left.
+func (n *node) onLeaves(c actor.Context, p *peer, done bool) {
+	if done {
+		p.ended = true
+		n.losePeer(c, p)
+		return
+	}
+	p.leaving = true
+	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
+}
+
+// post encodes a small message, and queues it for a member.
+func (n *node) post(c actor.Context, p *peer, id uint64, msg any) {
+	typ, body, err := wire.Encode(msg, refs{c.ActorSystem()})
+	if err != nil {
+		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
+		return
+	}
+	p.link.Queue(link.Message{Type: typ, ID: id, Body: body}, true) //nolint:errcheck // urgent and small
+	n.flush(c, p)
+}
+
+// flush sends what the link of a member may send.
+func (n *node) flush(c actor.Context, p *peer) {
+	if n.net == nil || n.peers[p.ID] != p {
+		return
+	}
+	now := time.Now()
+	p.link.Flush(now, func(f *link.Frame) { n.transmit(p, f) })
+	n.tickLinks(c, p.link.Tick(now, func(f *link.Frame) { n.transmit(p, f) }))
+}
+
+// transmit gives a frame to the network.
+func (n *node) transmit(p *peer, f *link.Frame) {
+	n.net.Send(p.Host, &wire.Envelope{
+		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: p.ID, Address: n.net.Address(),
+		Seq: f.Seq, Ack: f.Ack, Message: f.Message, Last: f.Last, Type: f.Type, Id: f.ID, Body: f.Body,
+	})
+}
+
+// tickLinks has onLinkTick called at a time.
+func (n *node) tickLinks(c actor.Context, at time.Time) {
+	if at.IsZero() || n.linkTimer != nil && !at.Before(n.linkDue) {
+		return
+	}
+	if n.linkTimer != nil {
+		n.linkTimer.Stop()
+	}
+	n.linkDue, n.linkTimer = at, after(c, max(time.Until(at), time.Millisecond), &linkTick{})
+}
+
+// onLinkTick repeats and acknowledges what is due.
+func (n *node) onLinkTick(c actor.Context) {
+	n.linkTimer = nil
+	for _, p := range n.peers {
+		if p.member || p.leaving {
+			n.flush(c, p)
+		}
+	}
+}
+
+// onReceived handles an envelope. What is not of this cluster, not of this version, not for
+// this incarnation or not of a member changes nothing.
+func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
+	if e.GetCluster() != n.cfg.Cluster {
+		return
+	}
+	p := n.peers[e.GetFrom()]
+	switch {
+	case e.GetType() == typeRefused && p != nil:
+		n.onRefused(c, p, e)
+	case e.GetType() == typeUnknown && p != nil && e.GetSeq() == 0:
+		if !p.ended && (p.member || p.leaving) {
+			p.ended, p.goneAt = true, time.Now()
+			n.losePeer(c, p)
+		}
+	case e.GetVersion() != version:
+		if e.GetType() != typeRefused {
+			n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
+		}
+	case e.GetTo() != n.net.ID() && e.GetTo() != "":
+		n.answerFor(e)
+	case e.GetType() == typeHeartbeat && e.GetSeq() == 0 && e.GetMessage() == 0:
+		n.onHeartbeat(c, p, e)
+	case e.GetType() == typeConfirm && e.GetSeq() == 0 && e.GetMessage() == 0:
+		n.onConfirm(c, p, e)
+	case p == nil || !p.member && !p.leaving:
+	default:
+		p.link.Receive(time.Now(), &link.Frame{
+			Seq: e.GetSeq(), Ack: e.GetAck(), Message: e.GetMessage(), Last: e.GetLast(), Type: e.GetType(), ID: e.GetId(), Body: e.GetBody(),
+		}, func(m link.Message) { n.onMessage(c, p, m) })
+		n.flush(c, p)
+	}
+}
+
+// sendAlone sends an envelope outside of the links.
+func (n *node) sendAlone(address, to, typ string, body []byte) {
+	if address == "" || address == n.net.Address() {
+		return
+	}
+	n.net.Send(address, &wire.Envelope{
+		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: to, Address: n.net.Address(), Type: typ, Body: body,
+	})
+}
+
+// answerFor says that the incarnation that an envelope is for has ended.
+func (n *node) answerFor(e *wire.Envelope) {
+	if e.GetType() == typeUnknown || e.GetAddress() == "" {
+		return
+	}
+	n.net.Send(e.GetAddress(), &wire.Envelope{
+		Version: version, Cluster: n.cfg.Cluster, From: e.GetTo(), To: e.GetFrom(), Address: n.net.Address(), Type: typeUnknown,
+	})
+}
+
+// onRefused fails what a member of another version does not understand.
+func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
+	n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", e.GetVersion()).Msg("member speaks another version of the protocol between members")
+	for x := range p.exchanges {
+		x.sent = nil
+		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
+			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), version)))
+	}
+	p.link = link.Link{}
+}
+
+// onTick sends a round of heartbeats, which renew the lease when they are confirmed.
+func (n *node) onTick(c actor.Context) {
+	if n.left {
+		return
+	}
+	n.ticker = after(c, n.cfg.LeaseTime/4, &tick{})
+	now := time.Now()
+	if n.net == nil {
+		return
+	}
+	n.checkGap(now)
+	n.beatAt = now
+	n.beats++
+	n.beatLog[n.beats] = &beat{now, map[string]bool{}}
+	delete(n.beatLog, n.beats-keptBeats)
+	for id, p := range n.peers {
+		switch {
+		case p.member:
+		case p.leaving && now.Sub(p.heardAt) > 2*n.cfg.LeaseTime:
+			n.losePeer(c, p)
+		case now.Sub(p.goneAt) > departedFor:
+			delete(n.peers, id)
+			continue
+		}
+		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(n.beats, false))
+	}
+	n.renewAlone(now)
+}
+
+// checkGap ends the lease if the process was stopped for longer than the lease. It is
+// renewed when somebody confirms the membership.
+func (n *node) checkGap(now time.Time) {
+	gap := max(now.Sub(n.beatAt), now.Round(0).Sub(n.beatAt.Round(0)))
+	if n.beatAt.IsZero() || gap < n.cfg.LeaseTime || !n.proven {
+		return
+	}
+	n.proven = false
+	clear(n.beatLog)
+	n.cfg.Lease.End()
+	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Dur("gap", gap).Msg("member was stopped for longer than its lease")
+}
+
+// beat returns the body of a heartbeat.
+func (n *node) beat(number uint64, known bool) []byte {
+	body, _ := json.Marshal(heartbeat{Number: number, Name: n.cfg.Name, Shards: n.cfg.Shards, Known: known})
+	return body
+}
+
+// onHeartbeat confirms the heartbeat of a member, or tells it that it is none.
+func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
+	var h heartbeat
+	if json.Unmarshal(e.GetBody(), &h) != nil {
+		return
+	}
+	if p == nil { // the provider has not told this member yet
+		return
+	}
+	n.heard(p, h)
+	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, p.member || p.leaving))
+}
+
+// heard notes that a member is there.
+func (n *node) heard(p *peer, h heartbeat) {
+	p.heardAt, p.name = time.Now(), h.Name
+	if h.Shards != n.cfg.Shards {
+		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
+	}
+}
+
+// onConfirm renews the lease if enough members have confirmed a round of heartbeats. A member
+// that does not know this one any longer has removed it.
+func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
+	var h heartbeat
+	if p == nil || json.Unmarshal(e.GetBody(), &h) != nil {
+		return
+	}
+	n.heard(p, h)
+	if !h.Known {
+		n.expelled(c, "the member "+p.label()+" has removed it")
+		return
+	}
+	b := n.beatLog[h.Number]
+	if b == nil {
+		return
+	}
+	n.checkGap(time.Now())
+	n.proven = true
+	if p.member {
+		b.confirmed[p.ID] = true
+	}
+	if len(b.confirmed)+1 >= n.cfg.Quorum(len(n.members)) {
+		n.cfg.Lease.Renew(b.at)
+	}
+}
+
+// renewAlone renews the lease without others, if that is enough.
+func (n *node) renewAlone(now time.Time) {
+	if n.net != nil && n.proven && len(n.members) > 0 && n.cfg.Quorum(len(n.members)) <= 1 {
+		n.cfg.Lease.Renew(now)
+	}
+}
+
+// expelled ends the incarnation, because others have removed it from the cluster for ever, and
+// has a new one started. Its sessions belong to other members now.
+func (n *node) expelled(c actor.Context, why string) {
+	if n.net == nil || n.leaving != nil {
+		return
+	}
+	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
+	n.cfg.Lease.End()
+	n.net.Stop()
+	for _, p := range n.peers {
+		n.losePeer(c, p)
+	}
+	n.net, n.members = nil, nil
+	clear(n.peers)
+	clear(n.beatLog)
+	for number, s := range n.shards {
+		n.ownBits.set(number, false)
+		if s.state == activating {
+			n.drop(c, s)
+		}
+	}
+	clear(n.shards)
+	all := func(messages.Key) bool { return true }
+	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{} })
+}
+
+// dropped says that the supervisor has dropped all sessions of an incarnation that has ended.
+type dropped struct{}
+
+// snapshot returns the members.
+func (n *node) snapshot() []messages.MemberSnapshot {
+	own := messages.MemberSnapshot{Name: n.cfg.Name, Self: true, Answered: true, Leaving: n.leaving != nil}
+	if n.net != nil {
+		own.Address, own.ID = n.net.Address(), n.net.ID()
+	}
+	list := []messages.MemberSnapshot{own}
+	for _, p := range n.peers {
+		if p.member || p.leaving {
+			list = append(list, messages.MemberSnapshot{Name: p.label(), Address: p.Host, ID: p.ID, Leaving: p.leaving, Answered: time.Since(p.heardAt) < 2*n.cfg.LeaseTime})
+		}
+	}
+	slices.SortFunc(list, func(a, b messages.MemberSnapshot) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
+func (n *node) onLeave(c actor.Context) {
+	n.leaving = c.Sender()
+	n.leftAt = time.Now().Add(n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout)
+	if n.net == nil {
+		n.finishLeaving(c)
+		return
+	}
+	for _, p := range n.peers {
+		if p.member {
+			n.post(c, p, 0, &leaves{})
+		}
+	}
+	n.net.Leave()
+	n.releaseMoved(c)
+	after(c, time.Until(n.leftAt), &leaveDue{})
+	n.finishLeaving(c)
+}
+
+// leaveDue says that the time to leave is over.
+type leaveDue struct{}
+
+// finishLeaving ends the node when nothing is left to do.
+func (n *node) finishLeaving(c actor.Context) {
+	if n.leaving == nil || n.left {
+		return
+	}
+	if time.Now().Before(n.leftAt) {
+		busy := len(n.exchanges) > 0 || len(n.served) > 0
+		for _, s := range n.shards {
+			busy = busy || s.state == releasing
+		}
+		for _, p := range n.peers {
+			busy = busy || p.member && !p.link.Idle()
+		}
+		if n.net != nil && busy {
+			return
+		}
+	}
+	n.left = true
+	for _, x := range n.exchanges {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+	}
+	if n.net == nil {
+		n.onFarewellSaid(c)
+		return
+	}
+	for _, p := range n.peers {
+		if p.member {
+			n.post(c, p, 0, &leaves{Done: true})
+		}
+	}
+	after(c, farewellTime, &farewellSaid{})
+}
+
+// farewellTime is how long the last messages of a member have to be sent.
+const farewellTime = 200 * time.Millisecond
+
+// farewellSaid says that farewellTime is over.
+type farewellSaid struct{}
+
+// onFarewellSaid ends the incarnation.
+func (n *node) onFarewellSaid(c actor.Context) {
+	for _, p := range n.peers {
+		n.losePeer(c, p)
+	}
+	if n.net != nil {
+		n.net.Stop()
+		n.net = nil
+	}
+	n.cfg.Lease.End()
+	if n.ticker != nil {
+		n.ticker.Stop()
+	}
+	if n.observed != nil {
+		n.observed()
+	}
+	c.Send(n.leaving, &Left{})
+}

@@ -1,0 +1,421 @@
+package node
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+// refs encodes PIDs as references: address and id. A decoded PID is a placeholder, which
+// [node.adopt] replaces by a proxy.
+type refs struct{ system *actor.ActorSystem }
+
+// placeholder is the address of PIDs that stand for actors of other members.
+const placeholder = "mcpactor.member"
+
+// Ref returns the reference of an actor here.
+func (refs) Ref(pid *actor.PID) string { return pid.Address + "/" + pid.Id }
+
+// PID returns the placeholder of an actor elsewhere.
+func (refs) PID(ref string) *actor.PID { return actor.NewPID(placeholder, ref) }
+
+// pidOf returns the actor here that a reference is of.
+func pidOf(ref string) *actor.PID {
+	address, id, _ := strings.Cut(ref, "/")
+	return actor.NewPID(address, id)
+}
+
+// proxy is a process that stands for an actor of another member: the owner of a scope or of an
+// operation, a handler, or a subscriber. It ends with that actor, or with its member. The
+// supervisor watches it as it watches actors here.
+type proxy struct {
+	peer     *peer
+	ref      string // empty: the member itself
+	pid      *actor.PID
+	uses     int // commands without a reply that name it
+	pinned   bool
+	watchers map[string]*actor.PID
+	lines    []*actor.PID // the sessions whose lines of stderr the subscriber has not handled
+}
+
+// Between nodes.
+type (
+	// tell is a message to an actor: progress, an update, a line, a withdrawn question.
+	tell struct {
+		Ref  string          `json:"ref"`
+		Type string          `json:"type"`
+		Body json.RawMessage `json:"body"`
+	}
+	// ask is a question to a handler. The answer is answer.
+	ask struct {
+		Ref    string          `json:"ref"`
+		Number uint64          `json:"number"`
+		Type   string          `json:"type"`
+		Body   json.RawMessage `json:"body"`
+	}
+	// answer is the answer of a handler.
+	answer struct {
+		Number uint64          `json:"number"`
+		Type   string          `json:"type"`
+		Body   json.RawMessage `json:"body"`
+	}
+	// gone says that an actor has terminated.
+	gone struct {
+		Ref string `json:"ref"`
+	}
+	// taken says that a subscriber has handled a line of stderr.
+	taken struct {
+		Ref string `json:"ref"`
+	}
+)
+
+func init() {
+	wire.Register[tell]("tell")
+	wire.Register[ask]("ask")
+	wire.Register[answer]("answer")
+	wire.Register[gone]("gone")
+	wire.Register[taken]("taken")
+}
+
+// From processes to the node.
+type (
+	// proxied brings a message for an actor of another member.
+	proxied struct {
+		late
+		of      *proxy
+		message any
+		sender  *actor.PID
+	}
+	// proxyWatched says that an actor here watches an actor elsewhere, or no longer.
+	proxyWatched struct {
+		late
+		of      *proxy
+		watcher *actor.PID
+		ends    bool
+	}
+	// answered brings the answer of a handler here.
+	answered struct {
+		late
+		number  uint64
+		message any
+	}
+	// questionDue says that the time of a question is over.
+	questionDue struct {
+		late
+		number uint64
+	}
+	// lineTaken tells a session that a line was handled.
+	lineTaken struct {
+		late
+		by *actor.PID
+	}
+)
+
+// TakenBy returns the proxy of the subscriber.
+func (m *lineTaken) TakenBy() *actor.PID { return m.by }
+
+// question is a question of another member to a handler here.
+type question struct {
+	peer   *peer
+	remote uint64 // its number there
+	name   string // as the handler knows it
+	pid    *actor.PID
+	timer  *time.Timer
+}
+
+// adopt replaces the placeholders of a command by proxies.
+func (n *node) adopt(c actor.Context, s *served) {
+	switch cmd := s.cmd.(type) {
+	case messages.Operation:
+		h := cmd.Head()
+		_, stays := cmd.(*messages.Subscribe)
+		h.Handler = n.proxyOf(c, s, h.Handler, false)
+		h.Subscriber = n.proxyOf(c, s, h.Subscriber, stays)
+		if h.Owner == nil {
+			h.Owner = refs{}.PID("") // the operation ends with the member of its caller
+		}
+		h.Owner = n.proxyOf(c, s, h.Owner, false)
+	case *messages.Bind:
+		cmd.Owner, cmd.Handler = n.proxyOf(c, s, cmd.Owner, true), n.proxyOf(c, s, cmd.Handler, true)
+	case *messages.Tail:
+		cmd.Subscriber = n.proxyOf(c, s, cmd.Subscriber, true)
+	}
+}
+
+// proxyOf returns the PID of the proxy for a placeholder.
+func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) *actor.PID {
+	if pid == nil {
+		return nil
+	}
+	p := s.peer.proxies[pid.Id]
+	if p == nil {
+		p = &proxy{peer: s.peer, ref: pid.Id, watchers: map[string]*actor.PID{}}
+		b := &inbox{system: c.ActorSystem(), node: c.Self()}
+		b.user = func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }
+		b.systems = func(message any) any {
+			switch m := message.(type) {
+			case *actor.Watch:
+				return &proxyWatched{of: p, watcher: m.Watcher}
+			case *actor.Unwatch:
+				return &proxyWatched{of: p, watcher: m.Watcher, ends: true}
+			}
+			return nil
+		}
+		p.pid = b.register("proxy")
+		s.peer.proxies[pid.Id] = p
+	}
+	p.pinned = p.pinned || pinned
+	p.uses++
+	s.proxies = append(s.proxies, p)
+	return p.pid
+}
+
+// releaseProxy ends a proxy that nothing names any longer.
+func (n *node) releaseProxy(p *proxy) {
+	if p.uses--; p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
+		delete(p.peer.proxies, p.ref)
+		n.cfg.System.ProcessRegistry.Remove(p.pid)
+	}
+}
+
+// onGone ends the proxy of an actor that has terminated, and tells those who watch it.
+func (n *node) onGone(c actor.Context, from *peer, ref string) {
+	p := from.proxies[ref]
+	if p == nil {
+		return
+	}
+	delete(from.proxies, ref)
+	registry := c.ActorSystem().ProcessRegistry
+	registry.Remove(p.pid)
+	for _, watcher := range p.watchers {
+		tellTerminated(c, watcher, p.pid)
+	}
+}
+
+// tellTerminated tells a watcher that a process has ended.
+func tellTerminated(c actor.Context, watcher, who *actor.PID) {
+	if process, there := c.ActorSystem().ProcessRegistry.Get(watcher); there {
+		process.SendSystemMessage(watcher, &actor.Terminated{Who: who, Why: actor.TerminatedReason_Stopped})
+	}
+}
+
+// onProxyWatched notes who watches a proxy.
+func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
+	p := msg.of
+	switch {
+	case msg.ends:
+		delete(p.watchers, msg.watcher.Id)
+		p.uses++
+		n.releaseProxy(p)
+	case p.peer.proxies[p.ref] != p: // it has ended
+		tellTerminated(c, msg.watcher, p.pid)
+	default:
+		p.watchers[msg.watcher.Id] = msg.watcher
+	}
+}
+
+// onProxied passes a message on to the member of the actor.
+func (n *node) onProxied(c actor.Context, msg *proxied) {
+	p := msg.of
+	if p.peer.proxies[p.ref] != p {
+		if _, asks := msg.message.(messages.Request); asks {
+			c.Send(msg.sender, &messages.Refusal{Reason: "nobody is there who could answer"})
+		}
+		return
+	}
+	typ, body, err := wire.Encode(msg.message, refs{})
+	if err != nil {
+		n.cfg.Logger.Warn().Str("member", p.peer.label()).Err(err).Msg("message for an actor of another member cannot be sent")
+		return
+	}
+	switch msg.message.(type) {
+	case messages.Request:
+		n.lastID++
+		n.asking[n.lastID] = msg.sender
+		n.post(c, p.peer, 0, &ask{p.ref, n.lastID, typ, body})
+	case *messages.StderrLine:
+		p.lines = append(p.lines, msg.sender)
+		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
+	default:
+		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
+	}
+}
+
+// onTell passes a message of another member on to an actor here.
+func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
+	value, err := wire.Decode(msg.Type, msg.Body, refs{})
+	if err != nil {
+		n.onUndecodable(c, from, 0, err)
+		return
+	}
+	to := pidOf(msg.Ref)
+	switch value := value.(type) {
+	case *messages.StderrLine:
+		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)
+		c.RequestWithCustomSender(to, value, c.Self())
+	case *messages.Withdrawn:
+		value.Question = from.label() + "/" + value.Question
+		for number, q := range n.asked {
+			if q.name == value.Question {
+				n.endQuestion(number)
+			}
+		}
+		c.Send(to, value)
+	case messages.Notification:
+		c.Send(to, value)
+	}
+}
+
+// onTaken tells the member of a session that a line was handled.
+func (n *node) onTaken(c actor.Context, by *actor.PID) {
+	ref := refs{}.Ref(by)
+	from := n.lines[ref]
+	if len(from) == 0 {
+		return
+	}
+	if n.lines[ref] = from[1:]; len(from) == 1 {
+		delete(n.lines, ref)
+	}
+	n.post(c, from[0], 0, &taken{ref})
+}
+
+// onLineTaken tells the session that a line was handled.
+func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
+	if p := from.proxies[ref]; p != nil && len(p.lines) > 0 {
+		c.Send(p.lines[0], &lineTaken{by: p.pid})
+		p.lines = p.lines[1:]
+	}
+}
+
+// onAsk puts a question of another member to a handler here.
+func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
+	value, err := wire.Decode(msg.Type, msg.Body, refs{})
+	req, ok := value.(messages.Request)
+	if err != nil || !ok {
+		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: "the question is not understood"})
+		return
+	}
+	handler := pidOf(msg.Ref)
+	process, there := c.ActorSystem().ProcessRegistry.Get(handler)
+	if !there {
+		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: "nobody is there who could answer"})
+		return
+	}
+	n.lastID++
+	number := n.lastID
+	origin := req.GetOrigin()
+	origin.Question = from.label() + "/" + origin.Question
+	b := &inbox{system: c.ActorSystem(), node: c.Self()}
+	b.user = func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }
+	b.systems = func(message any) any {
+		if _, ended := message.(*actor.Terminated); ended {
+			return &answered{number: number}
+		}
+		return nil
+	}
+	q := &question{peer: from, remote: msg.Number, name: origin.Question, pid: b.register("question")}
+	q.timer = after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
+	n.asked[number] = q
+	process.SendSystemMessage(handler, &actor.Watch{Watcher: q.pid})
+	c.RequestWithCustomSender(handler, req, q.pid)
+}
+
+// onAnswered sends the answer of a handler to the member that has asked.
+func (n *node) onAnswered(c actor.Context, msg *answered) {
+	q := n.asked[msg.number]
+	if q == nil {
+		return
+	}
+	reply, ok := msg.message.(messages.Answer)
+	if !ok {
+		reply = &messages.Refusal{Reason: "nobody is there who could answer"}
+	}
+	n.endQuestion(msg.number)
+	n.sendAnswer(c, q.peer, q.remote, reply)
+}
+
+// endQuestion removes a question.
+func (n *node) endQuestion(number uint64) {
+	if q := n.asked[number]; q != nil {
+		q.timer.Stop()
+		n.cfg.System.ProcessRegistry.Remove(q.pid)
+		delete(n.asked, number)
+	}
+}
+
+// sendAnswer sends an answer to the member that has asked.
+func (n *node) sendAnswer(c actor.Context, to *peer, number uint64, reply messages.Answer) {
+	typ, body, err := wire.Encode(reply, refs{})
+	if err != nil {
+		typ, body, _ = wire.Encode(&messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()}, refs{})
+	}
+	n.post(c, to, 0, &answer{number, typ, body})
+}
+
+// onAnswer gives the answer of a handler elsewhere to the session that has asked.
+func (n *node) onAnswer(c actor.Context, from *peer, msg *answer) {
+	who := n.asking[msg.Number]
+	delete(n.asking, msg.Number)
+	value, err := wire.Decode(msg.Type, msg.Body, refs{})
+	if err != nil {
+		value = &messages.Refusal{Reason: "the answer is not understood: " + err.Error()}
+	}
+	if who != nil {
+		c.Send(who, value)
+	}
+}
+
+// watch watches an actor here that other members get to know.
+func (n *node) watch(c actor.Context, pid *actor.PID) {
+	if pid == nil {
+		return
+	}
+	if ref := (refs{}).Ref(pid); n.watched[ref] == nil {
+		n.watched[ref] = pid
+		c.Watch(pid)
+	}
+}
+
+// onTerminated tells the other members that an actor here has terminated.
+func (n *node) onTerminated(c actor.Context, who *actor.PID) {
+	ref := refs{}.Ref(who)
+	delete(n.watched, ref)
+	delete(n.lines, ref)
+	for scope, bind := range n.bindings {
+		if bind.Owner != nil && (refs{}).Ref(bind.Owner) == ref {
+			delete(n.bindings, scope)
+		}
+	}
+	for _, p := range n.peers {
+		if p.member || p.leaving {
+			n.post(c, p, 0, &gone{ref})
+		}
+	}
+}
+
+// onBind binds a scope on all members: its sessions may live on any of them.
+func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if key.Validate() != nil {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	n.watch(c, cmd.Owner)
+	n.watch(c, cmd.Handler)
+	delete(n.bindings, key.Scope)
+	if cmd.Owner != nil || cmd.Handler != nil {
+		n.bindings[key.Scope] = cmd
+	}
+	n.gather(c, cmd, controlTime)
+}
+
+// sendBind tells a member that has joined of a binding.
+func (n *node) sendBind(c actor.Context, p *peer, bind *messages.Bind) {
+	n.lastID++
+	n.post(c, p, n.lastID, bind)
+}

@@ -1,0 +1,380 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+// exchange is a command of a caller here, or a part of a command to all members, until it has
+// its reply.
+//
+//	waiting ──owner known──▶ encoding ──▶ sent ──reply──▶ done
+//	   ▲                                   │
+//	   └──── not here, moved, peer left ───┘
+type exchange struct {
+	id       uint64
+	cmd      messages.Command
+	values   *caller.Values
+	caller   *actor.PID
+	key      messages.Key
+	gather   *gather // of which it is a part, or nil
+	deadline time.Time
+
+	runs       int  // on the members that had it before
+	mayHaveRun bool // the last of them may have run it
+	detail     string
+	tries      int
+
+	to    *peer      // that it was given to, or nil
+	sent  *link.Sent // nil until it is encoded
+	timer *time.Timer
+	retry *time.Timer
+}
+
+type (
+	// encoded brings the body of an exchange or of a reply.
+	encoded struct {
+		exchange *exchange
+		served   *served
+		to       *peer
+		typ      string
+		body     []byte
+		err      error
+	}
+	// retryDue says that an exchange is to be routed again.
+	retryDue struct{ of *exchange }
+	// overdue says that the member that has an exchange does not answer in time.
+	overdue struct{ of *exchange }
+)
+
+// grace is how long after the deadline the reply of another member may come.
+const grace = 700 * time.Millisecond
+
+// onOperation gives an operation to the owner of its key. called is its message if a client
+// sent it.
+func (n *node) onOperation(c actor.Context, op messages.Operation, called *actors.ClientCall) {
+	if n.stays(op) {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
+	if called != nil {
+		x.values = &called.Values
+	}
+	if x.deadline.IsZero() {
+		x.deadline = time.Now().Add(n.cfg.CallTimeout)
+	}
+	if owner := op.Head().Owner; owner != nil {
+		if _, there := c.ActorSystem().ProcessRegistry.Get(owner); !there {
+			n.reply(c, x.caller, n.failure(op, messages.CodeCancelled, "its owner has terminated"))
+			return
+		}
+		n.watch(c, owner)
+	}
+	if op, ok := op.(*messages.Subscribe); ok {
+		n.watch(c, op.Subscriber)
+	}
+	if n.leaving != nil {
+		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
+		return
+	}
+	n.begin(c, x)
+}
+
+// stays reports whether an operation needs no other member: its shard is active here, or it
+// is malformed, so that the supervisor rejects it.
+func (n *node) stays(op messages.Operation) bool {
+	defer func() { _ = recover() }() // a nil pointer, or a type of the caller's around one
+	key := op.Head().Key.Normal()
+	return n.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
+}
+
+// onKeyed gives a control command about a key to the owner of the key.
+func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, limit time.Duration) {
+	if key = key.Normal(); key.Validate() != nil || n.ownBits.owns(key) {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	n.begin(c, &exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
+}
+
+// begin adds an exchange, and routes it.
+func (n *node) begin(c actor.Context, x *exchange) {
+	if len(n.exchanges) >= n.cfg.MaxWaiting {
+		n.reply(c, x.caller, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges))))
+		return
+	}
+	n.lastID++
+	x.id = n.lastID
+	n.exchanges[x.id] = x
+	of := n.byKey[x.key]
+	if of == nil {
+		of = map[*exchange]struct{}{}
+		n.byKey[x.key] = of
+	}
+	of[x] = struct{}{}
+	x.timer = after(c, time.Until(x.deadline)+grace, &overdue{x})
+	n.route(c, x)
+}
+
+// route gives an exchange to the owner of its key, or keeps it waiting.
+func (n *node) route(c actor.Context, x *exchange) {
+	n.stopWaiting(x)
+	x.to, x.sent = nil, nil
+	owner := n.ownerOf(shardOf(x.key, n.cfg.Shards))
+	switch {
+	case owner == nil:
+		n.wait(c, x)
+	case owner.self:
+		n.routeHere(c, x)
+	default:
+		n.give(c, x, owner.peer)
+	}
+}
+
+// routeHere gives an exchange to the own supervisor, when the shard of its key is active.
+func (n *node) routeHere(c actor.Context, x *exchange) {
+	s := n.activate(c, shardOf(x.key, n.cfg.Shards))
+	if s == nil || s.state != active {
+		n.wait(c, x)
+		if s != nil && s.state == activating {
+			s.exchanges = append(s.exchanges, x)
+		}
+		return
+	}
+	n.end(x)
+	n.run(c, x.cmd, x.caller, x.values, x.runs, x.mayHaveRun, x.detail)
+}
+
+// run gives a command to the own supervisor.
+func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *caller.Values, runs int, mayHaveRun bool, detail string) {
+	var msg any = cmd
+	if op, ok := cmd.(messages.Operation); ok && (values != nil || runs > 0) {
+		msg = &actors.ResentCall{Op: op, Values: values, Runs: runs, MayHaveRun: mayHaveRun, Detail: detail}
+	}
+	c.RequestWithCustomSender(n.cfg.Supervisor, msg, sender)
+}
+
+// give encodes an exchange for a member.
+func (n *node) give(c actor.Context, x *exchange, to *peer) {
+	x.to, x.sent = to, nil
+	to.exchanges[x] = struct{}{}
+	system, self, cmd := c.ActorSystem(), c.Self(), x.cmd
+	go func() {
+		typ, body, err := wire.Encode(cmd, refs{system})
+		system.Root.Send(self, &encoded{exchange: x, to: to, typ: typ, body: body, err: err})
+	}()
+}
+
+// onEncoded sends what is encoded.
+func (n *node) onEncoded(c actor.Context, msg *encoded) {
+	if msg.served != nil {
+		n.onReplyEncoded(c, msg)
+		return
+	}
+	x := msg.exchange
+	if n.exchanges[x.id] != x || x.to != msg.to || x.sent != nil {
+		return // it was cancelled, or the member has left
+	}
+	if msg.err != nil {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
+		return
+	}
+	if x.runs > 0 {
+		n.post(c, x.to, x.id, &history{Runs: x.runs, MayHaveRun: x.mayHaveRun, Detail: x.detail})
+	}
+	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, false)
+	if err != nil {
+		code := messages.CodeBusy
+		if err == link.ErrLarge {
+			code = messages.CodeInvalid
+		}
+		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
+		return
+	}
+	x.sent = sent
+	n.flush(c, x.to)
+}
+
+// wait keeps an exchange that has no owner to be sent to, and tries again later.
+func (n *node) wait(c actor.Context, x *exchange) {
+	n.waiting[x] = struct{}{}
+	x.tries++
+	pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
+	x.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x})
+}
+
+// stopWaiting ends wait.
+func (n *node) stopWaiting(x *exchange) {
+	delete(n.waiting, x)
+	if x.retry != nil {
+		x.retry.Stop()
+		x.retry = nil
+	}
+	if x.to != nil {
+		delete(x.to.exchanges, x)
+	}
+}
+
+// routeWaiting routes all exchanges that wait: the topology has changed.
+func (n *node) routeWaiting(c actor.Context) {
+	for x := range n.waiting {
+		n.route(c, x)
+	}
+}
+
+// end removes an exchange.
+func (n *node) end(x *exchange) {
+	n.stopWaiting(x)
+	x.timer.Stop()
+	delete(n.exchanges, x.id)
+	of := n.byKey[x.key]
+	if delete(of, x); len(of) == 0 {
+		delete(n.byKey, x.key)
+	}
+}
+
+// finish answers an exchange.
+func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
+	if n.exchanges[x.id] != x {
+		return
+	}
+	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
+		f.Attempt, f.Replayed = max(f.Attempt, x.runs), f.Replayed || x.runs > 1
+		f.MayHaveRun = f.MayHaveRun || x.mayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
+	}
+	n.end(x)
+	if x.gather != nil {
+		n.onPart(c, x, reply)
+		return
+	}
+	n.reply(c, x.caller, reply)
+}
+
+// onReply answers an exchange with the reply of another member.
+func (n *node) onReply(c actor.Context, from *peer, id uint64, reply messages.Reply) {
+	if x := n.exchanges[id]; x != nil && x.to == from {
+		n.finish(c, x, reply)
+	}
+}
+
+// onMoved routes an exchange again: the member has not run it, or has handed it back.
+func (n *node) onMoved(c actor.Context, from *peer, id uint64, m *moved) {
+	x := n.exchanges[id]
+	if x == nil || x.to != from {
+		return
+	}
+	x.runs, x.mayHaveRun, x.detail = max(x.runs, m.Runs), x.mayHaveRun || m.MayHaveRun, m.Detail
+	n.stopWaiting(x)
+	x.to, x.sent = nil, nil
+	if x.gather != nil {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
+		return
+	}
+	n.wait(c, x)
+}
+
+// onPeerLost routes the exchanges that a member had again. Those that may have arrived there
+// may have run.
+func (n *node) onPeerLost(c actor.Context, p *peer) {
+	for x := range p.exchanges {
+		arrived := x.sent != nil && x.sent.MayHaveArrived()
+		delete(p.exchanges, x)
+		x.to, x.sent = nil, nil
+		switch _, isOperation := x.cmd.(messages.Operation); {
+		case x.gather != nil:
+			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
+		case !arrived:
+			n.route(c, x)
+		case isOperation:
+			x.runs, x.mayHaveRun = x.runs+1, true
+			x.detail = fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
+			n.route(c, x)
+		default:
+			f := n.failure(x.cmd, messages.CodeLost, fmt.Sprintf("the member %s has left the cluster before it answered", p.label()))
+			f.MayHaveRun = true
+			n.finish(c, x, f)
+		}
+	}
+}
+
+// onHandedBack routes a call that the own supervisor does not run any longer.
+func (n *node) onHandedBack(c actor.Context, msg *actors.HandedBack) {
+	if s := n.boxes(msg.Caller); s != nil {
+		n.answerMoved(c, s, &moved{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail})
+		return
+	}
+	h := msg.Op.Head()
+	n.begin(c, &exchange{
+		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: h.Key.Normal(), deadline: h.Deadline,
+		runs: msg.Runs, mayHaveRun: msg.MayHaveRun, detail: msg.Detail,
+	})
+}
+
+// onOverdue answers an exchange that got no reply in time.
+func (n *node) onOverdue(c actor.Context, x *exchange) {
+	if n.exchanges[x.id] != x {
+		return
+	}
+	detail := "the member that owns the key did not answer"
+	switch {
+	case x.to != nil:
+		detail = fmt.Sprintf("the member %s did not answer", x.to.label())
+	case n.net == nil:
+		detail = "this member is joining the cluster"
+	case !n.cfg.Lease.Held():
+		detail = "this member is cut off from the cluster"
+	}
+	f := n.failure(x.cmd, messages.CodeDeadline, detail)
+	if x.to == nil || x.gather != nil {
+		f.Code = messages.CodeUnavailable
+	}
+	f.Cause = context.DeadlineExceeded
+	if x.to != nil && x.gather == nil {
+		n.post(c, x.to, x.id, &cancelled{})
+	}
+	n.finish(c, x, f)
+}
+
+// onCancel cancels the operations of a key: those that wait here, and those that the owner has.
+func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
+	key := cmd.Key.Normal()
+	for x := range n.byKey[key] {
+		if op, ok := x.cmd.(messages.Operation); !ok || op.RequestID() != cmd.ID {
+			continue
+		}
+		if x.to == nil || x.sent == nil {
+			n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+			continue
+		}
+		n.post(c, x.to, x.id, &cancelled{})
+	}
+	switch owner := n.ownerOf(shardOf(key, n.cfg.Shards)); {
+	case owner == nil:
+	case owner.self:
+		c.Send(n.cfg.Supervisor, cmd)
+	default:
+		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
+	}
+}
+
+// onCancelScope cancels the operations of a scope on all members.
+func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
+	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
+	for x := range n.waiting {
+		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
+			n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+		}
+	}
+	n.gather(c, cmd, controlTime)
+}

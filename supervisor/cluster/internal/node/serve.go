@@ -1,0 +1,304 @@
+package node
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+// servedID names an exchange of another member.
+type servedID struct {
+	from string
+	id   uint64
+}
+
+// served is a command of another member, until it has its reply. Its box is the sender that
+// the supervisor replies to.
+type served struct {
+	id      servedID
+	peer    *peer
+	cmd     messages.Command
+	box     *actor.PID
+	proxies []*proxy // that it keeps
+	history history
+	waits   bool // for its shard
+}
+
+// Between nodes, beside the messages of package messages.
+type (
+	// history precedes a command that was run on another member before.
+	history struct {
+		Runs       int    `json:"runs"`
+		MayHaveRun bool   `json:"mayHaveRun"`
+		Detail     string `json:"detail,omitempty"`
+	}
+	// moved is the answer to a command that the member has not run, or hands back.
+	moved history
+	// cancelled cancels one exchange.
+	cancelled struct{}
+)
+
+func init() {
+	wire.Register[history]("history")
+	wire.Register[moved]("moved")
+	wire.Register[cancelled]("cancelled")
+}
+
+// maxInline is how large a body may be that the node decodes itself.
+const maxInline = 8 << 10
+
+// decoded brings a message of another member.
+type decoded struct {
+	from  *peer
+	id    uint64
+	value any
+	err   error
+}
+
+// onMessage decodes a message of another member.
+func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
+	if len(m.Body) <= maxInline {
+		value, err := wire.Decode(m.Type, m.Body, refs{c.ActorSystem()})
+		n.onDecoded(c, from, m.ID, value, err)
+		return
+	}
+	from.decoding[m.ID] = true
+	system, self := c.ActorSystem(), c.Self()
+	go func() {
+		value, err := wire.Decode(m.Type, m.Body, refs{system})
+		system.Root.Send(self, &decoded{from, m.ID, value, err})
+	}()
+}
+
+// onDecoded handles a message of another member.
+func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+	delete(from.decoding, id)
+	if n.peers[from.ID] != from {
+		return
+	}
+	if err != nil {
+		n.onUndecodable(c, from, id, err)
+		return
+	}
+	switch msg := value.(type) {
+	case messages.Command:
+		n.serve(c, from, id, msg)
+	case messages.Reply:
+		n.onReply(c, from, id, msg)
+	case *moved:
+		n.onMoved(c, from, id, msg)
+	case *history:
+		from.histories[id] = *msg
+	case *cancelled:
+		n.onExchangeCancelled(c, from, id)
+	case *tell:
+		n.onTell(c, from, msg)
+	case *ask:
+		n.onAsk(c, from, msg)
+	case *answer:
+		n.onAnswer(c, from, msg)
+	case *gone:
+		n.onGone(c, from, msg.Ref)
+	case *taken:
+		n.onLineTaken(c, from, msg.Ref)
+	case *claim:
+		n.onClaim(c, from, msg.Shard)
+	case *ceded:
+		n.onCeded(c, from, msg.Shard)
+	case *wantEvents:
+		n.onWantEvents(c, from, msg.Want)
+	case *event:
+		n.onEvent(msg)
+	case *leaves:
+		n.onLeaves(c, from, msg.Done)
+	default:
+		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
+	}
+}
+
+// onUndecodable refuses a message that this version does not know, or that is malformed.
+func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
+	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
+	if x := n.exchanges[id]; x != nil && x.to == from { // a reply
+		f := n.failure(x.cmd, messages.CodeProtocol, "the reply of the member "+from.label()+" is not understood: "+err.Error())
+		f.MayHaveRun = true
+		n.finish(c, x, f)
+		return
+	}
+	if id != 0 {
+		n.post(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+	}
+}
+
+// serve runs a command of another member.
+func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command) {
+	past := from.histories[id]
+	delete(from.histories, id)
+	if from.cancelled.take(id) {
+		if op, ok := cmd.(messages.Operation); ok {
+			n.post(c, from, id, n.failure(op, messages.CodeCancelled, ""))
+			return
+		}
+	}
+	if cancel, ok := cmd.(*messages.Cancel); ok {
+		c.Send(n.cfg.Supervisor, cancel)
+		return
+	}
+	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
+	n.adopt(c, s)
+	key, keyed := keyOf(cmd)
+	if !keyed {
+		n.start(c, s)
+		return
+	}
+	owner := n.ownerOf(shardOf(key, n.cfg.Shards))
+	if owner == nil || !owner.self || n.leaving != nil {
+		n.answerMoved(c, s, (*moved)(&past))
+		return
+	}
+	if shard := n.activate(c, shardOf(key, n.cfg.Shards)); shard.state != active {
+		if shard.state != activating {
+			n.answerMoved(c, s, (*moved)(&past))
+			return
+		}
+		s.waits = true
+		shard.served = append(shard.served, s)
+		n.served[s.id] = s
+		return
+	}
+	n.start(c, s)
+}
+
+// start gives a command of another member to the own supervisor.
+func (n *node) start(c actor.Context, s *served) {
+	n.served[s.id] = s
+	s.waits, s.box = false, n.newBox(c, s)
+	n.run(c, s.cmd, s.box, nil, s.history.Runs, s.history.MayHaveRun, s.history.Detail)
+}
+
+// keyOf returns the key of a command that belongs to one.
+func keyOf(cmd messages.Command) (messages.Key, bool) {
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		return cmd.Head().Key.Normal(), true
+	case *messages.CloseSession:
+		return cmd.Key.Normal(), true
+	case *messages.Restart:
+		return cmd.Key.Normal(), true
+	case *messages.Tail:
+		return cmd.Key.Normal(), true
+	case *messages.Pin:
+		return cmd.Key.Normal(), true
+	}
+	return messages.Key{}, false
+}
+
+// onServed encodes the reply of the own supervisor.
+func (n *node) onServed(c actor.Context, s *served, message any) {
+	reply, ok := message.(messages.Reply)
+	if n.served[s.id] != s || s.box == nil {
+		return
+	}
+	if !ok { // a dead letter
+		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
+	}
+	n.closeBox(c, s)
+	system, self := c.ActorSystem(), c.Self()
+	go func() {
+		typ, body, err := wire.Encode(reply, refs{system})
+		system.Root.Send(self, &encoded{served: s, to: s.peer, typ: typ, body: body, err: err})
+	}()
+}
+
+// onReplyEncoded sends a reply to the member of its caller.
+func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
+	s := msg.served
+	if n.served[s.id] != s {
+		return
+	}
+	n.forget(s)
+	err := msg.err
+	if err == nil {
+		_, err = s.peer.link.Queue(link.Message{Type: msg.typ, ID: s.id.id, Body: msg.body}, true)
+	}
+	if err != nil {
+		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
+		f.MayHaveRun = true
+		n.post(c, s.peer, s.id.id, f)
+		return
+	}
+	n.flush(c, s.peer)
+}
+
+// answerMoved tells the member of the caller that the command was not run, or is handed back.
+func (n *node) answerMoved(c actor.Context, s *served, m *moved) {
+	n.closeBox(c, s)
+	n.forget(s)
+	n.post(c, s.peer, s.id.id, m)
+}
+
+// closeBox removes the box.
+func (n *node) closeBox(c actor.Context, s *served) {
+	if s.box != nil {
+		c.ActorSystem().ProcessRegistry.Remove(s.box)
+		delete(n.boxed, s.box.Id)
+		s.box = nil
+	}
+}
+
+// forget removes a command that has its reply.
+func (n *node) forget(s *served) {
+	delete(n.served, s.id)
+	for _, p := range s.proxies {
+		n.releaseProxy(p)
+	}
+	s.proxies = nil
+}
+
+// boxes returns the command that a PID is the box of, or nil.
+func (n *node) boxes(pid *actor.PID) *served {
+	if pid == nil {
+		return nil
+	}
+	return n.boxed[pid.Id]
+}
+
+// onExchangeCancelled cancels a command of another member.
+func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
+	s := n.served[servedID{from.ID, id}]
+	switch {
+	case s == nil:
+		if from.decoding[id] || from.link.Expects(id) {
+			from.cancelled.add(id)
+		}
+	case s.waits:
+		n.forget(s)
+		n.post(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
+	default:
+		if op, ok := s.cmd.(messages.Operation); ok {
+			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+		}
+	}
+}
+
+// dropServed ends the commands of a member that has left. The proxies of its owners end as
+// well, which cancels them.
+func (n *node) dropServed(c actor.Context, p *peer) {
+	for id, s := range n.served {
+		if id.from == p.ID {
+			n.closeBox(c, s)
+			n.forget(s)
+		}
+	}
+}
+
+// expired reports whether the deadline of an operation has passed while its shard was being
+// activated: the member of its caller has answered it.
+func (s *served) expired(now time.Time) bool {
+	op, ok := s.cmd.(messages.Operation)
+	return ok && !op.Head().Deadline.IsZero() && now.After(op.Head().Deadline)
+}

@@ -1,0 +1,305 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+// shardOf returns the shard of a key: the same on all members, and evenly spread.
+func shardOf(key messages.Key, shards int) int {
+	sum := sha256.Sum256([]byte(key.Server + "\x00" + key.Scope))
+	return int(binary.BigEndian.Uint64(sum[:]) % uint64(shards))
+}
+
+// ownedShards says which shards are active here. It may be read from any goroutine.
+type ownedShards struct {
+	shards int
+	words  []atomic.Uint64
+}
+
+func (o *ownedShards) init(shards int) {
+	o.shards, o.words = shards, make([]atomic.Uint64, (shards+63)/64)
+}
+
+// owns reports whether the shard of a key is active here.
+func (o *ownedShards) owns(key messages.Key) bool {
+	shard := shardOf(key.Normal(), o.shards)
+	return o.words[shard/64].Load()&(1<<(shard%64)) != 0
+}
+
+// set notes that a shard is active, or is not.
+func (o *ownedShards) set(shard int, is bool) {
+	if is {
+		o.words[shard/64].Or(1 << (shard % 64))
+		return
+	}
+	o.words[shard/64].And(^(uint64(1) << (shard % 64)))
+}
+
+// shard is a shard that is active here, or on its way.
+//
+//	activating ──activated, and ceded by all──▶ active ──moved, or claimed──▶ releasing ──▶ gone
+type shard struct {
+	number    int
+	state     shardState
+	here      bool           // Proto.Actor has activated its virtual actor here
+	claimed   map[*peer]bool // that are asked to cede it
+	timer     *time.Timer    // sends handoffDue
+	ceding    map[*peer]bool // that wait until it is released
+	until     time.Time      // it was ceded: it is not activated here before
+	served    []*served      // that wait for it
+	exchanges []*exchange    // likewise
+}
+
+type shardState uint8
+
+const (
+	activating shardState = iota
+	active
+	releasing
+	cededAway // to a member that has learnt of a topology first
+)
+
+type (
+	// claim asks the previous owner of a shard to release it. The answer is ceded.
+	claim struct {
+		Shard int `json:"shard"`
+	}
+	// ceded says that no session of a shard is open any longer.
+	ceded struct {
+		Shard int `json:"shard"`
+	}
+	// handoffDue says that the previous owners of a shard had enough time.
+	handoffDue struct{ of *shard }
+	// shardReleased says that the supervisor has closed the sessions of a shard.
+	shardReleased struct{ of *shard }
+)
+
+func init() {
+	wire.Register[claim]("claim")
+	wire.Register[ceded]("ceded")
+}
+
+// cededFor is how long a member that has ceded a shard does not activate it again, if its own
+// view of the members still says that it owns it.
+const cededFor = 2 * time.Second
+
+// previousOwners is how many members are asked to cede a shard: the next ones in the order of
+// rendezvous hashing. If so many members join at once, the owner before may not be among them.
+const previousOwners = 3
+
+// owner is the member that owns a shard.
+type owner struct {
+	self bool
+	peer *peer
+}
+
+// ownerOf returns the owner of a shard, or nil if that is not known, or if this member may
+// not act.
+func (n *node) ownerOf(shard int) *owner {
+	if n.net == nil || !n.cfg.Lease.Held() {
+		return nil
+	}
+	address := n.cfg.Owner(shard, n.candidates())
+	for _, m := range n.members {
+		switch {
+		case m.Host != address:
+		case m.ID == n.net.ID():
+			return &owner{self: true}
+		case n.peers[m.ID].ended:
+			return nil
+		default:
+			return &owner{peer: n.peers[m.ID]}
+		}
+	}
+	return nil
+}
+
+// candidates returns the members that may own shards.
+func (n *node) candidates() []Address {
+	if n.leaving == nil {
+		return n.members
+	}
+	return slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
+}
+
+// activate returns a shard that this member owns, and activates it if it is not active yet.
+func (n *node) activate(c actor.Context, number int) *shard {
+	s := n.shards[number]
+	if s != nil && (s.state != cededAway || time.Now().Before(s.until)) {
+		return s
+	}
+	s = &shard{number: number, claimed: map[*peer]bool{}}
+	n.shards[number] = s
+	n.claim(c, s)
+	n.net.Activate(number)
+	return s
+}
+
+// claim asks those who may have had a shard before to release it.
+func (n *node) claim(c actor.Context, s *shard) {
+	rest := slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
+	for range previousOwners {
+		address := n.cfg.Owner(s.number, rest)
+		i := slices.IndexFunc(rest, func(m Address) bool { return m.Host == address })
+		if i < 0 {
+			break
+		}
+		if p := n.peers[rest[i].ID]; p != nil {
+			s.claimed[p] = true
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
+	for _, p := range n.peers {
+		if p.leaving {
+			s.claimed[p] = true
+		}
+	}
+	for p := range s.claimed {
+		n.post(c, p, 0, &claim{s.number})
+	}
+	s.timer = after(c, n.cfg.DrainTimeout+2*n.cfg.CloseTimeout, &handoffDue{s})
+}
+
+// onActivated notes that Proto.Actor has activated a shard here, or elsewhere.
+func (n *node) onActivated(c actor.Context, msg *Activated) {
+	s := n.shards[msg.Shard]
+	switch {
+	case s == nil || s.state != activating:
+	case msg.Here:
+		s.here = true
+		n.makeActive(c, s)
+	default:
+		n.drop(c, s)
+	}
+}
+
+// onCeded notes that a member has released a shard.
+func (n *node) onCeded(c actor.Context, from *peer, number int) {
+	if s := n.shards[number]; s != nil && s.state == activating {
+		delete(s.claimed, from)
+		n.makeActive(c, s)
+	}
+}
+
+// onHandoffDue activates a shard whose previous owners did not answer in time.
+func (n *node) onHandoffDue(c actor.Context, s *shard) {
+	if n.shards[s.number] == s && s.state == activating {
+		clear(s.claimed)
+		n.makeActive(c, s)
+	}
+}
+
+// onClaim releases a shard for its next owner.
+func (n *node) onClaim(c actor.Context, from *peer, number int) {
+	if s := n.shards[number]; s != nil && s.state != cededAway {
+		if s.ceding == nil {
+			s.ceding = map[*peer]bool{}
+		}
+		s.ceding[from] = true
+		n.release(c, number)
+		return
+	}
+	n.post(c, from, 0, &ceded{number})
+}
+
+// makeActive makes a shard active once it is activated here, and ceded by all.
+func (n *node) makeActive(c actor.Context, s *shard) {
+	if !s.here || len(s.claimed) > 0 {
+		return
+	}
+	s.timer.Stop()
+	s.state = active
+	n.ownBits.set(s.number, true)
+	exchanges, calls := s.exchanges, s.served
+	s.exchanges, s.served = nil, nil
+	for _, x := range exchanges {
+		if _, waits := n.waiting[x]; waits {
+			n.route(c, x)
+		}
+	}
+	now := time.Now()
+	for _, call := range calls {
+		switch {
+		case n.served[call.id] != call:
+		case call.expired(now):
+			n.forget(call)
+		default:
+			n.start(c, call)
+		}
+	}
+}
+
+// drop ends the activation of a shard. What waits for it looks for another owner.
+func (n *node) drop(c actor.Context, s *shard) {
+	s.timer.Stop()
+	delete(n.shards, s.number)
+	for _, call := range s.served {
+		if n.served[call.id] == call {
+			n.answerMoved(c, call, (*moved)(&call.history))
+		}
+	}
+	for p := range s.ceding {
+		n.post(c, p, 0, &ceded{s.number})
+	}
+}
+
+// release ends a shard that has moved: its sessions are closed, or left to the next owner.
+func (n *node) release(c actor.Context, number int) {
+	s := n.shards[number]
+	switch {
+	case s == nil || s.state == releasing:
+		return
+	case s.state != active:
+		n.drop(c, s)
+		return
+	}
+	s.state = releasing
+	n.ownBits.set(number, false)
+	n.askSupervisor(c, &actors.Release{Match: n.inShard(number), Leave: n.cfg.KeepOpen}, func() any { return &shardReleased{s} })
+}
+
+// inShard returns what selects the keys of a shard.
+func (n *node) inShard(number int) func(messages.Key) bool {
+	shards := n.cfg.Shards
+	return func(key messages.Key) bool { return shardOf(key.Normal(), shards) == number }
+}
+
+// onShardReleased tells those who have claimed a shard that it is theirs.
+func (n *node) onShardReleased(c actor.Context, msg *shardReleased) {
+	s := msg.of
+	if n.shards[s.number] != s {
+		return
+	}
+	delete(n.shards, s.number)
+	for p := range s.ceding {
+		n.post(c, p, 0, &ceded{s.number})
+	}
+	if len(s.ceding) > 0 && n.leaving == nil {
+		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor), timer: s.timer}
+	}
+	n.finishLeaving(c)
+}
+
+// releaseMoved releases the shards that other members own now.
+func (n *node) releaseMoved(c actor.Context) {
+	for number, s := range n.shards {
+		address := n.cfg.Owner(number, n.candidates())
+		mine := n.leaving == nil && address == n.net.Address()
+		switch {
+		case s.state == cededAway:
+			delete(n.shards, number)
+		case !mine:
+			n.release(c, number)
+		}
+	}
+}

@@ -1,15 +1,42 @@
-// Package cluster runs one supervisor on each member of a cluster, and one session per key
-// across all of them, on Proto.Actor's cluster.
+// Package cluster runs one session per key across several processes, the members of a
+// cluster, on Proto.Actor's cluster.
+//
+// Each member has a supervisor of its own. Agents send the commands of package messages to
+// [Member.PID], or use [Member.Client], as with a single supervisor. A command reaches the
+// member that owns its key, and gets the same replies as there, codes included.
+// [messages.Receipt.Supervisor] names the member.
+//
+// # What holds
+//
+//   - A key is owned by one member. Its session lives there, under the supervision strategy
+//     of that member. When members join or leave, the previous owner of a key closes its
+//     session before the next one opens another, unless messages between them get lost.
+//   - A call that did not reach another member is sent again within its deadline. One that
+//     may have run there, when its member is gone, is replayed under the conditions of
+//     guarantee 5 of package supervisor, and otherwise fails with [messages.CodeLost].
+//   - The caps are those of each member. Closing a scope, a server, a pattern or everything,
+//     Bind, CancelScope, Forget and Inspect reach all members; [messages.Closed] and
+//     [messages.Snapshot] name those that did not answer.
+//   - Members that share a store ([supervisor.Config.Store]) resume the MCP sessions of each
+//     other: a key that moves keeps its session id and its state, and generations grow across
+//     members. Without a store a key that moves gets a new MCP session, and counts its
+//     generations anew on each member.
+//   - A member that was stopped or cut off for longer than [Config.Lease] is fenced: it
+//     starts no call, and writes nothing to the store, until others confirm that it is still
+//     a member. If they have removed it, it drops its sessions and joins again.
+//
+// # What does not cross
+//
+// The values of a context stay on the node of the caller: interceptors and credentials on
+// another member see the attributes and the trace only. [supervisor.Config.Handler] and
+// [supervisor.Config.Subscriber] are those of the member on which a session lives. Handlers,
+// owners and subscribers of operations, [messages.Bind] and [messages.Tail] may be on any
+// member. Subscriptions, roots, the log level, pins and tails of a session end when its key
+// moves.
+//
+// All members must have the same servers and the same [Config.Shards].
+//
+// # Concurrency
+//
+// All exported functions and methods may be called from any goroutine.
 package cluster
-
-import (
-	_ "github.com/asynkron/protoactor-go/cluster"
-	_ "github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
-	_ "github.com/asynkron/protoactor-go/cluster/clusterproviders/etcd"
-	_ "github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
-	_ "github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
-	_ "github.com/asynkron/protoactor-go/remote"
-	_ "go.etcd.io/etcd/client/v3"
-	_ "google.golang.org/grpc"
-	_ "google.golang.org/protobuf/proto"
-)

@@ -31,6 +31,8 @@ type Config struct {
 	Owner func(shard int, members []Address) string
 	// Rejoin starts a new incarnation in the background, which is brought by [Joined].
 	Rejoin func()
+	// Joined is called each time the node has its lease, and knows the members.
+	Joined func()
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 

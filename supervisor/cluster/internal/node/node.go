@@ -44,16 +44,19 @@ type node struct {
 	beatLog map[uint64]*beat
 	proven  bool // somebody has confirmed the membership since the last gap
 
-	leaving   *actor.PID  // who waits for Left, once leaving
-	leftAt    time.Time   // when leaving ends at the latest
-	left      bool        // it has said so to the others
-	ticker    *time.Timer // of the heartbeat
-	linkDue   time.Time
-	linkTimer *time.Timer
+	leaving      *actor.PID  // who waits for Left, once leaving
+	leftAt       time.Time   // when leaving ends at the latest
+	announceBy   time.Time   // when the provider is told at the latest
+	deregistered bool        // the provider is told
+	left         bool        // it has said so to the others
+	ticker       *time.Timer // of the heartbeat
+	linkDue      time.Time
+	linkTimer    *time.Timer
 }
 
-// Start spawns a node in the actor system of its supervisor.
-func Start(cfg Config) (*actor.PID, error) {
+// Start spawns a node in the actor system of its supervisor. owns reports whether a key is
+// owned by this member at the moment. It may be called from any goroutine.
+func Start(cfg Config) (pid *actor.PID, owns func(messages.Key) bool, err error) {
 	n := &node{
 		cfg: &cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
@@ -62,7 +65,8 @@ func Start(cfg Config) (*actor.PID, error) {
 	}
 	n.ownBits.init(cfg.Shards)
 	props := actor.PropsFromProducer(func() actor.Actor { return n })
-	return cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
+	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
+	return pid, n.ownBits.owns, err
 }
 
 // Receive handles a message.
@@ -81,10 +85,10 @@ func (n *node) handle(c actor.Context) {
 		c.Send(n.cfg.Supervisor, &actors.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
 		n.onTick(c)
 	case *actor.Stopped:
-		n.onStopped(c)
+		n.onFarewellSaid(c)
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
-	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case actor.SystemMessage, actor.AutoReceiveMessage: // before the events of other actors
 	case *actors.ClientCall:
 		n.onOperation(c, msg.Op, msg)
 	case messages.Command:
@@ -156,6 +160,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 		if n.is(msg.Network) {
 			n.proven = true
 			n.cfg.Lease.Renew(msg.At)
+			n.tellJoined()
 		}
 	case *Expelled:
 		if n.is(msg.Network) {

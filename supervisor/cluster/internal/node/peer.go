@@ -126,7 +126,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 	there := map[string]bool{}
 	for _, m := range members {
 		there[m.ID] = true
-		if m.ID == n.net.ID() {
+		if m.ID == n.net.ID() || m.Host == n.net.Address() { // the latter is an incarnation that has ended
 			continue
 		}
 		if p := n.peers[m.ID]; p == nil || !p.member {
@@ -145,6 +145,14 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 	n.renewAlone(now)
 	n.releaseMoved(c)
 	n.routeWaiting(c)
+	n.tellJoined()
+}
+
+// tellJoined says that the node can take calls.
+func (n *node) tellJoined() {
+	if len(n.members) > 0 && n.cfg.Lease.Held() {
+		n.cfg.Joined()
+	}
 }
 
 // addPeer adds a member, and tells it what it needs to know.
@@ -349,6 +357,7 @@ func (n *node) onTick(c actor.Context) {
 		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(n.beats, false))
 	}
 	n.renewAlone(now)
+	n.tellJoined()
 }
 
 // checkGap ends the lease if the process was stopped for longer than the lease. It is
@@ -400,7 +409,7 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 	}
 	n.heard(p, h)
 	if !h.Known {
-		n.expelled(c, "the member "+p.label()+" has removed it")
+		n.onUnknown(c, p)
 		return
 	}
 	b := n.beatLog[h.Number]
@@ -414,7 +423,18 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 	}
 	if len(b.confirmed)+1 >= n.cfg.Quorum(len(n.members)) {
 		n.cfg.Lease.Renew(b.at)
+		n.tellJoined()
 	}
+}
+
+// onUnknown handles that another member has removed this one.
+func (n *node) onUnknown(c actor.Context, p *peer) {
+	if n.leaving == nil {
+		n.expelled(c, "the member "+p.label()+" has removed it")
+		return
+	}
+	p.ended = true
+	n.losePeer(c, p)
 }
 
 // renewAlone renews the lease without others, if that is enough.
@@ -484,10 +504,24 @@ func (n *node) onLeave(c actor.Context) {
 			n.post(c, p, 0, &leaves{})
 		}
 	}
-	n.net.Leave()
-	n.releaseMoved(c)
+	n.announceBy = time.Now().Add(announceTime)
+	after(c, announceTime, &leaveDue{})
 	after(c, time.Until(n.leftAt), &leaveDue{})
 	n.finishLeaving(c)
+}
+
+// announceTime is how long the others have to take the announcement that a member leaves. One
+// that misses it believes that the member has died.
+const announceTime = 500 * time.Millisecond
+
+// linksIdle reports whether the others have got all messages.
+func (n *node) linksIdle() bool {
+	for _, p := range n.peers {
+		if p.member && !p.ended && !p.link.Idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // leaveDue says that the time to leave is over.
@@ -498,15 +532,20 @@ func (n *node) finishLeaving(c actor.Context) {
 	if n.leaving == nil || n.left {
 		return
 	}
+	if n.net != nil && !n.deregistered {
+		if !n.linksIdle() && time.Now().Before(n.announceBy) {
+			return
+		}
+		n.deregistered = true
+		n.net.Leave()
+		n.releaseMoved(c)
+	}
 	if time.Now().Before(n.leftAt) {
 		busy := len(n.exchanges) > 0 || len(n.served) > 0
 		for _, s := range n.shards {
 			busy = busy || s.state == releasing
 		}
-		for _, p := range n.peers {
-			busy = busy || p.member && !p.link.Idle()
-		}
-		if n.net != nil && busy {
+		if n.net != nil && (busy || !n.linksIdle()) {
 			return
 		}
 	}
@@ -548,5 +587,7 @@ func (n *node) onFarewellSaid(c actor.Context) {
 	if n.observed != nil {
 		n.observed()
 	}
-	c.Send(n.leaving, &Left{})
+	if n.leaving != nil {
+		c.Send(n.leaving, &Left{})
+	}
 }

@@ -110,15 +110,12 @@ func (n *node) ownerOf(shard int) *owner {
 		return nil
 	}
 	address := n.cfg.Owner(shard, n.candidates())
+	if address == n.net.Address() {
+		return &owner{self: true}
+	}
 	for _, m := range n.members {
-		switch {
-		case m.Host != address:
-		case m.ID == n.net.ID():
-			return &owner{self: true}
-		case n.peers[m.ID].ended:
-			return nil
-		default:
-			return &owner{peer: n.peers[m.ID]}
+		if p := n.peers[m.ID]; m.Host == address && p != nil && !p.ended {
+			return &owner{peer: p}
 		}
 	}
 	return nil

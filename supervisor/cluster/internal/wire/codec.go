@@ -94,6 +94,12 @@ func Encode(v any, refs Refs) (typ string, body []byte, err error) {
 	return f.name, body, nil
 }
 
+// Known reports whether the type of a message has a name on the wire, and the message is no nil pointer.
+func Known(v any) bool {
+	of := reflect.ValueOf(v)
+	return of.Kind() == reflect.Pointer && !of.IsNil() && byType[of.Type().Elem()] != nil
+}
+
 // Decode returns a pointer to the message that Encode has encoded. It shares no memory with the
 // body. The error is [ErrUnknownType] or an [*Error]. A body may be any bytes: Decode does not
 // panic. What it returns must still be validated.

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
+
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// Config is the configuration of a member. The zero value of most fields is useful. Start
+// copies it.
+type Config struct {
+	// Supervisor is the configuration of the member's own supervisor. Its Name is replaced by
+	// Member. The members may share a Store: give each member a value of its own that leads to the
+	// same records, such as those of package resume/etcd.
+	Supervisor supervisor.Config
+
+	// Name is the name of the cluster. Members of other clusters are ignored. Defaults to
+	// "mcpactor".
+	Name string
+	// Member is the name of this member in replies, events and snapshots. It must be unique
+	// in the cluster. Defaults to the address at which others reach it.
+	Member string
+	// Listen is the host and port that other members connect to. With port 0, a free port is
+	// used. Defaults to "127.0.0.1:0".
+	Listen string
+	// Advertise is the host and port under which other members reach Listen, if they differ.
+	// Defaults to Listen.
+	Advertise string
+	// TLS secures the connections between members, in both directions. Defaults to nil: the
+	// connections are neither encrypted nor authenticated, and a warning is logged.
+	TLS *TLS
+
+	// Provider is how members find each other: "automanaged", "etcd" or "in-process". Leave it
+	// empty with NewProvider.
+	Provider string
+	// Automanaged configures the provider "automanaged".
+	Automanaged Automanaged
+	// Etcd configures the provider "etcd".
+	Etcd Etcd
+	// InProcess is the provider "in-process", for tests: a value that the members share, see
+	// [NewInProcess].
+	InProcess *InProcess
+	// NewProvider returns any other provider of Proto.Actor, such as that for Consul or
+	// Kubernetes. It is called again each time the member joins anew.
+	NewProvider func() (cluster.ClusterProvider, error)
+
+	// Shards is the number of shards that keys belong to. A shard is what moves between members.
+	// It must be the same on all members. See docs/scale.md. Defaults to 4096, for up to 100
+	// members.
+	Shards int
+	// Lease is how long a member may act after others have confirmed that it is a member. It
+	// should not be longer than the time after which the provider removes a member. Defaults
+	// to 2 s.
+	Lease time.Duration
+	// Quorum is how many members, this one included, must confirm the membership. With
+	// "etcd", an answer of etcd is enough instead. Defaults to more than half of the hosts of
+	// "automanaged", if there are three or more; to more than half of the members with "etcd";
+	// and else to 1: then a member that is cut off acts on, while the others replace it.
+	Quorum int
+}
+
+// Automanaged configures the provider that polls a list of hosts over HTTP.
+type Automanaged struct {
+	// Listen is the host and port on which this member answers. Defaults to the one of Hosts that has
+	// the host of Config.Listen, if there is only one.
+	Listen string
+	// Hosts are the hosts and ports of all members, this one included.
+	Hosts []string
+	// Refresh is the time between two polls. Defaults to 500 ms.
+	Refresh time.Duration
+}
+
+// Etcd configures the provider that registers members in etcd.
+type Etcd struct {
+	// Endpoints are the URLs of etcd. Required.
+	Endpoints []string
+	// Prefix is the prefix of the keys. Defaults to "/mcpactor/members".
+	Prefix string
+	// TLS configures the connections to etcd. Defaults to nil: none.
+	TLS *tls.Config
+	// Username and Password are the credentials, or empty.
+	Username, Password string
+}
+
+// InProcess connects the members of one process, for tests. They still talk to each other over
+// loopback.
+type InProcess struct{ agent *test.InMemAgent }
+
+// NewInProcess returns a provider without members.
+func NewInProcess() *InProcess { return &InProcess{test.NewInMemAgent()} }
+
+const (
+	defaultShards = 4096
+	maxShards     = 1 << 20
+	defaultLease  = 2 * time.Second
+	minLease      = 100 * time.Millisecond
+)
+
+// withDefaults returns the configuration with its defaults.
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "mcpactor"
+	}
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	if c.Shards == 0 {
+		c.Shards = defaultShards
+	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
+	if c.Automanaged.Refresh == 0 {
+		c.Automanaged.Refresh = 500 * time.Millisecond
+	}
+	if c.Etcd.Prefix == "" {
+		c.Etcd.Prefix = "/mcpactor/members"
+	}
+	c.Automanaged.Hosts, c.Etcd.Endpoints = slices.Clone(c.Automanaged.Hosts), slices.Clone(c.Etcd.Endpoints)
+	if c.Automanaged.Listen == "" && c.Provider == "automanaged" {
+		c.Automanaged.Listen = c.hostOf(c.Listen)
+	}
+	return c
+}
+
+// hostOf returns the one of the hosts that has the same host as an address, or "".
+func (c Config) hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	var found []string
+	for _, other := range c.Automanaged.Hosts {
+		if h, _, _ := net.SplitHostPort(other); h == host {
+			found = append(found, other)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// validate returns an error that names the invalid fields.
+func (c Config) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	address := func(field, value string) {
+		if _, _, err := net.SplitHostPort(value); err != nil {
+			wrong("%s: %q is not a host and a port, such as 10.0.0.1:8090", field, value)
+		}
+	}
+	if strings.ContainsAny(c.Name, "/@ ") {
+		wrong("name: %q has a slash, an @ or a space", c.Name)
+	}
+	address("listen", c.Listen)
+	if c.Advertise != "" {
+		address("advertise", c.Advertise)
+	}
+	if c.Shards < 1 || c.Shards > maxShards {
+		wrong("shards: is %d, it must be between 1 and %d", c.Shards, maxShards)
+	}
+	if c.Lease < minLease {
+		wrong("lease: is %v, it must be at least %v", c.Lease, minLease)
+	}
+	if c.Quorum < 0 {
+		wrong("quorum: is %d, it must not be negative", c.Quorum)
+	}
+	switch {
+	case c.Provider != "" && c.NewProvider != nil:
+		wrong("provider: is %q, but there is a newProvider as well: set one of them", c.Provider)
+	case c.Provider == "automanaged":
+		if len(c.Automanaged.Hosts) == 0 {
+			wrong("automanaged.hosts: is empty: list the hosts of all members, this one included")
+		}
+		for i, host := range c.Automanaged.Hosts {
+			address(fmt.Sprintf("automanaged.hosts[%d]", i), host)
+		}
+		if c.Automanaged.Listen == "" {
+			wrong("automanaged.listen: is empty, and automanaged.hosts do not tell which of them this member is")
+		} else {
+			address("automanaged.listen", c.Automanaged.Listen)
+		}
+		if c.Automanaged.Refresh < 0 {
+			wrong("automanaged.refresh: is negative")
+		}
+	case c.Provider == "etcd":
+		if len(c.Etcd.Endpoints) == 0 {
+			wrong("etcd.endpoints: is empty")
+		}
+	case c.Provider == "in-process":
+		if c.InProcess == nil {
+			wrong("inProcess: is nil: share one that NewInProcess returns")
+		}
+	case c.Provider != "":
+		wrong("provider: %q is none of automanaged, etcd and in-process; for others, set newProvider", c.Provider)
+	case c.NewProvider == nil:
+		wrong("provider: is empty: use automanaged, etcd or in-process, or set newProvider")
+	}
+	return errors.Join(errs...)
+}
+
+// quorum returns how many members must confirm the membership.
+func (c Config) quorum(members int) int {
+	switch {
+	case c.Quorum > 0:
+		return c.Quorum
+	case c.Provider == "automanaged" && len(c.Automanaged.Hosts) > 2:
+		return len(c.Automanaged.Hosts)/2 + 1
+	case c.Provider == "etcd":
+		return members/2 + 1
+	}
+	return 1
+}

@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
+	"github.com/asynkron/protoactor-go/remote"
+	"github.com/rs/zerolog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+const (
+	// shardKind is the kind of the virtual actors.
+	shardKind = "mcpactor-shard"
+	// relayName is the name of the actor that takes the envelopes of other members.
+	relayName = "mcpactor"
+	// batchSize and queueSize bound what the engine takes at once for a peer. Its queue grows,
+	// but the links keep few frames in it.
+	batchSize, queueSize = 100, 1024
+	// maxBatch is the largest message of gRPC: a batch of the largest frames.
+	maxBatch = batchSize*(link.PartSize+4096) + 1<<20
+	// maxOut bounds the envelopes that wait for the engine. The links repeat what is dropped.
+	maxOut = 4096
+	// activations bounds the virtual actors that are activated at once.
+	activations = 32
+)
+
+// engine is one incarnation of a member: Proto.Actor's cluster in an actor system of its own,
+// so that the system of the user keeps its address, and is never shut down.
+type engine struct {
+	system   *actor.ActorSystem
+	cluster  *cluster.Cluster
+	provider cluster.ClusterProvider
+	tell     func(any) // to the node
+
+	out     chan outgoing
+	permits chan struct{} // one for each activation that runs
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stop    sync.Once
+	left    sync.Once
+	stopped chan struct{}
+}
+
+// outgoing is an envelope for an address.
+type outgoing struct {
+	address  string
+	envelope *wire.Envelope
+}
+
+var _ node.Network = (*engine)(nil)
+
+// startEngine joins the cluster. It blocks for a second and more.
+func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
+	remoting, err := remoteConfig(cfg, address)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := cfg.provider(address)
+	if err != nil {
+		return nil, err
+	}
+	e = &engine{provider: provider, tell: tell, out: make(chan outgoing, maxOut), permits: make(chan struct{}, activations), stopped: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if logger.GetLevel() > zerolog.DebugLevel { // it logs errors for each attempt to reach a member that is gone
+		logger = zerolog.Nop()
+	}
+	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
+	if _, err := e.system.Root.SpawnNamed(actor.PropsFromFunc(e.relay), relayName); err != nil {
+		return nil, err
+	}
+	shards := cluster.NewKind(shardKind, actor.PropsFromFunc(e.shard))
+	e.cluster = cluster.New(e.system, cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards)))
+	e.system.EventStream.Subscribe(e.onTopology)
+	_, err = guard.Call(func() (struct{}, error) { // it panics, for example if the port is taken
+		e.cluster.StartMember()
+		return struct{}{}, nil
+	})
+	if err != nil {
+		e.Stop()
+		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
+	}
+	go e.send()
+	if etcd, ok := provider.(*etcdProvider); ok {
+		go etcd.confirm(e.ctx, cfg, e.ID(), tell)
+	}
+	return e, nil
+}
+
+// remoteConfig returns the configuration of the connections between members.
+func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
+	host, port, _ := net.SplitHostPort(cfg.Listen)
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("listen: the port %q is not a number", port)
+	}
+	server, client := guards(), credentials.TransportCredentials(insecure.NewCredentials())
+	if cfg.TLS != nil {
+		inbound, outbound, err := cfg.TLS.load()
+		if err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		server = append(server, grpc.Creds(credentials.NewTLS(inbound)))
+		client = credentials.NewTLS(outbound)
+	}
+	c := remote.Configure(host, number)
+	c.AdvertisedHost = advertised
+	c.ServerOptions = append(server, grpc.MaxRecvMsgSize(maxBatch), grpc.MaxSendMsgSize(maxBatch))
+	c.DialOptions = []grpc.DialOption{
+		grpc.WithTransportCredentials(client),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBatch), grpc.MaxCallSendMsgSize(maxBatch)),
+	}
+	c.EndpointWriterBatchSize, c.EndpointManagerBatchSize = batchSize, batchSize
+	c.EndpointWriterQueueSize, c.EndpointManagerQueueSize = queueSize, queueSize
+	c.MaxRetryCount = 1
+	return c, nil
+}
+
+// relay is the actor that takes the envelopes of other members.
+func (e *engine) relay(c actor.Context) {
+	if envelope, ok := c.Message().(*wire.Envelope); ok {
+		e.tell(&node.Received{Network: e.ID(), Envelope: envelope})
+	}
+}
+
+// shard is the virtual actor of a shard. It tells the node when it ends.
+func (e *engine) shard(c actor.Context) {
+	if _, ends := c.Message().(*actor.Stopping); ends {
+		if number, err := strconv.Atoi(cluster.GetClusterIdentity(c).GetIdentity()); err == nil {
+			e.tell(&node.Deactivated{Network: e.ID(), Shard: number})
+		}
+	}
+}
+
+// onTopology tells the node who is a member.
+func (e *engine) onTopology(event any) {
+	topology, ok := event.(*cluster.ClusterTopology)
+	if !ok || e.ctx.Err() != nil {
+		return
+	}
+	members := make([]node.Address, 0, len(topology.GetMembers()))
+	for _, m := range topology.GetMembers() {
+		if m.HasKind(shardKind) {
+			members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
+		}
+	}
+	e.tell(&node.Topology{Network: e.ID(), Members: members})
+}
+
+// incarnation returns the id of the actor system of a member. Some providers add the name of
+// the cluster in front of it.
+func incarnation(member string) string { return member[strings.LastIndexByte(member, '@')+1:] }
+
+// ID returns the id of the incarnation.
+func (e *engine) ID() string { return e.system.ID }
+
+// Address returns the host and port at which others reach it.
+func (e *engine) Address() string { return e.system.Address() }
+
+// Send gives an envelope to the engine.
+func (e *engine) Send(address string, envelope *wire.Envelope) {
+	select {
+	case e.out <- outgoing{address, envelope}:
+	default:
+	}
+}
+
+// send gives envelopes to the engine, which may block while it ends.
+func (e *engine) send() {
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case o := <-e.out:
+			e.system.Root.Send(actor.NewPID(o.address, relayName), o.envelope)
+		}
+	}
+}
+
+// Activate asks the engine for the virtual actor of a shard. Some of the ways to fail take
+// 5 s.
+func (e *engine) Activate(shard int) {
+	go func() {
+		select {
+		case e.permits <- struct{}{}:
+		case <-e.ctx.Done():
+			return
+		}
+		defer func() { <-e.permits }()
+		pid := e.cluster.Get(strconv.Itoa(shard), shardKind)
+		e.tell(&node.Activated{Network: e.ID(), Shard: shard, Here: pid != nil && pid.Address == e.Address()})
+	}()
+}
+
+// Leave tells the provider that the member leaves.
+func (e *engine) Leave() { go e.leave() }
+
+// leave tells the provider that the member leaves, once.
+func (e *engine) leave() {
+	e.left.Do(func() {
+		guard.Call(func() (struct{}, error) { return struct{}{}, e.provider.Shutdown(true) }) //nolint:errcheck // the others notice without it
+	})
+}
+
+// Stop ends the incarnation in the background.
+func (e *engine) Stop() {
+	e.stop.Do(func() {
+		e.cancel()
+		go func() {
+			defer close(e.stopped)
+			e.leave()
+			guard.Call(func() (struct{}, error) { //nolint:errcheck // it may not have started
+				e.cluster.Gossip.Shutdown()
+				e.cluster.Remote.Shutdown(false)
+				return struct{}{}, nil
+			})
+			e.system.Shutdown()
+		}()
+	})
+}
+
+// ranking returns the owner of shards, for the node. It remembers the answers for the members
+// that it was asked about last.
+type ranking struct {
+	members []node.Address
+	table   *cluster.Rendezvous
+	owners  map[int]string
+}
+
+// owner returns the address of the member that Proto.Actor's rendezvous hashing selects. It
+// must be called from one goroutine.
+func (r *ranking) owner(shard int, members []node.Address) string {
+	if len(members) == 0 {
+		return ""
+	}
+	same := len(members) == len(r.members) && &members[0] == &r.members[0]
+	if same {
+		if address, known := r.owners[shard]; known {
+			return address
+		}
+	} else {
+		r.members, r.table, r.owners = members, rendezvous(members), map[int]string{}
+	}
+	address := r.table.GetByClusterIdentity(&cluster.ClusterIdentity{Kind: shardKind, Identity: strconv.Itoa(shard)})
+	r.owners[shard] = address
+	return address
+}
+
+// rendezvous returns the engine's table for members.
+func rendezvous(members []node.Address) *cluster.Rendezvous {
+	list := make(cluster.Members, 0, len(members))
+	for _, m := range members {
+		host, port, _ := net.SplitHostPort(m.Host)
+		number, _ := strconv.Atoi(port)
+		list = append(list, &cluster.Member{Id: m.ID, Host: host, Port: int32(number), Kinds: []string{shardKind}})
+	}
+	table := cluster.NewRendezvous()
+	table.UpdateMembers(list)
+	return table
+}
+
+// shutdownTime bounds the end of an incarnation.
+const shutdownTime = 5 * time.Second

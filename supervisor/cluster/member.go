@@ -1,0 +1,328 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/lease"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
+)
+
+// Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
+// goroutine.
+type Member struct {
+	cfg        Config
+	system     *actor.ActorSystem
+	supervisor *supervisor.Supervisor
+	node       *actor.PID
+	client     *supervisor.Client
+	lease      *lease.Lease
+	logger     zerolog.Logger
+	watches    atomic.Uint64
+
+	mu      sync.Mutex
+	engine  *engine // the last incarnation, or nil
+	stopped bool
+	stop    sync.Once
+	done    chan struct{} // closed when the node has left
+}
+
+// Start starts a supervisor in an actor system, and joins the cluster. It returns when the
+// member has joined. If ctx ends before, it stops what it has started. The error names the
+// invalid fields of cfg.
+//
+// The cluster has an actor system of its own: the given one keeps its address.
+func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if system == nil {
+		return nil, errors.New("cluster: system: is nil: make one with actor.NewActorSystem")
+	}
+	if err := cfg.choosePort(); err != nil {
+		return nil, err
+	}
+	if cfg.TLS != nil {
+		if _, _, err := cfg.TLS.load(); err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+	}
+	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: relay.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
+	if cfg.TLS == nil {
+		m.logger.Warn().Str("member", cfg.Member).Msg("the connections between members are neither encrypted nor authenticated: set Config.TLS")
+	}
+	var owns atomic.Pointer[func(messages.Key) bool]
+	var err error
+	if m.supervisor, err = supervisor.Start(system, m.supervised(func(key messages.Key) bool {
+		f := owns.Load()
+		return f != nil && (*f)(key)
+	})); err != nil {
+		return nil, err
+	}
+	joined := make(chan struct{})
+	pid, nodeOwns, err := node.Start(m.nodeConfig(func() { close(joined) }))
+	if err != nil {
+		m.supervisor.Stop(ctx) //nolint:errcheck // it has no sessions
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	m.node = pid
+	owns.Store(&nodeOwns)
+	m.client = supervisor.NewClient(system, pid)
+	return m, m.start(ctx, joined)
+}
+
+// start joins the cluster for the first time.
+func (m *Member) start(ctx context.Context, joined chan struct{}) error {
+	failed := make(chan error, 1)
+	go func() {
+		if err := m.join(); err != nil {
+			failed <- err
+		}
+	}()
+	var err error
+	select {
+	case <-joined:
+		return nil
+	case err = <-failed:
+	case <-ctx.Done():
+		err = fmt.Errorf("cluster: the member has not joined: %w", context.Cause(ctx))
+	}
+	m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
+	return err
+}
+
+// choosePort replaces port 0 by a free one, because others must know it.
+func (c *Config) choosePort() error {
+	host, port, _ := net.SplitHostPort(c.Listen)
+	if port == "0" {
+		listener, err := net.Listen("tcp", c.Listen)
+		if err != nil {
+			return fmt.Errorf("cluster: listen: %w", err)
+		}
+		_, port, _ = net.SplitHostPort(listener.Addr().String())
+		listener.Close() //nolint:errcheck // nothing was accepted
+		c.Listen = net.JoinHostPort(host, port)
+	}
+	if c.Advertise == "" {
+		c.Advertise = c.Listen
+	}
+	if c.Member == "" {
+		c.Member = c.Advertise
+	}
+	return nil
+}
+
+// supervised returns the configuration of the supervisor: without the lease it dials nothing,
+// calls nothing and stores nothing.
+func (m *Member) supervised(owns func(messages.Key) bool) supervisor.Config {
+	cfg := m.cfg.Supervisor
+	cfg.Name = m.cfg.Member
+	wrap := cfg.WrapDialer
+	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+		if wrap != nil {
+			if d = wrap(d); d == nil {
+				return nil
+			}
+		}
+		return m.lease.Dialer(d)
+	}
+	if cfg.Store != nil {
+		cfg.Store = m.lease.Store(cfg.Store, owns)
+	}
+	return cfg
+}
+
+// nodeConfig returns the configuration of the node.
+func (m *Member) nodeConfig(joined func()) node.Config {
+	cfg := m.cfg.Supervisor.WithDefaults()
+	return node.Config{
+		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Rejoin: func() { go m.rejoin() },
+		Joined: sync.OnceFunc(joined), Observe: m.supervisor.Subscribe,
+		CallTimeout: cfg.CallTimeout, ConnectTimeout: cfg.ConnectTimeout, DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		MaxWaiting: unbounded(cfg.MaxWaitingTotal), KeepOpen: cfg.Store != nil,
+	}
+}
+
+// unbounded returns a bound, or math.MaxInt for -1.
+func unbounded(most int) int {
+	if most < 0 {
+		return math.MaxInt
+	}
+	return most
+}
+
+// join starts an incarnation.
+func (m *Member) join() error {
+	tell := func(msg any) { m.system.Root.Send(m.node, msg) }
+	early := &early{tell: tell}
+	e, err := startEngine(&m.cfg, m.cfg.Advertise, m.logger, early.tellLater)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		e.Stop()
+		return errStopped
+	}
+	m.engine = e
+	early.release(&node.Joined{Network: e})
+	return nil
+}
+
+// errStopped says that the member stops.
+var errStopped = errors.New("cluster: the member was stopped")
+
+// early keeps what an incarnation says before it has joined.
+type early struct {
+	mu   sync.Mutex
+	kept []any
+	open bool
+	tell func(any)
+}
+
+// tellLater tells the node, or keeps the message.
+func (e *early) tellLater(msg any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open {
+		e.tell(msg)
+		return
+	}
+	e.kept = append(e.kept, msg)
+}
+
+// release tells the node first, and then what was kept.
+func (e *early) release(first any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open = true
+	e.tell(first)
+	for _, msg := range e.kept {
+		e.tell(msg)
+	}
+	e.kept = nil
+}
+
+// rejoin starts the next incarnation, as soon as the previous one has ended.
+func (m *Member) rejoin() {
+	m.mu.Lock()
+	previous := m.engine
+	m.mu.Unlock()
+	if previous != nil {
+		select {
+		case <-previous.stopped:
+		case <-time.After(shutdownTime):
+		}
+	}
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := m.join()
+		if err == nil || errors.Is(err, errStopped) {
+			return
+		}
+		m.logger.Warn().Str("member", m.cfg.Member).Err(err).Dur("delay", pause).Msg("member cannot join the cluster")
+		select {
+		case <-m.done:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// PID returns the PID that takes the commands of package messages, for all keys.
+func (m *Member) PID() *actor.PID { return m.node }
+
+// Client returns a client for Go code that is not an actor.
+func (m *Member) Client() *supervisor.Client { return m.client }
+
+// Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
+// PID concern this member only: send them to [Member.PID].
+func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
+
+// System returns the actor system that the member was started in.
+func (m *Member) System() *actor.ActorSystem { return m.system }
+
+// maxEvents bounds the events that are queued for a slow handle.
+const maxEvents = 1 << 14
+
+// Subscribe has handle called with each event of all members, in the order of each session,
+// until cancel is called. Stamp.Supervisor names the member. A slow handle delays nothing else, and
+// misses events; so does a member that cannot be reached fast enough.
+func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
+	id := m.watches.Add(1)
+	queue := relay.New(maxEvents, handle, nil, func(e messages.Event, reason any, stack []byte) {
+		m.logger.Error().Type("event", e).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
+	})
+	put := func(e messages.Event) { queue.Put(e) }
+	own := m.supervisor.Subscribe(put)
+	m.system.Root.Send(m.node, &node.Watch{ID: id, Handle: put})
+	return sync.OnceFunc(func() {
+		own()
+		m.system.Root.Send(m.node, &node.Watch{ID: id, End: true})
+	})
+}
+
+// Members returns the members that this one knows, sorted by name. Their counts are zero: see
+// [messages.Inspect] for these. Answered is true for members that were heard of lately.
+func (m *Member) Members() []messages.MemberSnapshot {
+	box := actors.NewFuture(m.system, nil)
+	defer box.Close()
+	m.system.Root.RequestWithCustomSender(m.node, &node.ListMembers{}, box.PID)
+	if list, ok := (<-box.Reply).(*node.Members); ok {
+		return list.List
+	}
+	return nil
+}
+
+// Stop leaves the cluster, and stops the supervisor. Calls that run have the drain timeout.
+// Calls that wait go to the members that own their keys then. With a shared store, MCP
+// sessions stay open for these members; the last member closes them, unless
+// [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop goes on without waiting for
+// calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once.
+func (m *Member) Stop(ctx context.Context) error {
+	m.stop.Do(func() {
+		m.mu.Lock()
+		m.stopped = true
+		m.mu.Unlock()
+		go func() {
+			defer close(m.done)
+			box := actors.NewFuture(m.system, nil)
+			defer box.Close()
+			m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
+			<-box.Reply
+		}()
+	})
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+	}
+	err := m.supervisor.Stop(ctx)
+	m.mu.Lock()
+	e := m.engine
+	m.mu.Unlock()
+	if e != nil {
+		e.Stop()
+		select {
+		case <-e.stopped:
+		case <-ctx.Done():
+		case <-time.After(shutdownTime):
+		}
+	}
+	return err
+}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"runtime"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,13 +14,13 @@ import (
 type target struct {
 	system  *actor.ActorSystem
 	pid     *actor.PID
-	done    <-chan struct{}     // closed when the supervisor has stopped; nil if that is not known
-	outputs outputLists         // of typed calls
-	futures chan *actors.Future // kept for reuse
+	done    <-chan struct{} // closed when the supervisor has stopped; nil if that is not known
+	outputs outputLists     // of typed calls
+	kept    *futures
 }
 
 func newTarget(system *actor.ActorSystem, pid *actor.PID, done <-chan struct{}) *target {
-	return &target{system, pid, done, newOutputLists(), make(chan *actors.Future, maxFutures)}
+	return &target{system: system, pid: pid, done: done, outputs: newOutputLists(), kept: new(futures)}
 }
 
 // NewClient returns a client for the PID of a supervisor, or of a member of a cluster, in an actor
@@ -30,20 +31,15 @@ func NewClient(system *actor.ActorSystem, pid *actor.PID) *Client {
 		return &Client{}
 	}
 	t := newTarget(system, pid, nil)
-	runtime.AddCleanup(t, closeAll, t.futures)
+	runtime.AddCleanup(t, (*futures).close, t.kept)
 	return &Client{t}
 }
-
-// maxFutures bounds the futures that are kept for reuse.
-const maxFutures = 64
 
 // future returns a future for one reply. One that receives notifications is not reused.
 func (t *target) future(notes chan<- messages.Notification) *actors.Future {
 	if notes == nil {
-		select {
-		case box := <-t.futures:
+		if box := t.kept.take(); box != nil {
 			return box
-		default:
 		}
 	}
 	return actors.NewFuture(t.system, notes)
@@ -52,40 +48,52 @@ func (t *target) future(notes chan<- messages.Notification) *actors.Future {
 // release takes back a future. Only one that has received its reply may be reused:
 // otherwise the reply could be taken for that of another command.
 func (t *target) release(box *actors.Future, again bool) {
-	if again {
-		select {
-		case t.futures <- box:
-			if t.stopped() {
-				t.closeFutures()
-			}
-			return
-		default:
-		}
+	if !again || !t.kept.put(box) {
+		box.Close()
 	}
-	box.Close()
 }
 
-// stopped reports whether the supervisor is known to have stopped.
-func (t *target) stopped() bool {
-	select {
-	case <-t.done:
-		return true
-	default:
+// maxFutures bounds the futures that are kept for reuse.
+const maxFutures = 64
+
+// futures are kept for reuse. They are in no channel, because a channel that was made in a bubble
+// of testing/synctest cannot be used by the cleanup of [NewClient].
+type futures struct {
+	mu     sync.Mutex
+	free   []*actors.Future
+	closed bool
+}
+
+// take returns a future, or nil if none is kept.
+func (f *futures) take() *actors.Future {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := len(f.free) - 1
+	if last < 0 {
+		return nil
+	}
+	box := f.free[last]
+	f.free = f.free[:last]
+	return box
+}
+
+// put keeps a future, and reports whether there was room.
+func (f *futures) put(box *actors.Future) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || len(f.free) == maxFutures {
 		return false
 	}
+	f.free = append(f.free, box)
+	return true
 }
 
-// closeFutures closes the futures that are kept.
-func (t *target) closeFutures() { closeAll(t.futures) }
-
-// closeAll closes the futures in a channel.
-func closeAll(futures chan *actors.Future) {
-	for {
-		select {
-		case box := <-futures:
-			box.Close()
-		default:
-			return
-		}
+// close closes the futures. From then on, none is kept.
+func (f *futures) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, box := range f.free {
+		box.Close()
 	}
+	f.free, f.closed = nil, true
 }

@@ -91,7 +91,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 			s.logStopped(len(left))
 			s.left = left
 			close(s.done)
-			s.target.closeFutures()
+			s.target.kept.close()
 		},
 	})
 	if !free {

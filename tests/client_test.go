@@ -2,8 +2,8 @@ package tests
 
 import (
 	"context"
+	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,9 +55,6 @@ func TestNameThatIsInvalidIsRefused(t *testing.T) {
 	}
 }
 
-// userKey is the key of a value in the context of a caller.
-type userKey struct{}
-
 func TestClientOfAPIDDoesWhatThatOfTheSupervisorDoes(t *testing.T) {
 	var seen []any
 	cfg := withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
@@ -80,8 +77,7 @@ func TestClientOfAPIDDoesWhatThatOfTheSupervisorDoes(t *testing.T) {
 		n, _, err := supervisor.CallToolAs[int](h.t.Context(), c, "s", "a", params("count"))
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
-		_, err = c.Restart(h.t.Context(), "s", "a"), error(nil)
-		require.NoError(t, err)
+		require.NoError(t, c.Restart(h.t.Context(), "s", "a"))
 		snap, err := c.Inspect(h.t.Context())
 		require.NoError(t, err)
 		require.Len(t, snap.Sessions, 1)
@@ -108,11 +104,12 @@ func TestClientOfAPIDDoesWhatThatOfTheSupervisorDoes(t *testing.T) {
 
 func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 	system := actor.NewActorSystem(quietLog)
-	c := supervisor.NewClient(system, system.NewLocalPID("nobody"))
+	nobody := system.NewLocalPID("nobody")
+	c := supervisor.NewClient(system, nobody)
 	_, err := c.Open(t.Context(), "s", "a")
 	require.ErrorIs(t, err, messages.ErrClosed)
 	require.Equal(t, "nobody", err.(*messages.Failure).Supervisor)
-	for _, c := range []*supervisor.Client{supervisor.NewClient(nil, c0(system)), supervisor.NewClient(system, nil)} {
+	for _, c := range []*supervisor.Client{supervisor.NewClient(nil, nobody), supervisor.NewClient(system, nil)} {
 		_, err = c.Open(t.Context(), "s", "a")
 		require.ErrorIs(t, err, messages.ErrInvalid)
 		_, _, err = supervisor.CallToolAs[string](t.Context(), c, "s", "a", &mcp.CallToolParams{Name: "x"})
@@ -121,27 +118,30 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 	system.Shutdown()
 }
 
-func c0(system *actor.ActorSystem) *actor.PID { return system.NewLocalPID("nobody") }
-
-// The futures that a client keeps for reuse are processes of the actor system.
-func TestClientKeepsNoFutureWhoseReplyIsOwed(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		c := supervisor.NewClient(h.system, h.pid)
-		var calls sync.WaitGroup
-		for range 100 {
-			calls.Go(func() {
-				_, err := c.Open(h.t.Context(), "s", "a")
-				if err != nil {
-					t.Error(err)
-				}
-			})
+func TestFuturesOfAClientAreFreedWithIt(t *testing.T) {
+	system := actor.NewActorSystem(quietLog)
+	defer system.Shutdown()
+	pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+		if cmd, ok := c.Message().(*messages.Inspect); ok {
+			c.Respond(&messages.Snapshot{ID: cmd.ID})
 		}
-		calls.Wait()
-		ctx, cancel := context.WithCancel(h.t.Context())
-		cancel()
-		_, err := c.Open(ctx, "s", "a")
-		require.ErrorIs(t, err, messages.ErrCancelled)
-		_, err = c.Open(h.t.Context(), "s", "a")
+	}))
+	processes := func() (n int) {
+		for _, some := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
+			n += some.Count()
+		}
+		return n
+	}
+	before := processes()
+	c := supervisor.NewClient(system, pid)
+	for range 3 {
+		_, err := c.Inspect(t.Context())
 		require.NoError(t, err)
-	})
+	}
+	require.Equal(t, before+1, processes(), "one is used again")
+	c = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return processes() == before
+	}, 10*time.Second, time.Millisecond)
 }

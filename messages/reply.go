@@ -143,6 +143,9 @@ type Closed struct {
 	// Left are the keys that could not be closed, with the reason. Another close command
 	// tries again.
 	Left []Left `json:"left,omitempty"`
+	// Unanswered are the names of the members of a cluster that have not answered in time, so
+	// that their sessions may be open. Only a cluster sets it.
+	Unanswered []string `json:"unanswered,omitempty"`
 }
 
 // Left is a key whose MCP session could not be closed.
@@ -202,6 +205,30 @@ type Snapshot struct {
 	Cap  int `json:"cap"`
 	// Stopping is true if the supervisor is stopping: it takes no more operations.
 	Stopping bool `json:"stopping,omitempty"`
+	// Members are the members of the cluster, sorted by name. Only a cluster sets it.
+	Members []MemberSnapshot `json:"members,omitempty"`
+}
+
+// MemberSnapshot is one member of a cluster in a [Snapshot].
+type MemberSnapshot struct {
+	// Name is the name of the member, which is also that of its supervisor.
+	Name string `json:"name"`
+	// Address is the host and the port at which the other members reach it.
+	Address string `json:"address"`
+	// ID identifies the member since it has last joined.
+	ID string `json:"id"`
+	// Self is true for the member that has made the snapshot.
+	Self bool `json:"self,omitempty"`
+	// Answered is true if the snapshot contains the sessions and the counters of the member. It
+	// is false if the member has not answered in time.
+	Answered bool `json:"answered"`
+	// Leaving is true if the member hands its sessions over to the others, and stops.
+	Leaving bool `json:"leaving,omitempty"`
+	// Sessions is the number of its sessions in all states that were selected.
+	Sessions int `json:"sessions"`
+	// Open is the number of its slots in use, and Cap that of all its slots.
+	Open int `json:"open"`
+	Cap  int `json:"cap"`
 }
 
 // Health says whether a server can be reached.
@@ -260,7 +287,9 @@ type Load struct {
 
 // SessionSnapshot is one session of a [Snapshot].
 type SessionSnapshot struct {
-	Key        Key    `json:"key"`
+	Key Key `json:"key"`
+	// Supervisor is the id of the PID of the supervisor.
+	Supervisor string `json:"supervisor,omitempty"`
 	State      State  `json:"state"`
 	Generation uint64 `json:"generation"`
 	// Outstanding is the number of calls without a reply: those in flight, and those that wait.

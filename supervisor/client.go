@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -24,7 +25,7 @@ import (
 // interceptors and the credentials of each request of the operation. They are not kept
 // after the method has returned. All errors are of type [*messages.Failure].
 type Client struct {
-	s *Supervisor
+	target *target // nil for a client that belongs to nothing
 }
 
 // CallTool calls a tool on the session of a server and a scope. If the tool itself reports
@@ -154,7 +155,7 @@ func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {
 // Cancel cancels the operations of a key that have an id. It does not wait.
 func (c *Client) Cancel(key messages.Key, id string) {
 	if c.check(context.Background(), nil) == nil {
-		c.s.system.Root.Send(c.s.pid, &messages.Cancel{Key: key, ID: id})
+		c.target.system.Root.Send(c.target.pid, &messages.Cancel{Key: key, ID: id})
 	}
 }
 
@@ -204,8 +205,13 @@ func progressOf(ctx context.Context, cmd messages.Command) (tell func(messages.N
 	}, make(chan messages.Notification, maxNotes)
 }
 
-// sequence numbers operations without an id, so that they can be cancelled.
-var sequence atomic.Uint64
+// sequence numbers operations without an id, so that they can be cancelled. It starts at a random
+// number: the members of a cluster have the operations of several processes.
+var sequence = func() *atomic.Uint64 {
+	n := new(atomic.Uint64)
+	n.Store(rand.Uint64())
+	return n
+}()
 
 // Do sends any command and waits for its reply. A [messages.Cancel] has no reply, and Do
 // returns nil, nil.
@@ -226,8 +232,8 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 // check returns the failure of a command that cannot be sent, or nil.
 func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Failure {
 	switch {
-	case c == nil || !c.s.started():
-		return messages.NewFailure(cmd, messages.CodeInvalid, "the client belongs to no supervisor that was started: use Supervisor.Client")
+	case c == nil || c.target == nil:
+		return messages.NewFailure(cmd, messages.CodeInvalid, "the client belongs to no supervisor that was started: use Supervisor.Client, or NewClient with a PID")
 	case ctx == nil:
 		return c.failure(cmd, messages.CodeInvalid, "the context is nil: use context.Background")
 	case ctx.Err() != nil:
@@ -243,8 +249,8 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		return nil, f
 	}
 	tell, notes := progressOf(ctx, cmd)
-	box := c.s.future(notes)
-	defer func() { c.s.release(box, reply != nil && notes == nil) }()
+	box := c.target.future(notes)
+	defer func() { c.target.release(box, reply != nil && notes == nil) }()
 	msg := any(cmd)
 	op, isOperation := cmd.(messages.Operation)
 	timed := false // the operation ends with the deadline of ctx anyway
@@ -274,7 +280,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		defer called.Values.Release()
 		msg = called
 	}
-	c.s.system.Root.RequestWithCustomSender(c.s.pid, msg, box.PID)
+	c.target.system.Root.RequestWithCustomSender(c.target.pid, msg, box.PID)
 	for waiting := true; waiting; {
 		select {
 		case note := <-notes:
@@ -284,7 +290,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 				tell(<-notes)
 			}
 			return c.outcome(ctx, cmd, msg)
-		case <-c.s.done:
+		case <-c.target.done:
 			waiting = false
 		case <-ctx.Done():
 			if !isOperation {
@@ -331,7 +337,7 @@ func (c *Client) outcome(ctx context.Context, cmd messages.Command, msg any) (me
 // failure returns a failure of a command of this client.
 func (c *Client) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
 	f := messages.NewFailure(cmd, code, detail)
-	f.Supervisor = c.s.pid.Id
+	f.Supervisor = c.target.pid.Id
 	return f
 }
 

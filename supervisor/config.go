@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,6 +30,13 @@ type Server = mcpbridge.Server
 type Config struct {
 	// Servers are the MCP servers, with distinct names. There must be at least one.
 	Servers []Server
+
+	// Name is the id of the supervisor's PID. Results, failures, events and snapshots have it, so
+	// that it tells supervisors apart. Set it if you collect these of several processes. It has
+	// at most 128 bytes, is printable, and no other actor of the actor system may have it. It
+	// stays taken after Stop, because the PID then still answers. Defaults to a name that is
+	// unique in the actor system.
+	Name string
 
 	// MaxSessions is the cap: how many sessions may be open at once, including those that
 	// dial and those that drain. When it is reached, the least recently used session is
@@ -183,6 +193,8 @@ func setDefault[T int | time.Duration](field *T, value T) {
 }
 
 const (
+	// maxName is the longest name, in bytes.
+	maxName = 128
 	// maxCount is the largest number that is accepted: sums of such numbers do not
 	// overflow.
 	maxCount = 1 << 24
@@ -195,6 +207,14 @@ const (
 func (c Config) validate() error {
 	errs := validateServers(c.Servers)
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case len(c.Name) > maxName:
+		wrong("name: has %d bytes, at most %d are allowed", len(c.Name), maxName)
+	case !utf8.ValidString(c.Name):
+		wrong("name: is not valid UTF-8")
+	case strings.ContainsFunc(c.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		wrong("name: has a character that is not printable")
+	}
 	for _, f := range []struct {
 		name  string
 		value int

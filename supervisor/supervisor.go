@@ -27,8 +27,9 @@ import (
 // Its methods may be called from any goroutine. Those of a nil Supervisor return an error
 // or nil.
 type Supervisor struct {
+	target      *target // takes all commands, also when the registry has stopped
 	system      *actor.ActorSystem
-	pid         *actor.PID // takes all commands, also when the registry has stopped
+	pid         *actor.PID // that of target
 	bridge      mcpbridge.Bridge
 	logger      *relay.Logger
 	events      *relay.Relay[any] // to the EventStream
@@ -37,9 +38,6 @@ type Supervisor struct {
 	done        chan struct{}   // closed when the actors have stopped
 	left        []messages.Left // written before done is closed
 	servers     atomic.Pointer[[]string]
-	outputs     outputLists // of typed calls
-
-	futures chan *actors.Future // kept for reuse
 }
 
 // Start starts a supervisor in an actor system, which it never shuts down. The supervisor
@@ -69,18 +67,17 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		return nil, errors.New("supervisor: store: is in use by another supervisor that runs: give each supervisor a store of its own")
 	}
 	s := &Supervisor{
-		system: system, bridge: bridge, done: make(chan struct{}), futures: make(chan *actors.Future, maxFutures),
-		logger: logger, outputs: newOutputLists(),
+		system: system, bridge: bridge, done: make(chan struct{}), logger: logger,
 	}
+	s.target = newTarget(system, nil, s.done)
 	s.noteServers(cfg.Servers)
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
 		s.logger.Warn().Uint64("events", n).Msg("events were dropped, because their handlers were too slow")
 	}, func(event, reason any, stack []byte) {
 		s.logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
 	})
-	s.logger.Info().Int("servers", len(cfg.Servers)).Int("cap", cfg.MaxSessions).Msg("supervisor started")
-	s.pid = actors.Start(system, actors.Config{
-		Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
+	pid, free := actors.Start(system, actors.Config{
+		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
@@ -94,9 +91,16 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 			s.logStopped(len(left))
 			s.left = left
 			close(s.done)
-			s.closeFutures()
+			s.target.kept.close()
 		},
 	})
+	if !free {
+		bridge.Close()
+		release()
+		return nil, fmt.Errorf("supervisor: name: an actor of the system has the name %q already, or a supervisor that has stopped: choose another one", cfg.Name)
+	}
+	s.pid, s.target.pid = pid, pid
+	s.logger.Info().Int("servers", len(cfg.Servers)).Int("cap", cfg.MaxSessions).Msg("supervisor started")
 	return s, nil
 }
 
@@ -189,7 +193,12 @@ func (s *Supervisor) Subscribe(handle func(messages.Event)) (cancel func()) {
 }
 
 // Client returns a client for Go code that is not an actor. The call is cheap.
-func (s *Supervisor) Client() *Client { return &Client{s} }
+func (s *Supervisor) Client() *Client {
+	if !s.started() {
+		return &Client{}
+	}
+	return &Client{s.target}
+}
 
 // Servers returns the names of the servers that are configured, in their order. A [Supervisor.Reload]
 // changes them. Read-only: the next call returns the same slice until then.
@@ -207,16 +216,6 @@ func (s *Supervisor) noteServers(servers []mcpbridge.Server) {
 		names[i] = srv.Name
 	}
 	s.servers.Store(&names)
-}
-
-// stopped reports whether the actors have stopped.
-func (s *Supervisor) stopped() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // Reload replaces the list of servers. The sessions of servers that were removed or

@@ -38,7 +38,7 @@ func CallToolAs[T any](ctx context.Context, c *Client, server, scope string, par
 		return none, nil, messages.NewFailure(call, messages.CodeInvalid, err.Error())
 	}
 	key := call.Key.Normal()
-	list, kept := c.s.outputs.kept.Get(key)
+	list, kept := c.target.outputs.kept.Get(key)
 	schema, err := list.schema(params.Name)
 	if !kept || !list.has(params.Name) || err != nil {
 		list, schema, err = c.listOutputs(ctx, key, params.Name)
@@ -106,13 +106,13 @@ type outputList struct {
 // listOutputs lists the tools of a key, and returns the schema of one. Concurrent callers share a
 // list, and none ends it for the others. It has the attributes and the trace of the first one.
 func (c *Client) listOutputs(ctx context.Context, key messages.Key, tool string) (*outputList, *jsonschema.Resolved, error) {
-	fetch := c.s.outputs.fetches.DoChan(fmt.Sprintf("%q %q", key.Server, key.Scope), func() (any, error) {
+	fetch := c.target.outputs.fetches.DoChan(fmt.Sprintf("%q %q", key.Server, key.Scope), func() (any, error) {
 		reply, err := c.ListTools(caller.Shared(context.Background(), ctx), key.Server, key.Scope)
 		if err != nil {
 			return nil, err
 		}
 		list := newOutputList(reply)
-		c.s.outputs.kept.Add(key, list)
+		c.target.outputs.kept.Add(key, list)
 		return list, nil
 	})
 	select {

@@ -219,7 +219,9 @@ func (c *fakeConn) Info() mcpbridge.Info {
 	return mcpbridge.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
 }
 
-func (c *fakeConn) Resume() *mcpbridge.Resume { return &mcpbridge.Resume{SessionID: c.id} }
+func (c *fakeConn) Resume() *mcpbridge.Resume {
+	return &mcpbridge.Resume{SessionID: c.id, Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}
+}
 
 func (c *fakeConn) Close(ctx context.Context) error {
 	c.server.mu.Lock()

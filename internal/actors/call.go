@@ -31,8 +31,11 @@ type call struct {
 	lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	needsHint   bool             // it may be replayed only if its tool is annotated as safe
 	replied     bool             // it has its reply; it may still run
-	answered    callReplied      // sent with the reply
 	kept        bool             // its session was restarted: it counts as accepted
+	passedOn    bool             // interceptors of this registry have passed it on
+	intercepted bool             // it has passed the interceptors, of this member or of another one
+	undecided   bool             // it was resent, and whether it may be replayed is not decided
+	answered    callReplied      // sent with the reply
 
 	node node[*call] // in a queue
 
@@ -130,6 +133,8 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 		return true, false
 	case k.tool() == "":
 		return false, false
+	case k.conn == nil: // it ran on another member
+		return true, true
 	}
 	safe, known := k.conn.Hint(k.tool())
 	return safe || !known, !known

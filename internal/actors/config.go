@@ -14,6 +14,7 @@ import (
 // Config is the configuration of a registry and its sessions. There are no defaults:
 // package supervisor sets every field.
 type Config struct {
+	Name     string             // the id of the PID; empty: Start makes one
 	Servers  []mcpbridge.Server // whose limits take the place of those below
 	Dialer   mcpbridge.Dialer
 	Strategy Strategy
@@ -58,7 +59,6 @@ type Config struct {
 	// be closed.
 	Stopped func([]messages.Left)
 
-	name       string               // the id of the supervisor's PID
 	dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
 
 	// probe is called before a session handles a message. Tests panic in it.

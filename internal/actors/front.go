@@ -100,6 +100,8 @@ func (f *front) Receive(c actor.Context) {
 			return
 		}
 		f.onOperation(c, f.newClientCall(c, msg))
+	case *ResentCall:
+		f.onResentCall(c, msg)
 	case *messages.Inspect:
 		f.onInspect(c, msg)
 	case *Stop:
@@ -107,7 +109,7 @@ func (f *front) Receive(c actor.Context) {
 	case *passedOn:
 		f.onPassedOn(c, msg)
 	case *withdrawn:
-		f.tell(c, msg.call.key, &cancelCalls{call: msg.call})
+		f.onWithdrawn(c, msg.call)
 	case *intercepted:
 		f.onIntercepted(c, msg)
 	case *interceptionDue:
@@ -135,12 +137,26 @@ func (f *front) onOperation(c actor.Context, k *call) {
 	switch waiting := f.waiting + f.unpassed; {
 	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline) || f.orphaned(c, k) != nil:
 		f.accept(c, k)
+	case f.handBack(c, k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:
 		f.respond(c, k.failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
 	case f.interceptions.count[k.key] >= limits.MaxInFlight+limits.MaxWaiting:
 		f.respond(c, k.failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
 		f.intercept(c, k)
+	}
+}
+
+// onResentCall runs an operation of another member through the interceptors, unless it has passed
+// them there.
+func (f *front) onResentCall(c actor.Context, msg *ResentCall) {
+	switch {
+	case isForeign(msg.Op):
+		f.onUnknown(c, msg.Op)
+	case msg.Intercepted:
+		f.accept(c, f.newResentCall(c, msg))
+	default:
+		f.onOperation(c, f.newResentCall(c, msg))
 	}
 }
 
@@ -167,17 +183,25 @@ func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was cancelled"))
 		return
 	}
-	if !msg.of.passedOn {
-		msg.of.passedOn = true
+	if !msg.of.passesOn {
+		msg.of.passesOn = true
 		f.unpassed--
 	}
 	f.accept(c, msg.call)
 }
 
+// onWithdrawn cancels a call that was passed on, also if it was handed back since.
+func (f *front) onWithdrawn(c actor.Context, k *call) {
+	f.tell(c, k.key, &cancelCalls{call: k})
+	if f.cluster.Owns != nil && !f.cluster.Owns(k.key) && k.op.RequestID() != "" {
+		c.Send(f.cluster.HandBack, &messages.Cancel{Key: k.key, ID: k.op.RequestID()})
+	}
+}
+
 // onIntercepted answers an operation with what its interceptors returned.
 func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 	if failure, ok := msg.reply.(*messages.Failure); ok && msg.own {
-		failure.MayHaveRun = msg.of.passedOn
+		failure.MayHaveRun = msg.of.mayHaveRun()
 	}
 	f.reply(c, msg.of, msg.reply)
 }
@@ -197,7 +221,7 @@ func (f *front) cancel(c actor.Context, m queuedCancel) {
 // many had not been passed on.
 func (f *front) cancelScope(c actor.Context, scope, detail string) (count int) {
 	for i := range f.interceptions.scopes[scope] {
-		if !i.passedOn {
+		if !i.passesOn {
 			count++
 		}
 		f.cancelOne(c, i, detail)
@@ -211,7 +235,7 @@ func (f *front) cancelOne(c actor.Context, i *interception, detail string) {
 	switch {
 	case i.cancelled || !f.interceptions.has(i):
 		return
-	case !i.passedOn:
+	case !i.passesOn:
 		f.fail(c, i, messages.CodeCancelled, detail)
 		return
 	}
@@ -236,7 +260,7 @@ func (f *front) onInterceptionDue(c actor.Context, i *interception) {
 // fail answers an operation without waiting for its interceptors any longer.
 func (f *front) fail(c actor.Context, i *interception, code messages.Code, detail string) {
 	failure := i.failure(code, detail)
-	failure.MayHaveRun = i.passedOn
+	failure.MayHaveRun = i.mayHaveRun()
 	f.reply(c, i, failure)
 }
 
@@ -248,7 +272,7 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 	f.interceptions.remove(i)
 	f.disown(c, i.call)
 	f.pending--
-	if !i.passedOn {
+	if !i.passesOn {
 		f.unpassed--
 	}
 	i.timer.Stop()

@@ -21,11 +21,14 @@ type interception struct {
 	*call
 	cancel    context.CancelFunc // ends the context of the interceptors
 	timer     *time.Timer        // sends interceptionDue
-	passedOn  bool               // at least one call was passed on
+	passesOn  bool               // at least one call was passed on
 	cancelled bool               // by the caller, after a call was passed on
 
 	node node[*interception] // among those with the same key and id
 }
+
+// mayHaveRun reports whether the operation may have run, on this member or on another one.
+func (i *interception) mayHaveRun() bool { return i.passesOn || i.lost != nil }
 
 // run runs the interceptors, and returns the reply for the caller. It may block.
 func (i *interception) run(ctx context.Context, run Runner, op messages.Operation) (msg *intercepted) {
@@ -132,6 +135,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	k := &call{
 		op: op, key: op.Head().Key.Normal(), supervisor: i.supervisor, caller: future.PID,
 		accepted: time.Now(), deadline: op.Head().Deadline, serial: i.serial,
+		passedOn: true, intercepted: true, runs: i.runs, lost: i.lost, undecided: i.undecided,
 	}
 	if k.deadline.IsZero() {
 		k.deadline = i.deadline

@@ -54,8 +54,12 @@ type (
 		restart bool
 		// now leaves running calls no time.
 		now bool
-		// leave leaves an MCP session that can be resumed open on the server.
+		// leave leaves an MCP session that can be resumed open on the server, and its record
+		// as it is.
 		leave bool
+		// moves says that another member of the cluster opens the next session: running calls
+		// that are cut off are lost.
+		moves bool
 	}
 )
 

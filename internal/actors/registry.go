@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"container/list"
 	"errors"
 	"fmt"
@@ -57,7 +58,8 @@ type registry struct {
 	pending          int // requests to the store, and operations of the front: the registry stops after them
 	cancellations    cancellations
 	owners           owners
-	waiting          int // calls that are parked in sessions
+	cluster          Cluster // whose Owns is nil without a cluster
+	waiting          int     // calls that are parked in sessions
 	counters         messages.Counters
 	stopping         bool            // calls are rejected
 	finished         bool            // all sessions are closed, and the actor stops
@@ -69,13 +71,14 @@ type registry struct {
 	cancelIntercepted func(c actor.Context, scope, detail string) int
 }
 
-// Start spawns a registry and returns the PID that takes all commands, [Reload] and
-// [Stop]. The PID stays valid: after the registry has stopped, for whatever reason,
-// commands are answered with [messages.CodeClosed].
-func Start(system *actor.ActorSystem, cfg Config) *actor.PID {
-	late := func(message any, sender *actor.PID) { answer(system.Root, cfg.name, message, sender) }
-	return door.Open(system, "mcpactor", late, func(id string, stopped func()) *actor.PID {
-		cfg.name = id
+// Start spawns a registry and returns the PID that takes all commands, [Reload], [Stop] and the
+// messages of a [Cluster]. The PID stays valid: after the registry has stopped, for whatever
+// reason, commands are answered with [messages.CodeClosed]. free is false if the name of the
+// configuration is taken in the system, and then nothing is spawned.
+func Start(system *actor.ActorSystem, cfg Config) (pid *actor.PID, free bool) {
+	cfg.Name = cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
+	late := func(message any, sender *actor.PID) { answer(system.Root, cfg.Name, message, sender) }
+	return door.Open(system, cfg.Name, late, func(stopped func()) *actor.PID {
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {
 			stopped()
@@ -136,8 +139,18 @@ func (r *registry) Receive(c actor.Context) {
 			return
 		}
 		r.accept(c, r.newClientCall(c, msg))
+	case *ResentCall:
+		if isForeign(msg.Op) {
+			r.onUnknown(c, msg.Op)
+			return
+		}
+		r.accept(c, r.newResentCall(c, msg))
 	case *Reload:
 		r.onReload(c, msg)
+	case *Cluster:
+		r.cluster = *msg
+	case *Release:
+		r.onRelease(c, msg)
 	case *Stop:
 		r.onStop(c)
 	default:
@@ -232,7 +245,7 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *call {
 		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
 	}
 	k := &call{
-		op: op, key: op.Head().Key.Normal(), supervisor: r.cfg.name, caller: c.Sender(),
+		op: op, key: op.Head().Key.Normal(), supervisor: r.cfg.Name, caller: c.Sender(),
 		deadline: op.Head().Deadline, serial: r.counters.Calls,
 	}
 	now := time.Now()
@@ -252,9 +265,15 @@ func (r *registry) newClientCall(c actor.Context, msg *ClientCall) *call {
 	return k
 }
 
-// accept sends a call to its session, or rejects it.
+// accept sends a call to its session, hands it back to the cluster, or rejects it.
 func (r *registry) accept(c actor.Context, k *call) {
 	f := malformed(k)
+	if f == nil && r.handBack(c, k) {
+		return
+	}
+	if f == nil {
+		f = r.unsafe(k)
+	}
 	if f == nil {
 		f = r.unknownMethod(k)
 	}
@@ -348,7 +367,7 @@ func (r *registry) forward(c actor.Context, k *call) {
 		r.applyPendingCloses(c, k.key)
 	}
 	reg := r.sessionOf(c, k.key)
-	if len(r.cfg.Interceptors) == 0 { // else the front does so
+	if !k.passedOn { // else the front does so
 		r.own(c, k, ownedCall{session: reg})
 	}
 	reg.outstanding++
@@ -401,7 +420,7 @@ func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
 // respond replies to the sender of the current message, if there is one.
 func (r *registry) respond(c actor.Context, reply messages.Reply) {
 	if f, ok := reply.(*messages.Failure); ok {
-		f.Supervisor = r.cfg.name
+		f.Supervisor = r.cfg.Name
 	}
 	if c.Sender() != nil {
 		c.Send(c.Sender(), reply)

@@ -261,8 +261,8 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server})
 	}
-	reg := &registration{key: key, server: srv, draining: true, cleanup: true, leftovers: left, closeCommands: []*closeCommand{closing}}
-	r.start(c, reg, &durable{generation: e.generation, cleanup: &cleanup{leftovers: left, configured: r.servers[key.Server] != nil}})
+	reg := &registration{key: key, server: srv, draining: true, cleanup: true, order: drain{leave: closing.order.leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
+	r.start(c, reg, &durable{generation: e.generation, cleanup: &cleanup{leftovers: left, configured: r.servers[key.Server] != nil, leave: closing.order.leave}})
 	r.setState(reg, messages.StateDraining)
 	e.draining = append(e.draining, reg)
 	closing.waiting[reg] = struct{}{}

@@ -9,16 +9,24 @@ import (
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
 func (r *registry) drain(c actor.Context, reg *registration, order drain) {
-	if reg.draining && (reg.cleanup || order.urgency() <= reg.order.urgency()) {
+	if reg.draining && (reg.cleanup || !order.changes(reg.order)) {
 		return
 	}
 	if !reg.draining {
 		r.takeOutOfUse(reg)
 	}
-	order.leave = order.leave || reg.order.leave
+	if reg.order.leave && !reg.order.moves { // the registry stops
+		order.leave = true
+	}
 	reg.order = order
 	r.tellLimits(c, reg)
 	c.Send(reg.pid, &order)
+}
+
+// changes reports whether a drain asks for more than the one before: it leaves running calls less
+// time, or leaves an MCP session open that would be closed to restart the session.
+func (o drain) changes(before drain) bool {
+	return o.urgency() > before.urgency() || o.leave && !before.leave && o.urgency() == before.urgency()
 }
 
 // urgency orders drains by the time that they leave running calls, the longest first.

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -54,6 +56,12 @@ func (e *entry) predecessor(reg *registration) *registration {
 		return nil
 	}
 	return e.draining[0]
+}
+
+// closesRecord reports whether an older session of the key closes the MCP session of the record in
+// the store.
+func (e *entry) closesRecord() bool {
+	return slices.ContainsFunc(e.draining, func(reg *registration) bool { return !reg.order.leave })
 }
 
 // entry returns the entry of a key, which it adds if there is none.

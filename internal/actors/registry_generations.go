@@ -8,7 +8,8 @@ import (
 
 // generations remembers the generation of the last MCP session of keys without a session,
 // so that the next generation is higher. It remembers a bounded number of keys. The next
-// generation of a key that it has forgotten is higher than all that it has forgotten.
+// generation of a key that it has forgotten is higher than all that it has forgotten, unless the
+// store has a record of the key.
 type generations struct {
 	last  *simplelru.LRU[messages.Key, uint64]
 	floor uint64 // the highest generation that was forgotten
@@ -21,12 +22,10 @@ func newGenerations(keys int) *generations {
 	return g
 }
 
-// of returns the last generation of a key.
+// of returns the last generation of a key, or 0 if there is none or it was forgotten.
 func (g *generations) of(key messages.Key) uint64 {
-	if generation, ok := g.last.Peek(key); ok {
-		return generation
-	}
-	return g.floor
+	generation, _ := g.last.Peek(key)
+	return generation
 }
 
 // set remembers the last generation of a key.

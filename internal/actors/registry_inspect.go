@@ -34,7 +34,9 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 		if len(snap.Sessions) == limit {
 			break
 		}
-		snap.Sessions = append(snap.Sessions, reg.snapshot(now))
+		one := reg.snapshot(now)
+		one.Supervisor = r.cfg.Name
+		snap.Sessions = append(snap.Sessions, one)
 	}
 	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return compareKeys(a.Key, b.Key) })
 	return snap

@@ -67,7 +67,10 @@ func (r *registry) recoverBug(c actor.Context) {
 		return
 	}
 	msg := c.Message()
-	if from, ok := msg.(*ClientCall); ok {
+	switch from := msg.(type) {
+	case *ClientCall:
+		msg = from.Op
+	case *ResentCall:
 		msg = from.Op
 	}
 	cmd, ok := asPointer[messages.Command](msg)
@@ -76,7 +79,11 @@ func (r *registry) recoverBug(c actor.Context) {
 		return
 	}
 	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	if _, reload := c.Message().(*Reload); ok || reload {
+	switch msg.(type) {
+	case *Reload, *Release:
+		ok = true
+	}
+	if ok {
 		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
 	}
 }

@@ -158,7 +158,7 @@ func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
 	}
 	delete(r.owners.all, nameOf(who))
 	event := &messages.OwnerTerminated{
-		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.name}, Owner: o.pid.Address + "/" + o.pid.Id, Scopes: slices.Sorted(maps.Keys(o.scopes)),
+		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id, Scopes: slices.Sorted(maps.Keys(o.scopes)),
 	}
 	for k, owned := range o.calls {
 		if _, bound := o.scopes[k.key.Scope]; bound {

@@ -124,7 +124,7 @@ func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
 	}
 	reg := &registration{key: key, server: r.servers[key.Server]}
 	r.joinTenant(reg)
-	r.start(c, reg, &durable{generation: e.generation, noResume: len(e.draining) > 0 || r.leftovers.has(key)})
+	r.start(c, reg, &durable{generation: e.generation, above: r.generations.floor, noResume: e.closesRecord() || r.leftovers.has(key)})
 	r.setState(reg, messages.StateWaiting)
 	e.current = reg
 	return reg
@@ -226,7 +226,7 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 
 // stamp returns the stamp of an event of the session.
 func (r *registry) stamp(reg *registration) messages.Stamp {
-	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now(), Supervisor: r.cfg.name}
+	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now(), Supervisor: r.cfg.Name}
 }
 
 // stopBackoffTimer stops the timer of the backoff, if it runs.

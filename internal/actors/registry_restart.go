@@ -37,7 +37,11 @@ func (r *registry) onRestart(c actor.Context, cmd *messages.Restart) {
 	}
 	limit := limits.DrainTimeout + 2*limits.CloseTimeout + limits.ConnectTimeout
 	op := &reopen{messages.Header{Key: key, ID: cmd.ID}}
-	r.forward(c, &call{op: op, key: key, supervisor: r.cfg.name, caller: c.Sender(), accepted: time.Now(), deadline: time.Now().Add(limit), serial: r.counters.Calls})
+	k := &call{op: op, key: key, supervisor: r.cfg.Name, caller: c.Sender(), accepted: time.Now(), deadline: time.Now().Add(limit), serial: r.counters.Calls}
+	if r.handBack(c, k) {
+		return
+	}
+	r.forward(c, k)
 	if pinned {
 		e.current.setPinned(true)
 		r.touch(c, e.current)

@@ -172,7 +172,7 @@ func (s *session) connecting(c actor.Context) {
 		s.onDialed(c, msg)
 	case *abandonDial:
 		s.state = s.abandoning
-		s.abortDial()
+		s.abortDial(nil)
 	case *disconnected:
 		s.onEarlyEnd(msg)
 	case *notificationReceived:
@@ -374,7 +374,7 @@ func (s *session) idleIfUnwanted(c actor.Context) {
 
 // stamp returns the stamp of an event of the session.
 func (s *session) stamp() messages.Stamp {
-	return messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.name}
+	return messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.Name}
 }
 
 // log adds the fields that all log lines of a session have.

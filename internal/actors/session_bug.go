@@ -58,7 +58,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 		s.wakeTimer = nil
 	}
 	if s.abortDial != nil {
-		s.abortDial()
+		s.abortDial(nil)
 	}
 	for _, k := range s.owed() {
 		s.parked.remove(k)

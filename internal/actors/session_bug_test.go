@@ -204,7 +204,7 @@ func TestReloadThatPanicsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
-		pid := Start(system, Config{
+		pid, _ := Start(system, Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
 			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1,
 			ConnectTimeout: time.Minute, CallTimeout: time.Minute, DrainTimeout: time.Minute, CloseTimeout: time.Minute,

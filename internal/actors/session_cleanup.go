@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -17,7 +18,13 @@ import (
 type cleanup struct {
 	leftovers  []leftover
 	configured bool              // the server is still configured
+	leave      bool              // the record stays, unless it is that of a leftover
 	record     *mcpbridge.Record // nil if the store has none
+}
+
+// has reports whether an MCP session is one of the leftovers.
+func (w *cleanup) has(sessionID string) bool {
+	return slices.ContainsFunc(w.leftovers, func(one leftover) bool { return one.sessionID() == sessionID })
 }
 
 // From the goroutines of a cleanup to the session.
@@ -94,7 +101,7 @@ func (s *session) cleanupDone(c actor.Context) {
 func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	if record != nil {
 		s.generation = max(s.generation, record.Generation)
-		if record.Valid() {
+		if record.Valid() && (!s.cleanup.leave || s.cleanup.has(record.SessionID)) {
 			s.cleanup.record = record
 		}
 	}

@@ -27,6 +27,7 @@ type dialAttempt struct {
 	ops      []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
+	above      uint64 // as in durable
 	reopens    bool   // there was a previous MCP session
 	stateless  bool   // that MCP session kept nothing on the server
 }
@@ -62,8 +63,12 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
 	defer cancel()
 	if known != nil {
+		// A record of an earlier generation than that of our last MCP session is outdated: the
+		// later one could not be saved. Any other is that of the last MCP session, which another
+		// process may have opened.
+		outdated := known.Generation < d.generation
 		d.generation = max(d.generation, known.Generation)
-		if d.noResume || !known.Valid() {
+		if d.noResume || outdated || !known.Valid() {
 			known = nil
 		} else {
 			d.req.Resume, d.reopens = &known.Resume, true
@@ -94,7 +99,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		msg.expired = d.generation
 	}
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
-		msg.generation++
+		msg.generation = max(d.generation, d.above) + 1
 	}
 	if !info.Attached {
 		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
@@ -106,21 +111,21 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 }
 
 // onGrant dials. If a dial that was aborted still opens a connection, the connection is
-// closed.
+// closed, unless its MCP session is to be left open.
 func (s *session) onGrant(c actor.Context) {
 	s.state = s.connecting
-	wanted, abort := context.WithCancel(context.Background())
+	wanted, abort := context.WithCancelCause(context.Background())
 	s.abortDial = abort
 
 	root, self := c.ActorSystem().Root, c.Self()
 	d := dialAttempt{
 		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.operations(), previous: s.resumable,
-		generation: s.generation, reopens: s.wasOpen, stateless: s.stateless,
+		generation: s.generation, above: s.above, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
 		root.Send(self, msg)
-		if msg.conn != nil && wanted.Err() != nil {
+		if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {
 			closeWithin(d.limits.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
 		}
 	}()

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -27,9 +28,29 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 	}
 	s.graceEnds = s.endOfGrace(msg)
 	if s.abortDial != nil {
-		s.abortDial()
+		s.abortDial(msg.endOfDial())
 	}
 	s.continueDraining(c)
+}
+
+// errLeft is the cause of the end of a dial whose connection, if there is one yet, is only
+// detached.
+var errLeft = errors.New("the MCP session is left open")
+
+// endOfDial returns why a dial that runs is ended, or nil.
+func (o *drain) endOfDial() error {
+	if o.leave {
+		return errLeft
+	}
+	return nil
+}
+
+// code returns the code of calls that are cut off.
+func (o *drain) code() messages.Code {
+	if o.moves {
+		return messages.CodeLost
+	}
+	return messages.CodeClosed
 }
 
 // endOfGrace returns when the calls that run are cut off.
@@ -63,7 +84,7 @@ func (s *session) continueDraining(c actor.Context) {
 	}
 	for k := range s.running.all() {
 		if !k.replied {
-			s.cutOff(c, k, messages.CodeClosed, "")
+			s.cutOff(c, k, s.drainOrder.code(), "")
 		}
 	}
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
@@ -111,7 +132,8 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
 	pause, timeout, store := s.running.count > 0, s.limits.CloseTimeout, s.store()
-	leave := s.drainOrder.leave && conn.Resume() != nil
+	keep := s.drainOrder.leave // the record
+	leave := keep && conn.Resume() != nil
 	s.cfg.async(c, func() any {
 		if pause {
 			<-time.After(cancelPause)
@@ -120,7 +142,7 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 			return &connClosed{conn, closeWithin(timeout, conn.Detach)}
 		}
 		err := closeWithin(timeout, conn.Close)
-		if err == nil {
+		if err == nil && !keep {
 			store.saveGeneration(generation)
 		}
 		return &connClosed{conn, err}
@@ -172,7 +194,7 @@ func (s *session) cancelRunning() {
 // returns later was aborted, and closes its connection itself.
 func (s *session) onStopping() {
 	if s.abortDial != nil {
-		s.abortDial()
+		s.abortDial(nil)
 	}
 }
 
@@ -182,7 +204,7 @@ func (s *session) onStopped(c actor.Context) {
 	s.stopTimer()
 	s.tail.stderr.Follow(nil)
 	if s.abortDial != nil {
-		s.abortDial()
+		s.abortDial(nil)
 	}
 	s.cancelRunning()
 	for _, k := range s.owed() {

@@ -22,6 +22,7 @@ type durable struct {
 	registration *registration // belongs to the registry, not read here
 
 	generation  uint64
+	above       uint64          // the first generation is higher, unless the store has a record to resume
 	settings    settings        // of the server, applied to each new MCP session
 	tail        tail            // of the stderr of the server
 	parked      queue           // calls that are accepted and do not run
@@ -38,8 +39,8 @@ type durable struct {
 	resumable mcpbridge.Conn
 
 	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
-	// runs.
-	abortDial context.CancelFunc
+	// runs. Its parameter is errLeft, or nil.
+	abortDial context.CancelCauseFunc
 
 	wasOpen      bool      // there has been a connection
 	stateless    bool      // the last MCP session kept nothing on the server

@@ -35,8 +35,15 @@ func (s keyStore) saveSession(conn mcpbridge.Conn, generation uint64) {
 }
 
 // saveGeneration saves the generation of an MCP session that was closed, so that no later
-// MCP session gets the same generation.
+// MCP session gets the same generation. If another process has opened a later one meanwhile, its
+// record stays.
 func (s keyStore) saveGeneration(generation uint64) {
+	if s.cfg.Store == nil {
+		return
+	}
+	if known := s.load(); known != nil && known.Generation > generation {
+		return
+	}
 	record := &mcpbridge.Record{Generation: generation}
 	s.try("save", func(ctx context.Context) error { return s.cfg.Store.Save(ctx, s.key, record) })
 }

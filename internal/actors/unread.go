@@ -12,7 +12,7 @@ import (
 func (cfg *Config) answerUnread(c actor.Context, unread *mailbox.Mailbox) {
 	root := c.ActorSystem().Root
 	unread.Close(func(message any) {
-		answer(root, cfg.name, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
+		answer(root, cfg.Name, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
 	})
 }
 
@@ -44,6 +44,12 @@ func answer(c *actor.RootContext, supervisor string, msg any, sender *actor.PID)
 		answer(c, supervisor, msg.cmd, sender)
 	case *ClientCall:
 		answer(c, supervisor, msg.Op, sender)
+	case *ResentCall:
+		if sender != nil {
+			f := messages.NewFailure(msg.Op, messages.CodeClosed, stoppedDetail)
+			f.Supervisor, f.Attempt, f.MayHaveRun = supervisor, msg.Runs, msg.MayHaveRun
+			c.Send(sender, f)
+		}
 	case *messages.Cancel, messages.Cancel:
 	default:
 		if sender != nil {

@@ -29,17 +29,20 @@ type behind struct {
 	pid     *actor.PID
 }
 
-// Open returns the PID of a door to the actor that spawn spawns; id is that of the door. The actor must call
-// stopped when it has stopped. From then on, late gets the messages. The door is freed when
-// the PID is no longer referenced.
-func Open(system *actor.ActorSystem, prefix string, late func(message any, sender *actor.PID), spawn func(id string, stopped func()) *actor.PID) *actor.PID {
+// Open returns the PID of a door to the actor that spawn spawns. The id of the PID is name. The actor must
+// call stopped when it has stopped. From then on, late gets the messages. The door is freed, and with it the
+// name, when the PID is no longer referenced. free is false if the name is taken in the system, and then
+// nothing is spawned.
+func Open(system *actor.ActorSystem, name string, late func(message any, sender *actor.PID), spawn func(stopped func()) *actor.PID) (pid *actor.PID, free bool) {
 	d := &Door{system: system, late: late}
-	pid, _ := system.ProcessRegistry.Add(d, prefix+system.ProcessRegistry.NextId())
-	to := spawn(pid.Id, func() { d.shut(pid) }) // the actor holds the PID, and with it the door
+	if pid, free = system.ProcessRegistry.Add(d, name); !free {
+		return nil, false
+	}
+	to := spawn(func() { d.shut(pid) }) // the actor holds the PID, and with it the door
 	process, _ := system.ProcessRegistry.Get(to)
 	d.behind.Store(&behind{process, to})
 	runtime.AddCleanup(pid, system.ProcessRegistry.Remove, actor.NewPID(pid.Address, pid.Id))
-	return pid
+	return pid, true
 }
 
 // shut releases the actor, and notifies the watchers of the door.

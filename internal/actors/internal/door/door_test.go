@@ -43,9 +43,10 @@ func open(system *actor.ActorSystem) *actor.PID {
 			system.Root.Send(sender, "late")
 		}
 	}
-	return Open(system, "echo", late, func(_ string, stopped func()) *actor.PID {
+	pid, _ := Open(system, "echo"+system.ProcessRegistry.NextId(), late, func(stopped func()) *actor.PID {
 		return system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return echo{stopped} }))
 	})
+	return pid
 }
 
 // box is a process that keeps what it gets.

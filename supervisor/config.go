@@ -153,8 +153,8 @@ type Config struct {
 	Logger zerolog.Logger
 }
 
-// withDefaults returns a copy with all fields set.
-func (c Config) withDefaults() Config {
+// WithDefaults returns the configuration with the defaults of the fields that are zero.
+func (c Config) WithDefaults() Config {
 	setDefault(&c.MaxSessions, 256)
 	setDefault(&c.MaxInFlight, 64)
 	setDefault(&c.MaxWaiting, 1024)
@@ -203,7 +203,7 @@ const (
 )
 
 // validate returns an error for each field that is invalid. It must be called after
-// withDefaults.
+// WithDefaults.
 func (c Config) validate() error {
 	errs := validateServers(c.Servers)
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

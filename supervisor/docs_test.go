@@ -20,7 +20,7 @@ func TestEveryFieldOfTheConfigurationIsInTheDocsWithItsDefault(t *testing.T) {
 	_, page, found := strings.Cut(string(text), "\n## The supervisor\n")
 	require.True(t, found)
 	page, _, _ = strings.Cut(page, "\n## ")
-	defaults := reflect.ValueOf(Config{}.withDefaults())
+	defaults := reflect.ValueOf(Config{}.WithDefaults())
 	for i := range defaults.NumField() {
 		field := defaults.Type().Field(i)
 		row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.*$").FindString(page)

@@ -16,7 +16,7 @@ func fault(class mcpbridge.Class, dialing bool) *actors.Fault {
 }
 
 func newDecider() (actors.Decider, time.Time) {
-	return Config{}.withDefaults().Strategy.Decider(messages.Key{}), time.Now()
+	return Config{}.WithDefaults().Strategy.Decider(messages.Key{}), time.Now()
 }
 
 func expired(lived time.Duration) *actors.Fault {
@@ -113,7 +113,7 @@ func TestServersRetryAfterIsHeededWithinBounds(t *testing.T) {
 }
 
 func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
-	c := Config{MaxWaiting: -1, IdleTimeout: Never, Budget: -1}.withDefaults()
+	c := Config{MaxWaiting: -1, IdleTimeout: Never, Budget: -1}.WithDefaults()
 	require.Equal(t, 256, c.MaxSessions)
 	require.Equal(t, -1, c.MaxWaiting)
 	require.Equal(t, Never, c.IdleTimeout)

@@ -44,7 +44,7 @@ type Supervisor struct {
 // takes commands when Start returns. Sessions are opened on first use. The error names the
 // invalid fields of cfg.
 func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	err := cfg.validate()
 	if system == nil {
 		err = errors.Join(errors.New("system: is nil: make one with actor.NewActorSystem"), err)

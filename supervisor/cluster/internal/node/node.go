@@ -102,6 +102,10 @@ func (n *node) handle(c actor.Context) {
 
 // onCommand handles the commands of callers.
 func (n *node) onCommand(c actor.Context, cmd messages.Command) {
+	if n.left {
+		c.Forward(n.cfg.Supervisor) // which has stopped
+		return
+	}
 	switch cmd := cmd.(type) {
 	case messages.Operation:
 		n.onOperation(c, cmd, nil)

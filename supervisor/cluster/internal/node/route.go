@@ -30,10 +30,8 @@ type exchange struct {
 	gather   *gather // of which it is a part, or nil
 	deadline time.Time
 
-	runs       int  // on the members that had it before
-	mayHaveRun bool // the last of them may have run it
-	detail     string
-	tries      int
+	history // on the members that had it before
+	tries   int
 
 	to    *peer      // that it was given to, or nil
 	sent  *link.Sent // nil until it is encoded
@@ -84,7 +82,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 	if op, ok := op.(*messages.Subscribe); ok {
 		n.watch(c, op.Subscriber)
 	}
-	if n.leaving != nil {
+	if n.leaving != nil && !n.left {
 		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
 		return
 	}
@@ -110,6 +108,10 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
+	if n.left {
+		n.reply(c, x.caller, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+		return
+	}
 	if len(n.exchanges) >= n.cfg.MaxWaiting {
 		n.reply(c, x.caller, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges))))
 		return
@@ -153,14 +155,14 @@ func (n *node) routeHere(c actor.Context, x *exchange) {
 		return
 	}
 	n.end(x)
-	n.run(c, x.cmd, x.caller, x.values, x.runs, x.mayHaveRun, x.detail)
+	n.run(c, x.cmd, x.caller, x.values, x.history)
 }
 
 // run gives a command to the own supervisor.
-func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *caller.Values, runs int, mayHaveRun bool, detail string) {
+func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *caller.Values, past history) {
 	var msg any = cmd
-	if op, ok := cmd.(messages.Operation); ok && (values != nil || runs > 0) {
-		msg = &actors.ResentCall{Op: op, Values: values, Runs: runs, MayHaveRun: mayHaveRun, Detail: detail}
+	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
+		msg = &actors.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
 	}
 	c.RequestWithCustomSender(n.cfg.Supervisor, msg, sender)
 }
@@ -190,8 +192,8 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	if x.runs > 0 {
-		n.post(c, x.to, x.id, &history{Runs: x.runs, MayHaveRun: x.mayHaveRun, Detail: x.detail})
+	if x.history != (history{}) {
+		n.post(c, x.to, x.id, &x.history)
 	}
 	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, false)
 	if err != nil {
@@ -250,8 +252,8 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 		return
 	}
 	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
-		f.Attempt, f.Replayed = max(f.Attempt, x.runs), f.Replayed || x.runs > 1
-		f.MayHaveRun = f.MayHaveRun || x.mayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
+		f.Attempt, f.Replayed = max(f.Attempt, x.Runs), f.Replayed || x.Runs > 1
+		f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
 	}
 	n.end(x)
 	if x.gather != nil {
@@ -274,7 +276,7 @@ func (n *node) onMoved(c actor.Context, from *peer, id uint64, m *moved) {
 	if x == nil || x.to != from {
 		return
 	}
-	x.runs, x.mayHaveRun, x.detail = max(x.runs, m.Runs), x.mayHaveRun || m.MayHaveRun, m.Detail
+	x.history = history(*m)
 	n.stopWaiting(x)
 	x.to, x.sent = nil, nil
 	if x.gather != nil {
@@ -297,8 +299,8 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 		case !arrived:
 			n.route(c, x)
 		case isOperation:
-			x.runs, x.mayHaveRun = x.runs+1, true
-			x.detail = fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
+			x.Runs, x.MayHaveRun = x.Runs+1, true
+			x.Detail = fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
 			n.route(c, x)
 		default:
 			f := n.failure(x.cmd, messages.CodeLost, fmt.Sprintf("the member %s has left the cluster before it answered", p.label()))
@@ -310,14 +312,14 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
 func (n *node) onHandedBack(c actor.Context, msg *actors.HandedBack) {
+	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted}
 	if s := n.boxes(msg.Caller); s != nil {
-		n.answerMoved(c, s, &moved{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail})
+		n.answerMoved(c, s, past)
 		return
 	}
 	h := msg.Op.Head()
 	n.begin(c, &exchange{
-		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: h.Key.Normal(), deadline: h.Deadline,
-		runs: msg.Runs, mayHaveRun: msg.MayHaveRun, detail: msg.Detail,
+		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: h.Key.Normal(), deadline: h.Deadline, history: past,
 	})
 }
 
@@ -362,7 +364,9 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 	switch owner := n.ownerOf(shardOf(key, n.cfg.Shards)); {
 	case owner == nil:
 	case owner.self:
-		c.Send(n.cfg.Supervisor, cmd)
+		if n.ownBits.owns(key) { // otherwise the supervisor would return it
+			c.Send(n.cfg.Supervisor, cmd)
+		}
 	default:
 		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
 	}

@@ -32,9 +32,10 @@ type served struct {
 type (
 	// history precedes a command that was run on another member before.
 	history struct {
-		Runs       int    `json:"runs"`
-		MayHaveRun bool   `json:"mayHaveRun"`
-		Detail     string `json:"detail,omitempty"`
+		Runs        int    `json:"runs"`
+		MayHaveRun  bool   `json:"mayHaveRun"`
+		Detail      string `json:"detail,omitempty"`
+		Intercepted bool   `json:"intercepted"` // it has passed the interceptors of a member
 	}
 	// moved is the answer to a command that the member has not run, or hands back.
 	moved history
@@ -157,12 +158,12 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 	}
 	owner := n.ownerOf(shardOf(key, n.cfg.Shards))
 	if owner == nil || !owner.self || n.leaving != nil {
-		n.answerMoved(c, s, (*moved)(&past))
+		n.answerMoved(c, s, past)
 		return
 	}
 	if shard := n.activate(c, shardOf(key, n.cfg.Shards)); shard.state != active {
 		if shard.state != activating {
-			n.answerMoved(c, s, (*moved)(&past))
+			n.answerMoved(c, s, past)
 			return
 		}
 		s.waits = true
@@ -177,7 +178,7 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 func (n *node) start(c actor.Context, s *served) {
 	n.served[s.id] = s
 	s.waits, s.box = false, n.newBox(c, s)
-	n.run(c, s.cmd, s.box, nil, s.history.Runs, s.history.MayHaveRun, s.history.Detail)
+	n.run(c, s.cmd, s.box, nil, s.history)
 }
 
 // keyOf returns the key of a command that belongs to one.
@@ -235,10 +236,10 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 }
 
 // answerMoved tells the member of the caller that the command was not run, or is handed back.
-func (n *node) answerMoved(c actor.Context, s *served, m *moved) {
+func (n *node) answerMoved(c actor.Context, s *served, past history) {
 	n.closeBox(c, s)
 	n.forget(s)
-	n.post(c, s.peer, s.id.id, m)
+	n.post(c, s.peer, s.id.id, (*moved)(&past))
 }
 
 // closeBox removes the box.

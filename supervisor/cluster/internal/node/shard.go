@@ -242,7 +242,7 @@ func (n *node) drop(c actor.Context, s *shard) {
 	delete(n.shards, s.number)
 	for _, call := range s.served {
 		if n.served[call.id] == call {
-			n.answerMoved(c, call, (*moved)(&call.history))
+			n.answerMoved(c, call, call.history)
 		}
 	}
 	for p := range s.ceding {

@@ -105,6 +105,9 @@ const (
 	// departedFor is how long a member that was removed gets heartbeats: if it still runs, it
 	// learns that it was removed.
 	departedFor = 10 * time.Minute
+	// departedBeats is how many rounds of heartbeats one to such a member takes: the engine tries
+	// to connect each time.
+	departedBeats = 8
 	// keptBeats is how many rounds of heartbeats may be confirmed.
 	keptBeats = 8
 )
@@ -352,6 +355,8 @@ func (n *node) onTick(c actor.Context) {
 			n.losePeer(c, p)
 		case now.Sub(p.goneAt) > departedFor:
 			delete(n.peers, id)
+			continue
+		case !p.leaving && n.beats%departedBeats != 0:
 			continue
 		}
 		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(n.beats, false))

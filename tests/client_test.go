@@ -107,8 +107,10 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 	nobody := system.NewLocalPID("nobody")
 	c := supervisor.NewClient(system, nobody)
 	_, err := c.Open(t.Context(), "s", "a")
-	require.ErrorIs(t, err, messages.ErrClosed)
-	require.Equal(t, "nobody", err.(*messages.Failure).Supervisor)
+	var f *messages.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, messages.CodeClosed, f.Code)
+	require.Equal(t, "nobody", f.Supervisor)
 	for _, c := range []*supervisor.Client{supervisor.NewClient(nil, nobody), supervisor.NewClient(system, nil)} {
 		_, err = c.Open(t.Context(), "s", "a")
 		require.ErrorIs(t, err, messages.ErrInvalid)

@@ -51,7 +51,7 @@ type cluster struct {
 	etcd    *etcd // nil if it is not needed
 	network *network.Network
 	slots   [size]slot
-	load    *member.Load // of all members, or nil
+	load    *member.Load // of all members and of those that join, or nil
 
 	mu      sync.Mutex
 	history history.History
@@ -248,6 +248,9 @@ func (c *cluster) awaitViews(of, members []*node) {
 func (c *cluster) start(l member.Load) {
 	c.t.Helper()
 	c.load = &l
+	if l.Rate == 0 {
+		c.load = nil
+	}
 	for i, n := range c.running() {
 		its := l
 		its.Seed += uint64(i)
@@ -422,6 +425,11 @@ func (c *cluster) cut(i int, d time.Duration) {
 // nothing. The codes are those that calls may fail with.
 func (c *cluster) end(codes ...messages.Code) *history.Report {
 	c.t.Helper()
+	if c.load != nil {
+		scopes := c.load.Scopes
+		c.quiet()
+		c.start(member.Load{Scopes: scopes, Timeout: 10 * time.Second}) // each scope still works
+	}
 	c.quiet()
 	c.history.End = time.Now()
 	c.awaitMembers()

@@ -48,9 +48,9 @@ func scopes(n int) (all []string) {
 
 // load is the load of most scenarios.
 func load() member.Load {
-	l := member.Load{Scopes: scopes(60), Rate: 60, Timeout: 10 * time.Second, Seed: 1}
+	l := member.Load{Scopes: scopes(40), Rate: 80, Timeout: 10 * time.Second, Seed: 1}
 	if *full {
-		l.Scopes, l.Rate = scopes(150), 150
+		l.Scopes, l.Rate = scopes(100), 200
 	}
 	return l
 }

@@ -63,6 +63,8 @@ func (p *process) run() error {
 	if err := in.Decode(&cfg); err != nil {
 		return fmt.Errorf("member: %w", err)
 	}
+	commands := make(chan Command)
+	go read(in, commands)
 	log := zerolog.New(zerolog.SyncWriter(os.Stderr)).Level(zerolog.InfoLevel).With().Timestamp().Logger()
 	system := actor.NewActorSystem(supervisor.WithSystemLogger(log))
 	before := goleak.IgnoreCurrent()
@@ -77,19 +79,6 @@ func (p *process) run() error {
 	if err != nil {
 		return err
 	}
-	commands := make(chan Command)
-	go func() {
-		for {
-			var c Command
-			if err := in.Decode(&c); err != nil { // the test has ended
-				if !errors.Is(err, io.EOF) {
-					fmt.Fprintln(os.Stderr, err)
-				}
-				os.Exit(1)
-			}
-			commands <- c
-		}
-	}()
 	a := newAgents(system, cfg.Name, m.PID(), p.report)
 	watching, unwatch := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -114,7 +103,7 @@ func (p *process) run() error {
 	unwatch()
 	watch.Wait()
 	end := &Quiet{Calls: a.quiet()}
-	closeStore()
+	err = errors.Join(err, closeStore())
 	client.CloseIdleConnections()
 	system.Root.Stop(a.self)
 	if left := goleak.Find(before); left != nil {
@@ -122,6 +111,20 @@ func (p *process) run() error {
 	}
 	p.report(&Report{Quiet: end})
 	return err
+}
+
+// read reads commands. When the test has ended, the process ends.
+func read(in *json.Decoder, commands chan<- Command) {
+	for {
+		var c Command
+		if err := in.Decode(&c); err != nil {
+			if !errors.Is(err, io.EOF) {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			os.Exit(1)
+		}
+		commands <- c
+	}
 }
 
 // watch reports each change of what the member knows of the cluster.

@@ -1,15 +1,18 @@
 package member
 
 import (
-	"errors"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/resume/etcd"
 )
 
 // openStore opens the store that the members share, or none.
-func openStore(cfg *Config) (store mcpbridge.Store, closed func(), err error) {
-	if cfg.Shared {
-		return nil, nil, errors.New("member: there is no shared store yet")
+func openStore(cfg *Config) (store mcpbridge.Store, closed func() error, err error) {
+	if !cfg.Shared {
+		return nil, func() error { return nil }, nil
 	}
-	return nil, func() {}, nil
+	s, err := etcd.Open(etcd.Config{Endpoints: []string{cfg.Etcd}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
 }

@@ -74,16 +74,24 @@ type node struct {
 
 	// Below: under the lock of the cluster.
 
-	view  *member.View // the last
+	views []*member.View
 	quiet *member.Quiet
 	calls int // that were reported
+}
+
+// knows returns the members that a process knows.
+func (n *node) knows() []string {
+	if len(n.views) == 0 {
+		return nil
+	}
+	return n.views[len(n.views)-1].Members
 }
 
 // start starts the members, and waits until they know each other.
 func start(t *testing.T, s setting) *cluster {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
-	c := &cluster{setting: s, t: t, dir: dirOf(t), network: network.New(), history: history.History{Shared: s.shared}}
+	c := &cluster{setting: s, t: t, dir: dirOf(t), network: network.New(), history: history.History{Shared: s.shared, Lease: lease}}
 	var err error
 	c.server, err = mcpserver.Start()
 	require.NoError(t, err)
@@ -189,7 +197,7 @@ func (c *cluster) read(n *node, out io.Reader) {
 				n.calls++
 				c.history.Calls = append(c.history.Calls, r.Call)
 			case r.View != nil:
-				n.view = r.View
+				n.views = append(n.views, r.View)
 			case r.Quiet != nil:
 				n.quiet = r.Quiet
 			default:
@@ -232,13 +240,13 @@ func (c *cluster) awaitViews(of, members []*node) {
 	until(c.t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !slices.ContainsFunc(of, func(n *node) bool { return n.view == nil || !slices.Equal(n.view.Members, want) })
+		return !slices.ContainsFunc(of, func(n *node) bool { return !slices.Equal(n.knows(), want) })
 	}, func() string {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		text := fmt.Sprintf("members %v are expected", want)
 		for _, n := range of {
-			text += fmt.Sprintf("\n%s sees %v\n%s", n.name, n.view, n.tail())
+			text += fmt.Sprintf("\n%s knows %v\n%s", n.name, n.knows(), n.tail())
 		}
 		return text
 	})
@@ -351,19 +359,17 @@ func (c *cluster) join(i int) {
 func (c *cluster) pause(i int, d time.Duration) (removed bool) {
 	c.t.Helper()
 	n := c.slots[i].running
-	var before string
-	c.record(func() { before = n.view.ID })
 	f := c.fault(history.Pause, n.name)
 	n.signal(syscall.SIGSTOP)
 	<-time.After(d)
 	removed = c.without(n)
 	c.record(func() { f.Until = time.Now() })
 	n.signal(syscall.SIGCONT)
-	if removed {
-		f.Rejoined = c.awaitNewID(n, before)
-	}
 	c.awaitMembers()
 	c.settled(f)
+	if removed {
+		f.Rejoined = c.rejoined(n, f.Until)
+	}
 	return removed
 }
 
@@ -372,25 +378,26 @@ func (c *cluster) without(n *node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, other := range c.running() {
-		if other != n && slices.Contains(other.view.Members, n.name) {
+		if other != n && slices.Contains(other.knows(), n.name) {
 			return false
 		}
 	}
 	return true
 }
 
-// awaitNewID waits until a process has joined with a new id. It returns a time at which the
-// process still had the old one.
-func (c *cluster) awaitNewID(n *node, old string) (at time.Time) {
-	c.t.Helper()
-	const look = 50 * time.Millisecond // twice the interval at which the process looks
-	until(c.t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		at = n.view.At.Add(-look)
-		return n.view.ID != old && n.view.ID != ""
-	}, func() string { return n.name + " keeps its id\n" + n.tail() })
-	return at
+// rejoined returns a time before the first of the others knew a member again.
+func (c *cluster) rejoined(n *node, since time.Time) (first time.Time) {
+	const look = 50 * time.Millisecond // twice the interval at which a process looks
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.running() {
+		for _, v := range other.views {
+			if at := v.At.Add(-look); other != n && v.At.After(since) && slices.Contains(v.Members, n.name) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
 }
 
 // cut cuts the network between a place and the others for some time, until the others have

@@ -20,7 +20,8 @@ const maxViolations = 20
 //   - no call ran twice, unless its tool is safe to run twice, and then at most twice
 //   - no scope had two live sessions, unless the members of the cluster changed
 //   - a generation of a scope is one MCP session, and later sessions have later generations
-//   - a member that was stopped, and removed, sent no new call before it was a member again
+//   - a member that was stopped, and removed, sent no new call before it was a member again,
+//     and one that was cut off sent no call after its lease
 //   - each scope works after each fault
 //
 // Replies to agents of a member that was stopped may be late, and calls that were in flight
@@ -197,22 +198,34 @@ func (h *History) checkGenerations() (errs []error) {
 	return errs
 }
 
-// checkFences returns an error for each call that a member sent between the end of its pause
-// and its return to the cluster, if the call was not in flight when the pause began.
+// margin is how long after the end of its lease a member may send a call that it has begun.
+const margin = 250 * time.Millisecond
+
+// checkFences returns an error for each call that a member sent while it was none: after its
+// lease while it was cut off, or between the end of its pause and its return, if the call was
+// not in flight when the pause began.
 func (h *History) checkFences() (errs []error) {
+	started := map[string]time.Time{}
+	for _, c := range h.Calls {
+		started[c.ID] = c.Started
+	}
 	for _, f := range h.Faults {
-		if f.Kind != Pause || f.Rejoined.IsZero() {
+		var from, to time.Time
+		switch f.Kind {
+		case Cut:
+			from, to = f.At.Add(h.Lease+margin), f.Until
+		case Pause:
+			from, to = f.Until, f.Rejoined
+		default:
 			continue
 		}
-		started := map[string]time.Time{}
-		for _, c := range h.Calls {
-			started[c.ID] = c.Started
-		}
 		for _, e := range h.Executions {
-			sent := e.Member == f.Member && e.Started.After(f.Until) && e.Started.Before(f.Rejoined)
-			if at, known := started[e.Call]; sent && known && at.After(f.At) {
-				errs = append(errs, fmt.Errorf("call %s was sent by %s %v after its pause, and %v before it was a member again",
-					e.Call, e.Member, e.Started.Sub(f.Until), f.Rejoined.Sub(e.Started)))
+			if e.Member != f.Member || !e.Started.After(from) || !e.Started.Before(to) {
+				continue
+			}
+			if at, known := started[e.Call]; f.Kind == Cut || known && at.After(f.At) {
+				errs = append(errs, fmt.Errorf("call %s was sent by %s %v after the fault %s began, and %v before it was a member again",
+					e.Call, e.Member, e.Started.Sub(f.At), f.Kind, to.Sub(e.Started)))
 			}
 		}
 	}

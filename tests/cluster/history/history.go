@@ -101,8 +101,8 @@ type Fault struct {
 	At, Until time.Time
 	// Settled is when all members knew each other again.
 	Settled time.Time
-	// Rejoined is when the member was a member again after the others had removed it, or
-	// zero.
+	// Rejoined is when the first of the others knew the member again after all had removed it,
+	// or zero.
 	Rejoined time.Time
 }
 
@@ -114,6 +114,8 @@ type History struct {
 	Faults     []*Fault
 	// End is the end of the scenario, when no call was running and all members had stopped.
 	End time.Time
+	// Lease is the lease of the members.
+	Lease time.Duration
 	// Shared is true if the members share a store of sessions.
 	Shared bool
 }

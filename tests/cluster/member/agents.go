@@ -95,9 +95,9 @@ func (a *agents) call(l *Load, scope string, random *rand.Rand) {
 	switch n := random.IntN(100); {
 	case n < 2:
 		tool, in.Size = history.Big, 200_000+random.IntN(800_000)
-	case n < 12:
-		tool, in.Millis = history.Slow, 20+random.IntN(200)
-	case n < 35:
+	case n < 25:
+		tool, in.Millis = history.Slow, 50+random.IntN(300)
+	case n < 50:
 		tool = history.Read
 	}
 	a.mu.Lock()

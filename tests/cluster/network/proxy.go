@@ -10,11 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -25,6 +21,9 @@ type Network struct {
 	names   map[int]string     // by process id
 	cut     map[[2]string]bool // from, to
 	changed chan struct{}      // closed at each change of cut
+
+	looking sync.Mutex
+	seen    sockets // under looking: of the last look
 }
 
 // New returns a network without processes.
@@ -184,45 +183,4 @@ func (p *Proxy) copy(to, from net.Conn, sender, receiver string) {
 			return
 		}
 	}
-}
-
-// owner returns the name of the process at the other end of a connection.
-func (n *Network) owner(c net.Conn) string {
-	inode, err := inode(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
-	if err != nil {
-		return ""
-	}
-	n.mu.Lock()
-	names := maps.Clone(n.names)
-	n.mu.Unlock()
-	for pid, name := range names {
-		dir := fmt.Sprintf("/proc/%d/fd", pid)
-		files, _ := os.ReadDir(dir) // a process that has ended has none
-		for _, f := range files {
-			if at, _ := os.Readlink(dir + "/" + f.Name()); at == "socket:["+inode+"]" {
-				return name
-			}
-		}
-	}
-	return ""
-}
-
-// inode returns the inode of the socket with the given local and remote addresses.
-func inode(local, remote *net.TCPAddr) (string, error) {
-	table, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		return "", fmt.Errorf("network: %w", err)
-	}
-	for line := range strings.Lines(string(table)) {
-		f := strings.Fields(line)
-		if len(f) > 9 && strings.HasSuffix(f[1], port(local)) && strings.HasSuffix(f[2], port(remote)) {
-			return f[9], nil
-		}
-	}
-	return "", errors.New("network: the socket is closed")
-}
-
-// port returns the end of an address in the table of the system.
-func port(a *net.TCPAddr) string {
-	return ":" + strings.ToUpper(fmt.Sprintf("%04s", strconv.FormatInt(int64(a.Port), 16)))
 }

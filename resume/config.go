@@ -7,8 +7,8 @@ import (
 	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
-// Forever turns the age limit of a [Config] off.
-const Forever time.Duration = -1
+// Forever turns the age limit of a [Config] off, also that of a shared store.
+const Forever = entry.Forever
 
 // DefaultMaxAge is the default of [Config.MaxAge]: 30 days.
 const DefaultMaxAge = entry.DefaultMaxAge

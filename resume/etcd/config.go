@@ -14,9 +14,6 @@ import (
 	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
-// Forever turns the age limit of a [Config] off.
-const Forever time.Duration = -1
-
 // DefaultPrefix is the default of [Config.Prefix].
 const DefaultPrefix = "/mcpactor/sessions/"
 
@@ -41,7 +38,7 @@ type Config struct {
 	Prefix string
 	// MaxAge is how long a record is kept after it was last saved. It may be kept for a tenth
 	// longer. Raise it if servers keep sessions for longer. Defaults to 30 days; -1
-	// ([Forever]) keeps all records.
+	// (resume.Forever) keeps all records.
 	MaxAge time.Duration
 }
 
@@ -84,7 +81,7 @@ func (c Config) validate() error {
 		return errors.New("username, password: one of them is empty")
 	case c.DialTimeout < 0:
 		return fmt.Errorf("dialTimeout: %v is negative", c.DialTimeout)
-	case c.MaxAge != Forever && c.MaxAge < time.Second:
+	case c.MaxAge != entry.Forever && c.MaxAge < time.Second:
 		return fmt.Errorf("maxAge: %v is below a second: -1 keeps all records", c.MaxAge)
 	}
 	return nil

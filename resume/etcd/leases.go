@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // leases puts values that etcd deletes when they are too old. Values that are put within a tenth of the
@@ -33,7 +35,7 @@ func (l *leases) slot() time.Duration { return l.maxAge / 10 }
 // put puts a value. If its lease is gone, because etcd lost it or an operator revoked it, a new
 // one is asked for, once.
 func (l *leases) put(ctx context.Context, key, value string) error {
-	if l.maxAge == Forever {
+	if l.maxAge == entry.Forever {
 		_, err := l.client.Put(ctx, key, value)
 		return err
 	}

@@ -94,7 +94,7 @@ func Open(cfg Config) (*Store, error) {
 	return &Store{cfg: cfg, client: client, leases: newLeases(client, cfg.MaxAge)}, nil
 }
 
-// Load returns the record of a key, or nil if there is none. It fails with [resume.ErrGarbage]
+// Load returns the record of a key, or nil if there is none. It fails with resume.ErrGarbage
 // if the record cannot be read.
 func (s *Store) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	var record *mcpbridge.Record
@@ -158,7 +158,7 @@ func (s *Store) Keys(ctx context.Context) ([]messages.Key, error) {
 }
 
 // Close closes the store, and its client unless that is the caller's. Operations that have begun, and
-// all later ones, fail with [resume.ErrClosed]; with the caller's client, those that have begun
+// all later ones, fail with resume.ErrClosed; with the caller's client, those that have begun
 // are finished. Further calls do nothing.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) || s.cfg.Client != nil {

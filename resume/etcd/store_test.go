@@ -61,7 +61,7 @@ func TestConfigAndStoreDoNotShowThePassword(t *testing.T) {
 }
 
 func TestServerThatDoesNotAnswerEndsWithTheContext(t *testing.T) {
-	for _, maxAge := range []time.Duration{0, etcd.Forever} {
+	for _, maxAge := range []time.Duration{0, resume.Forever} {
 		s, err := etcd.Open(etcd.Config{Endpoints: []string{silent(t)}, MaxAge: maxAge})
 		require.NoError(t, err)
 		defer s.Close()

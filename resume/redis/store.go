@@ -45,18 +45,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume/internal/entry"
+	"github.com/redis/go-redis/v9"
 )
 
 // pageSize is how many keys a request of Keys makes Redis look at.
 const pageSize = 1000
-
-// Forever turns the age limit of a [Config] off.
-const Forever time.Duration = -1
 
 // DefaultPrefix is the default of [Config.Prefix].
 const DefaultPrefix = "mcpactor:sessions:"
@@ -67,7 +63,7 @@ type Config struct {
 	// sessions. Defaults to [DefaultPrefix].
 	Prefix string
 	// MaxAge is how long a record is kept after it was last saved. Raise it if servers keep
-	// sessions for longer. Defaults to 30 days; -1 ([Forever]) keeps all records.
+	// sessions for longer. Defaults to 30 days; -1 (resume.Forever) keeps all records.
 	MaxAge time.Duration
 }
 
@@ -93,7 +89,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	switch cfg.MaxAge {
 	case 0:
 		cfg.MaxAge = entry.DefaultMaxAge
-	case Forever:
+	case entry.Forever:
 		cfg.MaxAge = 0 // as the client has it
 	default:
 		if cfg.MaxAge < time.Millisecond {
@@ -125,7 +121,7 @@ func check(client redis.UniversalClient) error {
 	return fmt.Errorf("it is a %T: use a *redis.Client or a *redis.ClusterClient", client)
 }
 
-// Load returns the record of a key, or nil if there is none. It fails with [resume.ErrGarbage]
+// Load returns the record of a key, or nil if there is none. It fails with resume.ErrGarbage
 // if the record cannot be read.
 func (s *Store) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	value, err := do(ctx, func() ([]byte, error) { return s.client.Get(ctx, s.name(key)).Bytes() })

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/resume/storetest"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/resume/redis"
-	"github.com/mcpactor/mcpactor/resume/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func TestRedisIsAStore(t *testing.T) {
 	})
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
 		server := miniredis.RunT(t)
-		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: redis.Forever})
+		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: resume.Forever})
 	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		server := miniredis.RunT(t)
@@ -99,7 +99,7 @@ func TestPrefixesAreApart(t *testing.T) {
 
 func TestOldRecordsExpire(t *testing.T) {
 	server := miniredis.RunT(t)
-	s, forever := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: redis.Forever})
+	s, forever := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: resume.Forever})
 	require.NoError(t, s.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("kept"), storetest.Record(1)))

@@ -19,6 +19,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// Forever is the age limit that keeps all records.
+const Forever time.Duration = -1
+
 // DefaultMaxAge is how long a record is kept after it was last saved: 30 days.
 const DefaultMaxAge = 30 * 24 * time.Hour
 

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/resume/etcd"
 	"github.com/mcpactor/mcpactor/resume/storetest"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"github.com/mcpactor/mcpactor/tests/cluster/etcdserver"
 )
 
@@ -28,7 +28,7 @@ func key(scope string) messages.Key { return messages.Key{Server: "a", Scope: sc
 // store opens a store on a server, with a prefix for each test.
 func store(t *testing.T, server *etcdserver.Server, cfg etcd.Config) *etcd.Store {
 	t.Helper()
-	cfg.Endpoints = []string{server.Endpoint()}
+	cfg.Endpoints, cfg.DialTimeout = []string{server.Endpoint()}, patience
 	if cfg.Prefix == "" {
 		cfg.Prefix = "/" + t.Name() + "/"
 	}
@@ -50,7 +50,7 @@ func TestEtcdIsAStore(t *testing.T) {
 	server := etcdserver.Start(t)
 	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return store(t, server, etcd.Config{}) })
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
-		return store(t, server, etcd.Config{}), store(t, server, etcd.Config{MaxAge: etcd.Forever})
+		return store(t, server, etcd.Config{}), store(t, server, etcd.Config{MaxAge: resume.Forever})
 	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		c, prefix := client(t, server), "/"+t.Name()+"/"
@@ -90,7 +90,7 @@ func TestDefaultPrefixNamesRecordsReadably(t *testing.T) {
 
 func TestOldRecordsExpire(t *testing.T) {
 	server := etcdserver.Start(t)
-	young, forever := store(t, server, etcd.Config{MaxAge: time.Second}), store(t, server, etcd.Config{MaxAge: etcd.Forever})
+	young, forever := store(t, server, etcd.Config{MaxAge: time.Second}), store(t, server, etcd.Config{MaxAge: resume.Forever})
 	require.NoError(t, young.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, young.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, forever.Save(t.Context(), key("renewed"), storetest.Record(2)))

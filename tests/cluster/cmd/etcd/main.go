@@ -42,7 +42,7 @@ func run(cfg etcdserver.Config) error {
 		return err
 	}
 	defer server.Stop()
-	fmt.Println(server.Endpoint())
+	fmt.Fprintln(os.Stdout, server.Endpoint())
 	<-ctx.Done()
 	return nil
 }

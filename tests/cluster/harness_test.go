@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
 	"github.com/mcpactor/mcpactor/tests/cluster/member"
@@ -188,7 +188,7 @@ func (c *cluster) read(n *node, out io.Reader) {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // it may have been killed while it wrote
 				c.record(func() { c.errs = append(c.errs, fmt.Errorf("%s: %w", n.name, err)) })
 			}
-			io.Copy(io.Discard, out) //nolint:errcheck // it is of no use
+			io.Copy(io.Discard, out) // it is of no use
 			return
 		}
 		c.record(func() {
@@ -505,7 +505,7 @@ func (e *etcd) start() {
 		if lines := bufio.NewScanner(out); lines.Scan() {
 			close(ready)
 		}
-		io.Copy(io.Discard, out) //nolint:errcheck // it prints nothing else
+		io.Copy(io.Discard, out) // it prints nothing else
 	}, program("etcd"), "-dir", filepath.Join(e.dir, "etcd"), "-client", e.client, "-peer", e.peer)
 	select {
 	case <-ready:

@@ -53,7 +53,7 @@ func startProcess(t *testing.T, dir, name string, read func(io.Reader), path str
 	go func() {
 		defer close(p.exited)
 		<-p.read
-		p.cmd.Wait() //nolint:errcheck // whoever waits looks at the state
+		p.cmd.Wait() // whoever waits looks at the state
 	}()
 	t.Cleanup(p.kill)
 	return p
@@ -67,7 +67,7 @@ func (p *process) signal(s syscall.Signal) {
 
 // kill ends the process at once, and waits for its end.
 func (p *process) kill() {
-	p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+	p.cmd.Process.Kill() // it may have ended
 	<-p.exited
 	p.in.Close()
 }

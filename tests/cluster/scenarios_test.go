@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/member"
 )
@@ -70,7 +70,7 @@ func TestConcurrentFirstCallsOpenOneSessionForEachScope(t *testing.T) {
 }
 
 func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
-	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+	each(t, []setting{static, staticShared}, []setting{onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
 		c := start(t, s)
 		c.start(load())
 		work()
@@ -82,7 +82,7 @@ func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
 }
 
 func TestLeavingMembersCallsFinish(t *testing.T) {
-	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+	each(t, []setting{static, staticShared}, []setting{onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
 		c := start(t, s)
 		c.start(load())
 		work()

@@ -57,7 +57,7 @@ func (h *History) checkReplies() (errs []error) {
 			continue
 		}
 		if late := c.Ended.Sub(c.Deadline); late > lateness && !h.inPause(c.Member, c.Started, c.Ended) {
-			errs = append(errs, fmt.Errorf("call %s was answered %v after its deadline, with %q by %s", c.ID, late, c.Code, c.Supervisor))
+			errs = append(errs, fmt.Errorf("call %s was answered %v after its deadline, with %q by %s", c.ID, late, string(c.Code), c.Supervisor))
 		}
 	}
 	return errs
@@ -90,7 +90,7 @@ func (h *History) checkExecutions() (errs []error) {
 			}
 		case !c.MayHaveRun && len(runs) > 0:
 			errs = append(errs, fmt.Errorf("call %s has failed with %q (%s), is said not to have run, and ran %v after its start, sent by %s",
-				c.ID, c.Code, c.Detail, runs[0].Started.Sub(c.Started), runs[0].Member))
+				c.ID, string(c.Code), c.Detail, runs[0].Started.Sub(c.Started), runs[0].Member))
 		}
 	}
 	for id, runs := range ran {

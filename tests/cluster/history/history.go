@@ -138,10 +138,14 @@ func (h *History) fault(kind Kind, member string) *Fault {
 	return nil
 }
 
-// disturbed reports whether the members of the cluster changed at a time.
+// moving is how long sessions may take to move after all members know each other.
+const moving = 2 * time.Second
+
+// disturbed reports whether the members of the cluster changed at a time, or sessions moved
+// because of that.
 func (h *History) disturbed(at time.Time) bool {
 	for _, f := range h.Faults {
-		if !at.Before(f.At) && (f.Settled.IsZero() || !at.After(f.Settled)) {
+		if !at.Before(f.At) && (f.Settled.IsZero() || !at.After(f.Settled.Add(moving))) {
 			return true
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 )
 
@@ -97,7 +97,7 @@ func TestEachViolationIsFound(t *testing.T) {
 			h.Executions[0].Tool, h.Executions[4].Tool = history.Read, history.Read
 		}, ""},
 		"safe call ran three times":     {func(h *history.History) { again(h, 0); again(h, 0); h.Executions[0].Tool = history.Read }, "call 1 of read ran 3 times"},
-		"two sessions without a change": {func(h *history.History) { h.Sessions[2].Opened = at(9) }, "scope a had two sessions for 1s"},
+		"two sessions without a change": {func(h *history.History) { h.Sessions[2].Opened = at(9) }, "scope a had two sessions for 1s, while"},
 		"two sessions at the end":       {func(h *history.History) { h.Faults[0].Kind = history.Leave }, "scope a has two sessions at the end"},
 		"two sessions for a while":      {func(h *history.History) { h.Faults[0].Kind, h.Sessions[0].Ended = history.Leave, at(12) }, ""},
 		"generation of two sessions":    {func(h *history.History) { h.Shared = true }, "generation 1 of a is both session s1 and s3"},

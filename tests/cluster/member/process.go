@@ -14,11 +14,10 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
-
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/cluster"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
 )
 
 const (

@@ -100,10 +100,10 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Close closes the proxy and its connections, and waits until they are closed.
 func (p *Proxy) Close() {
 	close(p.done)
-	p.listener.Close()
+	closeQuietly(p.listener)
 	p.mu.Lock()
 	for c := range p.conns {
-		c.Close()
+		closeQuietly(c)
 	}
 	p.conns = nil
 	p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
-		c.Close()
+		closeQuietly(c)
 		return false
 	}
 	p.conns[c] = true
@@ -156,7 +156,12 @@ func (p *Proxy) close(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
-	c.Close()
+	closeQuietly(c)
+}
+
+// closeQuietly closes what may be closed already.
+func closeQuietly(c io.Closer) {
+	c.Close() // there is nothing to do about it
 }
 
 // copy copies bytes, and at their end closes the writing side, but not while the network is cut.
@@ -169,7 +174,7 @@ func (p *Proxy) copy(to, from net.Conn, sender, receiver string) {
 		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
-				from.Close()
+				closeQuietly(from)
 				return
 			}
 		}
@@ -179,7 +184,7 @@ func (p *Proxy) copy(to, from net.Conn, sender, receiver string) {
 			to.(*net.TCPConn).CloseWrite() //nolint:errcheck // the other side may be closed
 			return
 		default:
-			to.Close()
+			closeQuietly(to)
 			return
 		}
 	}

@@ -61,8 +61,7 @@ type cluster struct {
 // slot is the place of a member, which one process after the other takes.
 type slot struct {
 	listen, advertise string
-	port              int
-	host              string // at which the others reach the port
+	health, host      string // of automanaged: where the member listens, and where others reach it
 	serial            int
 	running           *node // nil if there is none
 }
@@ -107,11 +106,10 @@ func start(t *testing.T, s setting) *cluster {
 	}
 	for i := range c.slots {
 		one := &c.slots[i]
-		one.port = freePort(t)
-		one.listen, one.host = fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", one.port)
-		one.advertise = one.listen
+		one.listen, one.health = freeAddr(t), freeAddr(t)
+		one.advertise, one.host = one.listen, one.health
 		if s.proxied {
-			one.advertise, one.host = c.proxy(slotName(i), one.listen), c.proxy(slotName(i), one.host)
+			one.advertise, one.host = c.proxy(slotName(i), one.listen), c.proxy(slotName(i), one.health)
 		}
 	}
 	for i := range c.slots {
@@ -132,19 +130,19 @@ func (c *cluster) proxy(name, to string) string {
 // slotName is the name of a place in the network.
 func slotName(i int) string { return fmt.Sprint("m", i+1) }
 
-// freePort returns a port that nobody listens on. The system does not use ports of this range
+// freeAddr returns an address with a port that nobody listens on. The system does not use ports of this range
 // for outgoing connections, which could take the port while its process is not running.
-func freePort(t *testing.T) int {
+func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		port := 10_000 + rand.IntN(20_000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
-			return port
+			return addr
 		}
 	}
 	require.Fail(t, "there is no free port")
-	return 0
+	return ""
 }
 
 // run starts the process of a place, with the load that the others have.
@@ -154,13 +152,13 @@ func (c *cluster) run(i int) *node {
 	s.serial++
 	cfg := member.Config{
 		Name: fmt.Sprintf("%s.%d", slotName(i), s.serial), Provider: c.provider, Listen: s.listen, Advertise: s.advertise,
-		Port: s.port, Shared: c.shared, URL: c.server.URL(), Lease: lease,
+		Health: s.health, Shared: c.shared, URL: c.server.URL(), Lease: lease,
 	}
 	for _, other := range c.slots {
 		cfg.Hosts = append(cfg.Hosts, other.host)
 	}
 	if c.etcd != nil {
-		cfg.Etcd = c.etcd.endpoint
+		cfg.Etcd = "http://" + c.etcd.endpoint
 	}
 	n := &node{name: cfg.Name}
 	n.process = startProcess(c.t, c.dir, n.name, func(out io.Reader) { c.read(n, out) }, program("member"))
@@ -489,8 +487,7 @@ type etcd struct {
 
 func startEtcd(t *testing.T, dir string) *etcd {
 	t.Helper()
-	at := func() string { return fmt.Sprintf("127.0.0.1:%d", freePort(t)) }
-	e := &etcd{t: t, dir: dir, client: at(), peer: at()}
+	e := &etcd{t: t, dir: dir, client: freeAddr(t), peer: freeAddr(t)}
 	e.endpoint = e.client
 	e.start()
 	return e

@@ -36,7 +36,7 @@ func join(ctx context.Context, system *actor.ActorSystem, cfg *Config, client *h
 		},
 		Name: "test", Member: cfg.Name, Listen: cfg.Listen, Advertise: cfg.Advertise,
 		Provider:    cfg.Provider,
-		Automanaged: cluster.Automanaged{Port: cfg.Port, Hosts: cfg.Hosts, Refresh: refresh},
+		Automanaged: cluster.Automanaged{Listen: cfg.Health, Hosts: cfg.Hosts, Refresh: refresh},
 		Etcd:        cluster.Etcd{Endpoints: []string{cfg.Etcd}, Prefix: "/test"},
 		Lease:       cfg.Lease,
 	}

@@ -25,10 +25,11 @@ type Config struct {
 	// reach it.
 	Listen    string `json:"listen"`
 	Advertise string `json:"advertise"`
-	// Port is the port of automanaged, and Hosts are the addresses of all members.
-	Port  int      `json:"port,omitempty"`
-	Hosts []string `json:"hosts,omitempty"`
-	// Etcd is the address of etcd, for the provider and for the store.
+	// Health is the address that the member listens on for automanaged, and Hosts are those
+	// at which the members reach each other.
+	Health string   `json:"health,omitempty"`
+	Hosts  []string `json:"hosts,omitempty"`
+	// Etcd is the URL of etcd, for the provider and for the store.
 	Etcd string `json:"etcd,omitempty"`
 	// Shared keeps the sessions in etcd.
 	Shared bool `json:"shared,omitempty"`

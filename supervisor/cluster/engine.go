@@ -219,9 +219,20 @@ func (e *engine) Leave() { go e.leave() }
 // leave tells the provider that the member leaves, once.
 func (e *engine) leave() {
 	e.left.Do(func() {
-		guard.Call(func() (struct{}, error) { return struct{}{}, e.provider.Shutdown(true) }) //nolint:errcheck // the others notice without it
+		e.quietly(func() { _ = e.provider.Shutdown(true) }) // if it fails, the others notice without it
 	})
 }
+
+// quietly runs what panics if the engine has not started.
+func (e *engine) quietly(f func()) {
+	guard.Call(func() (struct{}, error) { //nolint:errcheck // the incarnation ends anyway
+		f()
+		return struct{}{}, nil
+	})
+}
+
+// lingerTime is how long the connections of others may stay open when an incarnation ends.
+const lingerTime = 500 * time.Millisecond
 
 // Stop ends the incarnation in the background.
 func (e *engine) Stop() {
@@ -230,11 +241,11 @@ func (e *engine) Stop() {
 		go func() {
 			defer close(e.stopped)
 			e.leave()
-			guard.Call(func() (struct{}, error) { //nolint:errcheck // it may not have started
-				e.cluster.Gossip.Shutdown()
-				e.cluster.Remote.Shutdown(false)
-				return struct{}{}, nil
-			})
+			e.quietly(e.cluster.Gossip.Shutdown)
+			// The graceful end closes our connections, and then waits for those of others.
+			timer := time.AfterFunc(lingerTime, func() { e.quietly(func() { e.cluster.Remote.Shutdown(false) }) })
+			e.quietly(func() { e.cluster.Remote.Shutdown(true) })
+			timer.Stop()
 			e.system.Shutdown()
 		}()
 	})

@@ -115,7 +115,7 @@ func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err 
 	case *event:
 		n.onEvent(msg)
 	case *leaves:
-		n.onLeaves(c, from, msg.Done)
+		n.onLeaves(c, from, msg)
 	default:
 		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
 	}

@@ -9,6 +9,7 @@
 package link
 
 import (
+	"bytes"
 	"container/list"
 	"errors"
 	"time"
@@ -82,8 +83,9 @@ type outgoing struct {
 
 // partial is a message of which some parts have come.
 type partial struct {
-	Message
-	parts int
+	Message // without a body
+	parts   [][]byte
+	size    int // of the parts
 }
 
 // Link is one side of a link. The zero value is ready.
@@ -228,7 +230,7 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 	if !begun && f.Last {
 		size = 0 // it is not kept
 	}
-	if l.partialSize+size > maxPartial || len(m.Body)+len(f.Body) > MaxMessage {
+	if l.partialSize+size > maxPartial || m.size+len(f.Body) > MaxMessage {
 		return // the peer breaks the rules: it gets no further
 	}
 	l.received = f.Seq
@@ -237,8 +239,8 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 		deliver(m.Message)
 		return
 	}
-	m.Body = append(m.Body, f.Body...)
-	m.parts++
+	m.parts = append(m.parts, f.Body)
+	m.size += len(f.Body)
 	l.partialSize += size
 	if !f.Last {
 		if l.partial == nil {
@@ -248,7 +250,8 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 		return
 	}
 	delete(l.partial, f.Message)
-	l.partialSize -= len(m.Body) + m.parts*frameCost
+	l.partialSize -= m.size + len(m.parts)*frameCost
+	m.Body = bytes.Join(m.parts, nil)
 	deliver(m.Message)
 }
 

@@ -28,7 +28,7 @@ import (
 const (
 	// shardKind is the kind of the virtual actors.
 	shardKind = "mcpactor-shard"
-	// relayName is the name of the actor that takes the envelopes of other members.
+	// relayName is the name of the process that takes the envelopes of other members.
 	relayName = "mcpactor"
 	// batchSize and queueSize bound what the engine takes at once for a peer. Its queue grows,
 	// but the links keep few frames in it.
@@ -85,9 +85,7 @@ func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(a
 		logger = zerolog.Nop()
 	}
 	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
-	if _, err := e.system.Root.SpawnNamed(actor.PropsFromFunc(e.relay), relayName); err != nil {
-		return nil, err
-	}
+	e.system.ProcessRegistry.Add(inbound{e}, relayName)
 	shards := cluster.NewKind(shardKind, actor.PropsFromFunc(e.shard))
 	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
@@ -137,12 +135,22 @@ func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
 	return c, nil
 }
 
-// relay is the actor that takes the envelopes of other members.
-func (e *engine) relay(c actor.Context) {
-	if envelope, ok := c.Message().(*wire.Envelope); ok {
-		e.tell(&node.Received{Network: e.ID(), Envelope: envelope})
+// inbound is the process that takes the envelopes of other members. It tells the node in the
+// goroutine that has received them, which keeps their order.
+type inbound struct{ engine *engine }
+
+// SendUserMessage tells the node.
+func (i inbound) SendUserMessage(_ *actor.PID, message any) {
+	if envelope, ok := actor.UnwrapEnvelopeMessage(message).(*wire.Envelope); ok {
+		i.engine.tell(&node.Received{Network: i.engine.ID(), Envelope: envelope})
 	}
 }
+
+// SendSystemMessage does nothing: it watches nobody, and ends with its system.
+func (inbound) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (inbound) Stop(*actor.PID) {}
 
 // shard is the virtual actor of a shard. It tells the node when it ends.
 func (e *engine) shard(c actor.Context) {

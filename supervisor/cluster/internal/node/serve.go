@@ -69,10 +69,10 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	}
 	from.decoding[m.ID] = true
 	system, self := c.ActorSystem(), c.Self()
-	go func() {
+	n.work.Schedule(func() {
 		value, err := wire.Decode(m.Type, m.Body, refs{system})
 		system.Root.Send(self, &decoded{from, m.ID, value, err})
-	}()
+	})
 }
 
 // onDecoded handles a message of another member.
@@ -209,10 +209,10 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 	}
 	n.closeBox(c, s)
 	system, self := c.ActorSystem(), c.Self()
-	go func() {
+	n.work.Schedule(func() {
 		typ, body, err := wire.Encode(reply, refs{system})
 		system.Root.Send(self, &encoded{served: s, to: s.peer, typ: typ, body: body, err: err})
-	}()
+	})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.

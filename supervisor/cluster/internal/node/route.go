@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -199,7 +200,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, false)
 	if err != nil {
 		code := messages.CodeBusy
-		if err == link.ErrLarge {
+		if errors.Is(err, link.ErrLarge) {
 			code = messages.CodeInvalid
 		}
 		n.finish(c, x, n.failure(x.cmd, code, err.Error()))

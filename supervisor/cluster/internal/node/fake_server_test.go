@@ -174,6 +174,9 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		return textResult(strings.Repeat("x", int(size))), nil
 	case "progress":
 		for i := range 3 {
+			if op.Subscriber == nil {
+				break
+			}
 			c.req.Heard(&messages.Progress{ID: op.ID, Progress: float64(i + 1), Message: strings.Repeat("y", i*9000)}, op)
 		}
 		return textResult(text), nil

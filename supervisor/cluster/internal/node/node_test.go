@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -318,16 +317,6 @@ func TestBoundScopeEndsWithItsOwner(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Zero(t, w.server.openOf(scope))
 		require.Zero(t, w.server.openOf(late))
-		require.Zero(t, c.processes("proxy"))
+		require.Zero(t, c.processes()["proxy"])
 	})
-}
-
-func respond(reply func(c actor.Context) any) func(actor.Context) {
-	return func(c actor.Context) {
-		if _, asks := c.Message().(messages.Request); asks {
-			if msg := reply(c); msg != nil {
-				c.Respond(msg)
-			}
-		}
-	}
 }

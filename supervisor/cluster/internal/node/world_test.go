@@ -43,7 +43,7 @@ type world struct {
 	server   *fakeServer
 	logs     *logs
 	cfg      supervisor.Config
-	majority bool // the lease needs more than half of the members
+	majority bool // the lease needs more than half of the members that a member knows
 	members  []*member
 
 	mu         sync.Mutex
@@ -147,7 +147,7 @@ func (w *world) join() *member {
 
 func (w *world) quorum(members int) int {
 	if w.majority {
-		return len(w.members)/2 + 1
+		return members/2 + 1
 	}
 	return 1
 }
@@ -438,6 +438,21 @@ func (m *member) known() []messages.MemberSnapshot {
 	return msg.(*Members).List
 }
 
+// inNode runs a function in the actor of a member's node.
+func (m *member) inNode(do func(n *node)) {
+	done := make(chan bool)
+	m.system.Root.Send(m.pid, nodeFunc(func() { do(m.node); close(done) }))
+	<-done
+}
+
+// nodeFunc is a message that a node runs, as it calls TakenBy.
+type nodeFunc func()
+
+func (f nodeFunc) TakenBy() *actor.PID {
+	f()
+	return actor.NewPID("nobody", "nobody")
+}
+
 // ownerOf returns the member that owns a key by the provider.
 func (w *world) ownerOf(scope string) *member {
 	w.mu.Lock()
@@ -725,24 +740,27 @@ func (m *member) leftovers() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))
 		}
 	}
-	for _, prefix := range []string{"remote", "gather", "ask", "proxy", "question"} {
-		if n := m.processes(prefix); n > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d processes %q are left", m.name, n, prefix))
-		}
+	for prefix, size := range m.processes() {
+		errs = append(errs, fmt.Errorf("%s: %d processes %q are left", m.name, size, prefix))
 	}
 	return errs
 }
 
-// processes counts the processes of a member whose id has a prefix and then a generated id.
-func (m *member) processes(prefix string) (n int) {
+// processes counts the processes of a node, by the prefix of their ids.
+func (m *member) processes() map[string]int {
+	counts := map[string]int{}
 	for _, shard := range m.system.ProcessRegistry.LocalPIDs.LocalPIDs {
-		for id := range shard.Items() {
-			if strings.HasPrefix(id, prefix+"$") {
-				n++
+		if shard.Count() == 0 {
+			continue
+		}
+		for _, id := range shard.Keys() {
+			prefix, _, generated := strings.Cut(id, "$")
+			if generated && slices.Contains([]string{"remote", "gather", "ask", "proxy", "question"}, prefix) {
+				counts[prefix]++
 			}
 		}
 	}
-	return n
+	return counts
 }
 
 // logs keeps the lines that say that something is wrong.

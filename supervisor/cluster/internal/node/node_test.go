@@ -75,10 +75,16 @@ func TestCallsSurviveACutLink(t *testing.T) {
 		w.cutLink(a, b, false)
 		p.ok()
 
+		time.Sleep(leaseTime) // they hear each other again
 		w.cutLink(a, b, true)
 		f := a.send(call(scope, "count", within(time.Second))).fails(messages.CodeDeadline)
 		require.True(t, f.MayHaveRun)
+		f = a.send(call(scope, "count", within(time.Second))).fails(messages.CodeUnavailable)
+		require.False(t, f.MayHaveRun, "nothing is sent to a member that is silent")
+		p = a.send(call(scope, "count"))
+		time.Sleep(leaseTime)
 		w.cutLink(a, b, false)
+		p.ok()
 	})
 }
 

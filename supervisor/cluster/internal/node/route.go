@@ -133,13 +133,14 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	n.route(c, x)
 }
 
-// route gives an exchange to the owner of its key, or keeps it waiting.
+// route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
+// silent may be gone: what is not sent to it is not lost.
 func (n *node) route(c actor.Context, x *exchange) {
 	n.stopWaiting(x)
 	x.to, x.sent = nil, nil
 	owner := n.ownerOf(shardOf(x.key, n.cfg.Shards))
 	switch {
-	case owner == nil:
+	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:
 		n.routeHere(c, x)

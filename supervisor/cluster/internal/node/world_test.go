@@ -103,9 +103,10 @@ type member struct {
 	killed  atomic.Bool
 	left    bool
 
+	serial  int          // of the current incarnation, of which there may be none. Guarded by w.mu
+	current *incarnation // likewise
+
 	mu      sync.Mutex
-	serial  int
-	current *incarnation
 	pending []*sent
 	strays  []string
 }
@@ -140,7 +141,9 @@ func (w *world) join() *member {
 	require.NoError(w.t, err)
 	f := m.node.ownBits.owns
 	owns.Store(&f)
+	w.mu.Lock()
 	w.members = append(w.members, m)
+	w.mu.Unlock()
 	m.enter()
 	return m
 }
@@ -364,9 +367,9 @@ func (w *world) kill(m *member) {
 // heal ends that.
 func (w *world) isolate(m *member) {
 	w.setCut(m, true)
-	i := m.current
 	w.later(removal, func() {
 		w.mu.Lock()
+		i := m.current
 		still := w.cut[[2]string{m.address, "provider"}]
 		w.mu.Unlock()
 		if still {
@@ -634,9 +637,9 @@ func (m *member) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(m.w.t, m.sup.Stop(ctx))
-	m.mu.Lock()
+	m.w.mu.Lock()
 	i := m.current
-	m.mu.Unlock()
+	m.w.mu.Unlock()
 	if i != nil {
 		i.Stop()
 	}

@@ -161,7 +161,7 @@ func (p *pair) run() {
 // body returns bytes that differ between messages and between their parts.
 func body(size int, seed uint64) []byte {
 	pattern := make([]byte, 1013)
-	rand.NewChaCha8([32]byte{byte(seed)}).Read(pattern) //nolint:errcheck // it does not fail
+	rand.NewChaCha8([32]byte{byte(seed)}).Read(pattern)
 	return bytes.Repeat(pattern, size/len(pattern)+1)[:size]
 }
 

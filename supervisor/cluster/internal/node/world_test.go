@@ -55,7 +55,6 @@ type world struct {
 	repeat     float64
 	delay      time.Duration
 	reorder    time.Duration // at most this much is added to the delay
-	sent       []*wire.Envelope
 }
 
 // inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
@@ -191,7 +190,6 @@ type incarnation struct {
 	view    []Address    // the topology that it knows
 	grains  map[int]bool // active here
 	stopped bool         // it sends and gets nothing
-
 }
 
 var _ Network = (*incarnation)(nil)
@@ -493,7 +491,6 @@ type sent struct {
 	others   chan any // that are no replies
 	deadline time.Time
 	at       atomic.Pointer[time.Time] // of the first reply
-	progress atomic.Int64              // notifications before the reply
 }
 
 func newSent(m *member, cmd messages.Command) *sent {
@@ -656,7 +653,7 @@ func (w *world) verify() {
 		if m.killed.Load() {
 			m.system.Root.Stop(m.pid)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			m.sup.Stop(ctx) //nolint:errcheck // its connections are broken
+			m.sup.Stop(ctx)
 			cancel()
 		}
 	}

@@ -175,6 +175,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
+	n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(0, false)) // it answers if it knows this member
 	if len(n.watchers) > 0 {
 		n.post(c, p, 0, &wantEvents{true})
 	}
@@ -427,8 +428,10 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, known))
 }
 
-// silent reports whether at least one heartbeat of a member is overdue.
-func (n *node) silent(p *peer) bool { return time.Since(p.heardAt) > n.cfg.LeaseTime/2 }
+// silent reports whether a member was not heard yet, or whether its heartbeats are overdue.
+func (n *node) silent(p *peer) bool {
+	return p.name == "" || time.Since(p.heardAt) > n.cfg.LeaseTime/2
+}
 
 // heard notes that a member is there, and gives it what waits.
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {

@@ -101,7 +101,9 @@ type Link struct {
 	sentAt  time.Time
 	retry   time.Duration
 
-	received    uint64 // the last frame that came in order
+	received    uint64            // the last frame that came in order
+	ahead       map[uint64]*Frame // that came before an earlier one, by seq
+	aheadSize   int               // what they count in the window
 	partial     map[uint64]*partial
 	partialSize int // of their parts, as they count in the window
 	owed        int // frames without an acknowledgement
@@ -220,8 +222,29 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 	l.owedBytes += len(f.Body)
 	if f.Seq != l.received+1 {
 		l.owed = max(l.owed, ackFrames) // a repetition, or a gap: tell the peer at once
+		l.keep(f)
 		return
 	}
+	for f != nil && l.take(f, deliver) {
+		f = l.ahead[l.received+1]
+	}
+}
+
+// keep keeps a frame that came before an earlier one, if the peer may have sent it.
+func (l *Link) keep(f *Frame) {
+	if f.Seq <= l.received || f.Seq-l.received > windowFrames || l.ahead[f.Seq] != nil || l.aheadSize+f.cost() > window+PartSize+frameCost {
+		return
+	}
+	if l.ahead == nil {
+		l.ahead = map[uint64]*Frame{}
+	}
+	l.ahead[f.Seq] = f
+	l.aheadSize += f.cost()
+}
+
+// take takes the next frame in order. It reports false if the peer breaks the rules: it gets no
+// further.
+func (l *Link) take(f *Frame, deliver func(Message)) bool {
 	m, begun := l.partial[f.Message]
 	if m == nil {
 		m = &partial{Message: Message{Type: f.Type, ID: f.ID}}
@@ -231,13 +254,17 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 		size = 0 // it is not kept
 	}
 	if l.partialSize+size > maxPartial || m.size+len(f.Body) > MaxMessage {
-		return // the peer breaks the rules: it gets no further
+		return false
 	}
 	l.received = f.Seq
+	if l.ahead[f.Seq] != nil {
+		l.aheadSize -= l.ahead[f.Seq].cost()
+		delete(l.ahead, f.Seq)
+	}
 	if !begun && f.Last {
 		m.Body = f.Body
 		deliver(m.Message)
-		return
+		return true
 	}
 	m.parts = append(m.parts, f.Body)
 	m.size += len(f.Body)
@@ -247,12 +274,13 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 			l.partial = map[uint64]*partial{}
 		}
 		l.partial[f.Message] = m
-		return
+		return true
 	}
 	delete(l.partial, f.Message)
 	l.partialSize -= m.size + len(m.parts)*frameCost
 	m.Body = bytes.Join(m.parts, nil)
 	deliver(m.Message)
+	return true
 }
 
 // acknowledged removes the frames that have come.

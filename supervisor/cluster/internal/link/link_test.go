@@ -151,6 +151,8 @@ func (p *pair) run() {
 		require.Zero(p.t, l.begun)
 		require.Zero(p.t, l.flying)
 		require.Zero(p.t, l.partialSize)
+		require.Zero(p.t, l.aheadSize)
+		require.Empty(p.t, l.ahead)
 		require.Empty(p.t, l.partial)
 		require.Zero(p.t, l.owed)
 	}
@@ -330,6 +332,19 @@ func TestTickSaysWhenItIsNeeded(t *testing.T) {
 	require.Equal(t, 1, frames)
 }
 
+func TestFramesThatComeTooEarlyAreKept(t *testing.T) {
+	p := newPair(t, 1, channel{delay: time.Millisecond})
+	for id := range uint64(10) {
+		p.queue(0, Message{ID: id, Body: body(PartSize, id)})
+	}
+	p.tick(0)
+	heap.Pop(&p.to[1].frames) // it is lost
+	for p.step() {
+	}
+	require.Len(t, p.got[1], 10)
+	require.Less(t, p.now.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 2*firstRetry)
+}
+
 func TestExpects(t *testing.T) {
 	var l Link
 	deliver := func(Message) {}
@@ -348,6 +363,7 @@ func TestPeerThatBreaksTheRulesGetsNoFurther(t *testing.T) {
 		"many parts of a message": func(i uint64) *Frame { return &Frame{Seq: i, Message: 1} },
 		"a message without end":   func(i uint64) *Frame { return &Frame{Seq: i, Message: 1, Body: make([]byte, PartSize)} },
 		"many messages":           func(i uint64) *Frame { return &Frame{Seq: i, Message: i, Body: make([]byte, PartSize)} },
+		"gaps":                    func(i uint64) *Frame { return &Frame{Seq: i + 1, Message: i, Body: make([]byte, PartSize)} },
 		"sequence from the end":   func(i uint64) *Frame { return &Frame{Seq: -i, Message: i, Ack: -i, Body: make([]byte, PartSize)} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -360,6 +376,8 @@ func TestPeerThatBreaksTheRulesGetsNoFurther(t *testing.T) {
 				l.Receive(now, f, none)
 			}
 			held := 0
+			require.LessOrEqual(t, l.aheadSize, window+PartSize+frameCost)
+			require.LessOrEqual(t, len(l.ahead), windowFrames)
 			for _, m := range l.partial {
 				held += len(m.Body)
 			}

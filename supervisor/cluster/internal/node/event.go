@@ -51,6 +51,9 @@ func (n *node) onWatch(c actor.Context, msg *Watch) {
 
 // onWantEvents notes whether a member wants events.
 func (n *node) onWantEvents(c actor.Context, from *peer, want bool) {
+	if from.events == want {
+		return
+	}
 	from.events = want
 	any := false
 	for _, p := range n.peers {
@@ -74,7 +77,7 @@ func (n *node) onObserved(c actor.Context, e messages.Event) {
 		return
 	}
 	for _, p := range n.peers {
-		if p.events && (p.member || p.leaving) && !p.link.Crowded() {
+		if p.events && p.alive() && !p.link.Crowded() {
 			n.post(c, p, 0, &event{typ, body})
 		}
 	}

@@ -39,7 +39,7 @@ type gatherDue struct{ of *gather }
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	for _, p := range n.peers {
-		if (p.member || p.leaving) && !p.ended {
+		if p.alive() {
 			x := &exchange{cmd: cmd, gather: g, deadline: time.Now().Add(limit)}
 			g.missing[x] = p.label()
 			n.lastID++

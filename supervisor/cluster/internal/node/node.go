@@ -25,6 +25,8 @@ type node struct {
 	members []Address        // the topology
 	shards  map[int]*shard   // that are active here, or on their way
 
+	toRelease []*shard // until releaseDue
+
 	exchanges map[uint64]*exchange // commands to other members, without a reply
 	byKey     map[messages.Key]map[*exchange]struct{}
 	waiting   map[*exchange]struct{} // that have no owner to be sent to
@@ -34,7 +36,7 @@ type node struct {
 	bindings  map[string]*messages.Bind // of callers here, by scope
 	watched   map[string]*actor.PID     // actors here that other members know, by reference
 	asked     map[uint64]*question      // questions of other members
-	asking    map[uint64]*actor.PID     // who asked other members' handlers
+	asking    map[uint64]foreign        // questions to handlers of other members
 	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
 
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
@@ -60,16 +62,22 @@ type node struct {
 // Start spawns a node in the actor system of its supervisor. owns reports whether a key is
 // owned by this member at the moment. It may be called from any goroutine.
 func Start(cfg Config) (pid *actor.PID, owns func(messages.Key) bool, err error) {
-	n := &node{
-		cfg: &cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
-		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
-		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
-		asking: map[uint64]*actor.PID{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
-	}
-	n.ownBits.init(cfg.Shards)
+	n := newNode(&cfg)
 	props := actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work))
 	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
 	return pid, n.ownBits.owns, err
+}
+
+// newNode returns a node that is not spawned.
+func newNode(cfg *Config) *node {
+	n := &node{
+		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
+		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
+		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
+		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
+	}
+	n.ownBits.init(cfg.Shards)
+	return n
 }
 
 // Receive handles a message.
@@ -190,7 +198,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *answered:
 		n.onAnswered(c, msg)
 	case *questionDue:
-		n.endQuestion(msg.number)
+		n.endQuestion(c, msg.number, &messages.Refusal{Reason: "there was no answer in time"})
 	case interface{ TakenBy() *actor.PID }:
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:
@@ -203,8 +211,10 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.onGatherDue(c, msg.of)
 	case *handoffDue:
 		n.onHandoffDue(c, msg.of)
-	case *shardReleased:
-		n.onShardReleased(c, msg)
+	case *releaseDue:
+		n.onReleaseDue(c)
+	case *shardsReleased:
+		n.onShardsReleased(c, msg)
 	case *observedEvent:
 		n.onObserved(c, msg.event)
 	case *Watch:

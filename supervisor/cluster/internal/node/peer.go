@@ -37,6 +37,9 @@ type peer struct {
 	events    bool                   // it wants our events
 }
 
+// alive reports whether messages reach the member, as far as is known.
+func (p *peer) alive() bool { return !p.ended && (p.member || p.leaving) }
+
 // label returns the name of a member, or its address.
 func (p *peer) label() string { return cmp.Or(p.name, p.Host) }
 
@@ -127,16 +130,18 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 	there := map[string]bool{}
 	for _, m := range members {
 		there[m.ID] = true
+	}
+	for _, p := range n.peers {
+		if p.member && !there[p.ID] {
+			n.removePeer(c, p, now)
+		}
+	}
+	for _, m := range members {
 		if m.ID == n.net.ID() || m.Host == n.net.Address() { // the latter is an incarnation that has ended
 			continue
 		}
 		if p := n.peers[m.ID]; p == nil || !p.member {
 			n.addPeer(c, m, now)
-		}
-	}
-	for _, p := range n.peers {
-		if p.member && !there[p.ID] {
-			n.removePeer(c, p, now)
 		}
 	}
 	n.checkGap(now)
@@ -193,16 +198,30 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	p.leaving = false
 	n.onPeerLost(c, p)
 	n.dropServed(c, p)
+	n.dropQuestions(c, p)
 	for ref := range p.proxies {
 		n.onGone(c, p, ref)
 	}
+	for ref, from := range n.lines {
+		if from = slices.DeleteFunc(from, func(other *peer) bool { return other == p }); len(from) == 0 {
+			delete(n.lines, ref)
+		} else {
+			n.lines[ref] = from
+		}
+	}
+	n.onWantEvents(c, p, false)
+	n.cedeFor(c, p)
+	p.link, p.decoding, p.histories, p.cancelled = link.Link{}, map[uint64]bool{}, map[uint64]history{}, nil
+}
+
+// cedeFor does as if a member that does not answer had ceded all shards.
+func (n *node) cedeFor(c actor.Context, p *peer) {
 	for _, s := range n.shards {
 		delete(s.ceding, p)
 		if s.claimed[p] {
 			n.onCeded(c, p, s.number)
 		}
 	}
-	p.link, p.decoding, p.histories = link.Link{}, map[uint64]bool{}, map[uint64]history{}
 }
 
 // onLeaves notes that a member leaves, or has left.
@@ -221,8 +240,11 @@ func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
 }
 
-// post encodes a small message, and queues it for a member.
+// post encodes a small message, and queues it for a member, unless that is lost.
 func (n *node) post(c actor.Context, p *peer, id uint64, msg any) {
+	if n.peers[p.ID] != p || !p.alive() {
+		return
+	}
 	typ, body, err := wire.Encode(msg, refs{c.ActorSystem()})
 	if err != nil {
 		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
@@ -265,7 +287,7 @@ func (n *node) tickLinks(c actor.Context, at time.Time) {
 func (n *node) onLinkTick(c actor.Context) {
 	n.linkTimer = nil
 	for _, p := range n.peers {
-		if p.member || p.leaving {
+		if p.alive() {
 			n.flush(c, p)
 		}
 	}
@@ -279,24 +301,24 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 	}
 	p := n.peers[e.GetFrom()]
 	switch {
-	case e.GetType() == typeRefused && p != nil:
-		n.onRefused(c, p, e)
+	case e.GetType() == typeRefused:
+		if p != nil && e.GetTo() == n.net.ID() && e.GetVersion() != wire.Version {
+			n.onRefused(c, p, e)
+		}
 	case e.GetType() == typeUnknown && p != nil && e.GetSeq() == 0:
-		if !p.ended && (p.member || p.leaving) {
+		if p.alive() {
 			p.ended, p.goneAt = true, time.Now()
 			n.losePeer(c, p)
 		}
 	case e.GetVersion() != wire.Version:
-		if e.GetType() != typeRefused {
-			n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
-		}
+		n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
 	case e.GetTo() != n.net.ID() && e.GetTo() != "":
 		n.answerFor(e)
 	case e.GetType() == typeHeartbeat && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onHeartbeat(c, p, e)
 	case e.GetType() == typeConfirm && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onConfirm(c, p, e)
-	case p == nil || !p.member && !p.leaving:
+	case p == nil || !p.alive():
 	default:
 		p.link.Receive(time.Now(), &link.Frame{
 			Seq: e.GetSeq(), Ack: e.GetAck(), Message: e.GetMessage(), Last: e.GetLast(), Type: e.GetType(), ID: e.GetId(), Body: e.GetBody(),
@@ -334,6 +356,7 @@ func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
 			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), wire.Version)))
 	}
 	p.link = link.Link{}
+	n.cedeFor(c, p)
 }
 
 // onTick sends a round of heartbeats, which renew the lease when they are confirmed.
@@ -465,12 +488,6 @@ func (n *node) expelled(c actor.Context, why string) {
 	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
 	n.cfg.Lease.End()
 	n.net.Stop()
-	for _, p := range n.peers {
-		n.losePeer(c, p)
-	}
-	n.net, n.members = nil, nil
-	clear(n.peers)
-	clear(n.beatLog)
 	for number, s := range n.shards {
 		n.ownBits.set(number, false)
 		if s.state == activating {
@@ -478,6 +495,13 @@ func (n *node) expelled(c actor.Context, why string) {
 		}
 	}
 	clear(n.shards)
+	n.toRelease = nil
+	for _, p := range n.peers {
+		n.losePeer(c, p)
+	}
+	n.net, n.members = nil, nil
+	clear(n.peers)
+	clear(n.beatLog)
 	all := func(messages.Key) bool { return true }
 	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{} })
 }
@@ -562,9 +586,7 @@ func (n *node) finishLeaving(c actor.Context) {
 		}
 	}
 	n.left = true
-	for _, x := range n.exchanges {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
-	}
+	n.finishAll(c)
 	if n.net == nil {
 		n.onFarewellSaid(c)
 		return
@@ -583,11 +605,25 @@ const farewellTime = 200 * time.Millisecond
 // farewellSaid says that farewellTime is over.
 type farewellSaid struct{}
 
+// finishAll answers all exchanges of a node that has left.
+func (n *node) finishAll(c actor.Context) {
+	for _, x := range n.exchanges {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+	}
+}
+
 // onFarewellSaid ends the incarnation.
 func (n *node) onFarewellSaid(c actor.Context) {
+	n.left = true
+	n.finishAll(c)
 	for _, p := range n.peers {
 		n.losePeer(c, p)
 	}
+	clear(n.peers)
+	for _, s := range n.shards {
+		s.timer.Stop()
+	}
+	clear(n.shards)
 	if n.net != nil {
 		n.net.Stop()
 		n.net = nil
@@ -596,10 +632,11 @@ func (n *node) onFarewellSaid(c actor.Context) {
 	if n.ticker != nil {
 		n.ticker.Stop()
 	}
-	if n.observed != nil {
-		n.observed()
+	if n.linkTimer != nil {
+		n.linkTimer.Stop()
 	}
 	if n.leaving != nil {
 		c.Send(n.leaving, &Left{})
+		n.leaving = nil
 	}
 }

@@ -121,11 +121,19 @@ func (m *lineTaken) TakenBy() *actor.PID { return m.by }
 
 // question is a question of another member to a handler here.
 type question struct {
-	peer   *peer
-	remote uint64 // its number there
-	name   string // as the handler knows it
-	pid    *actor.PID
-	timer  *time.Timer
+	peer    *peer
+	remote  uint64          // its number there
+	origin  messages.Origin // as the handler knows it
+	handler *actor.PID
+	pid     *actor.PID
+	timer   *time.Timer
+}
+
+// foreign is a question of a session here to a handler of another member.
+type foreign struct {
+	peer *peer
+	id   string
+	pid  *actor.PID // takes the answer
 }
 
 // adopt replaces the placeholders of a command by proxies.
@@ -233,13 +241,20 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 		n.cfg.Logger.Warn().Str("member", p.peer.label()).Err(err).Msg("message for an actor of another member cannot be sent")
 		return
 	}
-	switch msg.message.(type) {
+	switch m := msg.message.(type) {
 	case messages.Request:
 		n.lastID++
-		n.asking[n.lastID] = msg.sender
+		n.asking[n.lastID] = foreign{p.peer, m.GetOrigin().Question, msg.sender}
 		n.post(c, p.peer, 0, &ask{p.ref, n.lastID, typ, body})
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
+		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
+	case *messages.Withdrawn:
+		for number, q := range n.asking {
+			if q.peer == p.peer && q.id == m.Question {
+				delete(n.asking, number)
+			}
+		}
 		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
 	default:
 		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
@@ -256,13 +271,16 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 	to := pidOf(msg.Ref)
 	switch value := value.(type) {
 	case *messages.StderrLine:
+		if _, there := c.ActorSystem().ProcessRegistry.Get(to); !there {
+			return
+		}
 		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)
 		c.RequestWithCustomSender(to, value, c.Self())
 	case *messages.Withdrawn:
 		value.Question = from.label() + "/" + value.Question
 		for number, q := range n.asked {
-			if q.name == value.Question {
-				n.endQuestion(number)
+			if q.origin.Question == value.Question {
+				n.endQuestion(c, number, nil)
 			}
 		}
 		c.Send(to, value)
@@ -318,7 +336,7 @@ func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
 		}
 		return nil
 	}
-	q := &question{peer: from, remote: msg.Number, name: origin.Question, pid: b.register("question")}
+	q := &question{peer: from, remote: msg.Number, origin: *origin, handler: handler, pid: b.register("question")}
 	q.timer = after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
 	n.asked[number] = q
 	process.SendSystemMessage(handler, &actor.Watch{Watcher: q.pid})
@@ -335,16 +353,41 @@ func (n *node) onAnswered(c actor.Context, msg *answered) {
 	if !ok {
 		reply = &messages.Refusal{Reason: "nobody is there who could answer"}
 	}
-	n.endQuestion(msg.number)
-	n.sendAnswer(c, q.peer, q.remote, reply)
+	n.endQuestion(c, msg.number, reply)
 }
 
-// endQuestion removes a question.
-func (n *node) endQuestion(number uint64) {
-	if q := n.asked[number]; q != nil {
-		q.timer.Stop()
-		n.cfg.System.ProcessRegistry.Remove(q.pid)
-		delete(n.asked, number)
+// endQuestion removes a question. answer may be nil, if nobody waits for it.
+func (n *node) endQuestion(c actor.Context, number uint64, answer messages.Answer) {
+	q := n.asked[number]
+	if q == nil {
+		return
+	}
+	q.timer.Stop()
+	registry := c.ActorSystem().ProcessRegistry
+	registry.Remove(q.pid)
+	if process, there := registry.Get(q.handler); there {
+		process.SendSystemMessage(q.handler, &actor.Unwatch{Watcher: q.pid})
+	}
+	delete(n.asked, number)
+	if answer != nil {
+		n.sendAnswer(c, q.peer, q.remote, answer)
+	}
+}
+
+// dropQuestions ends the questions from and to a member that is lost.
+func (n *node) dropQuestions(c actor.Context, p *peer) {
+	const reason = "the member has left the cluster"
+	for number, q := range n.asked {
+		if q.peer == p {
+			n.endQuestion(c, number, nil)
+			c.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
+		}
+	}
+	for number, q := range n.asking {
+		if q.peer == p {
+			delete(n.asking, number)
+			c.Send(q.pid, &messages.Refusal{Reason: reason})
+		}
 	}
 }
 
@@ -359,15 +402,16 @@ func (n *node) sendAnswer(c actor.Context, to *peer, number uint64, reply messag
 
 // onAnswer gives the answer of a handler elsewhere to the session that has asked.
 func (n *node) onAnswer(c actor.Context, from *peer, msg *answer) {
-	who := n.asking[msg.Number]
+	q, asking := n.asking[msg.Number]
+	if !asking || q.peer != from {
+		return
+	}
 	delete(n.asking, msg.Number)
 	value, err := wire.Decode(msg.Type, msg.Body, refs{})
 	if err != nil {
 		value = &messages.Refusal{Reason: "the answer is not understood: " + err.Error()}
 	}
-	if who != nil {
-		c.Send(who, value)
-	}
+	c.Send(q.pid, value)
 }
 
 // watch watches an actor here that other members get to know.
@@ -386,15 +430,14 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)
 	delete(n.lines, ref)
+	n.cancelOwned(c, ref)
 	for scope, bind := range n.bindings {
 		if bind.Owner != nil && (refs{}).Ref(bind.Owner) == ref {
 			delete(n.bindings, scope)
 		}
 	}
 	for _, p := range n.peers {
-		if p.member || p.leaving {
-			n.post(c, p, 0, &gone{ref})
-		}
+		n.post(c, p, 0, &gone{ref})
 	}
 }
 

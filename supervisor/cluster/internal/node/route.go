@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -34,10 +33,11 @@ type exchange struct {
 	history // on the members that had it before
 	tries   int
 
-	to    *peer      // that it was given to, or nil
-	sent  *link.Sent // nil until it is encoded
-	timer *time.Timer
-	retry *time.Timer
+	to        *peer      // that it was given to, or nil
+	sent      *link.Sent // nil until it is encoded
+	cancelled bool       // the member that it was given to knows that it is cancelled
+	timer     *time.Timer
+	retry     *time.Timer
 }
 
 type (
@@ -79,10 +79,6 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 			n.reply(c, x.caller, n.failure(op, messages.CodeCancelled, "its owner has terminated"))
 			return
 		}
-		n.watch(c, owner)
-	}
-	if op, ok := op.(*messages.Subscribe); ok {
-		n.watch(c, op.Subscriber)
 	}
 	if n.leaving != nil && !n.left {
 		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
@@ -111,12 +107,18 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
 	if n.left {
-		n.reply(c, x.caller, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+		n.reply(c, x.caller, x.failed(n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
 		return
 	}
 	if len(n.exchanges) >= n.cfg.MaxWaiting {
-		n.reply(c, x.caller, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges))))
+		n.reply(c, x.caller, x.failed(n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
 		return
+	}
+	if op, ok := x.cmd.(messages.Operation); ok {
+		n.watch(c, op.Head().Owner)
+		if op, ok := op.(*messages.Subscribe); ok {
+			n.watch(c, op.Subscriber)
+		}
 	}
 	n.lastID++
 	x.id = n.lastID
@@ -152,7 +154,7 @@ func (n *node) routeHere(c actor.Context, x *exchange) {
 	if s == nil || s.state != active {
 		n.wait(c, x)
 		if s != nil && s.state == activating {
-			s.exchanges = append(s.exchanges, x)
+			s.exchanges[x] = struct{}{}
 		}
 		return
 	}
@@ -194,16 +196,17 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	if x.history != (history{}) {
+	if len(msg.body) > link.MaxMessage {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, link.ErrLarge.Error()))
+		return
+	}
+	again := x.history != (history{})
+	if again {
 		n.post(c, x.to, x.id, &x.history)
 	}
-	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, false)
+	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, again)
 	if err != nil {
-		code := messages.CodeBusy
-		if errors.Is(err, link.ErrLarge) {
-			code = messages.CodeInvalid
-		}
-		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
+		n.finish(c, x, n.failure(x.cmd, messages.CodeBusy, err.Error()))
 		return
 	}
 	x.sent = sent
@@ -254,8 +257,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 		return
 	}
 	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
-		f.Attempt, f.Replayed = max(f.Attempt, x.Runs), f.Replayed || x.Runs > 1
-		f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
+		x.failed(f)
 	}
 	n.end(x)
 	if x.gather != nil {
@@ -265,27 +267,32 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	n.reply(c, x.caller, reply)
 }
 
-// onReply answers an exchange with the reply of another member.
-func (n *node) onReply(c actor.Context, from *peer, id uint64, reply messages.Reply) {
-	if x := n.exchanges[id]; x != nil && x.to == from {
-		n.finish(c, x, reply)
+// failed completes a failure that this node has made: the operation may have run on a member.
+func (x *exchange) failed(f *messages.Failure) *messages.Failure {
+	f.Attempt, f.Replayed = max(f.Attempt, x.Runs), f.Replayed || x.Runs > 1
+	f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
+	if _, isOperation := x.cmd.(messages.Operation); isOperation && f.MayHaveRun {
+		switch f.Code {
+		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
+			f.Code = messages.CodeLost
+		}
 	}
+	return f
 }
 
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
-func (n *node) onMoved(c actor.Context, from *peer, id uint64, m *moved) {
-	x := n.exchanges[id]
-	if x == nil || x.to != from {
-		return
-	}
+func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 	x.history = history(*m)
 	n.stopWaiting(x)
 	x.to, x.sent = nil, nil
-	if x.gather != nil {
+	switch {
+	case x.gather != nil:
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
-		return
+	case x.cancelled:
+		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+	default:
+		n.wait(c, x)
 	}
-	n.wait(c, x)
 }
 
 // onPeerLost routes the exchanges that a member had again. Those that may have arrived there
@@ -298,6 +305,10 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 		switch _, isOperation := x.cmd.(messages.Operation); {
 		case x.gather != nil:
 			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
+		case x.cancelled:
+			f := n.failure(x.cmd, messages.CodeCancelled, "")
+			f.MayHaveRun = arrived
+			n.finish(c, x, f)
 		case !arrived:
 			n.route(c, x)
 		case isOperation:
@@ -352,17 +363,17 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 
 // onCancel cancels the operations of a key: those that wait here, and those that the owner has.
 func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
+	if cmd.ID == "" {
+		return
+	}
 	key := cmd.Key.Normal()
 	for x := range n.byKey[key] {
 		if op, ok := x.cmd.(messages.Operation); !ok || op.RequestID() != cmd.ID {
 			continue
 		}
-		if x.to == nil || x.sent == nil {
-			n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
-			continue
-		}
-		n.post(c, x.to, x.id, &cancelled{})
+		n.cancel(c, x, "")
 	}
+	n.cancelServed(c, key, cmd.ID)
 	switch owner := n.ownerOf(shardOf(key, n.cfg.Shards)); {
 	case owner == nil:
 	case owner.self:
@@ -371,6 +382,26 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 		}
 	default:
 		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
+	}
+}
+
+// cancel cancels an exchange here, or has the member that it was given to cancel it.
+func (n *node) cancel(c actor.Context, x *exchange, why string) {
+	if x.to == nil || x.sent == nil {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
+		return
+	}
+	x.cancelled = true
+	n.post(c, x.to, x.id, &cancelled{})
+}
+
+// cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
+// may arrive after the news of its end.
+func (n *node) cancelOwned(c actor.Context, ref string) {
+	for _, x := range n.exchanges {
+		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
+			n.cancel(c, x, "its owner has terminated")
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -49,6 +50,15 @@ func init() {
 	wire.Register[cancelled]("cancelled")
 }
 
+// isReply marks the id of a message that answers a command: the ids of both sides are the same
+// numbers.
+const isReply = 1 << 63
+
+// answerTo sends a small reply to a command of another member.
+func (n *node) answerTo(c actor.Context, to *peer, id uint64, reply any) {
+	n.post(c, to, id|isReply, reply)
+}
+
 // maxInline is how large a body may be that the node decodes itself.
 const maxInline = 8 << 10
 
@@ -62,7 +72,7 @@ type decoded struct {
 
 // onMessage decodes a message of another member.
 func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
-	if len(m.Body) <= maxInline {
+	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
 		value, err := wire.Decode(m.Type, m.Body, refs{c.ActorSystem()})
 		n.onDecoded(c, from, m.ID, value, err)
 		return
@@ -78,20 +88,19 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 // onDecoded handles a message of another member.
 func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
 	delete(from.decoding, id)
-	if n.peers[from.ID] != from {
+	switch {
+	case n.peers[from.ID] != from || !from.alive():
 		return
-	}
-	if err != nil {
+	case id&isReply != 0:
+		n.onReplyDecoded(c, from, id&^isReply, value, err)
+		return
+	case err != nil:
 		n.onUndecodable(c, from, id, err)
 		return
 	}
 	switch msg := value.(type) {
 	case messages.Command:
 		n.serve(c, from, id, msg)
-	case messages.Reply:
-		n.onReply(c, from, id, msg)
-	case *moved:
-		n.onMoved(c, from, id, msg)
 	case *history:
 		from.histories[id] = *msg
 	case *cancelled:
@@ -121,17 +130,34 @@ func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err 
 	}
 }
 
-// onUndecodable refuses a message that this version does not know, or that is malformed.
-func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
-	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
-	if x := n.exchanges[id]; x != nil && x.to == from { // a reply
+// onReplyDecoded handles the reply to an exchange.
+func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+	x := n.exchanges[id]
+	if x == nil || x.to != from {
+		return
+	}
+	switch msg := value.(type) {
+	case messages.Reply:
+		n.finish(c, x, msg)
+	case *moved:
+		n.onMoved(c, x, msg)
+	default:
+		if err == nil {
+			err = fmt.Errorf("%T is no reply", value)
+		}
+		n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("reply of a member was not understood")
 		f := n.failure(x.cmd, messages.CodeProtocol, "the reply of the member "+from.label()+" is not understood: "+err.Error())
 		f.MayHaveRun = true
 		n.finish(c, x, f)
-		return
 	}
+}
+
+// onUndecodable refuses a message that this version does not know, or that is malformed.
+func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
+	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
+	delete(from.histories, id)
 	if id != 0 {
-		n.post(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+		n.answerTo(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
 	}
 }
 
@@ -141,11 +167,12 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 	delete(from.histories, id)
 	if from.cancelled.take(id) {
 		if op, ok := cmd.(messages.Operation); ok {
-			n.post(c, from, id, n.failure(op, messages.CodeCancelled, ""))
+			n.answerTo(c, from, id, n.failure(op, messages.CodeCancelled, ""))
 			return
 		}
 	}
 	if cancel, ok := cmd.(*messages.Cancel); ok {
+		n.cancelServed(c, cancel.Key.Normal(), cancel.ID)
 		c.Send(n.cfg.Supervisor, cancel)
 		return
 	}
@@ -224,12 +251,12 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 	n.forget(s)
 	err := msg.err
 	if err == nil {
-		_, err = s.peer.link.Queue(link.Message{Type: msg.typ, ID: s.id.id, Body: msg.body}, true)
+		_, err = s.peer.link.Queue(link.Message{Type: msg.typ, ID: s.id.id | isReply, Body: msg.body}, true)
 	}
 	if err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
-		n.post(c, s.peer, s.id.id, f)
+		n.answerTo(c, s.peer, s.id.id, f)
 		return
 	}
 	n.flush(c, s.peer)
@@ -239,7 +266,7 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 func (n *node) answerMoved(c actor.Context, s *served, past history) {
 	n.closeBox(c, s)
 	n.forget(s)
-	n.post(c, s.peer, s.id.id, (*moved)(&past))
+	n.answerTo(c, s.peer, s.id.id, (*moved)(&past))
 }
 
 // closeBox removes the box.
@@ -278,10 +305,23 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
 		}
 	case s.waits:
 		n.forget(s)
-		n.post(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
+		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
 	default:
 		if op, ok := s.cmd.(messages.Operation); ok {
 			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+		}
+	}
+}
+
+// cancelServed cancels the operations of other members that wait for the shard of a key.
+func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
+	shard := n.shards[shardOf(key, n.cfg.Shards)]
+	if shard == nil {
+		return
+	}
+	for _, s := range shard.served {
+		if op, ok := s.cmd.(messages.Operation); ok && s.waits && n.served[s.id] == s && op.RequestID() == id && op.Head().Key.Normal() == key {
+			n.onExchangeCancelled(c, s.peer, s.id.id)
 		}
 	}
 }

@@ -63,13 +63,13 @@ func (o *ownedShards) set(shard int, is bool) {
 type shard struct {
 	number    int
 	state     shardState
-	here      bool           // Proto.Actor has activated its virtual actor here
-	claimed   map[*peer]bool // that are asked to cede it
-	timer     *time.Timer    // sends handoffDue
-	ceding    map[*peer]bool // that wait until it is released
-	until     time.Time      // it was ceded: it is not activated here before
-	served    []*served      // that wait for it
-	exchanges []*exchange    // likewise
+	here      bool                   // Proto.Actor has activated its virtual actor here
+	claimed   map[*peer]bool         // that are asked to cede it
+	timer     *time.Timer            // sends handoffDue
+	ceding    map[*peer]bool         // that wait until it is released
+	until     time.Time              // it was ceded: it is not activated here before
+	served    []*served              // that wait for it
+	exchanges map[*exchange]struct{} // likewise
 }
 
 type shardState uint8
@@ -92,8 +92,10 @@ type (
 	}
 	// handoffDue says that the previous owners of a shard had enough time.
 	handoffDue struct{ of *shard }
-	// shardReleased says that the supervisor has closed the sessions of a shard.
-	shardReleased struct{ of *shard }
+	// releaseDue says that the shards that have moved are to be released.
+	releaseDue struct{}
+	// shardsReleased says that the supervisor has closed the sessions of shards.
+	shardsReleased struct{ of []*shard }
 )
 
 func init() {
@@ -147,7 +149,7 @@ func (n *node) activate(c actor.Context, number int) *shard {
 	if s != nil && (s.state != cededAway || time.Now().Before(s.until)) {
 		return s
 	}
-	s = &shard{number: number, claimed: map[*peer]bool{}}
+	s = &shard{number: number, claimed: map[*peer]bool{}, exchanges: map[*exchange]struct{}{}}
 	n.shards[number] = s
 	n.claim(c, s)
 	n.net.Activate(number)
@@ -163,13 +165,13 @@ func (n *node) claim(c actor.Context, s *shard) {
 		if i < 0 {
 			break
 		}
-		if p := n.peers[rest[i].ID]; p != nil {
+		if p := n.peers[rest[i].ID]; p != nil && p.alive() {
 			s.claimed[p] = true
 		}
 		rest = slices.Delete(rest, i, i+1)
 	}
 	for _, p := range n.peers {
-		if p.leaving {
+		if p.leaving && p.alive() {
 			s.claimed[p] = true
 		}
 	}
@@ -231,7 +233,7 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 	n.ownBits.set(s.number, true)
 	exchanges, calls := s.exchanges, s.served
 	s.exchanges, s.served = nil, nil
-	for _, x := range exchanges {
+	for x := range exchanges {
 		if _, waits := n.waiting[x]; waits {
 			n.route(c, x)
 		}
@@ -274,21 +276,44 @@ func (n *node) release(c actor.Context, number int) {
 	}
 	s.state = releasing
 	n.ownBits.set(number, false)
-	n.askSupervisor(c, &actors.Release{Match: n.inShard(number), Leave: n.cfg.KeepOpen}, func() any { return &shardReleased{s} })
+	if n.toRelease = append(n.toRelease, s); len(n.toRelease) == 1 {
+		c.Send(c.Self(), &releaseDue{})
+	}
 }
 
-// inShard returns what selects the keys of a shard.
-func (n *node) inShard(number int) func(messages.Key) bool {
-	shards := n.cfg.Shards
-	return func(key messages.Key) bool { return shardOf(key.Normal(), shards) == number }
+// releasedAtOnce is how many shards the supervisor releases with one command. Each command makes
+// it look at all its sessions. But the shards of a command wait for each other's calls.
+const releasedAtOnce = 32
+
+// onReleaseDue has the supervisor release the shards that have moved.
+func (n *node) onReleaseDue(c actor.Context) {
+	for some := range slices.Chunk(n.toRelease, releasedAtOnce) {
+		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: n.cfg.KeepOpen}, func() any { return &shardsReleased{some} })
+	}
+	n.toRelease = nil
+}
+
+// inShards returns what selects the keys of some shards.
+func (n *node) inShards(some []*shard) func(messages.Key) bool {
+	shards, numbers := n.cfg.Shards, map[int]bool{}
+	for _, s := range some {
+		numbers[s.number] = true
+	}
+	return func(key messages.Key) bool { return numbers[shardOf(key.Normal(), shards)] }
+}
+
+// onShardsReleased notes that shards have no session any longer.
+func (n *node) onShardsReleased(c actor.Context, msg *shardsReleased) {
+	for _, s := range msg.of {
+		if n.shards[s.number] == s {
+			n.onShardReleased(c, s)
+		}
+	}
+	n.finishLeaving(c)
 }
 
 // onShardReleased tells those who have claimed a shard that it is theirs.
-func (n *node) onShardReleased(c actor.Context, msg *shardReleased) {
-	s := msg.of
-	if n.shards[s.number] != s {
-		return
-	}
+func (n *node) onShardReleased(c actor.Context, s *shard) {
 	delete(n.shards, s.number)
 	for p := range s.ceding {
 		n.post(c, p, 0, &ceded{s.number})
@@ -296,7 +321,6 @@ func (n *node) onShardReleased(c actor.Context, msg *shardReleased) {
 	if len(s.ceding) > 0 && n.leaving == nil {
 		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor), timer: s.timer}
 	}
-	n.finishLeaving(c)
 }
 
 // releaseMoved releases the shards that other members own now.

@@ -1,0 +1,372 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
+)
+
+func TestCutOffMemberIsFenced(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		mine, other := w.scopeOf(a, 0), w.scopeOf(b, 0)
+		a.send(call(mine, "count")).ok()
+		a.send(call(other, "count")).ok()
+		w.setCut(a, true) // not for so long that it is removed
+		time.Sleep(leaseTime + time.Second/2)
+		require.False(t, a.lease.Held())
+		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
+		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)
+		require.False(t, f.MayHaveRun)
+		time.Sleep(2 * time.Second)
+		require.False(t, p.answered())
+		require.False(t, q.answered())
+		w.heal(a)
+		p.ok()
+		require.Equal(t, "2", q.text())
+		require.Len(t, a.known(), 3)
+		require.Equal(t, "a#1", a.current.id, "it was not removed")
+	})
+}
+
+func TestMemberThatWasRemovedJoinsAgain(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		mine, other := w.scopeOf(a, 0), w.scopeOf(b, 0)
+		a.send(call(mine, "count")).ok()
+		running, remote := a.send(call(mine, "hang")), a.send(call(other, "hang"))
+		toA := b.send(call(mine, "hang"))
+		time.Sleep(100 * time.Millisecond)
+		w.server.set(func() { w.server.unstable = true }) // the fenced member still has its connection
+		w.isolate(a)
+		time.Sleep(removal + time.Second)
+		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
+		require.Equal(t, "1", b.send(call(mine, "count")).text(), "its keys work elsewhere")
+		toA.fails(messages.CodeLost)
+		w.heal(a)
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.True(t, running.fails(messages.CodeLost).MayHaveRun)
+		require.True(t, remote.fails(messages.CodeLost).MayHaveRun)
+		p.ok()
+		q.ok()
+		w.server.set(func() { w.server.unstable = false })
+		require.Equal(t, "a", b.send(call(mine, "count")).ok().Supervisor)
+	})
+}
+
+func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
+	store := resume.NewMemory()
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		slow := a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		b.leave()
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+		slow.ok()
+		d := w.join()
+		w.awaitStable()
+		moved := ""
+		for i := 0; moved == ""; i++ {
+			if s := fmt.Sprint("other", i); w.ownerOf(s) == a {
+				moved = s
+			}
+		}
+		require.Equal(t, "1", d.send(call(moved, "count")).text())
+		w.kill(a)
+		time.Sleep(removal + time.Second)
+		require.Equal(t, "2", d.send(call(moved, "count")).text(), "another member attaches to it")
+	})
+}
+
+func TestCommandsToAllMembers(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a := w.members[0]
+		for i := range 30 {
+			a.send(call(fmt.Sprint("scope", i), "count")).ok()
+		}
+		snap := a.send(&messages.Inspect{ID: "i"}).reply().(*messages.Snapshot)
+		require.Equal(t, 30, snap.Total)
+		require.Len(t, snap.Sessions, 30)
+		require.Len(t, snap.Members, 3)
+		for i, m := range snap.Members {
+			require.Equal(t, w.members[i].name, m.Name)
+			require.True(t, m.Answered)
+			require.Positive(t, m.Sessions)
+		}
+		require.Equal(t, "i", snap.ID)
+		require.IsType(t, &messages.Done{}, a.send(&messages.Forget{Server: "s"}).reply())
+		require.Equal(t, 1, a.send(&messages.CloseScope{Scope: w.scopeOf(w.members[1], 0)}).reply().(*messages.Closed).Sessions)
+		require.Equal(t, &messages.Closed{ID: "c", Sessions: 29}, a.send(&messages.CloseServer{ID: "c", Server: "s"}).reply())
+
+		w.setCut(w.members[2], true)
+		snap = a.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+		require.Len(t, snap.Members, 3)
+		require.False(t, snap.Members[2].Answered)
+		require.Equal(t, []string{"c"}, a.send(&messages.CloseAll{Now: true}).reply().(*messages.Closed).Unanswered)
+		f := a.send(&messages.Forget{Server: "s"}).fails(messages.CodeUnavailable)
+		require.Contains(t, f.Detail, "c")
+		w.heal(w.members[2])
+		w.awaitStable()
+		scope := w.scopeOf(w.members[1], 0)
+		a.send(call(scope, "count")).ok()
+		key := messages.Key{Server: "s", Scope: scope}
+		require.IsType(t, &messages.Done{}, a.send(&messages.Restart{Key: key}).reply())
+		require.Equal(t, 1, a.send(&messages.CloseSession{Key: key}).reply().(*messages.Closed).Sessions)
+	})
+}
+
+func TestInterceptorsRunOnceForAnOperation(t *testing.T) {
+	seen := make(chan string, 1000)
+	prepare := func(w *world) {
+		seen = make(chan string, 1000)
+		w.cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+				seen <- op.RequestID()
+				return next(ctx, op)
+			}
+		}}
+	}
+	inWorld(t, 3, prepare, func(w *world) {
+		var all []*sent
+		for i := range 30 {
+			all = append(all, w.members[i%3].send(call(fmt.Sprint("scope", i%10), "slow")))
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.members[1].leave()
+		times := map[string]int{}
+		for _, p := range all {
+			p.reply()
+		}
+		for len(seen) > 0 {
+			times[<-seen]++
+		}
+		for _, p := range all {
+			require.LessOrEqual(t, times[p.cmd.RequestID()], 1)
+		}
+	})
+}
+
+func TestNonsenseChangesNothing(t *testing.T) {
+	inWorld(t, 3, func(w *world) { w.logs.allowed = []string{"another version"} }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		from := a.current.id
+		r := rand.New(rand.NewPCG(1, 2))
+		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "history", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
+		for i := range 2000 {
+			e := &wire.Envelope{Version: wire.Version, Cluster: "test", From: from, To: b.current.id, Address: a.address, Type: types[r.IntN(len(types))], Body: []byte("{nonsense")}
+			switch i % 6 {
+			case 0:
+				e.Cluster = "another"
+			case 1:
+				e.From = "nobody"
+			case 2:
+				e.Version, e.Type = 7, "hello"
+			case 3:
+				e.Seq = r.Uint64() | 1<<40
+			case 4:
+				e.Type, e.To = "refused", ""
+			case 5:
+				e.Type, e.Body = "heartbeat", make([]byte, 100)
+			}
+			b.system.Root.Send(b.pid, &Received{Network: b.current.id, Envelope: e})
+		}
+		b.system.Root.Send(b.pid, &Received{Network: b.current.id})
+		b.system.Root.Send(b.pid, &Received{Network: "before", Envelope: &wire.Envelope{}})
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+		require.Len(t, b.known(), 3)
+		require.Equal(t, "b#1", b.current.id)
+	})
+}
+
+func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
+	inWorld(t, 2, func(w *world) { w.logs.allowed = []string{"another version"} }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		w.cutLink(a, b, true)
+		p := a.send(call(scope, "count"))
+		time.Sleep(100 * time.Millisecond)
+		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+			Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
+		}})
+		f := p.fails(messages.CodeUnavailable)
+		require.Contains(t, f.Detail, "version 2")
+		require.False(t, f.MayHaveRun)
+		w.cutLink(a, b, false)
+	})
+}
+
+func TestUnknownMessagesOfAPeerAreRefused(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		running := a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		send := func(m link.Message) {
+			b.inNode(func(n *node) {
+				_, err := n.peers[a.current.id].link.Queue(m, true)
+				require.NoError(t, err)
+			})
+		}
+		// Ids that both have for exchanges of their own.
+		for id := range uint64(10) {
+			for _, m := range []link.Message{{Type: "of the future", ID: id}, {Type: "call-tool", ID: id, Body: []byte("nonsense")}, {Type: "moved", ID: id, Body: []byte("{}")}, {Type: "closed", ID: id, Body: []byte("{}")}} {
+				send(m)
+			}
+		}
+		running.ok()
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+
+		running = a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		for id := range uint64(20) {
+			send(link.Message{Type: "of the future", ID: id | isReply})
+		}
+		f := running.reply().(*messages.Failure)
+		require.Equal(t, messages.CodeProtocol, f.Code)
+		require.True(t, f.MayHaveRun)
+		a.pending = nil // the verifier takes this code for a bug
+	})
+}
+
+func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a := w.members[0]
+		pause := func() { // as if it had not run for that long
+			a.inNode(func(n *node) { n.beatAt = n.beatAt.Add(-2 * leaseTime) })
+		}
+		pause()
+		time.Sleep(leaseTime / 2)
+		require.True(t, a.lease.Held(), "the others have confirmed it")
+		w.setCut(a, true)
+		pause()
+		time.Sleep(leaseTime / 4)
+		require.False(t, a.lease.Held(), "it has ended at once")
+		w.heal(a)
+		w.awaitStable()
+	})
+}
+
+func TestLeavingWithoutANetwork(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.members[0]
+		scope := w.scopeOf(a, 0)
+		a.system.Root.Send(a.pid, &Expelled{Network: a.current.id})
+		p := a.send(call(scope, "count"))
+		a.leave()
+		f := p.fails(messages.CodeClosed)
+		require.False(t, f.MayHaveRun)
+	})
+	inWorld(t, 1, nil, func(w *world) {
+		m := w.join()
+		p := m.send(call("x", "count"))
+		m.leave() // before it has joined
+		p.fails(messages.CodeClosed)
+	})
+}
+
+// TestSoak does random things to a cluster under load. MCPACTOR_SEED repeats a run.
+func TestSoak(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("MCPACTOR_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("MCPACTOR_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	inWorld(t, 4, func(w *world) { w.repeat, w.lose = 0.01, 0.01 }, func(w *world) {
+		w.server.unstable = true
+		var all []*sent
+		anyOf := func() *member { live := w.live(); return live[r.IntN(len(live))] }
+		for i := range 400 {
+			m := anyOf()
+			tool := []string{"count", "count", "slow", "slow/ro", "big", "hang", "progress"}[r.IntN(7)]
+			op := call(fmt.Sprint("scope", r.IntN(30)), tool, with("size", r.IntN(300_000)))
+			op.Replay = []messages.Replay{messages.ReplaySafe, messages.ReplayNever, messages.ReplayAlways}[r.IntN(3)]
+			if r.IntN(3) == 0 || tool == "hang" {
+				op.Deadline = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			}
+			if r.IntN(4) == 0 {
+				op.Owner, _ = m.spawn(nil)
+				if r.IntN(2) == 0 {
+					time.AfterFunc(time.Duration(r.IntN(2000))*time.Millisecond, func() { m.system.Root.Stop(op.Owner) })
+				}
+			}
+			if tool == "progress" {
+				op.Subscriber, _ = m.spawn(nil)
+			}
+			p := m.send(op)
+			all = append(all, p)
+			time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+			switch r.IntN(60) {
+			case 0, 1, 2, 3:
+				m.cancel(p)
+			case 4, 5:
+				anyOf().send(&messages.CloseScope{Scope: op.Key.Scope})
+			case 6:
+				anyOf().send(&messages.Inspect{})
+			case 7:
+				other := anyOf()
+				w.cutLink(m, other, true)
+				time.AfterFunc(time.Duration(r.IntN(4000))*time.Millisecond, func() { w.cutLink(m, other, false) })
+			case 8:
+				owner, _ := m.spawn(nil)
+				m.send(&messages.Bind{Scope: op.Key.Scope, Owner: owner})
+				time.AfterFunc(time.Duration(r.IntN(4000))*time.Millisecond, func() { m.system.Root.Stop(owner) })
+			}
+			if i%50 == 49 {
+				switch r.IntN(4) {
+				case 0:
+					if len(w.live()) > 3 {
+						w.kill(m)
+						break
+					}
+					fallthrough
+				case 1:
+					w.join()
+				case 2:
+					w.isolate(m)
+					time.AfterFunc(time.Duration(r.IntN(8000))*time.Millisecond, func() { w.heal(m) })
+				case 3:
+					if len(w.live()) > 3 {
+						m.leave()
+					}
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		w.lose, w.repeat = 0, 0
+		w.mu.Unlock()
+		w.awaitStable()
+		for _, p := range all {
+			if !p.m.killed.Load() {
+				p.reply()
+			}
+		}
+		w.server.set(func() { w.server.unstable = false })
+		for i := range 30 {
+			for _, m := range w.live() {
+				require.Equal(t, w.ownerOf(fmt.Sprint("scope", i)).name, m.send(call(fmt.Sprint("scope", i), "count")).ok().Supervisor)
+			}
+			require.Equal(t, 1, w.server.openOf(fmt.Sprint("scope", i)))
+		}
+	})
+}

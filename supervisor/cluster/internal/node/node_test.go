@@ -1,0 +1,322 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+func TestFirstCallsOfAllMembersOpenOneSession(t *testing.T) {
+	inWorld(t, 4, nil, func(w *world) {
+		var all []*sent
+		for i := range 40 {
+			for _, m := range w.members {
+				all = append(all, m.send(call(fmt.Sprint("scope", i), "count")))
+			}
+		}
+		counts := map[string]int{}
+		for _, p := range all {
+			require.Equal(t, w.ownerOf(p.ok().Key.Scope).name, p.ok().Supervisor)
+			counts[p.ok().Key.Scope+p.text()]++
+		}
+		require.Len(t, counts, len(all), "each call had its session")
+		require.Equal(t, 40, w.server.dials)
+	})
+}
+
+func TestCallsSurviveFaultsOfTheNetwork(t *testing.T) {
+	for name, faults := range map[string]func(w *world){
+		"loss":       func(w *world) { w.lose = 0.1 },
+		"duplicates": func(w *world) { w.repeat = 0.3 },
+		"reordered":  func(w *world) { w.reorder = 10 * time.Millisecond },
+		"everything": func(w *world) { w.lose, w.repeat, w.reorder = 0.05, 0.1, 5*time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, faults, func(w *world) {
+				var all []*sent
+				for i := range 20 {
+					for _, m := range w.members {
+						all = append(all, m.send(call(fmt.Sprint("scope", i), "count")))
+						all = append(all, m.send(call(fmt.Sprint("scope", i), "big", with("size", 300_000))))
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				for _, p := range all {
+					p.ok()
+				}
+				require.Equal(t, 20, w.server.dials)
+			})
+		})
+	}
+}
+
+func TestCallsSurviveACutLink(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		w.cutLink(a, b, true)
+		p := a.send(call(scope, "count"))
+		time.Sleep(time.Second)
+		require.False(t, p.answered())
+		w.cutLink(a, b, false)
+		require.Equal(t, "2", p.text())
+
+		p = a.send(call(scope, "slow"))
+		time.Sleep(500 * time.Millisecond)
+		w.cutLink(a, b, true)
+		time.Sleep(time.Second)
+		w.cutLink(a, b, false)
+		p.ok()
+
+		w.cutLink(a, b, true)
+		f := a.send(call(scope, "count", within(time.Second))).fails(messages.CodeDeadline)
+		require.True(t, f.MayHaveRun)
+		w.cutLink(a, b, false)
+	})
+}
+
+func TestKilledMemberIsReplaced(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		running := a.send(call(scope, "hang"))
+		safe := a.send(call(scope, "slow/ro", func(op *messages.CallTool) { op.Replay = messages.ReplaySafe }))
+		always := a.send(call(scope, "slow", func(op *messages.CallTool) { op.Replay = messages.ReplayAlways }))
+		time.Sleep(100 * time.Millisecond)
+		w.kill(b)
+		began := time.Now()
+		late := a.send(call(scope, "count")) // given to the network, which does not deliver it
+		var other []*sent
+		for i := range 20 {
+			other = append(other, a.send(call(w.scopeOf(w.members[2], i), "count")))
+		}
+		f := running.fails(messages.CodeLost)
+		require.True(t, f.MayHaveRun)
+		require.Equal(t, 1, f.Attempt)
+		require.False(t, f.Replayed)
+		for _, p := range []*sent{safe, always} {
+			require.True(t, p.ok().Replayed)
+			require.Equal(t, 2, p.ok().Attempt)
+			require.NotEqual(t, "b", p.ok().Supervisor)
+		}
+		late.fails(messages.CodeLost)
+		require.Less(t, time.Since(began), removal+2*time.Second)
+		require.Equal(t, "1", a.send(call(scope, "count")).text(), "a new session")
+		for _, p := range other {
+			p.ok()
+		}
+	})
+}
+
+func TestKilledMemberLosesLargeCallsThatWereNotDelivered(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.cutLink(a, b, true)
+		large := a.send(call(scope, "count", with("text", strings.Repeat("x", 5<<20))))
+		time.Sleep(time.Second)
+		w.kill(b)
+		require.Equal(t, "1", large.text(), "its last part was not sent")
+		require.False(t, large.ok().Replayed)
+		require.Equal(t, 1, large.ok().Attempt)
+	})
+}
+
+func TestGracefulLeaveAndJoinUnderLoad(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		stop := make(chan bool)
+		var done []chan []*sent
+		for _, m := range []*member{w.members[0], w.members[2]} {
+			result := make(chan []*sent, 1)
+			done = append(done, result)
+			go func() {
+				var all []*sent
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						result <- all
+						return
+					case <-time.After(20 * time.Millisecond):
+						tool := "count"
+						if i%5 == 0 {
+							tool = "slow"
+						}
+						all = append(all, m.send(call(fmt.Sprint("scope", i%30), tool)))
+					}
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		w.members[1].leave()
+		time.Sleep(2 * time.Second)
+		w.awaitStable()
+		w.join()
+		w.awaitStable()
+		time.Sleep(3 * time.Second)
+		close(stop)
+		for _, result := range done {
+			for _, p := range <-result {
+				p.ok()
+			}
+		}
+	})
+}
+
+func TestCancelAtEveryStage(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		large := with("text", strings.Repeat("x", 3<<20))
+		for name, wait := range map[string]func(){
+			"encoding":    func() {},
+			"sent":        func() { time.Sleep(500 * time.Microsecond) },
+			"running":     func() { time.Sleep(100 * time.Millisecond) },
+			"parts":       func() { time.Sleep(1500 * time.Microsecond) },
+			"parts later": func() { time.Sleep(4 * time.Millisecond) },
+		} {
+			for _, opts := range [][]func(*messages.CallTool){nil, {large}} {
+				p := a.send(call(scope, "hang", opts...))
+				wait()
+				a.cancel(p)
+				began := time.Now()
+				p.fails(messages.CodeCancelled)
+				require.Less(t, time.Since(began), time.Second, name)
+				other := a.send(call(scope, "hang", opts...))
+				wait()
+				w.members[2].cancel(other) // by an agent elsewhere
+				if name == "running" {
+					other.fails(messages.CodeCancelled)
+				} else {
+					time.Sleep(100 * time.Millisecond)
+					a.cancel(other)
+					other.fails(messages.CodeCancelled)
+				}
+			}
+		}
+		w.isolate(a)
+		time.Sleep(leaseTime + time.Second/2)
+		waiting := a.send(call(scope, "count"))
+		time.Sleep(time.Millisecond)
+		a.cancel(waiting)
+		f := waiting.fails(messages.CodeCancelled)
+		require.False(t, f.MayHaveRun)
+		w.heal(a)
+		w.awaitStable()
+	})
+}
+
+func TestCancelledCallIsNotRunElsewhere(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.cutLink(a, b, true)
+		p := a.send(call(scope, "count", func(op *messages.CallTool) { op.Replay = messages.ReplayAlways }))
+		time.Sleep(time.Millisecond)
+		a.cancel(p)
+		w.kill(b)
+		f := p.fails(messages.CodeCancelled)
+		require.True(t, f.MayHaveRun)
+		require.Zero(t, w.server.executions()[p.cmd.RequestID()])
+	})
+}
+
+func TestCallsHaveTheirDeadline(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		began := time.Now()
+		p := a.send(call(scope, "hang", within(2*time.Second)))
+		p.fails(messages.CodeDeadline)
+		require.WithinDuration(t, began.Add(2*time.Second), *p.at.Load(), time.Second)
+		p = a.send(call(scope, "hang"))
+		p.fails(messages.CodeDeadline)
+		require.WithinDuration(t, p.deadline, *p.at.Load(), time.Second)
+	})
+}
+
+func TestCancelScopeReachesAllMembers(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		mine, other := a.send(call(scope, "hang")), w.members[2].send(call(scope, "hang"))
+		time.Sleep(100 * time.Millisecond)
+		done := a.send(&messages.CancelScope{ID: "x", Scope: scope})
+		require.Equal(t, &messages.Done{ID: "x"}, done.reply())
+		mine.fails(messages.CodeCancelled)
+		other.fails(messages.CodeCancelled)
+	})
+}
+
+func TestOwnerThatTerminatesCancelsItsCalls(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		for _, wait := range []time.Duration{0, 500 * time.Microsecond, 3 * time.Millisecond, 100 * time.Millisecond} {
+			for _, size := range []int{10, 3 << 20} {
+				owner, _ := a.spawn(nil)
+				owned := func(op *messages.CallTool) { op.Owner = owner }
+				p := a.send(call(scope, "hang", owned, with("text", strings.Repeat("x", size))))
+				nameless := call(scope, "hang", owned)
+				nameless.ID = ""
+				q := a.send(nameless)
+				time.Sleep(wait)
+				a.system.Root.Stop(owner)
+				began := time.Now()
+				p.fails(messages.CodeCancelled)
+				q.fails(messages.CodeCancelled)
+				require.Less(t, time.Since(began), time.Second)
+			}
+		}
+		owner, _ := a.spawn(nil)
+		a.system.Root.Stop(owner)
+		synctest.Wait()
+		a.send(call(scope, "hang", func(op *messages.CallTool) { op.Owner = owner })).fails(messages.CodeCancelled)
+	})
+}
+
+func TestBoundScopeEndsWithItsOwner(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		scope := w.scopeOf(b, 0)
+		owner, _ := a.spawn(nil)
+		require.Equal(t, scope, a.send(&messages.Bind{Scope: scope, Owner: owner}).reply().(*messages.Bound).Scope)
+		c.send(call(scope, "count")).ok()
+		running := c.send(call(scope, "hang"))
+		time.Sleep(time.Second)
+		a.system.Root.Stop(owner)
+		running.fails(messages.CodeCancelled)
+		time.Sleep(time.Second)
+		require.Zero(t, w.server.openOf(scope))
+		require.Equal(t, "1", c.send(call(scope, "count")).text())
+
+		other, _ := a.spawn(nil)
+		a.send(&messages.Bind{Scope: scope, Owner: other}).reply()
+		d := w.join() // a member that joins learns of it
+		w.awaitStable()
+		late := w.scopeOf(d, 0)
+		third, _ := a.spawn(nil)
+		a.send(&messages.Bind{Scope: late, Owner: third}).reply()
+		c.send(call(late, "count")).ok()
+		running, elsewhere := c.send(call(scope, "hang")), c.send(call(late, "hang"))
+		time.Sleep(time.Second)
+		w.kill(a)
+		running.fails(messages.CodeCancelled)
+		elsewhere.fails(messages.CodeCancelled)
+		time.Sleep(time.Second)
+		require.Zero(t, w.server.openOf(scope))
+		require.Zero(t, w.server.openOf(late))
+		require.Zero(t, c.processes()["proxy"])
+	})
+}

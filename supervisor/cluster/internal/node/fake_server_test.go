@@ -83,7 +83,7 @@ func (f *fakeServer) cutOff(m *member) {
 	}
 	f.mu.Unlock()
 	for _, c := range all {
-		c.Detach(context.Background()) //nolint:errcheck // it does not fail
+		c.Detach(context.Background())
 	}
 }
 

@@ -67,6 +67,30 @@ func TestMemberThatWasRemovedJoinsAgain(t *testing.T) {
 	})
 }
 
+func TestMemberThatWasRemovedByMistakeJoinsAgain(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.server.set(func() { w.server.unstable = true })
+		var all, others []Address
+		for _, m := range w.members {
+			all = append(all, Address{m.current.id, m.address})
+			if m != b {
+				others = append(others, Address{m.current.id, m.address})
+			}
+		}
+		a.current.tell(&Topology{Network: a.current.id, Members: others})
+		a.current.tell(&Topology{Network: a.current.id, Members: all})
+		p := a.send(call(scope, "count"))
+		time.Sleep(2 * time.Second)
+		w.awaitStable()
+		require.Equal(t, "b#2", b.current.id)
+		p.ok()
+		require.Equal(t, "b", a.send(call(scope, "count")).ok().Supervisor)
+	})
+}
+
 func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
 	store := resume.NewMemory()
 	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {

@@ -140,7 +140,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 		if m.ID == n.net.ID() || m.Host == n.net.Address() { // the latter is an incarnation that has ended
 			continue
 		}
-		if p := n.peers[m.ID]; p == nil || !p.member {
+		if n.peers[m.ID] == nil { // one that was removed stays so: the states of the links do not fit any longer
 			n.addPeer(c, m, now)
 		}
 	}

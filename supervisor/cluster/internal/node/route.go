@@ -257,7 +257,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 		return
 	}
 	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
-		x.failed(f)
+		reply = x.failed(f)
 	}
 	n.end(x)
 	if x.gather != nil {

@@ -128,7 +128,7 @@ func (n *node) ownerOf(shard int) *owner {
 		return &owner{self: true}
 	}
 	for _, m := range n.members {
-		if p := n.peers[m.ID]; m.Host == address && p != nil && !p.ended {
+		if p := n.peers[m.ID]; m.Host == address && p != nil && p.alive() {
 			return &owner{peer: p}
 		}
 	}

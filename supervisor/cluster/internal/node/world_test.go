@@ -55,7 +55,6 @@ type world struct {
 	repeat     float64
 	delay      time.Duration
 	reorder    time.Duration // at most this much is added to the delay
-	sent       []*wire.Envelope
 }
 
 // inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
@@ -103,9 +102,10 @@ type member struct {
 	killed  atomic.Bool
 	left    bool
 
+	serial  int          // of the current incarnation, of which there may be none. Guarded by w.mu
+	current *incarnation // likewise
+
 	mu      sync.Mutex
-	serial  int
-	current *incarnation
 	pending []*sent
 	strays  []string
 }
@@ -140,7 +140,9 @@ func (w *world) join() *member {
 	require.NoError(w.t, err)
 	f := m.node.ownBits.owns
 	owns.Store(&f)
+	w.mu.Lock()
 	w.members = append(w.members, m)
+	w.mu.Unlock()
 	m.enter()
 	return m
 }
@@ -188,7 +190,6 @@ type incarnation struct {
 	view    []Address    // the topology that it knows
 	grains  map[int]bool // active here
 	stopped bool         // it sends and gets nothing
-
 }
 
 var _ Network = (*incarnation)(nil)
@@ -364,9 +365,9 @@ func (w *world) kill(m *member) {
 // heal ends that.
 func (w *world) isolate(m *member) {
 	w.setCut(m, true)
-	i := m.current
 	w.later(removal, func() {
 		w.mu.Lock()
+		i := m.current
 		still := w.cut[[2]string{m.address, "provider"}]
 		w.mu.Unlock()
 		if still {
@@ -490,7 +491,6 @@ type sent struct {
 	others   chan any // that are no replies
 	deadline time.Time
 	at       atomic.Pointer[time.Time] // of the first reply
-	progress atomic.Int64              // notifications before the reply
 }
 
 func newSent(m *member, cmd messages.Command) *sent {
@@ -634,9 +634,9 @@ func (m *member) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(m.w.t, m.sup.Stop(ctx))
-	m.mu.Lock()
+	m.w.mu.Lock()
 	i := m.current
-	m.mu.Unlock()
+	m.w.mu.Unlock()
 	if i != nil {
 		i.Stop()
 	}
@@ -653,7 +653,7 @@ func (w *world) verify() {
 		if m.killed.Load() {
 			m.system.Root.Stop(m.pid)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			m.sup.Stop(ctx) //nolint:errcheck // its connections are broken
+			m.sup.Stop(ctx)
 			cancel()
 		}
 	}

@@ -106,7 +106,7 @@ func render(intro string, exported map[identifier]bool, reasons map[identifier]s
 }
 
 // exportedOf returns the exported identifiers of all public packages but examples under a folder,
-// for all systems.
+// for all systems. The packages of tests/cluster are for its tests only.
 func exportedOf(t *testing.T, root string) map[identifier]bool {
 	t.Helper()
 	exported := map[identifier]bool{}
@@ -114,7 +114,7 @@ func exportedOf(t *testing.T, root string) map[identifier]bool {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if name := d.Name(); dir != root && (strings.HasPrefix(name, ".") || name == "internal" || name == "examples" || name == "testdata" || name == "node_modules") {
+		if name := d.Name(); dir != root && (strings.HasPrefix(name, ".") || name == "internal" || name == "examples" || name == "testdata" || name == "node_modules" || dir == filepath.Join(root, "tests", "cluster")) {
 			return fs.SkipDir
 		}
 		path, err := filepath.Rel(root, dir)

@@ -129,13 +129,14 @@ func eachUse(t *testing.T, pkg listed, f func(from, to string, object types.Obje
 // listed is a package as go list describes it.
 type listed struct {
 	ImportPath, Dir, Export string
+	Imports, Deps           []string
 	GoFiles                 []string
 	Standard, DepOnly       bool
 }
 
 // list returns packages and all that they import.
 func list(t *testing.T, patterns ...string) (all []listed) {
-	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,Standard,DepOnly"}, patterns...)
+	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,Imports,Deps,Standard,DepOnly"}, patterns...)
 	out, err := exec.Command("go", args...).Output()
 	require.NoError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -147,4 +148,38 @@ func list(t *testing.T, patterns ...string) (all []listed) {
 		}
 		all = append(all, pkg)
 	}
+}
+
+// Programs that do not import package cluster contain nothing of Proto.Actor's cluster, of gRPC
+// and of etcd.
+func TestOnlyThePackageForClustersNeedsTheEngine(t *testing.T) {
+	engine := []string{"github.com/asynkron/protoactor-go/cluster", "github.com/asynkron/protoactor-go/remote", "google.golang.org/grpc", "go.etcd.io/etcd/client"}
+	needs := func(paths []string) bool {
+		for _, path := range paths {
+			for _, part := range engine {
+				if strings.HasPrefix(path, part) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	found := 0
+	for _, pkg := range list(t, "../...") {
+		if pkg.Standard || pkg.DepOnly || !strings.HasPrefix(pkg.ImportPath, "github.com/mcpactor/mcpactor/") {
+			continue
+		}
+		path := strings.TrimPrefix(pkg.ImportPath, "github.com/mcpactor/mcpactor/")
+		switch {
+		case strings.HasPrefix(path, "supervisor/cluster"):
+			if needs(pkg.Imports) {
+				found++
+			}
+			require.False(t, path == "supervisor/cluster/internal/node" && needs(pkg.Deps), "the node is tested without the engine")
+		case path == "resume/etcd", path == "cmd/demo": // a store on etcd; the show, which has a cluster
+		default:
+			require.False(t, needs(pkg.Deps), "%s needs the engine of package cluster", path)
+		}
+	}
+	require.NotZero(t, found)
 }

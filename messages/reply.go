@@ -287,9 +287,7 @@ type Load struct {
 
 // SessionSnapshot is one session of a [Snapshot].
 type SessionSnapshot struct {
-	Key Key `json:"key"`
-	// Supervisor is the id of the PID of the supervisor.
-	Supervisor string `json:"supervisor,omitempty"`
+	Key        Key    `json:"key"`
 	State      State  `json:"state"`
 	Generation uint64 `json:"generation"`
 	// Outstanding is the number of calls without a reply: those in flight, and those that wait.
@@ -315,6 +313,8 @@ type SessionSnapshot struct {
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Cause is the last fault, or empty.
 	Cause string `json:"cause,omitempty"`
+	// Supervisor is the id of the PID of the supervisor.
+	Supervisor string `json:"supervisor,omitempty"`
 }
 
 // Counters has numbers since the start of the supervisor.

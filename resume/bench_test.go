@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // BenchmarkSave saves from many callers at once, and compares the store with a
@@ -24,7 +26,7 @@ func BenchmarkSave(b *testing.B) {
 					if by == "store" {
 						return f.Save(ctx, k, r)
 					}
-					value, err := encode(r, time.Now())
+					value, err := entry.Encode(r, time.Now())
 					require.NoError(b, err)
 					write := f.db.Update
 					if by == "batch" {

@@ -3,13 +3,15 @@ package resume
 import (
 	"fmt"
 	"time"
+
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
-// Forever turns the age limit of a [Config] off.
-const Forever time.Duration = -1
+// Forever turns the age limit of a [Config] off, also that of a shared store.
+const Forever = entry.Forever
 
 // DefaultMaxAge is the default of [Config.MaxAge]: 30 days.
-const DefaultMaxAge = 30 * 24 * time.Hour
+const DefaultMaxAge = entry.DefaultMaxAge
 
 // lockWait is how long [Open] waits for each of its two locks: the shared lock of
 // inspect, and the exclusive lock of the store.

@@ -1,12 +1,16 @@
 package resume
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
+)
 
 // The errors of [Open] and of the methods of [File], besides those of the context and
-// of the system. Use [errors.Is].
+// of the system. The shared stores return ErrClosed and ErrGarbage, too. Use [errors.Is].
 var (
 	// ErrClosed: the store was closed.
-	ErrClosed = errors.New("the store is closed")
+	ErrClosed = entry.ErrClosed
 	// ErrLocked: the file is open, most likely in another process.
 	ErrLocked = errors.New("the file is in use: close the store there, or name another file")
 	// ErrMode: others than its owner may read or write the file.
@@ -16,5 +20,5 @@ var (
 	// ErrDamaged: the file is a store of sessions, and cannot be read.
 	ErrDamaged = errors.New("the file is damaged: delete it to start with an empty store")
 	// ErrGarbage: one record cannot be read. The others are not affected.
-	ErrGarbage = errors.New("the record cannot be read: delete it, or save another one")
+	ErrGarbage = entry.ErrGarbage
 )

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // File is a store in a file, for one process at a time. Once Save has returned, the
@@ -92,7 +93,7 @@ func (f *File) prepare() error {
 			return nil
 		}
 		return b.ForEach(func(key, value []byte) error {
-			if olderThan(limit, value) {
+			if entry.OlderThan(limit, value) {
 				old = append(old, bytes.Clone(key))
 			}
 			return nil
@@ -114,7 +115,7 @@ func (f *File) prepare() error {
 // if the record cannot be read.
 func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	if err := f.over(ctx); err != nil {
-		return nil, failed("load", key, err)
+		return nil, entry.Failed(ctx, "load", key, err)
 	}
 	var value []byte
 	err := f.guarded(func() error {
@@ -125,20 +126,20 @@ func (f *File) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, e
 	})
 	switch {
 	case errors.Is(err, berrors.ErrDatabaseNotOpen): // closed meanwhile
-		return nil, failed("load", key, ErrClosed)
+		return nil, entry.Failed(ctx, "load", key, ErrClosed)
 	case err != nil:
-		return nil, failed("load", key, err)
+		return nil, entry.Failed(ctx, "load", key, err)
 	case value == nil:
 		return nil, nil
 	}
-	record, err := decode(value)
-	return record, failed("load", key, err)
+	record, err := entry.Decode(value)
+	return record, entry.Failed(ctx, "load", key, err)
 }
 
 // Keys returns the keys that have records.
 func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 	if err := f.over(ctx); err != nil {
-		return nil, fmt.Errorf("resume: keys: %w", err)
+		return nil, entry.FailedAll(ctx, "keys", err)
 	}
 	err = f.guarded(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
@@ -155,7 +156,7 @@ func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 		err = ErrClosed
 		fallthrough
 	case err != nil:
-		return nil, fmt.Errorf("resume: keys: %w", err)
+		return nil, entry.FailedAll(ctx, "keys", err)
 	}
 	return keys, nil
 }
@@ -163,17 +164,17 @@ func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 // Save replaces the record of a key. If ctx ends during the write, the record may be
 // saved all the same; later operations on the key come after it.
 func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
-	value, err := encode(record, f.cfg.now())
+	value, err := entry.Encode(record, f.cfg.now())
 	if err == nil {
 		err = f.write(ctx, key, value)
 	}
-	return failed("save", key, err)
+	return entry.Failed(ctx, "save", key, err)
 }
 
 // Delete deletes the record of a key, if there is one. If ctx ends during the write,
 // the record may be deleted all the same.
 func (f *File) Delete(ctx context.Context, key messages.Key) error {
-	return failed("delete", key, f.write(ctx, key, nil))
+	return entry.Failed(ctx, "delete", key, f.write(ctx, key, nil))
 }
 
 // Close closes the file. Writes that have begun are finished. Writes that wait, and all

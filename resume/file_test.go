@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 var ctx = context.Background()
@@ -130,7 +131,7 @@ func filled(t *testing.T) (path string, size int64) {
 	f := openAt(t, path, Config{})
 	var batch []*write
 	for i := range 300 {
-		value, err := encode(sample(1), time.Now())
+		value, err := entry.Encode(sample(1), time.Now())
 		require.NoError(t, err)
 		batch = append(batch, &write{key: keyBytes(key("a", fmt.Sprint(i))), value: value})
 	}

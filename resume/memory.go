@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // Memory is a store in memory. It keeps every record until it is deleted.
@@ -29,7 +30,7 @@ func NewMemory() *Memory {
 // Load returns a copy of the record of a key, or nil if there is none.
 func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, failed("load", key, err)
+		return nil, entry.Failed(ctx, "load", key, err)
 	}
 	m.mu.Lock()
 	value := m.entries[key.Normal()]
@@ -37,18 +38,18 @@ func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record,
 	if value == nil {
 		return nil, nil
 	}
-	record, err := decode(value) // the bytes never change: Save replaces them
-	return record, failed("load", key, err)
+	record, err := entry.Decode(value) // the bytes never change: Save replaces them
+	return record, entry.Failed(ctx, "load", key, err)
 }
 
 // Save replaces the record of a key with a copy.
 func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
 	if err := ctx.Err(); err != nil {
-		return failed("save", key, err)
+		return entry.Failed(ctx, "save", key, err)
 	}
-	value, err := encode(record, time.Now())
+	value, err := entry.Encode(record, time.Now())
 	if err != nil {
-		return failed("save", key, err)
+		return entry.Failed(ctx, "save", key, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +60,7 @@ func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.R
 // Delete deletes the record of a key, if there is one.
 func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
 	if err := ctx.Err(); err != nil {
-		return failed("delete", key, err)
+		return entry.Failed(ctx, "delete", key, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +71,7 @@ func (m *Memory) Delete(ctx context.Context, key messages.Key) error {
 // Keys returns the keys that have records.
 func (m *Memory) Keys(ctx context.Context) ([]messages.Key, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("resume: keys: %w", err)
+		return nil, entry.FailedAll(ctx, "keys", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,11 +87,3 @@ func (m *Memory) String() string {
 
 // Format writes String for every verb: the records are secret.
 func (m *Memory) Format(s fmt.State, _ rune) { io.WriteString(s, m.String()) } //nolint:errcheck // fmt has nowhere to report it
-
-// failed adds the operation and the key to an error.
-func failed(op string, key messages.Key, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("resume: %s %v: %w", op, key, err)
-}

@@ -107,8 +107,10 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 	nobody := system.NewLocalPID("nobody")
 	c := supervisor.NewClient(system, nobody)
 	_, err := c.Open(t.Context(), "s", "a")
-	require.ErrorIs(t, err, messages.ErrClosed)
-	require.Equal(t, "nobody", err.(*messages.Failure).Supervisor)
+	var f *messages.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, messages.CodeClosed, f.Code)
+	require.Equal(t, "nobody", f.Supervisor)
 	for _, c := range []*supervisor.Client{supervisor.NewClient(nil, nobody), supervisor.NewClient(system, nil)} {
 		_, err = c.Open(t.Context(), "s", "a")
 		require.ErrorIs(t, err, messages.ErrInvalid)
@@ -121,27 +123,25 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 func TestFuturesOfAClientAreFreedWithIt(t *testing.T) {
 	system := actor.NewActorSystem(quietLog)
 	defer system.Shutdown()
+	futures := make(chan string, 3)
 	pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		if cmd, ok := c.Message().(*messages.Inspect); ok {
+			futures <- c.Sender().Id
 			c.Respond(&messages.Snapshot{ID: cmd.ID})
 		}
 	}))
-	processes := func() (n int) {
-		for _, some := range system.ProcessRegistry.LocalPIDs.LocalPIDs {
-			n += some.Count()
+	func() {
+		c := supervisor.NewClient(system, pid)
+		for range 3 {
+			_, err := c.Inspect(t.Context())
+			require.NoError(t, err)
 		}
-		return n
-	}
-	before := processes()
-	c := supervisor.NewClient(system, pid)
-	for range 3 {
-		_, err := c.Inspect(t.Context())
-		require.NoError(t, err)
-	}
-	require.Equal(t, before+1, processes(), "one is used again")
-	c = nil
+	}()
+	future := <-futures
+	require.Equal(t, future, <-futures, "one is used again")
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		return processes() == before
+		_, there := system.ProcessRegistry.GetLocal(future)
+		return !there
 	}, 10*time.Second, time.Millisecond)
 }

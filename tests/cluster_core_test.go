@@ -3,6 +3,8 @@ package tests
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,6 +59,13 @@ func (n *node) SendUserMessage(_ *actor.PID, msg any) {
 }
 func (n *node) SendSystemMessage(*actor.PID, any) {}
 func (n *node) Stop(*actor.PID)                   {}
+
+// open returns the ids of the MCP sessions that the server knows.
+func (f *fakeServer) open() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.sessions))
+}
 
 // take waits until the actors are idle, and returns what was handed back since the last time.
 func (n *node) take() []*core.HandedBack {
@@ -232,7 +241,7 @@ func TestReleaseEndsDialsAndWaiting(t *testing.T) {
 				require.Empty(t, (<-n.release(core.Release{})).(*messages.Closed).Left)
 				require.Less(t, time.Since(began), time.Second)
 				require.Nil(t, h.session("a"))
-				require.Empty(t, h.server.sessions, "a connection that came late is closed")
+				require.Empty(t, h.server.open(), "a connection that came late is closed")
 				back := n.take()
 				require.Len(t, back, 1)
 				h.server.set(func() { h.server.dial = nil })
@@ -281,12 +290,12 @@ func TestReleaseClosesWhatCouldNotBeClosedBeforeAndNothingElse(t *testing.T) {
 				require.Positive(t, closed.Sessions, "although MCP sessions stay open")
 				require.Empty(t, closed.Left)
 				if theirs == "" {
-					require.Empty(t, h.server.sessions)
+					require.Empty(t, h.server.open())
 					require.False(t, storedRecord(h.t, store).Valid())
 					return
 				}
-				require.Len(t, h.server.sessions, 1)
-				require.Contains(t, h.server.sessions, theirs)
+				require.Len(t, h.server.open(), 1)
+				require.Contains(t, h.server.open(), theirs)
 				require.Equal(t, record, *storedRecord(h.t, store))
 			})
 		})
@@ -304,7 +313,7 @@ func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
 			require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{Leave: true}))
 			n.foreign.Store(false)
 			require.Equal(t, before, storedRecord(h.t, store))
-			require.Len(t, h.server.sessions, 1)
+			require.Len(t, h.server.open(), 1)
 		}
 		release()
 		p := h.send(call("a", "count"))
@@ -330,7 +339,7 @@ func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
 
 		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{}))
 		require.Equal(t, &mcpbridge.Record{Generation: 1}, storedRecord(h.t, store))
-		require.Empty(t, h.server.sessions)
+		require.Empty(t, h.server.open())
 		require.EqualValues(t, 2, h.send(call("a", "count")).ok().Generation)
 	})
 }
@@ -341,7 +350,7 @@ func TestReleaseWithoutAStoreClosesMCPSessions(t *testing.T) {
 		n := join(h)
 		h.send(call("a", "count")).ok()
 		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{Leave: true}))
-		require.Empty(t, h.server.sessions)
+		require.Empty(t, h.server.open())
 	})
 }
 
@@ -353,7 +362,9 @@ func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
 		h.send(call("a", "count")).ok()
 		<-n.release(core.Release{Leave: true})
 		before := storedRecord(h.t, store)
-		h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil } // synctest
+		h.server.set(func() {
+			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil } // synctest
+		})
 		p := h.send(call("a", "count"))
 		synctest.Wait()
 		n.foreign.Store(true)
@@ -380,7 +391,7 @@ func TestCloseOfTheUserOverridesARelease(t *testing.T) {
 		p.ok()
 		<-released
 		require.False(t, storedRecord(h.t, store).Valid())
-		require.Empty(t, h.server.sessions)
+		require.Empty(t, h.server.open())
 	})
 }
 

@@ -53,6 +53,10 @@
 // it may belong to, and so its handler and its deadline. The session withdraws the question when
 // these calls have ended.
 //
+// In a cluster, the registry runs the calls of the keys that its member owns. It sends the others
+// back to the node actor of the cluster, see [Cluster], and closes the sessions of keys that move
+// to another member, see [Release].
+//
 // # What may block
 //
 // An actor never blocks. Each of the following runs in a goroutine, and sends its result to

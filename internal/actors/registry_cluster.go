@@ -81,10 +81,11 @@ type (
 	}
 )
 
-// IgnoreDeadLetterLogging: the registry may have stopped.
+// IgnoreDeadLetterLogging keeps the message out of Proto.Actor's dead letter log: the registry may
+// have stopped.
 func (*Cluster) IgnoreDeadLetterLogging() {}
 
-// IgnoreDeadLetterLogging: as above.
+// IgnoreDeadLetterLogging is as above.
 func (*Release) IgnoreDeadLetterLogging() {}
 
 // handBack sends a call whose key another member owns to the cluster, and reports whether it has

@@ -37,6 +37,9 @@ const (
 	maxBatch = batchSize*(link.PartSize+4096) + 1<<20
 	// maxOut bounds the envelopes that wait for the engine. The links repeat what is dropped.
 	maxOut = 4096
+	// gossipInterval and gossipExpiration keep the engine's gossip cheap, and keep it from
+	// removing members: the lease is what decides. See docs/scale.md.
+	gossipInterval, gossipExpiration = 3 * time.Second, 10 * time.Minute
 	// activations bounds the virtual actors that are activated at once.
 	activations = 32
 )
@@ -86,7 +89,9 @@ func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(a
 		return nil, err
 	}
 	shards := cluster.NewKind(shardKind, actor.PropsFromFunc(e.shard))
-	e.cluster = cluster.New(e.system, cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards)))
+	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
+	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
+	e.cluster = cluster.New(e.system, configured)
 	e.system.EventStream.Subscribe(e.onTopology)
 	_, err = guard.Call(func() (struct{}, error) { // it panics, for example if the port is taken
 		e.cluster.StartMember()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,11 +151,18 @@ func (m *Member) supervised(owns func(messages.Key) bool) supervisor.Config {
 // nodeConfig returns the configuration of the node.
 func (m *Member) nodeConfig(joined func()) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
+	calls := map[string]time.Duration{}
+	connect, drain, closing := cfg.ConnectTimeout, cfg.DrainTimeout, cfg.CloseTimeout
+	for _, server := range cfg.Servers {
+		calls[server.Name] = server.Limits.CallTimeout
+		connect, drain, closing = max(connect, server.Limits.ConnectTimeout), max(drain, server.Limits.DrainTimeout), max(closing, server.Limits.CloseTimeout)
+	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Rejoin: func() { go m.rejoin() },
 		Joined: sync.OnceFunc(joined), Observe: m.supervisor.Subscribe,
-		CallTimeout: cfg.CallTimeout, ConnectTimeout: cfg.ConnectTimeout, DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
+		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
 		MaxWaiting: unbounded(cfg.MaxWaitingTotal), KeepOpen: cfg.Store != nil,
 	}
 }

@@ -4,94 +4,353 @@ package cluster_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/remote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/cluster"
 )
 
-// counter is an MCP server whose sessions count.
-func counter(t *testing.T) (url string, sessions *atomic.Int64) {
-	sessions = new(atomic.Int64)
-	newServer := func() *mcp.Server {
-		sessions.Add(1)
-		var count atomic.Int64
-		s := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
-		mcp.AddTool(s, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(count.Add(1))}}}, nil, nil
-		})
-		return s
-	}
-	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return newServer() }, nil))
-	t.Cleanup(server.Close)
-	return server.URL, sessions
+// The engine is not free of data races, so that these tests run without the race detector.
+// Those of package internal/node run with it.
+
+// counters is an MCP server with a counter for each MCP session. It counts the sessions that it
+// has opened for each scope.
+type counters struct {
+	url  string
+	mu   sync.Mutex
+	open map[string]int // by scope
 }
 
-func startMember(t *testing.T, hub *cluster.InProcess, url, name string) *cluster.Member {
+func newCounters(t *testing.T) *counters {
+	s := &counters{open: map[string]int{}}
+	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		var count atomic.Int64
+		server := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(count.Add(1))}}}, nil, nil
+		})
+		return server
+	}, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" {
+			defer func() {
+				if w.Header().Get("Mcp-Session-Id") != "" {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.open[r.Header.Get("Scope")]++
+				}
+			}()
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// sessions returns how many sessions were opened for a scope.
+func (s *counters) sessions(scope string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[scope]
+}
+
+// start starts a member, which is stopped at the end of the test.
+func (s *counters) start(t *testing.T, cfg cluster.Config) *cluster.Member {
 	t.Helper()
-	m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cluster.Config{
-		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: url}}, Logger: zerolog.New(os.Stderr).Level(zerolog.WarnLevel)},
-		Member:     name, Provider: "in-process", InProcess: hub,
-	})
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url, PerKey: func(_ context.Context, key messages.Key) (supervisor.Server, error) {
+		return supervisor.Server{URL: s.url, Headers: map[string]string{"Scope": key.Scope}}, nil
+	}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() { at := time.Now(); err := m.Stop(context.Background()); t.Log(name, time.Since(at), err) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		require.NoError(t, m.Stop(ctx))
+	})
 	return m
 }
 
-func TestThreeMembersShareKeys(t *testing.T) {
-	hub := cluster.NewInProcess()
-	url, sessions := counter(t)
-	var members []*cluster.Member
-	for _, name := range []string{"a", "b", "c"} {
-		members = append(members, startMember(t, hub, url, name))
-	}
-	require.Eventually(t, func() bool {
-		for _, m := range members {
-			if len(m.Members()) != 3 {
-				return false
-			}
-		}
-		return true
-	}, 10*time.Second, 10*time.Millisecond)
-	before := sessions.Load()
+// startAll starts members at the same time, and waits until each knows all.
+func (s *counters) startAll(t *testing.T, cfgs ...cluster.Config) []*cluster.Member {
+	t.Helper()
+	members := make([]*cluster.Member, len(cfgs))
 	var wait sync.WaitGroup
-	names := sync.Map{}
-	for i := range 60 {
+	for i, cfg := range cfgs {
+		wait.Go(func() { members[i] = s.start(t, cfg) })
+	}
+	wait.Wait()
+	for _, m := range members {
+		knows(t, m, len(members))
+	}
+	return members
+}
+
+// knows waits until a member knows as many members.
+func knows(t *testing.T, m *cluster.Member, count int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(m.Members()) == count }, 20*time.Second, 10*time.Millisecond)
+}
+
+func call(t *testing.T, m *cluster.Member, scope string) *messages.ToolResult {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	result, err := m.Client().CallTool(ctx, "counter", scope, &mcp.CallToolParams{Name: "add"})
+	require.NoError(t, err)
+	return result
+}
+
+func text(r *messages.ToolResult) string { return r.Result.Content[0].(*mcp.TextContent).Text }
+
+func inProcess(hub *cluster.InProcess, name string) cluster.Config {
+	return cluster.Config{Member: name, Provider: "in-process", InProcess: hub}
+}
+
+func TestConcurrentFirstCallsOfAllMembersOpenOneSessionForEachKey(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"), inProcess(hub, "c"))
+	const scopes, rounds = 50, 2
+	owners := sync.Map{}
+	var wait sync.WaitGroup
+	for i := range scopes {
 		for _, m := range members {
-			wait.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				res, err := m.Client().CallTool(ctx, "counter", fmt.Sprint(i), &mcp.CallToolParams{Name: "add"})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				names.Store(res.Supervisor, true)
-			})
+			for range rounds {
+				wait.Go(func() { owners.Store(call(t, m, fmt.Sprint(i)).Supervisor, true) })
+			}
 		}
 	}
 	wait.Wait()
-	t.Log(sessions.Load() - before)
-	names.Range(func(k, _ any) bool { t.Log(k); return true })
+	for i := range scopes {
+		require.Equal(t, 1, s.sessions(fmt.Sprint(i)), "scope %d", i)
+	}
+	for i := range scopes {
+		require.Equal(t, fmt.Sprint(len(members)*rounds+1), text(call(t, members[i%3], fmt.Sprint(i))))
+	}
 	snap, err := members[0].Client().Inspect(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 60, snap.Total)
-	t.Logf("%+v", snap.Members)
+	require.Equal(t, scopes, snap.Total)
+	require.Len(t, snap.Members, 3)
+	sum := 0
+	for _, m := range snap.Members {
+		require.True(t, m.Answered, m.Name)
+		require.NotZero(t, m.Sessions, m.Name)
+		sum += m.Sessions
+	}
+	require.Equal(t, scopes, sum)
 	closed, err := members[1].Client().CloseAll(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 60, closed.Sessions)
-	require.Equal(t, messages.Code(""), messages.Code(""))
+	require.Equal(t, scopes, closed.Sessions)
+	require.Empty(t, closed.Unanswered)
+}
+
+func TestMemberThatLeavesHandsItsSessionsOver(t *testing.T) {
+	s, hub, records := newCounters(t), cluster.NewInProcess(), resume.NewMemory()
+	cfg := func(name string) cluster.Config {
+		c := inProcess(hub, name)
+		c.Supervisor.Store = records
+		return c
+	}
+	members := s.startAll(t, cfg("a"), cfg("b"), cfg("c"))
+	const scopes = 30
+	of := map[string]bool{}
+	for i := range scopes {
+		of[call(t, members[i%3], fmt.Sprint(i)).Supervisor] = true
+	}
+	require.Len(t, of, 3)
+	require.NoError(t, members[2].Stop(t.Context()))
+	knows(t, members[0], 2)
+	for i := range scopes {
+		result := call(t, members[i%2], fmt.Sprint(i))
+		require.Equal(t, "2", text(result), "the session has kept its state")
+		require.EqualValues(t, 1, result.Generation)
+		require.NotEqual(t, "c", result.Supervisor)
+		require.Equal(t, 1, s.sessions(fmt.Sprint(i)))
+	}
+	s.start(t, cfg("d"))
+	knows(t, members[0], 3)
+	moved := 0
+	for i := range scopes {
+		result := call(t, members[i%2], fmt.Sprint(i))
+		require.Equal(t, "3", text(result))
+		if result.Supervisor == "d" {
+			moved++
+		}
+	}
+	require.NotZero(t, moved)
+	_, err := members[2].Client().CallTool(t.Context(), "counter", "x", &mcp.CallToolParams{Name: "add"})
+	require.ErrorIs(t, err, messages.ErrClosed)
+}
+
+func TestHostsOfAListFindEachOtherAndSpeakTLS(t *testing.T) {
+	s, dir := newCounters(t), t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	hosts := []string{free(t), free(t), free(t)}
+	var cfgs []cluster.Config
+	for i, host := range hosts {
+		cfgs = append(cfgs, cluster.Config{
+			Member: fmt.Sprint("m", i), Listen: free(t), Provider: "automanaged",
+			Automanaged: cluster.Automanaged{Hosts: hosts, Listen: host, Refresh: 200 * time.Millisecond},
+			TLS:         ca.issue(t, fmt.Sprint("m", i)),
+		})
+	}
+	members := s.startAll(t, cfgs...)
+	for i := range 20 {
+		for _, m := range members {
+			call(t, m, fmt.Sprint(i))
+		}
+	}
+
+	// One with a certificate of another authority, and one without any, change nothing.
+	conn, err := grpc.NewClient(members[0].Members()[0].Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	stream, err := remote.NewRemotingClient(conn).Receive(t.Context())
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	for i := range 20 {
+		call(t, members[i%3], fmt.Sprint(i))
+	}
+}
+
+func TestPeerThatSpeaksGarbageChangesNothing(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
+	call(t, members[0], "x")
+	address := members[0].Members()[0].Address
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	client := remote.NewRemotingClient(conn)
+	_, err = client.ListProcesses(t.Context(), &remote.ListProcessesRequest{})
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	pid := func(id string) []*actor.PID { return []*actor.PID{actor.NewPID(address, id)} }
+	envelope := func(target, sender, typeID, serializer int32) []*remote.MessageEnvelope {
+		return []*remote.MessageEnvelope{{Target: target, Sender: sender, TypeId: typeID, SerializerId: serializer, MessageData: []byte("\xff\xff")}}
+	}
+	for name, batch := range map[string]*remote.MessageBatch{
+		"unknown type":     {TypeNames: []string{"no.Such"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"poison pill":      {TypeNames: []string{"actor.PoisonPill"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"index of target":  {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(7, 0, 0, 0)},
+		"index of sender":  {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 7, 0, 0)},
+		"index of type":    {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, -1, 0)},
+		"serializer":       {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 9)},
+		"no envelope":      {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"another receiver": {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("partition-activator"), Envelopes: envelope(0, 0, 0, 0)},
+	} {
+		stream, err := client.Receive(t.Context())
+		require.NoError(t, err, name)
+		require.NoError(t, stream.Send(&remote.RemoteMessage{MessageType: &remote.RemoteMessage_MessageBatch{MessageBatch: batch}}), name)
+		_, err = stream.Recv()
+		require.Error(t, err, name)
+	}
+	require.Equal(t, "2", text(call(t, members[1], "x")))
+}
+
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
+	for want, cfg := range map[string]cluster.Config{
+		"provider: is empty":           {},
+		`provider: "consul" is none`:   {Provider: "consul"},
+		"inProcess: is nil":            {Provider: "in-process"},
+		"etcd.endpoints: is empty":     {Provider: "etcd"},
+		"automanaged.hosts: is empty":  {Provider: "automanaged"},
+		"automanaged.listen: is empty": {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"10.0.0.1:1"}}},
+		`automanaged.hosts[0]: "x" is`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x"}}},
+		`listen: "x" is not a host`:    {Listen: "x"},
+		`advertise: "x" is not a host`: {Advertise: "x"},
+		"shards: is -1":                {Shards: -1},
+		"lease: is 1ms":                {Lease: time.Millisecond},
+		"quorum: is -1":                {Quorum: -1},
+		`name: "a/b" has a slash`:      {Name: "a/b"},
+		"tls.certFile, tls.keyFile: ":  {Provider: "in-process", InProcess: cluster.NewInProcess(), TLS: &cluster.TLS{}},
+		"servers: ":                    {Provider: "in-process", InProcess: cluster.NewInProcess()},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, m)
+	}
+}
+
+// free returns a free address of loopback.
+func free(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// authority signs certificates.
+type authority struct {
+	dir, file string
+	cert      *x509.Certificate
+	key       *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, dir, name string) *authority {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a := &authority{dir, filepath.Join(dir, name+".pem"), cert, key}
+	write(t, a.file, "CERTIFICATE", der)
+	return a
+}
+
+// issue returns the files of a member.
+func (a *authority) issue(t *testing.T, name string) *cluster.TLS {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	files := &cluster.TLS{CertFile: filepath.Join(a.dir, name+".pem"), KeyFile: filepath.Join(a.dir, name+".key"), CAFile: a.file}
+	write(t, files.CertFile, "CERTIFICATE", der)
+	write(t, files.KeyFile, "EC PRIVATE KEY", encoded)
+	return files
+}
+
+func write(t *testing.T, file, kind string, der []byte) {
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }

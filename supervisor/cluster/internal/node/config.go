@@ -36,8 +36,8 @@ type Config struct {
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 
-	CallTimeout    time.Duration // of an operation without a deadline
-	ConnectTimeout time.Duration
+	CallTimeout    func(server string) time.Duration // of an operation without a deadline
+	ConnectTimeout time.Duration                     // of the slowest server, as are the next ones
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
 	MaxWaiting     int  // calls to other members, or that wait for an owner

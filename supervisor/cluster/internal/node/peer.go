@@ -71,9 +71,6 @@ const (
 	typeUnknown   = "unknown" // the answer to an envelope for an incarnation that has ended
 )
 
-// version is the version of the envelope.
-const version = 1
-
 // heartbeat is the body of a heartbeat and of its answer.
 type heartbeat struct {
 	Number uint64 `json:"number"`
@@ -105,6 +102,9 @@ const (
 	// departedFor is how long a member that was removed gets heartbeats: if it still runs, it
 	// learns that it was removed.
 	departedFor = 10 * time.Minute
+	// departedBeats is how many rounds of heartbeats one to such a member takes: the engine tries
+	// to connect each time.
+	departedBeats = 8
 	// keptBeats is how many rounds of heartbeats may be confirmed.
 	keptBeats = 8
 )
@@ -239,7 +239,7 @@ func (n *node) flush(c actor.Context, p *peer) {
 // transmit gives a frame to the network.
 func (n *node) transmit(p *peer, f *link.Frame) {
 	n.net.Send(p.Host, &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: p.ID, Address: n.net.Address(),
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: p.ID, Address: n.net.Address(),
 		Seq: f.Seq, Ack: f.Ack, Message: f.Message, Last: f.Last, Type: f.Type, Id: f.ID, Body: f.Body,
 	})
 }
@@ -280,7 +280,7 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 			p.ended, p.goneAt = true, time.Now()
 			n.losePeer(c, p)
 		}
-	case e.GetVersion() != version:
+	case e.GetVersion() != wire.Version:
 		if e.GetType() != typeRefused {
 			n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
 		}
@@ -305,7 +305,7 @@ func (n *node) sendAlone(address, to, typ string, body []byte) {
 		return
 	}
 	n.net.Send(address, &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: to, Address: n.net.Address(), Type: typ, Body: body,
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: n.net.ID(), To: to, Address: n.net.Address(), Type: typ, Body: body,
 	})
 }
 
@@ -315,7 +315,7 @@ func (n *node) answerFor(e *wire.Envelope) {
 		return
 	}
 	n.net.Send(e.GetAddress(), &wire.Envelope{
-		Version: version, Cluster: n.cfg.Cluster, From: e.GetTo(), To: e.GetFrom(), Address: n.net.Address(), Type: typeUnknown,
+		Version: wire.Version, Cluster: n.cfg.Cluster, From: e.GetTo(), To: e.GetFrom(), Address: n.net.Address(), Type: typeUnknown,
 	})
 }
 
@@ -325,7 +325,7 @@ func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
 	for x := range p.exchanges {
 		x.sent = nil
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
-			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), version)))
+			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), wire.Version)))
 	}
 	p.link = link.Link{}
 }
@@ -352,6 +352,8 @@ func (n *node) onTick(c actor.Context) {
 			n.losePeer(c, p)
 		case now.Sub(p.goneAt) > departedFor:
 			delete(n.peers, id)
+			continue
+		case !p.leaving && n.beats%departedBeats != 0:
 			continue
 		}
 		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(n.beats, false))

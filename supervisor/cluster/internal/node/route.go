@@ -65,12 +65,13 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
+	if h := *op.Head(); h.Deadline.IsZero() {
+		h.Deadline = time.Now().Add(n.cfg.CallTimeout(h.Key.Server))
+		op = messages.With(op, h)
+	}
 	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
 	if called != nil {
 		x.values = &called.Values
-	}
-	if x.deadline.IsZero() {
-		x.deadline = time.Now().Add(n.cfg.CallTimeout)
 	}
 	if owner := op.Head().Owner; owner != nil {
 		if _, there := c.ActorSystem().ProcessRegistry.Get(owner); !there {

@@ -108,7 +108,7 @@ type (
 	}
 	sample struct {
 		messages.Origin `json:"-"`
-		Params          *mcp.CreateMessageWithToolsParams `json:"params"` //nolint:staticcheck // SEP-2577
+		Params          *mcp.CreateMessageWithToolsParams `json:"params"`
 	}
 	onlyOrigin struct {
 		messages.Origin `json:"-"`
@@ -140,7 +140,7 @@ type (
 		Result *mcp.ElicitResult `json:"result"`
 	}
 	sampled struct {
-		Result *mcp.CreateMessageWithToolsResult `json:"result"` //nolint:staticcheck // SEP-2577
+		Result *mcp.CreateMessageWithToolsResult `json:"result"`
 	}
 	roots struct {
 		Roots []*mcp.Root `json:"roots"`

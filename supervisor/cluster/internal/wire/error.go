@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
@@ -72,7 +73,7 @@ func unencoded(v any, err error) error {
 	if errors.As(err, &inner) { // a type of this package has named the field
 		return inner
 	}
-	e := &Error{Field: faulty(reflect.ValueOf(v)), Problem: "cannot be encoded as JSON", Cause: err}
+	e := &Error{Field: faulty(reflect.ValueOf(v), maxPath), Problem: "cannot be encoded as JSON", Cause: err}
 	var unsupported *json.UnsupportedTypeError
 	if errors.As(err, &unsupported) {
 		e.Problem += fmt.Sprintf(": the type %v is not supported", unsupported.Type)
@@ -83,12 +84,15 @@ func unencoded(v any, err error) error {
 // maxName bounds a name of a caller in a path, in bytes.
 const maxName = 64
 
-// faulty returns the path of what cannot be encoded in a value.
-func faulty(v reflect.Value) string {
+// maxPath bounds the depth of the path to what cannot be encoded: a value may contain itself.
+const maxPath = 8
+
+// faulty returns the path of what cannot be encoded in a value, with at most depth segments.
+func faulty(v reflect.Value, depth int) string {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
-	if !v.IsValid() || marshals(v.Type()) {
+	if !v.IsValid() || marshals(v.Type()) || depth == 0 {
 		return ""
 	}
 	switch v.Kind() {
@@ -99,19 +103,19 @@ func faulty(v reflect.Value) string {
 				continue
 			}
 			if value, err := v.FieldByIndexErr(field.Index); err == nil && !encodes(value) {
-				return join(name, faulty(value))
+				return join(name, faulty(value, depth-1))
 			}
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
 			if !encodes(entries.Value()) {
-				return join(fmt.Sprintf("%.*s", maxName, entries.Key()), faulty(entries.Value()))
+				return join(fmt.Sprintf("%.*s", maxName, entries.Key()), faulty(entries.Value(), depth-1))
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
 			if !encodes(v.Index(i)) {
-				return join(fmt.Sprintf("[%d]", i), faulty(v.Index(i)))
+				return join(fmt.Sprintf("[%d]", i), faulty(v.Index(i), depth-1))
 			}
 		}
 	}
@@ -132,6 +136,10 @@ func unmarshals(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
+// embedded matches the names of embedded structs, which encoding/json puts into paths. All names in
+// JSON begin with a small letter.
+var embedded = regexp.MustCompile(`\b[A-Z]\w*\.`)
+
 // undecoded returns the error of JSON that does not fit a type.
 func undecoded(data []byte, into any, err error) error {
 	var inner *Error
@@ -144,7 +152,7 @@ func undecoded(data []byte, into any, err error) error {
 		return &Error{Problem: "is not JSON", Cause: err}
 	case errors.As(err, &wrong):
 		kind, _, _ := strings.Cut(wrong.Value, " ")
-		return &Error{Field: wrong.Field, Problem: fmt.Sprintf("is a JSON %s, and does not fit the Go type %v", kind, wrong.Type), Cause: err}
+		return &Error{Field: embedded.ReplaceAllString(wrong.Field, ""), Problem: fmt.Sprintf("is a JSON %s, and does not fit the Go type %v", kind, wrong.Type), Cause: err}
 	}
 	return &Error{Field: misfit(data, reflect.TypeOf(into).Elem()), Problem: "does not fit", Cause: err}
 }

@@ -1,0 +1,206 @@
+// Package etcdstore_test tests the store of package resume/etcd with a server of etcd.
+package etcdstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/resume/etcd"
+	"github.com/mcpactor/mcpactor/resume/storetest"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/mcpactor/mcpactor/tests/cluster/etcdserver"
+)
+
+// patience is enough for what happens soon.
+const patience = 30 * time.Second
+
+func key(scope string) messages.Key { return messages.Key{Server: "a", Scope: scope} }
+
+// store opens a store on a server, with a prefix for each test.
+func store(t *testing.T, server *etcdserver.Server, cfg etcd.Config) *etcd.Store {
+	t.Helper()
+	cfg.Endpoints, cfg.DialTimeout = []string{server.Endpoint()}, patience
+	if cfg.Prefix == "" {
+		cfg.Prefix = "/" + t.Name() + "/"
+	}
+	s, err := etcd.Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func client(t *testing.T, server *etcdserver.Server) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func TestEtcdIsAStore(t *testing.T) {
+	server := etcdserver.Start(t)
+	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return store(t, server, etcd.Config{}) })
+	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
+		return store(t, server, etcd.Config{}), store(t, server, etcd.Config{MaxAge: resume.Forever})
+	})
+	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
+		c, prefix := client(t, server), "/"+t.Name()+"/"
+		return store(t, server, etcd.Config{Prefix: prefix}), func(k messages.Key, value []byte) {
+			_, err := c.Put(t.Context(), prefix+k.Server+"/"+k.Scope, string(value))
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestPrefixesAreApart(t *testing.T) {
+	server := etcdserver.Start(t)
+	one, other := store(t, server, etcd.Config{Prefix: "/x/"}), store(t, server, etcd.Config{Prefix: "/x"})
+	require.NoError(t, one.Save(t.Context(), key("b"), storetest.Record(1)))
+	r, err := other.Load(t.Context(), key("b"))
+	require.NoError(t, err)
+	require.Nil(t, r)
+	keys, err := other.Keys(t.Context()) // "/a/b" is not the name of a record
+	require.NoError(t, err)
+	require.Empty(t, keys)
+	keys, err = one.Keys(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []messages.Key{key("b")}, keys)
+}
+
+func TestDefaultPrefixNamesRecordsReadably(t *testing.T) {
+	server := etcdserver.Start(t)
+	s, err := etcd.Open(etcd.Config{Client: client(t, server)})
+	require.NoError(t, err)
+	require.NoError(t, s.Save(t.Context(), messages.Key{Server: "browser", Scope: "tenant/7"}, storetest.Record(1)))
+	got, err := client(t, server).Get(t.Context(), etcd.DefaultPrefix+"browser/tenant%2F7")
+	require.NoError(t, err)
+	require.Len(t, got.Kvs, 1)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Delete(t.Context(), key("b")), resume.ErrClosed)
+}
+
+func TestOldRecordsExpire(t *testing.T) {
+	server := etcdserver.Start(t)
+	young, forever := store(t, server, etcd.Config{MaxAge: time.Second}), store(t, server, etcd.Config{MaxAge: resume.Forever})
+	require.NoError(t, young.Save(t.Context(), key("old"), storetest.Record(1)))
+	require.NoError(t, young.Save(t.Context(), key("renewed"), storetest.Record(1)))
+	require.NoError(t, forever.Save(t.Context(), key("renewed"), storetest.Record(2)))
+	r, err := young.Load(t.Context(), key("old"))
+	require.NoError(t, err)
+	require.NotNil(t, r)
+	require.Eventually(t, func() bool {
+		keys, err := young.Keys(t.Context())
+		return err == nil && len(keys) == 1 && keys[0] == key("renewed")
+	}, patience, 50*time.Millisecond)
+}
+
+func TestRecordsShareALease(t *testing.T) {
+	server := etcdserver.Start(t)
+	s, c := store(t, server, etcd.Config{}), client(t, server)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			if err := s.Save(t.Context(), key(fmt.Sprint(i)), storetest.Record(1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	leases, err := c.Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, leases.Leases, 1)
+	left, err := c.TimeToLive(t.Context(), leases.Leases[0].ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 33*24*60*60, left.GrantedTTL, "30 days and a tenth")
+
+	// A lease that is gone is replaced.
+	_, err = c.Revoke(t.Context(), leases.Leases[0].ID)
+	require.NoError(t, err)
+	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(2)))
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []messages.Key{key("b")}, keys)
+}
+
+func TestStoreWorksAgainAfterAnOutage(t *testing.T) {
+	server := etcdserver.Start(t)
+	s := store(t, server, etcd.Config{})
+	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(1)))
+	server.Stop()
+	for name, do := range map[string]func(context.Context) error{
+		"load":   func(ctx context.Context) error { _, err := s.Load(ctx, key("b")); return err },
+		"keys":   func(ctx context.Context) error { _, err := s.Keys(ctx); return err },
+		"delete": func(ctx context.Context) error { return s.Delete(ctx, key("other")) },
+		"save":   func(ctx context.Context) error { return s.Save(ctx, key("other"), storetest.Record(1)) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		begun := time.Now()
+		err := do(ctx)
+		require.ErrorContains(t, err, "resume: "+name)
+		require.Less(t, time.Since(begun), 10*time.Second)
+		storetest.Hidden(t, err)
+		cancel()
+	}
+	require.NoError(t, server.Start())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := s.Load(ctx, key("b"))
+	require.NoError(t, err)
+	require.Equal(t, storetest.Record(1), r)
+	require.NoError(t, s.Save(ctx, key("b"), storetest.Record(2)))
+	keys, err := s.Keys(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []messages.Key{key("b")}, keys)
+}
+
+// The role that the package's documentation asks for is enough, and another user sees nothing.
+func TestRoleOfThePrefixIsEnough(t *testing.T) {
+	server := etcdserver.Start(t)
+	c := client(t, server)
+	grant := func(_ any, err error) { t.Helper(); require.NoError(t, err) }
+	grant(c.RoleAdd(t.Context(), "sessions"))
+	grant(c.RoleGrantPermission(t.Context(), "sessions", "/s/", clientv3.GetPrefixRangeEnd("/s/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	for user, role := range map[string]string{"root": "root", "mcpactor": "sessions", "other": ""} {
+		grant(c.UserAdd(t.Context(), user, "secret of "+user))
+		if role != "" {
+			grant(c.UserGrantRole(t.Context(), user, role))
+		}
+	}
+	grant(c.AuthEnable(t.Context()))
+
+	s := store(t, server, etcd.Config{Prefix: "/s/", Username: "mcpactor", Password: "secret of mcpactor"})
+	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(1)))
+	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(2)))
+	r, err := s.Load(t.Context(), key("b"))
+	require.NoError(t, err)
+	require.Equal(t, storetest.Record(2), r)
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []messages.Key{key("b")}, keys)
+
+	for _, other := range []*etcd.Store{
+		store(t, server, etcd.Config{Prefix: "/s/", Username: "other", Password: "secret of other"}),
+		store(t, server, etcd.Config{Prefix: "/elsewhere/", Username: "mcpactor", Password: "secret of mcpactor"}),
+		store(t, server, etcd.Config{Prefix: "/s/"}),
+	} {
+		_, err = other.Load(t.Context(), key("b"))
+		require.Error(t, err)
+		_, err = other.Keys(t.Context())
+		require.Error(t, err)
+		require.Error(t, other.Save(t.Context(), key("b"), storetest.Record(3)))
+		require.Error(t, other.Delete(t.Context(), key("b")))
+	}
+	_, err = etcd.Open(etcd.Config{Endpoints: []string{server.Endpoint()}, Username: "mcpactor", Password: storetest.Secret})
+	require.Error(t, err)
+	storetest.Hidden(t, err)
+	require.NoError(t, s.Delete(t.Context(), key("b")))
+}

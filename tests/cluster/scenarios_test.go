@@ -1,0 +1,196 @@
+//go:build linux
+
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/tests/cluster/history"
+	"github.com/mcpactor/mcpactor/tests/cluster/member"
+)
+
+// each runs a scenario on each setting: those of the quick form, or all.
+func each(t *testing.T, quick, others []setting, scenario func(t *testing.T, s setting)) {
+	t.Helper()
+	all := quick
+	if *full {
+		all = append(all[:len(all):len(all)], others...)
+	}
+	for _, s := range all {
+		name := s.provider
+		if s.shared {
+			name += "-shared"
+		}
+		t.Run(name, func(t *testing.T) { scenario(t, s) })
+	}
+}
+
+// The settings.
+var (
+	static       = setting{provider: "automanaged"}
+	staticShared = setting{provider: "automanaged", shared: true}
+	onEtcd       = setting{provider: "etcd"}
+	onEtcdShared = setting{provider: "etcd", shared: true}
+)
+
+// scopes returns the names of scopes.
+func scopes(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint("scope-", i))
+	}
+	return all
+}
+
+// load is the load of most scenarios.
+func load() member.Load {
+	l := member.Load{Scopes: scopes(40), Rate: 80, Timeout: 10 * time.Second, Seed: 1}
+	if *full {
+		l.Scopes, l.Rate = scopes(100), 200
+	}
+	return l
+}
+
+// work lets the agents work for some time.
+func work() { <-time.After(scaled(2*time.Second, 5*time.Second)) }
+
+func TestConcurrentFirstCallsOpenOneSessionForEachScope(t *testing.T) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		const n = 200
+		c.start(member.Load{Scopes: scopes(n), Timeout: 20 * time.Second, Seed: 1})
+		r := c.end()
+		require.Equal(t, size*n, r.Succeeded)
+		require.Equal(t, n, r.Sessions)
+	})
+}
+
+func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
+	each(t, []setting{static, staticShared}, []setting{onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		work()
+		c.kill(1)
+		work()
+		r := c.end(messages.CodeLost)
+		c.requireKept(r)
+	})
+}
+
+func TestLeavingMembersCallsFinish(t *testing.T) {
+	each(t, []setting{static, staticShared}, []setting{onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		work()
+		c.leave(1)
+		work()
+		r := c.end(messages.CodeClosed, messages.CodeDraining)
+		c.requireRefusedByTheLeaving()
+		c.requireKept(r)
+	})
+}
+
+func TestRollingRestartLosesNothing(t *testing.T) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		for i := range size {
+			work()
+			c.leave(i)
+			c.join(i)
+		}
+		work()
+		r := c.end(messages.CodeClosed, messages.CodeDraining)
+		c.requireRefusedByTheLeaving()
+		if s.shared {
+			require.Equal(t, r.Had, r.Kept)
+		}
+	})
+}
+
+func TestMemberThatPausesBrieflyStays(t *testing.T) {
+	each(t, []setting{static}, []setting{onEtcd}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		work()
+		c.pause(1, lease/4)
+		work()
+		r := c.end()
+		require.Equal(t, r.Had, r.Kept)
+	})
+}
+
+func TestMemberThatIsRemovedInItsPauseIsFenced(t *testing.T) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		work()
+		require.True(t, c.pause(1, scaled(4*lease, 10*lease)), "the others have not removed it")
+		work()
+		r := c.end(messages.CodeLost, messages.CodeDeadline)
+		if s.shared {
+			require.Equal(t, r.Had, r.Kept)
+		}
+	})
+}
+
+func TestMemberThatIsCutOffIsReplaced(t *testing.T) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		s.proxied = true
+		c := start(t, s)
+		c.start(load())
+		work()
+		c.cut(1, scaled(lease, 5*lease))
+		work()
+		r := c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable)
+		if s.shared {
+			require.Equal(t, r.Had, r.Kept)
+		}
+	})
+}
+
+func TestNothingIsLostWhileEtcdIsDown(t *testing.T) {
+	each(t, nil, []setting{onEtcd, onEtcdShared, staticShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		work()
+		f := c.fault(history.Down, "")
+		c.etcd.process.kill()
+		<-time.After(30 * time.Second)
+		c.etcd.start()
+		c.record(func() { f.Until = time.Now() })
+		c.awaitMembers()
+		c.settled(f)
+		work()
+		r := c.end()
+		require.Equal(t, r.Had, r.Kept)
+	})
+}
+
+// requireKept requires that sessions of members without a fault kept their state, and with a
+// shared store all sessions.
+func (c *cluster) requireKept(r *history.Report) {
+	c.t.Helper()
+	require.Equal(c.t, r.Bystanders, r.Undisturbed)
+	if c.shared {
+		require.Equal(c.t, r.Had, r.Kept)
+	}
+}
+
+// requireRefusedByTheLeaving requires that calls failed only if their own member was leaving.
+func (c *cluster) requireRefusedByTheLeaving() {
+	c.t.Helper()
+	leaving := map[string]bool{}
+	for _, f := range c.history.Faults {
+		leaving[f.Member] = f.Kind == history.Leave || leaving[f.Member]
+	}
+	for _, call := range c.history.Calls {
+		if call.Code != "" {
+			require.True(c.t, leaving[call.Member] && !call.MayHaveRun, "%+v", *call)
+		}
+	}
+}

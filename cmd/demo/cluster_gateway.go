@@ -24,8 +24,7 @@ type gateway struct {
 	left     int                 // calls whose member was killed
 	moves    int                 // sessions that were answered by another member than before
 	reset    []string            // scopes whose state was lost
-	fault    time.Time           // of the last act
-	waits    []time.Duration     // since then: how long the first call of each moved session took
+	waits    []time.Duration     // of the last act: from the first call of a moved session to its first result
 }
 
 // given is a call that a member has.
@@ -34,14 +33,14 @@ type given struct {
 	caller *actor.PID
 	root   *actor.RootContext
 	to     *process
-	at     time.Time
 }
 
 // located is what the answers say of a session.
 type located struct {
 	member  string
-	total   int  // the last value of its counter
-	awaited bool // its member has gone, and no other one has answered yet
+	total   int       // the last value of its counter
+	awaited bool      // its member has gone, and no other one has answered yet
+	since   time.Time // when a call has waited for that since, or zero
 }
 
 func newGateway(seed uint64) *gateway {
@@ -61,7 +60,10 @@ func (g *gateway) Receive(c actor.Context) {
 		return
 	}
 	to := g.members[g.random.IntN(len(g.members))]
-	g.calls[op.ID] = &given{op, c.Sender(), c.ActorSystem().Root, to, time.Now()}
+	if s := g.sessions[op.Key.Scope]; s != nil && s.awaited && s.since.IsZero() {
+		s.since = time.Now()
+	}
+	g.calls[op.ID] = &given{op, c.Sender(), c.ActorSystem().Root, to}
 	to.send(memberRequest{ID: op.ID, Op: "call", Scope: op.Key.Scope, Tool: op.Params.Name}) //nolint:errcheck // gone answers the call
 }
 
@@ -126,7 +128,7 @@ func (g *gateway) locate(call *given, result *messages.ToolResult) {
 		g.moves++
 		if now.awaited {
 			now.awaited = false
-			g.waits = append(g.waits, time.Since(later(call.at, g.fault)))
+			g.waits = append(g.waits, time.Since(now.since))
 		}
 	}
 	total, least := totalOf(result.Result), now.total
@@ -154,23 +156,35 @@ func totalOf(result *mcp.CallToolResult) int {
 func (g *gateway) expect(member string) (sessions int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.fault, g.waits = time.Now(), nil
+	g.waits = nil
 	for _, s := range g.sessions {
+		s.since = time.Time{}
 		if s.awaited = s.member == member; s.awaited {
 			sessions++
+		}
+	}
+	for _, call := range g.calls {
+		if s := g.sessions[call.op.Key.Scope]; s != nil && s.awaited {
+			s.since = time.Now()
 		}
 	}
 	return sessions
 }
 
-// moved returns how many sessions have not moved yet since expect, and how long the first calls
-// of the others took.
-func (g *gateway) moved() (awaited int, waits []time.Duration) {
+// moved returns how many sessions have not moved yet since expect, and how long the others took
+// from their first call to their first result. It leaves out those whose agent waits for a call
+// that a process has.
+func (g *gateway) moved(paused *process) (awaited int, waits []time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.sessions {
 		if s.awaited {
 			awaited++
+		}
+	}
+	for _, call := range g.calls {
+		if s := g.sessions[call.op.Key.Scope]; call.to == paused && s != nil && s.awaited {
+			awaited--
 		}
 	}
 	return awaited, slices.Sorted(slices.Values(g.waits))
@@ -193,11 +207,4 @@ func (g *gateway) known() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sessions)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -38,7 +38,7 @@ type memberConfig struct {
 // memberRequest is a line that a member reads.
 type memberRequest struct {
 	ID    string `json:"id"`
-	Op    string `json:"op"` // call, members, inspect or leave
+	Op    string `json:"op"` // call, members, inspect, close or leave
 	Scope string `json:"scope,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 }
@@ -150,6 +150,13 @@ func (r *memberRequest) run(m *cluster.Member) memberAnswer {
 			break
 		}
 		a.Result = reply.(*messages.ToolResult)
+	case "close":
+		closed, err := m.Client().CloseAll(ctx)
+		if err != nil {
+			a.Error = err.Error()
+		} else if len(closed.Left)+len(closed.Unanswered) > 0 {
+			a.Error = fmt.Sprintf("not closed: %v; no answer from %v", closed.Left, closed.Unanswered)
+		}
 	default:
 		a.Error = fmt.Sprintf("unknown request %q", r.Op)
 	}

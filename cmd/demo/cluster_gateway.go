@@ -16,6 +16,8 @@ import (
 // gateway gives the calls of the agents to the members, each call to any of those that run. It
 // notes on which member each session lives, and whether its state was kept.
 type gateway struct {
+	failed func(scope string, f *messages.Failure) // called for each failure
+
 	mu       sync.Mutex
 	members  []*process // those that get calls
 	random   *rand.Rand
@@ -43,8 +45,8 @@ type located struct {
 	since   time.Time // when a call has waited for that since, or zero
 }
 
-func newGateway(seed uint64) *gateway {
-	return &gateway{random: rand.New(rand.NewPCG(seed, 0)), calls: map[string]*given{}, sessions: map[string]*located{}}
+func newGateway(seed uint64, failed func(scope string, f *messages.Failure)) *gateway {
+	return &gateway{failed: failed, random: rand.New(rand.NewPCG(seed, 0)), calls: map[string]*given{}, sessions: map[string]*located{}}
 }
 
 // Receive gives the calls of agents to members.
@@ -93,7 +95,7 @@ func (g *gateway) gone(p *process) {
 			g.left++
 			f := messages.NewFailure(call.op, messages.CodeLost, "the process that had the call was killed")
 			f.MayHaveRun = true
-			call.root.Send(call.caller, f)
+			g.fail(call, f)
 		}
 	}
 }
@@ -108,11 +110,17 @@ func (g *gateway) answered(a memberAnswer) {
 	}
 	delete(g.calls, a.ID)
 	if a.Failure != nil {
-		call.root.Send(call.caller, a.Failure)
+		g.fail(call, a.Failure)
 		return
 	}
 	g.locate(call, a.Result)
 	call.root.Send(call.caller, a.Result)
+}
+
+// fail gives a failure to the agent.
+func (g *gateway) fail(call *given, f *messages.Failure) {
+	g.failed(call.op.Key.Scope, f)
+	call.root.Send(call.caller, f)
 }
 
 // locate notes what a result says of its session. The caller holds mu.

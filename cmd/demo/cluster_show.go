@@ -105,9 +105,12 @@ type clusterShow struct {
 // members.
 func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 	s := &clusterShow{
-		clusterCmd: cmd, view: newPlain(p.Out), log: zerolog.SyncWriter(p.Err), verifier: newVerifier(), gateway: newGateway(cmd.Seed),
+		clusterCmd: cmd, view: newPlain(p.Out), log: zerolog.SyncWriter(p.Err), verifier: newVerifier(),
 		statuses: make([]atomic.Int32, cmd.Agents),
 	}
+	s.gateway = newGateway(cmd.Seed, func(scope string, f *messages.Failure) {
+		s.note(false, "a call of %s failed: %s, %s", scope, f.Code, f.Detail)
+	})
 	var err error
 	if s.http, err = newHTTPServer(s.verifier.executed); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/internal/actors/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/actors/internal/door"
 	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -28,7 +28,7 @@ import (
 const (
 	// shardKind is the kind of the virtual actors.
 	shardKind = "mcpactor-shard"
-	// relayName is the name of the actor that takes the envelopes of other members.
+	// relayName is the name of the process that takes the envelopes of other members.
 	relayName = "mcpactor"
 	// batchSize and queueSize bound what the engine takes at once for a peer. Its queue grows,
 	// but the links keep few frames in it.
@@ -85,9 +85,7 @@ func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(a
 		logger = zerolog.Nop()
 	}
 	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
-	if _, err := e.system.Root.SpawnNamed(actor.PropsFromFunc(e.relay), relayName); err != nil {
-		return nil, err
-	}
+	e.system.ProcessRegistry.Add(inbound{e}, relayName)
 	shards := cluster.NewKind(shardKind, actor.PropsFromFunc(e.shard))
 	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
@@ -137,12 +135,22 @@ func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
 	return c, nil
 }
 
-// relay is the actor that takes the envelopes of other members.
-func (e *engine) relay(c actor.Context) {
-	if envelope, ok := c.Message().(*wire.Envelope); ok {
-		e.tell(&node.Received{Network: e.ID(), Envelope: envelope})
+// inbound is the process that takes the envelopes of other members. It tells the node in the
+// goroutine that has received them, which keeps their order.
+type inbound struct{ engine *engine }
+
+// SendUserMessage tells the node.
+func (i inbound) SendUserMessage(_ *actor.PID, message any) {
+	if envelope, ok := actor.UnwrapEnvelopeMessage(message).(*wire.Envelope); ok {
+		i.engine.tell(&node.Received{Network: i.engine.ID(), Envelope: envelope})
 	}
 }
+
+// SendSystemMessage does nothing: it watches nobody, and ends with its system.
+func (inbound) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (inbound) Stop(*actor.PID) {}
 
 // shard is the virtual actor of a shard. It tells the node when it ends.
 func (e *engine) shard(c actor.Context) {
@@ -219,9 +227,20 @@ func (e *engine) Leave() { go e.leave() }
 // leave tells the provider that the member leaves, once.
 func (e *engine) leave() {
 	e.left.Do(func() {
-		guard.Call(func() (struct{}, error) { return struct{}{}, e.provider.Shutdown(true) }) //nolint:errcheck // the others notice without it
+		e.quietly(func() { _ = e.provider.Shutdown(true) }) // if it fails, the others notice without it
 	})
 }
+
+// quietly runs what panics if the engine has not started.
+func (e *engine) quietly(f func()) {
+	guard.Call(func() (struct{}, error) { //nolint:errcheck // the incarnation ends anyway
+		f()
+		return struct{}{}, nil
+	})
+}
+
+// lingerTime is how long the connections of others may stay open when an incarnation ends.
+const lingerTime = 500 * time.Millisecond
 
 // Stop ends the incarnation in the background.
 func (e *engine) Stop() {
@@ -230,11 +249,11 @@ func (e *engine) Stop() {
 		go func() {
 			defer close(e.stopped)
 			e.leave()
-			guard.Call(func() (struct{}, error) { //nolint:errcheck // it may not have started
-				e.cluster.Gossip.Shutdown()
-				e.cluster.Remote.Shutdown(false)
-				return struct{}{}, nil
-			})
+			e.quietly(e.cluster.Gossip.Shutdown)
+			// The graceful end closes our connections, and then waits for those of others.
+			timer := time.AfterFunc(lingerTime, func() { e.quietly(func() { e.cluster.Remote.Shutdown(false) }) })
+			e.quietly(func() { e.cluster.Remote.Shutdown(true) })
+			timer.Stop()
 			e.system.Shutdown()
 		}()
 	})

@@ -9,6 +9,7 @@
 package link
 
 import (
+	"bytes"
 	"container/list"
 	"errors"
 	"time"
@@ -80,6 +81,13 @@ type outgoing struct {
 	sent   *Sent
 }
 
+// partial is a message of which some parts have come.
+type partial struct {
+	Message // without a body
+	parts   [][]byte
+	size    int // of the parts
+}
+
 // Link is one side of a link. The zero value is ready.
 type Link struct {
 	queue   list.List // *outgoing, in the order of their turns
@@ -94,8 +102,8 @@ type Link struct {
 	retry   time.Duration
 
 	received    uint64 // the last frame that came in order
-	partial     map[uint64]*Message
-	partialSize int
+	partial     map[uint64]*partial
+	partialSize int // of their parts, as they count in the window
 	owed        int // frames without an acknowledgement
 	owedBytes   int
 	owedSince   time.Time
@@ -214,31 +222,37 @@ func (l *Link) Receive(now time.Time, f *Frame, deliver func(Message)) {
 		l.owed = max(l.owed, ackFrames) // a repetition, or a gap: tell the peer at once
 		return
 	}
-	m := l.partial[f.Message]
+	m, begun := l.partial[f.Message]
 	if m == nil {
-		m = &Message{Type: f.Type, ID: f.ID}
+		m = &partial{Message: Message{Type: f.Type, ID: f.ID}}
 	}
-	if l.partialSize+len(f.Body) > maxPartial || len(m.Body)+len(f.Body) > MaxMessage {
+	size := f.cost()
+	if !begun && f.Last {
+		size = 0 // it is not kept
+	}
+	if l.partialSize+size > maxPartial || m.size+len(f.Body) > MaxMessage {
 		return // the peer breaks the rules: it gets no further
 	}
 	l.received = f.Seq
-	if f.Last && m.Body == nil {
+	if !begun && f.Last {
 		m.Body = f.Body
-		deliver(*m)
+		deliver(m.Message)
 		return
 	}
-	m.Body = append(m.Body, f.Body...)
-	l.partialSize += len(f.Body)
+	m.parts = append(m.parts, f.Body)
+	m.size += len(f.Body)
+	l.partialSize += size
 	if !f.Last {
 		if l.partial == nil {
-			l.partial = map[uint64]*Message{}
+			l.partial = map[uint64]*partial{}
 		}
 		l.partial[f.Message] = m
 		return
 	}
 	delete(l.partial, f.Message)
-	l.partialSize -= len(m.Body)
-	deliver(*m)
+	l.partialSize -= m.size + len(m.parts)*frameCost
+	m.Body = bytes.Join(m.parts, nil)
+	deliver(m.Message)
 }
 
 // acknowledged removes the frames that have come.

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -36,6 +37,8 @@ type node struct {
 	asking    map[uint64]*actor.PID     // who asked other members' handlers
 	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
 
+	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
+
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor, or nil
 
@@ -64,7 +67,7 @@ func Start(cfg Config) (pid *actor.PID, owns func(messages.Key) bool, err error)
 		asking: map[uint64]*actor.PID{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
-	props := actor.PropsFromProducer(func() actor.Actor { return n })
+	props := actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work))
 	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
 	return pid, n.ownBits.owns, err
 }

@@ -90,9 +90,10 @@ type (
 	// linkTick says that a link may have something to repeat or to acknowledge.
 	linkTick struct{}
 	// leaves says that a member leaves the cluster, and hands over its shards; with Done, that
-	// it has done so.
+	// it has done so. It is Clean if it has answered all commands that it has run.
 	leaves struct {
-		Done bool `json:"done"`
+		Done  bool `json:"done"`
+		Clean bool `json:"clean"`
 	}
 )
 
@@ -205,9 +206,14 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 }
 
 // onLeaves notes that a member leaves, or has left.
-func (n *node) onLeaves(c actor.Context, p *peer, done bool) {
-	if done {
+func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
+	if msg.Done {
 		p.ended = true
+		for x := range p.exchanges {
+			if msg.Clean { // it has not run what it has not answered
+				x.sent = nil
+			}
+		}
 		n.losePeer(c, p)
 		return
 	}
@@ -391,7 +397,11 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 		return
 	}
 	n.heard(p, h)
-	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, p.member || p.leaving))
+	known := p.member || p.leaving
+	if !known && !n.cfg.Lease.Held() { // it may be this member that was removed
+		return
+	}
+	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, known))
 }
 
 // heard notes that a member is there.
@@ -561,7 +571,7 @@ func (n *node) finishLeaving(c actor.Context) {
 	}
 	for _, p := range n.peers {
 		if p.member {
-			n.post(c, p, 0, &leaves{Done: true})
+			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0})
 		}
 	}
 	after(c, farewellTime, &farewellSaid{})

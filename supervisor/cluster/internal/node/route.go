@@ -173,10 +173,10 @@ func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	x.to, x.sent = to, nil
 	to.exchanges[x] = struct{}{}
 	system, self, cmd := c.ActorSystem(), c.Self(), x.cmd
-	go func() {
+	n.work.Schedule(func() {
 		typ, body, err := wire.Encode(cmd, refs{system})
 		system.Root.Send(self, &encoded{exchange: x, to: to, typ: typ, body: body, err: err})
-	}()
+	})
 }
 
 // onEncoded sends what is encoded.

@@ -69,10 +69,10 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	}
 	from.decoding[m.ID] = true
 	system, self := c.ActorSystem(), c.Self()
-	go func() {
+	n.work.Schedule(func() {
 		value, err := wire.Decode(m.Type, m.Body, refs{system})
 		system.Root.Send(self, &decoded{from, m.ID, value, err})
-	}()
+	})
 }
 
 // onDecoded handles a message of another member.
@@ -115,7 +115,7 @@ func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err 
 	case *event:
 		n.onEvent(msg)
 	case *leaves:
-		n.onLeaves(c, from, msg.Done)
+		n.onLeaves(c, from, msg)
 	default:
 		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
 	}
@@ -209,10 +209,10 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 	}
 	n.closeBox(c, s)
 	system, self := c.ActorSystem(), c.Self()
-	go func() {
+	n.work.Schedule(func() {
 		typ, body, err := wire.Encode(reply, refs{system})
 		system.Root.Send(self, &encoded{served: s, to: s.peer, typ: typ, body: body, err: err})
-	}()
+	})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.

@@ -86,6 +86,9 @@ func Encode(v any, refs Refs) (typ string, body []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if body, done := body.(encoded); done {
+			return body, nil
+		}
 		return marshal(body)
 	})
 	if err != nil {

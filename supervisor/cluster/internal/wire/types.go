@@ -51,7 +51,7 @@ func init() {
 		return &messages.Bind{ID: m.ID, Scope: m.Scope, Owner: pids.pid("owner", m.Owner), Handler: pids.pid("handler", m.Handler)}, pids.err
 	})
 
-	Register[messages.ToolResult]("tool-result")
+	register("tool-result", encodeToolResult, decodeToolResult)
 	Register[messages.ToolList]("tool-list")
 	Register[messages.ResourceList]("resource-list")
 	Register[messages.ResourceTemplateList]("resource-template-list")

@@ -1,0 +1,158 @@
+package lease
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+)
+
+func TestLeaseRunsOutByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(time.Second)
+		require.False(t, l.Held(), "before the first renewal")
+		l.Renew(time.Now())
+		time.Sleep(time.Second - 1)
+		require.True(t, l.Held())
+		time.Sleep(1)
+		require.False(t, l.Held())
+		l.Renew(time.Now())
+		require.True(t, l.Held())
+		l.End()
+		require.False(t, l.Held())
+		l.Renew(time.Now())
+		require.True(t, l.Held())
+	})
+}
+
+func TestLeaseIsRenewedFromTheTimeOfTheQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(time.Second)
+		asked := time.Now()
+		time.Sleep(600 * time.Millisecond)
+		l.Renew(asked)
+		require.True(t, l.Held())
+		time.Sleep(400 * time.Millisecond)
+		require.False(t, l.Held())
+
+		l.Renew(time.Now())
+		l.Renew(asked)
+		require.True(t, l.Held(), "an old answer changes nothing")
+		l.Renew(time.Now().Add(-time.Hour))
+		require.True(t, l.Held())
+
+		l.End()
+		l.Renew(asked)
+		require.False(t, l.Held(), "it has run out already")
+	})
+}
+
+func TestSuspendedMachineLosesItsLease(t *testing.T) {
+	l := New(time.Second)
+	l.Renew(time.Now().Round(0).Add(-2 * time.Second)) // only the wall clock has gone on
+	require.False(t, l.Held())
+}
+
+func TestLeaseIsSafeForGoroutines(t *testing.T) {
+	l := New(time.Hour)
+	latest := time.Now()
+	done := make(chan bool)
+	for i := range 8 {
+		go func() {
+			for j := range 1000 {
+				l.Renew(latest.Add(-time.Duration(i*j) * time.Second))
+				l.Held()
+			}
+			done <- true
+		}()
+	}
+	for range 8 {
+		<-done
+	}
+	require.Equal(t, latest, *l.renewed.Load())
+}
+
+// inner is a dialer that counts, and its connection.
+type inner struct {
+	mcpbridge.Conn
+	dials, calls int
+}
+
+func (i *inner) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	i.dials++
+	return i, nil
+}
+
+func (i *inner) Do(context.Context, messages.Operation) (messages.Result, error) {
+	i.calls++
+	return &messages.Pong{}, nil
+}
+
+func (i *inner) Info() mcpbridge.Info { return mcpbridge.Info{Attached: true} }
+
+func TestFencedMemberStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, i := New(time.Second), &inner{}
+		dialer := l.Dialer(i)
+		requireFenced := func(err error, class mcpbridge.Class, session mcpbridge.Fate) {
+			t.Helper()
+			var e *mcpbridge.Error
+			require.ErrorAs(t, err, &e)
+			require.ErrorIs(t, err, ErrFenced)
+			require.Equal(t, class, e.Class)
+			require.Equal(t, session, e.Session)
+			require.False(t, e.Sent)
+		}
+		_, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
+		require.Zero(t, i.dials)
+
+		l.Renew(time.Now())
+		conn, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		require.NoError(t, err)
+		require.True(t, conn.Info().Attached, "the rest of the connection is as it was")
+		_, err = conn.Do(t.Context(), &messages.Ping{})
+		require.NoError(t, err)
+		require.Equal(t, 1, i.calls)
+
+		time.Sleep(time.Second)
+		_, err = conn.Do(t.Context(), &messages.Ping{})
+		requireFenced(err, mcpbridge.NotSent, mcpbridge.Broken)
+		require.Equal(t, 1, i.calls)
+	})
+}
+
+func TestFencedMemberStoresNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, memory := New(time.Second), resume.NewMemory()
+		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
+		store := l.Store(memory, func(key messages.Key) bool { return key == mine })
+		record := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Endpoint: "e", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}
+		require.ErrorIs(t, store.Save(t.Context(), mine, record), ErrFenced)
+		require.NoError(t, memory.Save(t.Context(), other, record))
+		loaded, err := store.Load(t.Context(), mine)
+		require.NoError(t, err)
+		require.Nil(t, loaded)
+
+		l.Renew(time.Now())
+		require.NoError(t, store.Save(t.Context(), mine, record))
+		keys, err := store.Keys(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []messages.Key{mine}, keys)
+
+		time.Sleep(time.Second)
+		require.ErrorIs(t, store.Delete(t.Context(), mine), ErrFenced)
+		loaded, err = store.Load(t.Context(), mine)
+		require.NoError(t, err)
+		require.Equal(t, uint64(1), loaded.Generation, "it may still read")
+		l.Renew(time.Now())
+		require.NoError(t, store.Delete(t.Context(), mine))
+	})
+}

@@ -96,16 +96,18 @@ func (*memberCmd) Run(p *cli.Program) error {
 	}
 	answer(joined)
 	requests := json.NewDecoder(p.In)
+	var running sync.WaitGroup // requests
 	for {
 		var r memberRequest
 		if err := requests.Decode(&r); err != nil {
 			return nil // the show has ended: it needs no farewell
 		}
 		if r.Op == "leave" {
+			running.Wait() // a member that leaves refuses new calls of its own process
 			answer(memberAnswer{ID: r.ID, Error: stopMember(m)})
 			return nil
 		}
-		go func() { answer(r.run(m)) }()
+		running.Go(func() { answer(r.run(m)) })
 	}
 }
 

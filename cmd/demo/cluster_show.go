@@ -310,8 +310,12 @@ func (s *clusterShow) pauseMember(ctx context.Context) bool {
 	}) {
 		return false
 	}
-	s.gateway.add(c)
 	s.note(false, "member c has dropped its sessions, and joined again after %v", short(time.Since(began)))
+	if !s.until(ctx, "the calls that member c had are answered", func() bool { return s.gateway.given(c) == 0 }) {
+		return false
+	}
+	s.note(false, "the calls that it had are answered after %v", short(time.Since(began)))
+	s.gateway.add(c)
 	return s.waitSessions(ctx, "c")
 }
 

@@ -112,8 +112,9 @@ fuzz: ## run each fuzz target with FUZZTIME inputs (5000x)
 	done
 
 .PHONY: demo
-demo: ## run the show
+demo: ## run the shows: of one process, and of a cluster
 	go run ./cmd/demo
+	go run ./cmd/demo cluster
 
 .PHONY: picture
 picture: ## run the show, and make the picture of the README (docs/demo.svg) from it

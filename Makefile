@@ -69,6 +69,11 @@ bench: bench-others ## measure all, each beside its baselines, and write docs/pe
 	go run ./cmd/mcpactor bench --benchfmt docs/performance.txt
 	go run ./cmd/mcpactor bench report docs/performance.txt
 
+.PHONY: bench-cluster
+bench-cluster: ## measure a cluster in 7 rounds, and print a table: about 10 minutes
+	for round in 1 2 3 4 5 6 7; do go test -run '^$$' -bench . -benchtime 300ms ./supervisor/cluster/internal/bench || exit 1; done > bench-cluster.txt
+	go run golang.org/x/perf/cmd/benchstat -col /how -confidence 0.9 bench-cluster.txt
+
 .PHONY: bench-others
 bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm
 	internal/bench/others/install
@@ -107,8 +112,9 @@ fuzz: ## run each fuzz target with FUZZTIME inputs (5000x)
 	done
 
 .PHONY: demo
-demo: ## run the show
+demo: ## run the shows: of one process, and of a cluster
 	go run ./cmd/demo
+	go run ./cmd/demo cluster
 
 .PHONY: picture
 picture: ## run the show, and make the picture of the README (docs/demo.svg) from it

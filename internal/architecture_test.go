@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +67,21 @@ func TestActorsUseNothingOfEachOther(t *testing.T) {
 		})
 		require.Len(t, seen, 4, "everything that is allowed is used: %v", seen)
 	}
+}
+
+// Whoever does not import supervisor/cluster pays nothing for it.
+func TestOnlyTheClusterLinksProtoActorsCluster(t *testing.T) {
+	links := func(pattern string) (all []string) {
+		for _, pkg := range list(t, pattern) {
+			if regexp.MustCompile(`/protoactor-go/(cluster|remote)$|^google\.golang\.org/grpc$`).MatchString(pkg.ImportPath) {
+				all = append(all, pkg.ImportPath)
+			}
+		}
+		return all
+	}
+	require.Len(t, links("../supervisor/cluster"), 3)
+	require.Empty(t, links("../cmd/mcpactor"))
+	require.Empty(t, links("../supervisor"))
 }
 
 // pathTo returns a way from a file to another by what each uses, or nil.

@@ -2,6 +2,10 @@
 // faults are injected. At the end it checks that every guarantee holds, and fails if one does not.
 //
 //	go run ./cmd/demo
+//	go run ./cmd/demo cluster
+//
+// The second one shows three processes that share their sessions, while one is killed, one is
+// paused and one leaves.
 //
 // The batch runner is the command mcpactor.
 package main
@@ -21,6 +25,9 @@ import (
 type commands struct {
 	Show  showCmd  `cmd:"" default:"withargs" help:"Run agents on two servers while faults are injected, and check that every guarantee holds. This is the default command."`
 	Serve serveCmd `cmd:"" hidden:"" help:"Run the stdio server of the show."`
+
+	Cluster clusterCmd `cmd:"" help:"Run agents on a cluster of three processes, of which one is killed, one is paused and one leaves, and check that the sessions move."`
+	Member  memberCmd  `cmd:"" hidden:"" help:"Run a member of the cluster."`
 
 	Exec struct {
 		moved

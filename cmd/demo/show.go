@@ -94,7 +94,7 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 	}
 	var web *cli.Web
 	if cmd.Listen != "" {
-		if web, err = cli.Serve(cmd.Listen, s.sup, true); err != nil {
+		if web, err = cli.Serve(cmd.Listen, s.sup, s.sup, true); err != nil {
 			s.stop(true)
 			return err
 		}
@@ -287,6 +287,11 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
 		fmt.Fprintf(out, "%d failed with %s\n", v.failures[code], code)
 	}
+	return printClaims(out, claims)
+}
+
+// printClaims prints the claims, and reports whether all hold.
+func printClaims(out io.Writer, claims []claim) (hold bool) {
 	fmt.Fprintln(out)
 	hold = true
 	for _, c := range claims {

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(processLogVar) != "" { // the show starts this binary as its stdio server
 		os.Exit(newProgram().Run(&commands{}, []string{"serve"}))
 	}
+	if os.Getenv(memberVar) != "" { // and as the members of its cluster
+		os.Exit(newProgram().Run(&commands{}, []string{"member"}))
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 
@@ -85,6 +88,9 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		"--agents: 1 is not from 3":      {"--agents", "1"},
 		"--duration: 1ms is not from 1s": {"--duration", "1ms"},
 		"only the show starts serve":     {"serve"},
+		"only the show starts member":    {"member"},
+		"--agents: 2 is not from 3":      {"cluster", "--agents", "2"},
+		"--listen: address none":         {"cluster", "--listen", "none"},
 		"--listen: listen tcp":           {"--listen", "127.0.0.1:none"},
 	} {
 		status, stdout, stderr := run(args...)
@@ -118,13 +124,13 @@ func TestMovedCommandsWorkAndNameTheNewProgram(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsTheFlagsOfTheShowOnly(t *testing.T) {
+func TestHelpExplainsTheFlagsOfTheShowsOnly(t *testing.T) {
 	status, stdout, _ := run("--help")
 	require.Equal(t, cli.ExitOK, status)
-	for _, flag := range []string{"--duration", "--agents", "--max-sessions", "--seed", "--plain"} {
+	for _, flag := range []string{"--duration", "--agents", "--max-sessions", "--seed", "--plain", "demo show [flags]", "demo cluster [flags]"} {
 		require.Contains(t, stdout, flag)
 	}
-	for _, hidden := range []string{"exec", "tools", "bench", "--config", "<command>"} {
+	for _, hidden := range []string{"exec", "tools", "bench", "--config", "demo serve", "demo member"} {
 		require.NotContains(t, stdout, hidden)
 	}
 }

@@ -25,6 +25,7 @@ type verifier struct {
 	unanswered, repeated []string // violations of older calls
 
 	answered, replayed, lost int
+	again                    int // calls that ran more than once, known after check
 	failures                 map[messages.Code]int
 	slowest                  time.Duration
 }
@@ -111,6 +112,9 @@ func (v *verifier) checkCall(id string, c *call) {
 	maxRuns := 1
 	if c.safe {
 		maxRuns = 2
+	}
+	if c.runs > 1 {
+		v.again++
 	}
 	if c.runs > maxRuns || c.ok && c.runs == 0 {
 		v.repeated = append(v.repeated, fmt.Sprintf("call %s ran %d times", id, c.runs))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/visible"
@@ -85,6 +86,9 @@ func closed(reply messages.Reply) string {
 		}
 		text += fmt.Sprintf(", not %s (%s)", left.Key, left.Reason)
 	}
+	if len(r.Unanswered) > 0 {
+		text += ", no answer from " + strings.Join(r.Unanswered, ", ") + ","
+	}
 	return text
 }
 
@@ -106,13 +110,13 @@ func (h *Handler) serveAction(act action) http.HandlerFunc {
 		defer cancel()
 		if cmd, ok := cmd.(*messages.Restart); ok {
 			// A restart of a key without a session does nothing, and its reply does not say so.
-			reply, err := h.sup.Client().Do(ctx, &messages.Inspect{Server: cmd.Key.Server, Scope: cmd.Key.Scope, Limit: 1})
+			reply, err := h.source.Client().Do(ctx, &messages.Inspect{Server: cmd.Key.Server, Scope: cmd.Key.Scope, Limit: 1})
 			if snap, ok := reply.(*messages.Snapshot); err == nil && ok && snap.Total == 0 {
 				h.fail(w, r, http.StatusNotFound, "there is no session of "+name(r.PostForm))
 				return
 			}
 		}
-		reply, err := h.sup.Client().Do(ctx, cmd)
+		reply, err := h.source.Client().Do(ctx, cmd)
 		if err != nil {
 			h.fail(w, r, statusOf(err), err.Error())
 			return

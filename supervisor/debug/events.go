@@ -39,12 +39,12 @@ func (r *ring) add(e messages.Event) {
 }
 
 // latest returns the last events that are selected, at most limit, the newest first.
-func (r *ring) latest(limit int, selected func(messages.Key) bool) (events []messages.Event) {
+func (r *ring) latest(limit int, selected func(messages.Stamp) bool) (events []messages.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.events {
 		e := r.events[(r.next+2*len(r.events)-1-i)%len(r.events)]
-		if selected(e.GetStamp().Key) {
+		if selected(e.GetStamp()) {
 			if events = append(events, e); len(events) == limit {
 				break
 			}
@@ -71,6 +71,7 @@ type eventRow struct {
 	Tone       tone
 	Key        messages.Key
 	URL        string // of the page of the session, or empty
+	Member     string // of the cluster, or the id of the supervisor
 	Generation uint64
 	Detail     string
 }
@@ -78,7 +79,7 @@ type eventRow struct {
 // rowOf returns an event as the page shows it.
 func rowOf(e messages.Event) eventRow {
 	stamp := e.GetStamp()
-	row := eventRow{At: clock(stamp.Time), Key: stamp.Key, Generation: stamp.Generation}
+	row := eventRow{At: clock(stamp.Time), Key: stamp.Key, Member: stamp.Supervisor, Generation: stamp.Generation}
 	if stamp.Key.Server != "" {
 		row.URL = sessionURL(stamp.Key)
 	}

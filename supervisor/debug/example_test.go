@@ -48,7 +48,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(strings.Contains(string(body), `"key":{"server":"search","scope":"conversation-1"},"state":"ready"`))
+	fmt.Println(strings.Contains(string(body), `"key":{"server":"search","scope":"conversation-1"}`))
 	// Output: true
 }
 

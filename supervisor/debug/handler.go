@@ -1,6 +1,6 @@
 // Package debug serves a page that shows the sessions of a supervisor live: the health of each
-// server, the state of each session, the recent events, and the timeline of one session. It
-// serves the same data as JSON. Mount it like net/http/pprof:
+// server, the state of each session, the recent events, and the timeline of one session. For a
+// member of a cluster, it shows the sessions of all members. It serves the same data as JSON. Mount it like net/http/pprof:
 //
 //	h := debug.New(sup, debug.Config{})
 //	defer h.Close()
@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -39,10 +40,19 @@ type Config struct {
 	Hosts []string
 }
 
-// Handler serves the page of one supervisor. It is made by [New]. It may be mounted under
+// Source is what a page shows: a *[supervisor.Supervisor], or a Member of package
+// supervisor/cluster. The snapshots and the events of a Member are those of all members.
+type Source interface {
+	// Client returns a client that takes the snapshots and sends the actions.
+	Client() *supervisor.Client
+	// Subscribe has handle called with each event until cancel is called.
+	Subscribe(handle func(messages.Event)) (cancel func())
+}
+
+// Handler serves the page of one supervisor or cluster. It is made by [New]. It may be mounted under
 // any path that ends with a slash. Its methods may be called from any goroutine.
 type Handler struct {
-	sup         *supervisor.Supervisor
+	source      Source
 	cfg         Config
 	routes      map[string]route
 	guard       *http.CrossOriginProtection
@@ -60,12 +70,15 @@ type route struct {
 	serve  http.HandlerFunc
 }
 
-// New returns the handler for a supervisor. It keeps the last 1,000 events of the supervisor
-// until [Handler.Close]. It takes snapshots only while a page is open, at most one per second.
-func New(sup *supervisor.Supervisor, cfg Config) *Handler {
-	h := &Handler{sup: sup, cfg: cfg, guard: http.NewCrossOriginProtection(), events: &ring{}, viewers: make(chan struct{}, maxViewers)}
+// New returns the handler for a supervisor or a member of a cluster. It keeps the last 1,000
+// events until [Handler.Close]. It takes snapshots only while a page is open, at most one per second.
+func New(source Source, cfg Config) *Handler {
+	if source == nil {
+		source = (*supervisor.Supervisor)(nil) // whose client says what is wrong
+	}
+	h := &Handler{source: source, cfg: cfg, guard: http.NewCrossOriginProtection(), events: &ring{}, viewers: make(chan struct{}, maxViewers)}
 	h.closed, h.close = context.WithCancel(context.Background())
-	h.snapshots = newSnapshots(h.closed, sup)
+	h.snapshots = newSnapshots(h.closed, source)
 	h.routes = map[string]route{
 		"":             {http.MethodGet, h.serveIndex},
 		"session":      {http.MethodGet, h.serveSession},
@@ -80,7 +93,7 @@ func New(sup *supervisor.Supervisor, cfg Config) *Handler {
 			h.routes[name] = route{http.MethodPost, h.serveAction(act)}
 		}
 	}
-	h.unsubscribe = sup.Subscribe(h.events.add)
+	h.unsubscribe = source.Subscribe(h.events.add)
 	return h
 }
 

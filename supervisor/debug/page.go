@@ -52,6 +52,7 @@ type frame struct {
 	At      moment
 	JSON    string // the reference to the same data as JSON
 	Actions bool
+	Cluster bool // the snapshot has members
 }
 
 // index is the page of all sessions.
@@ -63,6 +64,7 @@ type index struct {
 	Figures  []figure
 	Counters []figure
 	Share    string // of the slots that are in use, in percent
+	Members  []memberRow
 	Servers  []serverRow
 	Headers  []header
 	Sessions []sessionRow
@@ -74,7 +76,10 @@ type index struct {
 	Events   []eventRow
 }
 
-func (*index) parts() []string {
+func (v *index) parts() []string {
+	if v.Cluster {
+		return []string{"supervisor", "members", "servers", "sessions", "events"}
+	}
 	return []string{"supervisor", "servers", "sessions", "events"}
 }
 
@@ -102,6 +107,20 @@ type stateCount struct {
 	Count string
 }
 
+// memberRow is a member of a cluster as the page shows it.
+type memberRow struct {
+	Name     string
+	URL      string // of the page with the sessions of the member
+	ID       string // since it has last joined
+	Address  string
+	Self     bool
+	State    string
+	Tone     tone
+	Sessions string
+	Open     string
+	Cap      string
+}
+
 // header is the header of a column of sessions.
 type header struct {
 	ID, Title, URL string
@@ -114,6 +133,8 @@ type sessionRow struct {
 	Key        messages.Key
 	URL        string
 	ServerURL  string
+	Member     string // of the cluster, or the id of the supervisor
+	MemberURL  string
 	Tenant     string
 	Pinned     bool
 	State      messages.State
@@ -146,9 +167,9 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 	}
 	listed, matching, pages := q.apply(snap.Sessions)
 	v := &index{
-		frame: frame{Title: "MCP sessions", Live: "live", At: second(snap.Time), Actions: h.cfg.Actions},
+		frame: frame{Title: "MCP sessions", Live: "live", At: second(snap.Time), Actions: h.cfg.Actions, Cluster: len(snap.Members) > 0},
 		Query: q, States: states, Page: q.Page, Pages: pages,
-		Events: rows(h.events.latest(shownEvents, q.selectsKey)),
+		Events: rows(h.events.latest(shownEvents, q.selectsEvent)),
 	}
 	v.JSON = q.URL() + "&format=json"
 	inFlight := 0
@@ -157,6 +178,9 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 		inFlight += snap.Servers[i].Load.InFlight
 		v.Names = append(v.Names, snap.Servers[i].Name)
 		v.Servers = append(v.Servers, serverRowOf(&snap.Servers[i], now))
+	}
+	for i := range snap.Members {
+		v.Members = append(v.Members, memberRowOf(&snap.Members[i]))
 	}
 	v.Share = fmt.Sprintf("%.2f%%", 100*float64(snap.Open)/float64(max(1, snap.Cap)))
 	v.Figures = []figure{
@@ -167,7 +191,7 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 	}
 	v.Counters = countersOf(&snap.Counters)
 	for _, c := range columns {
-		if c.ID == "tenant" && !tenants {
+		if c.ID == "tenant" && !tenants || c.ID == "member" && !v.Cluster {
 			continue
 		}
 		v.Headers = append(v.Headers, headerOf(c, q))
@@ -258,10 +282,29 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 	return row
 }
 
+// memberRowOf returns a member as the page shows it. What it has is unknown if it has not
+// answered.
+func memberRowOf(m *messages.MemberSnapshot) memberRow {
+	row := memberRow{
+		Name: m.Name, URL: memberURL(m.Name), ID: m.ID, Address: m.Address, Self: m.Self, State: "answered", Tone: good,
+		Sessions: count(m.Sessions), Open: count(m.Open), Cap: count(m.Cap),
+	}
+	if m.Leaving {
+		row.State, row.Tone = "leaving", warning
+	}
+	if !m.Answered {
+		row.State, row.Tone, row.Sessions, row.Open, row.Cap = "no answer", bad, "", "", ""
+	}
+	return row
+}
+
+// memberURL returns the reference to the page with the sessions of a member.
+func memberURL(name string) string { return query{Member: name, Sort: columns[0].ID}.URL() }
+
 func sessionRowOf(s *messages.SessionSnapshot, now time.Time) sessionRow {
 	return sessionRow{
 		Key: s.Key, URL: sessionURL(s.Key), ServerURL: query{Server: s.Key.Server, Sort: columns[0].ID}.URL(),
-		Tenant: s.Tenant, Pinned: s.Pinned, State: s.State, Tone: stateTones[s.State], RetryAt: in(s.RetryAt, now),
+		Member: s.Supervisor, MemberURL: memberURL(s.Supervisor), Tenant: s.Tenant, Pinned: s.Pinned, State: s.State, Tone: stateTones[s.State], RetryAt: in(s.RetryAt, now),
 		Generation: count(s.Generation), InFlight: count(s.Outstanding - s.Waiting), Waiting: count(s.Waiting), Calls: count(s.Calls),
 		Restarts: count(s.Restarts), LastUsed: ago(s.LastUsed, now), Cause: s.Cause, Protocol: s.Protocol, Stateless: s.Stateless,
 	}
@@ -299,9 +342,9 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, around time
 	if live {
 		now = time.Time{}
 	}
-	events := h.events.latest(maxEvents, func(k messages.Key) bool { return k == key })
+	events := h.events.latest(maxEvents, func(s messages.Stamp) bool { return s.Key == key })
 	v := &session{
-		frame: frame{Title: "MCP session " + visible.Escape(key.Scope) + " on " + key.Server, Live: "session-live", At: second(snap.Time), Actions: h.cfg.Actions},
+		frame: frame{Title: "MCP session " + visible.Escape(key.Scope) + " on " + key.Server, Live: "session-live", At: second(snap.Time), Actions: h.cfg.Actions, Cluster: len(snap.Members) > 0},
 		Key:   key, ServerURL: "./" + query{Server: key.Server, Sort: columns[0].ID}.URL(), Events: rows(events), Kept: maxEvents,
 		URL: sessionURL(key),
 	}
@@ -376,7 +419,7 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 		Page     int                `json:"page"`
 		Pages    int                `json:"pages"`
 		Events   []namedEvent       `json:"events"`
-	}{&selected, matching, q.Page, pages, named(h.events.latest(maxEvents, q.selectsKey))})
+	}{&selected, matching, q.Page, pages, named(h.events.latest(maxEvents, q.selectsEvent))})
 }
 
 // serveSession serves the page of one session.
@@ -400,7 +443,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		Key     messages.Key              `json:"key"`
 		Session *messages.SessionSnapshot `json:"session"`
 		Events  []namedEvent              `json:"events"`
-	}{snap.Time, key, find(snap, key), named(h.events.latest(maxEvents, func(k messages.Key) bool { return k == key }))})
+	}{snap.Time, key, find(snap, key), named(h.events.latest(maxEvents, func(s messages.Stamp) bool { return s.Key == key }))})
 }
 
 // outcome is the page that says what was done, or why nothing was.

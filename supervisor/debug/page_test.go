@@ -110,7 +110,7 @@ func TestEachColumnSortsInBothDirections(t *testing.T) {
 	low := messages.SessionSnapshot{Key: messages.Key{Server: "a", Scope: "a"}, State: messages.StateBroken, RetryAt: now.Add(time.Second), LastUsed: now}
 	high := messages.SessionSnapshot{
 		Key: messages.Key{Server: "b", Scope: "b"}, State: messages.StateReady, Generation: 1, Outstanding: 3, Waiting: 1, Calls: 1, Restarts: 1,
-		LastUsed: now.Add(time.Second), Tenant: "t", Cause: "c",
+		LastUsed: now.Add(time.Second), Supervisor: "m", Tenant: "t", Cause: "c",
 	}
 	for _, c := range columns {
 		for _, down := range []bool{false, true} {
@@ -157,7 +157,7 @@ func FuzzQuery(f *testing.F) {
 
 func TestRingKeepsTheLastEvents(t *testing.T) {
 	r := &ring{}
-	every := func(messages.Key) bool { return true }
+	every := func(messages.Stamp) bool { return true }
 	require.Empty(t, r.latest(10, every))
 	at := func(i int) messages.Stamp {
 		return messages.Stamp{Key: messages.Key{Server: "s", Scope: fmt.Sprint(i % 10)}, Generation: uint64(i)}
@@ -170,7 +170,7 @@ func TestRingKeepsTheLastEvents(t *testing.T) {
 		require.Equal(t, uint64(i), newest[0].GetStamp().Generation)
 		require.Equal(t, uint64(max(0, i+1-maxEvents)), newest[len(newest)-1].GetStamp().Generation)
 	}
-	of := r.latest(3, func(key messages.Key) bool { return key.Scope == "4" })
+	of := r.latest(3, func(stamp messages.Stamp) bool { return stamp.Key.Scope == "4" })
 	require.Equal(t, []uint64{2494, 2484, 2474}, []uint64{of[0].GetStamp().Generation, of[1].GetStamp().Generation, of[2].GetStamp().Generation})
 }
 

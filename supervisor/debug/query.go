@@ -17,6 +17,7 @@ const pageSize = 100
 type query struct {
 	Text   string // part of a scope, a server, a tenant or a cause, in lower case
 	Server string
+	Member string
 	State  messages.State
 	Sort   string // the id of a column
 	Down   bool   // in descending order
@@ -30,7 +31,8 @@ const maxText = 2 * messages.MaxScope
 func parseQuery(values url.Values) query {
 	q := query{
 		Text: bounded(strings.ToLower(strings.TrimSpace(values.Get("q")))), Server: bounded(values.Get("server")),
-		State: messages.State(bounded(values.Get("state"))), Sort: values.Get("sort"), Page: 1,
+		Member: bounded(values.Get("member")),
+		State:  messages.State(bounded(values.Get("state"))), Sort: values.Get("sort"), Page: 1,
 	}
 	q.Sort, q.Down = strings.CutPrefix(q.Sort, "-")
 	if columnOf(q.Sort) == nil {
@@ -70,6 +72,7 @@ func (q query) URL() string {
 	}
 	set("q", q.Text)
 	set("server", q.Server)
+	set("member", q.Member)
 	set("state", string(q.State))
 	set("sort", q.Order())
 	if q.Page > 1 {
@@ -94,6 +97,7 @@ type column struct {
 var columns = []column{
 	{"scope", "Scope", false, byField(func(s *messages.SessionSnapshot) string { return s.Key.Scope })},
 	{"server", "Server", false, byField(func(s *messages.SessionSnapshot) string { return s.Key.Server })},
+	{"member", "Member", false, byField(func(s *messages.SessionSnapshot) string { return s.Supervisor })},
 	{"tenant", "Tenant", false, byField(func(s *messages.SessionSnapshot) string { return s.Tenant })},
 	{"state", "State", false, func(a, b *messages.SessionSnapshot) int {
 		return cmp.Or(slices.Index(states, a.State)-slices.Index(states, b.State), b.RetryAt.Compare(a.RetryAt))
@@ -129,13 +133,15 @@ func columnOf(id string) *column {
 
 // selects reports whether a session passes the filter.
 func (q query) selects(s *messages.SessionSnapshot) bool {
-	return (q.State == "" || s.State == q.State) && (q.Server == "" || s.Key.Server == q.Server) &&
+	return (q.State == "" || s.State == q.State) && (q.Server == "" || s.Key.Server == q.Server) && (q.Member == "" || s.Supervisor == q.Member) &&
 		(q.Text == "" || contains(s.Key.Scope, q.Text) || contains(s.Key.Server, q.Text) || contains(s.Tenant, q.Text) || contains(s.Cause, q.Text))
 }
 
-// selectsKey reports whether events of a key pass the filter, which knows no state of them.
-func (q query) selectsKey(key messages.Key) bool {
-	return (q.Server == "" || key.Server == q.Server) && (q.Text == "" || contains(key.Scope, q.Text) || contains(key.Server, q.Text))
+// selectsEvent reports whether events with a stamp pass the filter, which knows no state of
+// them.
+func (q query) selectsEvent(stamp messages.Stamp) bool {
+	key := stamp.Key
+	return (q.Server == "" || key.Server == q.Server) && (q.Member == "" || stamp.Supervisor == q.Member) && (q.Text == "" || contains(key.Scope, q.Text) || contains(key.Server, q.Text))
 }
 
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }

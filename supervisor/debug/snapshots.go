@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 const (
 	// snapshotAge is how long a snapshot is shown, and how often pages are updated.
 	snapshotAge = time.Second
 	// inspectTimeout bounds the taking of a snapshot. The registry never blocks, so that it is
-	// reached only by a machine that is overloaded.
+	// reached only by a machine that is overloaded. Members of a cluster have less time.
 	inspectTimeout = 5 * time.Second
 )
 
@@ -21,15 +20,15 @@ const (
 // snapshotAge for all who ask.
 type snapshots struct {
 	closed context.Context
-	sup    *supervisor.Supervisor
+	source Source
 	turn   chan struct{} // has a value while one goroutine uses the fields below
 	last   *messages.Snapshot
 	err    error
 	at     time.Time // when last or err came
 }
 
-func newSnapshots(closed context.Context, sup *supervisor.Supervisor) *snapshots {
-	return &snapshots{closed: closed, sup: sup, turn: make(chan struct{}, 1)}
+func newSnapshots(closed context.Context, source Source) *snapshots {
+	return &snapshots{closed: closed, source: source, turn: make(chan struct{}, 1)}
 }
 
 // get returns the current snapshot. The caller must not change it.
@@ -51,7 +50,7 @@ func (s *snapshots) get(ctx context.Context) (*messages.Snapshot, error) {
 func (s *snapshots) take() (*messages.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(s.closed, inspectTimeout)
 	defer cancel()
-	reply, err := s.sup.Client().Do(ctx, &messages.Inspect{Limit: -1})
+	reply, err := s.source.Client().Do(ctx, &messages.Inspect{Limit: -1})
 	if err != nil {
 		return nil, err
 	}

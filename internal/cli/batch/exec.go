@@ -38,7 +38,7 @@ func (cmd *Exec) Run(p *cli.Program) error {
 		return err
 	}
 	if cmd.Listen != "" {
-		web, err := cli.Serve(cmd.Listen, i.sup, false)
+		web, err := cli.Serve(cmd.Listen, i.sup, i.sup, false)
 		if err != nil {
 			return errors.Join(err, i.stop(cmd.StopTimeout))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -103,7 +104,10 @@ func overHTTP(b *testing.B) route {
 	origin, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(b, err)
 	url := strings.TrimSpace(origin) + "/json"
-	client := mcpbridge.Server{URL: url}.HTTPClient
+	tuned := http.DefaultTransport.(*http.Transport).Clone() // as a supervisor's own
+	tuned.MaxIdleConnsPerHost, tuned.MaxIdleConns = 256, 0
+	b.Cleanup(tuned.CloseIdleConnections)
+	client := &http.Client{Transport: tuned}
 	return route{transport: "http-json", server: mcpbridge.Server{URL: url}, bare: func(context.Context) (mcp.Transport, error) {
 		return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client}, nil
 	}}
@@ -132,7 +136,7 @@ func alone(b *testing.B, r route) *supervisor.Client {
 	return sup.Client()
 }
 
-// joins starts a member, and waits until it knows so many members.
+// joins starts a member. A lease of 0 is the default.
 func joins(b *testing.B, hub *cluster.InProcess, r route, name string, lease time.Duration) *cluster.Member {
 	m, err := cluster.Start(b.Context(), newSystem(), cluster.Config{Supervisor: r.config(), Member: name, Provider: "in-process", InProcess: hub, Lease: lease})
 	require.NoError(b, err)

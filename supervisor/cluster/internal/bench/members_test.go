@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor/cluster"
 )
 
@@ -115,5 +114,3 @@ func BenchmarkJoin(b *testing.B) {
 	b.ReportMetric(float64(moved)/float64(b.N), "moved/op")
 	b.ReportMetric(keys, "keys")
 }
-
-var _ messages.Key

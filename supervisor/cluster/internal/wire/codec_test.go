@@ -243,7 +243,7 @@ func TestDecodeNamesTheTypeAndTheFieldAndQuotesNoValue(t *testing.T) {
 		{"session-opened", `{"elapsed":"s3cr3t"}`, "session-opened: does not fit"},
 		{"bind", `{"owner":1}`, "bind: owner: is a JSON number, and does not fit the Go type string"},
 		{"sampled", `{"result":{"content":{"type":"s3cr3t"}}}`, "sampled: result: does not fit"},
-		{"elicit", `["s3cr3t"]`, "elicit: is a JSON array, and does not fit the Go type map[string]wire.part"},
+		{"elicit", `["s3cr3t"]`, "elicit: is a JSON array, and does not fit the Go type wire.parted"},
 		{"ping", `s3cr3t`, "ping: is not JSON"},
 		{"pong", ``, "pong: is not JSON"},
 		{"ping", strings.Repeat("[", 1<<20), "ping: is not JSON"},

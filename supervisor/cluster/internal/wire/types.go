@@ -193,17 +193,31 @@ func question[T, W any](name string) {
 	})
 }
 
-// parts decodes a body with a header or an origin, and with other fields.
+// parted is a body with a header or an origin, and with other fields.
+type parted struct {
+	Header part `json:"header"`
+	Origin part `json:"origin"`
+	Fields part `json:"fields"`
+}
+
+// parts decodes a body with a header or an origin, which head selects, and with other fields.
 func parts[W any](body []byte, head string, into any) (*W, error) {
-	var all map[string]part
+	var all parted
 	if err := json.Unmarshal(body, &all); err != nil {
 		return nil, undecoded(body, &all, err)
 	}
-	if err := unmarshal(all[head], into); err != nil {
+	first := all.Header
+	if head == "origin" {
+		first = all.Origin
+	}
+	if err := unmarshal(first, into); err != nil {
 		return nil, within(head, err)
 	}
 	w := new(W)
-	return w, within("fields", unmarshal(all["fields"], w))
+	if own, ok := any(w).(json.Unmarshaler); ok && all.Fields != nil { // it calls unmarshal itself
+		return w, within("fields", own.UnmarshalJSON(all.Fields))
+	}
+	return w, within("fields", unmarshal(all.Fields, w))
 }
 
 // same returns a pointer to the same struct as another type that has the same fields.

@@ -98,7 +98,7 @@ func overHTTP(b *testing.B) route {
 	require.NoError(b, cmd.Start())
 	b.Cleanup(func() {
 		in.Close()
-		io.Copy(io.Discard, out) //nolint:errcheck // Wait reports how the process ended
+		io.Copy(io.Discard, out)
 		require.NoError(b, cmd.Wait())
 	})
 	origin, err := bufio.NewReader(out).ReadString('\n')
@@ -132,7 +132,7 @@ func newSystem() *actor.ActorSystem {
 func alone(b *testing.B, r route) *supervisor.Client {
 	sup, err := supervisor.Start(newSystem(), r.config())
 	require.NoError(b, err)
-	b.Cleanup(func() { sup.Stop(context.Background()) }) //nolint:errcheck // the calls are what is measured
+	b.Cleanup(func() { sup.Stop(context.Background()) })
 	return sup.Client()
 }
 
@@ -140,7 +140,7 @@ func alone(b *testing.B, r route) *supervisor.Client {
 func joins(b *testing.B, hub *cluster.InProcess, r route, name string, lease time.Duration) *cluster.Member {
 	m, err := cluster.Start(b.Context(), newSystem(), cluster.Config{Supervisor: r.config(), Member: name, Provider: "in-process", InProcess: hub, Lease: lease})
 	require.NoError(b, err)
-	b.Cleanup(func() { m.Stop(context.Background()) }) //nolint:errcheck // the calls are what is measured
+	b.Cleanup(func() { m.Stop(context.Background()) })
 	return m
 }
 

@@ -69,13 +69,13 @@ type outgoing struct {
 
 var _ node.Network = (*engine)(nil)
 
-// startEngine joins the cluster. It blocks for a second and more.
-func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
+// startEngine joins the cluster. It blocks for a second and more. ctx ends what waits.
+func startEngine(ctx context.Context, cfg *Config, address string, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
 	remoting, err := remoteConfig(cfg, address)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := cfg.provider(address)
+	provider, err := cfg.provider(ctx, address, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,10 @@ func startEngine(cfg *Config, address string, logger zerolog.Logger, tell func(a
 		return struct{}{}, nil
 	})
 	if err != nil {
-		e.Stop()
+		e.end(context.Background())
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
 	}
 	go e.send()
-	if etcd, ok := provider.(*etcdProvider); ok {
-		go etcd.confirm(e.ctx, cfg, e.ID(), tell)
-	}
 	return e, nil
 }
 
@@ -242,13 +239,24 @@ func (e *engine) quietly(f func()) {
 // lingerTime is how long the connections of others may stay open when an incarnation ends.
 const lingerTime = 500 * time.Millisecond
 
+// leaveTime is how long the end of an incarnation waits for its provider.
+const leaveTime = 3 * time.Second
+
 // Stop ends the incarnation in the background.
 func (e *engine) Stop() {
 	e.stop.Do(func() {
 		e.cancel()
 		go func() {
 			defer close(e.stopped)
-			e.leave()
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				e.leave()
+			}()
+			select {
+			case <-left:
+			case <-time.After(leaveTime): // a provider may wait for its server
+			}
 			e.quietly(e.cluster.Gossip.Shutdown)
 			// The graceful end closes our connections, and then waits for those of others.
 			timer := time.AfterFunc(lingerTime, func() { e.quietly(func() { e.cluster.Remote.Shutdown(false) }) })
@@ -257,6 +265,16 @@ func (e *engine) Stop() {
 			e.system.Shutdown()
 		}()
 	})
+}
+
+// end ends the incarnation, and waits for it, for a time, or until ctx ends.
+func (e *engine) end(ctx context.Context) {
+	e.Stop()
+	select {
+	case <-e.stopped:
+	case <-ctx.Done():
+	case <-time.After(shutdownTime):
+	}
 }
 
 // ranking returns the owner of shards, for the node. It remembers the answers for the members

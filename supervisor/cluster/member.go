@@ -35,8 +35,12 @@ type Member struct {
 	logger     zerolog.Logger
 	watches    atomic.Uint64
 
+	ctx    context.Context // ends when the node has left
+	cancel context.CancelFunc
+
 	mu      sync.Mutex
-	engine  *engine // the last incarnation, or nil
+	engine  *engine       // the last incarnation, or nil
+	joining chan struct{} // closed when the last attempt to join has ended; nil before the first
 	stopped bool
 	stop    sync.Once
 	done    chan struct{} // closed when the node has left
@@ -84,6 +88,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	m.node = pid
 	owns.Store(&nodeOwns)
 	m.client = supervisor.NewClient(system, pid)
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return m, m.start(ctx, joined)
 }
 
@@ -179,18 +184,26 @@ func unbounded(most int) int {
 func (m *Member) join() error {
 	tell := func(msg any) { m.system.Root.Send(m.node, msg) }
 	early := &early{tell: tell}
-	e, err := startEngine(&m.cfg, m.cfg.Advertise, m.logger, early.tellLater)
+	ended := make(chan struct{})
+	defer close(ended)
+	m.mu.Lock()
+	m.joining = ended
+	m.mu.Unlock()
+	e, err := startEngine(m.ctx, &m.cfg, m.cfg.Advertise, m.logger, early.tellLater)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stopped {
-		e.Stop()
+	stopped := m.stopped
+	if !stopped {
+		m.engine = e
+		early.release(&node.Joined{Network: e})
+	}
+	m.mu.Unlock()
+	if stopped {
+		e.end(context.Background())
 		return errStopped
 	}
-	m.engine = e
-	early.release(&node.Joined{Network: e})
 	return nil
 }
 
@@ -234,10 +247,7 @@ func (m *Member) rejoin() {
 	previous := m.engine
 	m.mu.Unlock()
 	if previous != nil {
-		select {
-		case <-previous.stopped:
-		case <-time.After(shutdownTime):
-		}
+		previous.end(m.ctx)
 	}
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := m.join()
@@ -320,17 +330,20 @@ func (m *Member) Stop(ctx context.Context) error {
 	case <-m.done:
 	case <-ctx.Done():
 	}
+	m.cancel()
 	err := m.supervisor.Stop(ctx)
 	m.mu.Lock()
-	e := m.engine
+	e, joining := m.engine, m.joining
 	m.mu.Unlock()
-	if e != nil {
-		e.Stop()
+	if joining != nil {
 		select {
-		case <-e.stopped:
+		case <-joining:
 		case <-ctx.Done():
 		case <-time.After(shutdownTime):
 		}
+	}
+	if e != nil {
+		e.end(ctx)
 	}
 	return err
 }

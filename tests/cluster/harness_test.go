@@ -464,14 +464,21 @@ func (c *cluster) title() string {
 	return fmt.Sprintf("%s: %s, %s", strings.TrimPrefix(c.t.Name(), "Test"), c.provider, store)
 }
 
-// example describes a call that has failed with a code.
-func (c *cluster) example(code messages.Code) string {
+// example describes a call that has failed with a code, and its executions.
+func (c *cluster) example(code messages.Code) (text string) {
 	for _, call := range c.history.Calls {
-		if call.Code == code {
-			return fmt.Sprintf("%+v", *call)
+		if call.Code != code {
+			continue
 		}
+		text = fmt.Sprintf("%+v", *call)
+		for _, e := range c.history.Executions {
+			if e.Call == call.ID {
+				text += fmt.Sprintf("\n%+v", *e)
+			}
+		}
+		break
 	}
-	return ""
+	return text
 }
 
 // etcd is a server of etcd.

@@ -105,11 +105,25 @@ func (p *process) run() error {
 	err = errors.Join(err, closeStore())
 	client.CloseIdleConnections()
 	system.Root.Stop(a.self)
-	if left := goleak.Find(append(leftByTheEngine, before)...); left != nil {
-		end.Leaks = left.Error()
-	}
+	end.Leaks = leaks(append(leftByTheEngine, before))
 	p.report(&Report{Quiet: end})
 	return err
+}
+
+// leakTime is how long goroutines may take to end.
+const leakTime = 5 * time.Second
+
+// leaks describes the goroutines that do not end.
+func leaks(ignored []goleak.Option) string {
+	for end := time.Now().Add(leakTime); ; {
+		left := goleak.Find(ignored...) // which waits for some of them
+		switch {
+		case left == nil:
+			return ""
+		case time.Now().After(end):
+			return left.Error()
+		}
+	}
 }
 
 // leftByTheEngine are goroutines of Proto.Actor that end by themselves later, and that nobody can end

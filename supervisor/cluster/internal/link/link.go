@@ -67,6 +67,7 @@ var (
 // Sent says how much of a message the transport got.
 type Sent struct {
 	complete bool
+	waiting  *list.Element // nil once a part was given to the transport
 }
 
 // MayHaveArrived reports whether the peer may have got the message: all its parts were given
@@ -122,9 +123,21 @@ func (l *Link) Queue(m Message, urgent bool) (*Sent, error) {
 	}
 	l.numbers++
 	o := &outgoing{Message: m, number: l.numbers, sent: new(Sent)}
-	l.queue.PushBack(o)
+	o.sent.waiting = l.queue.PushBack(o)
 	l.queued += len(m.Body) + frameCost
 	return o.sent, nil
+}
+
+// Withdraw takes a message of this link back. It reports whether the peer will not get it: no
+// part was given to the transport.
+func (l *Link) Withdraw(s *Sent) bool {
+	if s.waiting == nil {
+		return false
+	}
+	o := l.queue.Remove(s.waiting).(*outgoing)
+	l.queued -= len(o.Body) + frameCost
+	s.waiting = nil
+	return true
 }
 
 // Flush sends what may be sent now. Frames are read-only.
@@ -148,6 +161,7 @@ func (l *Link) sendPart(now time.Time, send func(*Frame)) {
 		}
 		l.begun += len(o.Body)
 	}
+	o.sent.waiting = nil
 	part := o.Body[o.offset:min(o.offset+PartSize, len(o.Body))]
 	l.seq++
 	f := &Frame{Seq: l.seq, Message: o.number, Body: part}
@@ -254,7 +268,7 @@ func (l *Link) take(f *Frame, deliver func(Message)) bool {
 		size = 0 // it is not kept
 	}
 	if l.partialSize+size > maxPartial || m.size+len(f.Body) > MaxMessage {
-		return false
+		return false // the peer breaks the rules: it gets no further
 	}
 	l.received = f.Seq
 	if l.ahead[f.Seq] != nil {

@@ -424,3 +424,30 @@ func FuzzLinks(f *testing.F) {
 		require.Len(t, p.got[0], sent[1])
 	})
 }
+
+func TestMessageIsWithdrawnUntilItsFirstPartIsSent(t *testing.T) {
+	var a, b Link
+	now := time.Unix(0, 0)
+	var frames []*Frame
+	send := func(f *Frame) { frames = append(frames, f) }
+	large, err := a.Queue(Message{Type: "large", Body: make([]byte, 2*window)}, false)
+	require.NoError(t, err)
+	a.Flush(now, send)
+	small, err := a.Queue(Message{Type: "small"}, false)
+	require.NoError(t, err)
+	require.False(t, a.Withdraw(large), "some parts were sent")
+	require.False(t, large.MayHaveArrived())
+	require.True(t, a.Withdraw(small))
+	require.False(t, a.Withdraw(small))
+	var got []string
+	for len(frames) > 0 {
+		f := frames[0]
+		frames = frames[1:]
+		b.Receive(now, f, func(m Message) { got = append(got, m.Type) })
+		b.Flush(now, func(f *Frame) { a.Receive(now, f, nil) })
+		a.Flush(now, send)
+	}
+	require.Equal(t, []string{"large"}, got)
+	require.True(t, large.MayHaveArrived())
+	require.Zero(t, a.queued)
+}

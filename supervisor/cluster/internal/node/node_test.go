@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,10 +76,41 @@ func TestCallsSurviveACutLink(t *testing.T) {
 		w.cutLink(a, b, false)
 		p.ok()
 
+		time.Sleep(leaseTime) // they hear each other again
 		w.cutLink(a, b, true)
 		f := a.send(call(scope, "count", within(time.Second))).fails(messages.CodeDeadline)
 		require.True(t, f.MayHaveRun)
+		f = a.send(call(scope, "count", within(time.Second))).fails(messages.CodeUnavailable)
+		require.False(t, f.MayHaveRun, "nothing is sent to a member that is silent")
+		p = a.send(call(scope, "count"))
+		time.Sleep(leaseTime)
 		w.cutLink(a, b, false)
+		p.ok()
+	})
+}
+
+func TestCallThatIsSaidNotToHaveRunDoesNotRunLater(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.cutLink(a, b, true)
+		var all []*sent
+		for range 700 { // more than a link has on its way
+			all = append(all, a.send(call(scope, "count", within(500*time.Millisecond))))
+		}
+		most := 2
+		for _, p := range all {
+			if p.fails(messages.CodeDeadline).MayHaveRun {
+				most++
+			}
+		}
+		require.Less(t, most, len(all))
+		w.cutLink(a, b, false)
+		time.Sleep(10 * time.Second)
+		ran, err := strconv.Atoi(a.send(call(scope, "count")).text())
+		require.NoError(t, err)
+		require.LessOrEqual(t, ran, most)
 	})
 }
 

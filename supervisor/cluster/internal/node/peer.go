@@ -175,6 +175,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
+	n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(0, false)) // it answers if it knows this member
 	if len(n.watchers) > 0 {
 		n.post(c, p, 0, &wantEvents{true})
 	}
@@ -419,7 +420,7 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	if p == nil { // the provider has not told this member yet
 		return
 	}
-	n.heard(p, h)
+	n.heard(c, p, h)
 	known := p.member || p.leaving
 	if !known && !n.cfg.Lease.Held() { // it may be this member that was removed
 		return
@@ -427,9 +428,18 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, known))
 }
 
-// heard notes that a member is there.
-func (n *node) heard(p *peer, h heartbeat) {
+// silent reports whether a member was not heard yet, or whether its heartbeats are overdue.
+func (n *node) silent(p *peer) bool {
+	return p.name == "" || time.Since(p.heardAt) > n.cfg.LeaseTime/2
+}
+
+// heard notes that a member is there, and gives it what waits.
+func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
+	silent := n.silent(p)
 	p.heardAt, p.name = time.Now(), h.Name
+	if silent && p.alive() {
+		n.routeWaiting(c)
+	}
 	if h.Shards != n.cfg.Shards {
 		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
 	}
@@ -442,7 +452,7 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 	if p == nil || json.Unmarshal(e.GetBody(), &h) != nil {
 		return
 	}
-	n.heard(p, h)
+	n.heard(c, p, h)
 	if !h.Known {
 		n.onUnknown(c, p)
 		return

@@ -36,6 +36,7 @@ type exchange struct {
 	to        *peer      // that it was given to, or nil
 	sent      *link.Sent // nil until it is encoded
 	cancelled bool       // the member that it was given to knows that it is cancelled
+	late      bool       // its deadline is over
 	timer     *time.Timer
 	retry     *time.Timer
 }
@@ -56,8 +57,8 @@ type (
 	overdue struct{ of *exchange }
 )
 
-// grace is how long after the deadline the reply of another member may come.
-const grace = 700 * time.Millisecond
+// grace is how long after the deadline the reply of a member that has got the command may come.
+const grace = 500 * time.Millisecond
 
 // onOperation gives an operation to the owner of its key. called is its message if a client
 // sent it.
@@ -129,17 +130,18 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		n.byKey[x.key] = of
 	}
 	of[x] = struct{}{}
-	x.timer = after(c, time.Until(x.deadline)+grace, &overdue{x})
+	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 	n.route(c, x)
 }
 
-// route gives an exchange to the owner of its key, or keeps it waiting.
+// route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
+// silent may be gone: what is not sent to it is not lost.
 func (n *node) route(c actor.Context, x *exchange) {
 	n.stopWaiting(x)
 	x.to, x.sent = nil, nil
 	owner := n.ownerOf(shardOf(x.key, n.cfg.Shards))
 	switch {
-	case owner == nil:
+	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:
 		n.routeHere(c, x)
@@ -256,6 +258,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	if n.exchanges[x.id] != x {
 		return
 	}
+	n.withdraw(x)
 	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
 		reply = x.failed(f)
 	}
@@ -267,10 +270,17 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	n.reply(c, x.caller, reply)
 }
 
+// withdraw takes an exchange back that the network did not get yet: it will not run.
+func (n *node) withdraw(x *exchange) {
+	if x.sent != nil && x.to.link.Withdraw(x.sent) {
+		x.sent = nil
+	}
+}
+
 // failed completes a failure that this node has made: the operation may have run on a member.
 func (x *exchange) failed(f *messages.Failure) *messages.Failure {
 	f.Attempt, f.Replayed = max(f.Attempt, x.Runs), f.Replayed || x.Runs > 1
-	f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil && x.sent.MayHaveArrived()
+	f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil
 	if _, isOperation := x.cmd.(messages.Operation); isOperation && f.MayHaveRun {
 		switch f.Code {
 		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
@@ -341,6 +351,10 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	if n.exchanges[x.id] != x {
 		return
 	}
+	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
+		x.late, x.timer = true, after(c, grace, &overdue{x})
+		return
+	}
 	detail := "the member that owns the key did not answer"
 	switch {
 	case x.to != nil:
@@ -355,7 +369,7 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		f.Code = messages.CodeUnavailable
 	}
 	f.Cause = context.DeadlineExceeded
-	if x.to != nil && x.gather == nil {
+	if x.to != nil && x.gather == nil && (x.sent != nil || x.history != history{}) {
 		n.post(c, x.to, x.id, &cancelled{})
 	}
 	n.finish(c, x, f)
@@ -387,6 +401,7 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 
 // cancel cancels an exchange here, or has the member that it was given to cancel it.
 func (n *node) cancel(c actor.Context, x *exchange, why string) {
+	n.withdraw(x)
 	if x.to == nil || x.sent == nil {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
 		return

@@ -280,6 +280,7 @@ func (e *engine) end(ctx context.Context) {
 // ranking returns the owner of shards, for the node. It remembers the answers for the members
 // that it was asked about last.
 type ranking struct {
+	mu      sync.Mutex // for place
 	members []node.Address
 	table   *cluster.Rendezvous
 	owners  map[int]string
@@ -302,6 +303,13 @@ func (r *ranking) owner(shard int, members []node.Address) string {
 	address := r.table.GetByClusterIdentity(&cluster.ClusterIdentity{Kind: shardKind, Identity: strconv.Itoa(shard)})
 	r.owners[shard] = address
 	return address
+}
+
+// place is owner for any goroutine.
+func (r *ranking) place(shard int, members []node.Address) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.owner(shard, members)
 }
 
 // rendezvous returns the engine's table for members.

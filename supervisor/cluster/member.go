@@ -71,22 +71,22 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if cfg.TLS == nil {
 		m.logger.Warn().Str("member", cfg.Member).Msg("the connections between members are neither encrypted nor authenticated: set Config.TLS")
 	}
-	var owns atomic.Pointer[func(messages.Key) bool]
+	var places atomic.Pointer[func(messages.Key) bool]
 	var err error
 	if m.supervisor, err = supervisor.Start(system, m.supervised(func(key messages.Key) bool {
-		f := owns.Load()
+		f := places.Load()
 		return f != nil && (*f)(key)
 	})); err != nil {
 		return nil, err
 	}
 	joined := make(chan struct{})
-	pid, nodeOwns, err := node.Start(m.nodeConfig(func() { close(joined) }))
+	pid, placed, err := node.Start(m.nodeConfig(func() { close(joined) }))
 	if err != nil {
 		m.supervisor.Stop(ctx) //nolint:errcheck // it has no sessions
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	m.node = pid
-	owns.Store(&nodeOwns)
+	places.Store(&placed)
 	m.client = supervisor.NewClient(system, pid)
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := m.start(ctx, joined); err != nil {
@@ -138,7 +138,7 @@ func (c *Config) choosePort() error {
 
 // supervised returns the configuration of the supervisor: without the lease it dials nothing,
 // calls nothing and stores nothing.
-func (m *Member) supervised(owns func(messages.Key) bool) supervisor.Config {
+func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
 	wrap := cfg.WrapDialer
@@ -151,7 +151,7 @@ func (m *Member) supervised(owns func(messages.Key) bool) supervisor.Config {
 		return m.lease.Dialer(d)
 	}
 	if cfg.Store != nil {
-		cfg.Store = m.lease.Store(cfg.Store, owns)
+		cfg.Store = m.lease.Store(cfg.Store, places)
 	}
 	return cfg
 }
@@ -167,7 +167,7 @@ func (m *Member) nodeConfig(joined func()) node.Config {
 	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Rejoin: func() { go m.rejoin() },
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
 		Joined: sync.OnceFunc(joined), Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,

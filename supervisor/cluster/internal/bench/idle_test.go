@@ -45,7 +45,7 @@ func BenchmarkIdle(b *testing.B) {
 				report()
 				b.ReportMetric(memory()-before, "B")
 				for _, m := range members {
-					m.Stop(context.Background()) //nolint:errcheck // they have idled
+					m.Stop(context.Background())
 				}
 			})
 		}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,9 +22,10 @@ type node struct {
 	cfg     *Config
 	net     Network // nil while joining
 	ownBits ownedShards
-	peers   map[string]*peer // other members, by incarnation; also those that have left, for a while
-	members []Address        // the topology
-	shards  map[int]*shard   // that are active here, or on their way
+	view    atomic.Pointer[view] // for other goroutines; nil while joining
+	peers   map[string]*peer     // other members, by incarnation; also those that have left, for a while
+	members []Address            // the topology
+	shards  map[int]*shard       // that are active here, or on their way
 
 	toRelease []*shard // until releaseDue
 
@@ -59,13 +61,13 @@ type node struct {
 	linkTimer    *time.Timer
 }
 
-// Start spawns a node in the actor system of its supervisor. owns reports whether a key is
-// owned by this member at the moment. It may be called from any goroutine.
-func Start(cfg Config) (pid *actor.PID, owns func(messages.Key) bool, err error) {
+// Start spawns a node in the actor system of its supervisor. places reports whether a key belongs
+// to this member. It may be called from any goroutine.
+func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err error) {
 	n := newNode(&cfg)
 	props := actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work))
 	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
-	return pid, n.ownBits.owns, err
+	return pid, n.places, err
 }
 
 // newNode returns a node that is not spawned.

@@ -126,6 +126,7 @@ func (n *node) onJoined(c actor.Context, net Network) {
 // onTopology takes the members from the provider.
 func (n *node) onTopology(c actor.Context, members []Address) {
 	n.members = members
+	n.view.Store(&view{n.candidates(), n.net.Address()})
 	now := time.Now()
 	there := map[string]bool{}
 	for _, m := range members {
@@ -510,6 +511,7 @@ func (n *node) expelled(c actor.Context, why string) {
 		n.losePeer(c, p)
 	}
 	n.net, n.members = nil, nil
+	n.view.Store(nil)
 	clear(n.peers)
 	clear(n.beatLog)
 	all := func(messages.Key) bool { return true }
@@ -583,6 +585,7 @@ func (n *node) finishLeaving(c actor.Context) {
 			return
 		}
 		n.deregistered = true
+		n.view.Store(&view{n.candidates(), n.net.Address()})
 		n.net.Leave()
 		n.releaseMoved(c)
 	}

@@ -143,6 +143,19 @@ func (n *node) candidates() []Address {
 	return slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
 }
 
+// view is what decides who owns a shard.
+type view struct {
+	members []Address
+	address string // of this member
+}
+
+// places reports whether a key belongs to this member, also if its shard is not active. It may be called
+// from any goroutine.
+func (n *node) places(key messages.Key) bool {
+	v := n.view.Load()
+	return v != nil && n.cfg.Lease.Held() && n.cfg.Place(shardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
+}
+
 // activate returns a shard that this member owns, and activates it if it is not active yet.
 func (n *node) activate(c actor.Context, number int) *shard {
 	s := n.shards[number]
@@ -281,14 +294,15 @@ func (n *node) release(c actor.Context, number int) {
 	}
 }
 
-// releasedAtOnce is how many shards the supervisor releases with one command. Each command makes
-// it look at all its sessions. But the shards of a command wait for each other's calls.
-const releasedAtOnce = 32
+// maxReleases is how many commands release the shards that have moved. Each command makes the
+// supervisor look at all its sessions. But the shards of a command wait for each other's calls.
+const maxReleases = 64
 
 // onReleaseDue has the supervisor release the shards that have moved.
 func (n *node) onReleaseDue(c actor.Context) {
-	for some := range slices.Chunk(n.toRelease, releasedAtOnce) {
-		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: n.cfg.KeepOpen}, func() any { return &shardsReleased{some} })
+	leave := n.cfg.KeepOpen && len(n.candidates()) > 0 // the last member closes its sessions
+	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
+		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{some} })
 	}
 	n.toRelease = nil
 }

@@ -131,14 +131,14 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Rejoin: m.enter, Joined: func() {}, Observe: m.sup.Subscribe,
+		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Place: ownerOf, Rejoin: m.enter, Joined: func() {}, Observe: m.sup.Subscribe,
 		CallTimeout: func(string) time.Duration { return full.CallTimeout }, ConnectTimeout: full.ConnectTimeout, DrainTimeout: full.DrainTimeout, CloseTimeout: full.CloseTimeout,
 		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil,
 	})
 	m.node.ownBits.init(shards)
 	m.pid, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return m.node }), m.name+"/node")
 	require.NoError(w.t, err)
-	f := m.node.ownBits.owns
+	f := m.node.places
 	owns.Store(&f)
 	w.mu.Lock()
 	w.members = append(w.members, m)

@@ -439,7 +439,10 @@ func (n *node) silent(p *peer) bool {
 // onDisconnected notes that a connection has ended: the member may be gone.
 func (n *node) onDisconnected(host string) {
 	for _, p := range n.peers {
-		p.cut = p.cut || p.Host == host
+		if p.Host == host && p.alive() {
+			p.cut = true
+			n.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
+		}
 	}
 }
 

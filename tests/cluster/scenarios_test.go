@@ -21,6 +21,9 @@ func each(t *testing.T, quick, others []setting, scenario func(t *testing.T, s s
 	if *full {
 		all = append(all[:len(all):len(all)], others...)
 	}
+	if len(all) == 0 {
+		t.Skip("it takes long: use -full")
+	}
 	for _, s := range all {
 		name := s.provider
 		if s.shared {

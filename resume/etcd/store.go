@@ -39,6 +39,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -54,6 +56,9 @@ const pageSize = 1000
 const (
 	keepAlive        = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
+	// reconnect bounds the time between two attempts to connect. The default of gRPC is two
+	// minutes, for which the store would not work after an outage.
+	reconnect = 2 * time.Second
 )
 
 // Store is a store in etcd, for any number of processes. Once Save has returned, the record is
@@ -84,6 +89,10 @@ func Open(cfg Config) (*Store, error) {
 		client, err = clientv3.New(clientv3.Config{
 			Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.Username, Password: cfg.Password,
 			DialTimeout: cfg.DialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
+			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: reconnect / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnect},
+				MinConnectTimeout: cfg.DialTimeout,
+			})},
 			Logger: zap.NewNop(), // the default logger writes to stderr
 		})
 		if err != nil {

@@ -90,7 +90,7 @@ func startEngine(ctx context.Context, cfg *Config, address string, logger zerolo
 	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
 	e.cluster = cluster.New(e.system, configured)
-	e.system.EventStream.Subscribe(e.onTopology)
+	e.system.EventStream.Subscribe(e.onEvent)
 	_, err = guard.Call(func() (struct{}, error) { // it panics, for example if the port is taken
 		e.cluster.StartMember()
 		return struct{}{}, nil
@@ -158,19 +158,23 @@ func (e *engine) shard(c actor.Context) {
 	}
 }
 
-// onTopology tells the node who is a member.
-func (e *engine) onTopology(event any) {
-	topology, ok := event.(*cluster.ClusterTopology)
-	if !ok || e.ctx.Err() != nil {
+// onEvent tells the node who is a member, and which connections have ended.
+func (e *engine) onEvent(event any) {
+	if e.ctx.Err() != nil {
 		return
 	}
-	members := make([]node.Address, 0, len(topology.GetMembers()))
-	for _, m := range topology.GetMembers() {
-		if m.HasKind(shardKind) {
-			members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
+	switch event := event.(type) {
+	case *cluster.ClusterTopology:
+		members := make([]node.Address, 0, len(event.GetMembers()))
+		for _, m := range event.GetMembers() {
+			if m.HasKind(shardKind) {
+				members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
+			}
 		}
+		e.tell(&node.Topology{Network: e.ID(), Members: members})
+	case *remote.EndpointTerminatedEvent:
+		e.tell(&node.Disconnected{Network: e.ID(), Host: event.Address})
 	}
-	e.tell(&node.Topology{Network: e.ID(), Members: members})
 }
 
 // incarnation returns the id of the actor system of a member. Some providers add the name of

@@ -89,7 +89,10 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	places.Store(&placed)
 	m.client = supervisor.NewClient(system, pid)
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	return m, m.start(ctx, joined)
+	if err := m.start(ctx, joined); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // start joins the cluster for the first time.

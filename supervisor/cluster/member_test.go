@@ -302,6 +302,24 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
+func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	cfg := cluster.Config{Listen: free(t), Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{"http://" + silent.Addr().String()}}}
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: "http://127.0.0.1:1"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Nil(t, m)
+	require.Less(t, time.Since(began), 5*time.Second)
+	again, err := net.Listen("tcp", cfg.Listen)
+	require.NoError(t, err, "the port is free again")
+	require.NoError(t, again.Close())
+}
+
 // free returns a free address of loopback.
 func free(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -40,6 +40,7 @@ type setting struct {
 	provider string
 	shared   bool // the members share a store of sessions
 	proxied  bool // the network between the members can be cut
+	tls      bool // the members have certificates
 }
 
 // cluster is a cluster of processes, with the MCP server and perhaps etcd.
@@ -50,6 +51,7 @@ type cluster struct {
 	server  *mcpserver.Server
 	etcd    *etcd // nil if it is not needed
 	network *network.Network
+	pem     *pemFiles // nil without TLS
 	slots   [size]slot
 	load    *member.Load // of all members and of those that join, or nil
 
@@ -103,6 +105,9 @@ func start(t *testing.T, s setting) *cluster {
 		if s.proxied {
 			c.etcd.endpoint = c.proxy("etcd", c.etcd.endpoint)
 		}
+	}
+	if s.tls {
+		c.pem = newPEMFiles(t, c.dir)
 	}
 	for i := range c.slots {
 		one := &c.slots[i]
@@ -159,6 +164,9 @@ func (c *cluster) run(i int) *node {
 	}
 	if c.etcd != nil {
 		cfg.Etcd = "http://" + c.etcd.endpoint
+	}
+	if c.pem != nil {
+		cfg.Certificate, cfg.Key, cfg.CA = c.pem.certificate, c.pem.key, c.pem.authority
 	}
 	n := &node{name: cfg.Name}
 	n.process = startProcess(c.t, c.dir, n.name, func(out io.Reader) { c.read(n, out) }, program("member"))
@@ -398,21 +406,36 @@ func (c *cluster) rejoined(n *node, since time.Time) (first time.Time) {
 	return first
 }
 
-// cut cuts the network between a place and the others for some time, until the others have
-// removed it. The MCP server can be reached by all.
-func (c *cluster) cut(i int, d time.Duration) {
+// The ways to cut a member off.
+type cutting int
+
+const (
+	whole    cutting = iota // nothing passes between it and the other members and etcd
+	deaf                    // it hears none of them, and they hear it
+	fromEtcd                // nothing passes between it and etcd
+)
+
+// cut cuts the network of a place for some time after the others have removed its member. The
+// MCP server can be reached by all.
+func (c *cluster) cut(i int, how cutting, d time.Duration) {
 	c.t.Helper()
 	n := c.slots[i].running
 	others := []string{"etcd"}
 	for k := range c.slots {
-		if k != i {
+		if k != i && how != fromEtcd {
 			others = append(others, slotName(k))
 		}
 	}
-	f := c.fault(history.Cut, n.name)
+	kind := history.Cut
+	if how == fromEtcd {
+		kind = history.CutFromEtcd
+	}
+	f := c.fault(kind, n.name)
 	for _, other := range others {
-		c.network.Cut(slotName(i), other)
 		c.network.Cut(other, slotName(i))
+		if how != deaf {
+			c.network.Cut(slotName(i), other)
+		}
 	}
 	rest := slices.DeleteFunc(c.running(), func(other *node) bool { return other == n })
 	c.awaitViews(rest, rest)
@@ -460,6 +483,9 @@ func (c *cluster) title() string {
 	store := "no store"
 	if c.shared {
 		store = "a shared store"
+	}
+	if c.tls {
+		store += ", TLS"
 	}
 	return fmt.Sprintf("%s: %s, %s", strings.TrimPrefix(c.t.Name(), "Test"), c.provider, store)
 }

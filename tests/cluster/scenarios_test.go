@@ -21,10 +21,16 @@ func each(t *testing.T, quick, others []setting, scenario func(t *testing.T, s s
 	if *full {
 		all = append(all[:len(all):len(all)], others...)
 	}
+	if len(all) == 0 {
+		t.Skip("it takes long: use -full")
+	}
 	for _, s := range all {
 		name := s.provider
 		if s.shared {
 			name += "-shared"
+		}
+		if s.tls {
+			name += "-tls"
 		}
 		t.Run(name, func(t *testing.T) { scenario(t, s) })
 	}
@@ -36,6 +42,8 @@ var (
 	staticShared = setting{provider: "automanaged", shared: true}
 	onEtcd       = setting{provider: "etcd"}
 	onEtcdShared = setting{provider: "etcd", shared: true}
+	withTLS      = setting{provider: "automanaged", tls: true}
+	onEtcdTLS    = setting{provider: "etcd", shared: true, tls: true}
 )
 
 // scopes returns the names of scopes.
@@ -70,7 +78,7 @@ func TestConcurrentFirstCallsOpenOneSessionForEachScope(t *testing.T) {
 }
 
 func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
-	each(t, []setting{static, staticShared}, []setting{onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+	each(t, []setting{withTLS, staticShared}, []setting{static, onEtcd, onEtcdShared, onEtcdTLS}, func(t *testing.T, s setting) {
 		c := start(t, s)
 		c.start(load())
 		work()
@@ -139,18 +147,31 @@ func TestMemberThatIsRemovedInItsPauseIsFenced(t *testing.T) {
 }
 
 func TestMemberThatIsCutOffIsReplaced(t *testing.T) {
-	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, cutOff(whole))
+}
+
+func TestMemberThatHearsNobodyIsReplaced(t *testing.T) {
+	each(t, nil, []setting{static, onEtcdShared}, cutOff(deaf))
+}
+
+func TestMemberThatIsCutOffFromEtcdIsReplaced(t *testing.T) {
+	each(t, nil, []setting{onEtcd, onEtcdShared}, cutOff(fromEtcd))
+}
+
+// cutOff is the scenario of a member that is cut off.
+func cutOff(how cutting) func(t *testing.T, s setting) {
+	return func(t *testing.T, s setting) {
 		s.proxied = true
 		c := start(t, s)
 		c.start(load())
 		work()
-		c.cut(1, scaled(lease, 5*lease))
+		c.cut(1, how, scaled(lease, 5*lease))
 		work()
 		r := c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable)
 		if s.shared {
 			require.Equal(t, r.Had, r.Kept)
 		}
-	})
+	}
 }
 
 func TestNothingIsLostWhileEtcdIsDown(t *testing.T) {

@@ -90,6 +90,9 @@ const (
 	Pause Kind = "pause" // the member is stopped with SIGSTOP, and continued
 	Cut   Kind = "cut"   // nothing passes between the member and the others
 	Down  Kind = "down"  // the provider's server is down
+	// CutFromEtcd: nothing passes between the member and etcd. Until the others remove it, they
+	// renew its lease.
+	CutFromEtcd Kind = "cut from etcd"
 )
 
 // Fault is something that was done to a cluster.

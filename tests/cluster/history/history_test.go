@@ -81,9 +81,9 @@ func TestEachViolationIsFound(t *testing.T) {
 		"no reply to a killed agent": {func(h *history.History) { h.Calls[0].Replies, h.Calls[0].Member = 0, "m1" }, ""},
 		"two replies":                {func(h *history.History) { h.Calls[1].Replies = 2 }, "call 2 got 2 replies"},
 		"recorded twice":             {func(h *history.History) { h.Calls[1].ID = "1" }, "call 1 is recorded twice"},
-		"late":                       {func(h *history.History) { h.Calls[3].Ended = at(18.1) }, "call 4 was answered 1.1s after its deadline"},
+		"late":                       {func(h *history.History) { h.Calls[3].Ended = at(20.1) }, "call 4 was answered 3.1s after its deadline"},
 		"late in a pause": {func(h *history.History) {
-			h.Calls[3].Ended = at(18.1)
+			h.Calls[3].Ended = at(20.1)
 			h.Faults = append(h.Faults, &history.Fault{Kind: history.Pause, Member: "m3", At: at(12.4), Until: at(13), Settled: at(13)})
 		}, ""},
 		"success that did not run":   {func(h *history.History) { h.Executions = h.Executions[1:] }, "call 1 has a result"},

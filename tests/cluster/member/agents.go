@@ -21,7 +21,7 @@ const (
 	// maxPending bounds the calls without a reply.
 	maxPending = 4096
 	// overdue is how long after its deadline a call is given up.
-	overdue = 3 * time.Second
+	overdue = 5 * time.Second
 	// maxDetail bounds the detail of a failure in a report, in bytes.
 	maxDetail = 300
 )

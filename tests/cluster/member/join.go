@@ -24,7 +24,7 @@ const (
 	// refresh is how often automanaged asks the other members whether they are there.
 	refresh = 300 * time.Millisecond
 	// drain is how long running calls may take when their session moves.
-	drain = 3 * time.Second
+	drain = 10 * time.Second
 )
 
 // join starts a member. The store may be nil.

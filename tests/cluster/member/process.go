@@ -22,7 +22,7 @@ import (
 
 const (
 	// startTimeout bounds the start of a member, and leaveTimeout its leave.
-	startTimeout, leaveTimeout = 30 * time.Second, 20 * time.Second
+	startTimeout, leaveTimeout = 30 * time.Second, 30 * time.Second
 	// look is how often the process looks at its view of the cluster.
 	look = 25 * time.Millisecond
 )

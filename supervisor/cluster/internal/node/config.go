@@ -74,6 +74,8 @@ type (
 		Network string // the id of the incarnation that it comes from
 		Members []Address
 	}
+	// Disconnected says that the connection to a member has ended.
+	Disconnected struct{ Network, Host string }
 	// Received brings an envelope.
 	Received struct {
 		Network  string

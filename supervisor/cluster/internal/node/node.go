@@ -161,6 +161,10 @@ func (n *node) onReport(c actor.Context, msg any) {
 		if n.is(msg.Network) {
 			n.onTopology(c, msg.Members)
 		}
+	case *Disconnected:
+		if n.is(msg.Network) {
+			n.onDisconnected(msg.Host)
+		}
 	case *Received:
 		if n.is(msg.Network) {
 			n.onReceived(c, msg.Envelope)

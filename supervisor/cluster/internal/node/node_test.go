@@ -89,6 +89,21 @@ func TestCallsSurviveACutLink(t *testing.T) {
 	})
 }
 
+func TestCallsToAMemberWhoseConnectionHasEndedWait(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.cutLink(a, b, true)
+		a.system.Root.Send(a.pid, &Disconnected{Network: a.current.id, Host: b.address})
+		f := a.send(call(scope, "count", within(100*time.Millisecond))).fails(messages.CodeUnavailable)
+		require.False(t, f.MayHaveRun)
+		waits := a.send(call(scope, "count"))
+		w.cutLink(a, b, false)
+		require.Equal(t, "2", waits.text())
+	})
+}
+
 func TestCallThatIsSaidNotToHaveRunDoesNotRunLater(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]

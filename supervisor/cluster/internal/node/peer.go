@@ -27,6 +27,7 @@ type peer struct {
 	ended   bool   // another incarnation answers at its address
 	link    link.Link
 	heardAt time.Time
+	cut     bool      // its connection has ended since it was heard
 	goneAt  time.Time // when it was removed
 
 	exchanges map[*exchange]struct{} // that it has
@@ -429,15 +430,26 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, known))
 }
 
-// silent reports whether a member was not heard yet, or whether its heartbeats are overdue.
+// silent reports whether a member was not heard yet, or not since its connection has ended, or
+// whether its heartbeats are overdue.
 func (n *node) silent(p *peer) bool {
-	return p.name == "" || time.Since(p.heardAt) > n.cfg.LeaseTime/2
+	return p.name == "" || p.cut || time.Since(p.heardAt) > n.cfg.LeaseTime/2
+}
+
+// onDisconnected notes that a connection has ended: the member may be gone.
+func (n *node) onDisconnected(host string) {
+	for _, p := range n.peers {
+		if p.Host == host && p.alive() {
+			p.cut = true
+			n.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
+		}
+	}
 }
 
 // heard notes that a member is there, and gives it what waits.
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 	silent := n.silent(p)
-	p.heardAt, p.name = time.Now(), h.Name
+	p.heardAt, p.name, p.cut = time.Now(), h.Name, false
 	if silent && p.alive() {
 		n.routeWaiting(c)
 	}

@@ -17,6 +17,7 @@ const (
 	callsAgain    = 60                        // seconds within which all conversations that moved call again
 	beatsEach     = 2                         // heartbeats to each other member in a second: a quarter of a lease of 2 s
 	pollsEach     = 2                         // requests to each other member in a second: automanaged, every 0.5 s
+	renewalsEach  = 2                         // of a registration in etcd, in a second: a quarter of a lease of 2 s
 	gossipsEach   = gossipFanOut * 1000 / 300 // messages of gossip in a second
 )
 
@@ -79,7 +80,7 @@ func loadTable(bool) string {
 		others := n - 1
 		rows = append(rows, []string{
 			count(n), count(2 * others), count(n * others), count(2 * beatsEach * others), count(2 * beatsEach * n * others),
-			count(gossipsEach), count(pollsEach * n), count(n), count(2 * n),
+			count(gossipsEach), count(pollsEach * n), count(renewalsEach * n), count(n),
 		})
 	}
 	return markdown(0, []string{

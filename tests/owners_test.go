@@ -70,6 +70,8 @@ type watched struct {
 	mu       sync.Mutex
 	watchers map[string]*actor.PID
 	watches  int // how often it was watched
+	got      []any
+	watched  []bool // whether it was watched when it got a message
 }
 
 func newWatched(h *harness) *watched {
@@ -78,8 +80,14 @@ func newWatched(h *harness) *watched {
 	return w
 }
 
-func (w *watched) SendUserMessage(*actor.PID, any) {}
-func (w *watched) Stop(*actor.PID)                 {}
+func (w *watched) Stop(*actor.PID) {}
+
+func (w *watched) SendUserMessage(_ *actor.PID, msg any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.got = append(w.got, actor.UnwrapEnvelopeMessage(msg))
+	w.watched = append(w.watched, len(w.watchers) > 0)
+}
 
 func (w *watched) SendSystemMessage(_ *actor.PID, msg any) {
 	w.mu.Lock()

@@ -350,7 +350,8 @@ func TestWithoutAnyHandlerAServerIsRefused(t *testing.T) {
 	})
 }
 
-// A handler is watched while it has a question, and not longer.
+// A handler is watched while it has a question, until it was told that the question is withdrawn, and
+// not longer.
 func TestAHandlerIsNotWatchedLongerThanNeeded(t *testing.T) {
 	withDesk(t, supervisor.Config{}, func(h *harness, _ *desk) {
 		w := newWatched(h)
@@ -364,6 +365,9 @@ func TestAHandlerIsNotWatchedLongerThanNeeded(t *testing.T) {
 		watchers, watches := w.count()
 		require.Zero(t, watchers)
 		require.Equal(t, 1, watches)
+		require.Len(t, w.got, 2)
+		require.IsType(t, &messages.Withdrawn{}, w.got[1])
+		require.Equal(t, []bool{true, true}, w.watched)
 	})
 }
 

@@ -103,14 +103,15 @@ func (s *session) withdrawAll(c actor.Context) {
 	}
 }
 
-// withdraw forgets a question. If it was open, its handler is told.
+// withdraw forgets a question. If it was open, its handler is told, before the question stops watching
+// it: a process that stands for a handler on another member may end once nobody watches it.
 func (s *session) withdraw(c actor.Context, q *question, reason string) {
 	if _, there := s.questions[q]; !there {
 		return
 	}
 	delete(s.questions, q)
-	q.unwatch(c.ActorSystem())
 	if q.settle(&messages.Refusal{Reason: reason}) {
 		c.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
 	}
+	q.unwatch(c.ActorSystem())
 }

@@ -32,6 +32,9 @@ func shardOf(key messages.Key, shards int) int {
 	return int(h % uint64(shards))
 }
 
+// ShardOf returns the shard of a key, for the simulation of placement.
+func ShardOf(key messages.Key, shards int) int { return shardOf(key, shards) }
+
 // ownedShards says which shards are active here. It may be read from any goroutine.
 type ownedShards struct {
 	shards int

@@ -2,13 +2,15 @@ package main
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
 
 	"github.com/asynkron/protoactor-go/cluster"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
 )
 
 const kind = "mcpactor-shard"
@@ -58,8 +60,8 @@ func key(i int) string { return fmt.Sprintf("browser/conversation-%d", i) }
 // keyNumber returns the number of 64 bits of the i-th key. Modulo the number of shards it is the
 // key's shard, as in internal/node.
 func keyNumber(i int) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "browser\x00conversation-%d", i))
-	return binary.BigEndian.Uint64(sum[:])
+	key := messages.Key{Server: "browser", Scope: fmt.Sprintf("conversation-%d", i)}
+	return uint64(node.ShardOf(key, 1<<62)) // the numbers of shards here are powers of two
 }
 
 // members returns the addresses of the first n members.

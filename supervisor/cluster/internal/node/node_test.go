@@ -278,6 +278,35 @@ func TestCancelledCallIsNotRunElsewhere(t *testing.T) {
 	})
 }
 
+// What a member has lost may have run, also if the next member only keeps it waiting for its shard when
+// it is cancelled.
+func TestCallThatWasLostAndIsCancelledElsewhereMayHaveRun(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		for i := 0; ownerOf(shardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "c:1"}}) != "c:1"; i++ {
+			scope = w.scopeOf(b, i)
+		}
+		p := a.send(call(scope, "slow", func(op *messages.CallTool) { op.Replay = messages.ReplayAlways }))
+		time.Sleep(100 * time.Millisecond)
+		w.kill(b)
+		for waits := false; !waits; {
+			time.Sleep(time.Millisecond)
+			require.False(t, p.answered())
+			w.members[2].inNode(func(n *node) {
+				for _, s := range n.served {
+					waits = waits || s.waits
+				}
+			})
+		}
+		a.cancel(p)
+		f := p.fails(messages.CodeCancelled)
+		require.Equal(t, 1, w.server.executions()[p.cmd.RequestID()])
+		require.True(t, f.MayHaveRun)
+		require.Equal(t, 1, f.Attempt)
+	})
+}
+
 func TestCallsHaveTheirDeadline(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
@@ -296,12 +325,19 @@ func TestCancelScopeReachesAllMembers(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
+		began := time.Now()
 		mine, other := a.send(call(scope, "hang")), w.members[2].send(call(scope, "hang"))
 		time.Sleep(100 * time.Millisecond)
 		done := a.send(&messages.CancelScope{ID: "x", Scope: scope})
 		require.Equal(t, &messages.Done{ID: "x"}, done.reply())
 		mine.fails(messages.CodeCancelled)
 		other.fails(messages.CodeCancelled)
+
+		large := a.send(call(scope, "hang", with("text", strings.Repeat("x", 3<<20))))
+		time.Sleep(1500 * time.Microsecond)
+		require.Equal(t, &messages.Done{ID: "y"}, a.send(&messages.CancelScope{ID: "y", Scope: scope}).reply())
+		large.fails(messages.CodeCancelled)
+		require.Less(t, time.Since(began), time.Second)
 	})
 }
 

@@ -618,7 +618,7 @@ func (n *node) finishLeaving(c actor.Context) {
 	}
 	for _, p := range n.peers {
 		if p.member {
-			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0})
+			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	after(c, farewellTime, &farewellSaid{})

@@ -108,11 +108,11 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
 	if n.left {
-		n.reply(c, x.caller, x.failed(n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
+		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
 		return
 	}
 	if len(n.exchanges) >= n.cfg.MaxWaiting {
-		n.reply(c, x.caller, x.failed(n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
+		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
@@ -259,8 +259,9 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 		return
 	}
 	n.withdraw(x)
-	if f, ok := reply.(*messages.Failure); ok && f.Supervisor == n.cfg.Name {
-		reply = x.failed(f)
+	if f, ok := reply.(*messages.Failure); ok {
+		f.MayHaveRun = f.MayHaveRun || f.Supervisor == n.cfg.Name && x.sent != nil // made here, without a reply
+		reply = x.complete(x.cmd, f)
 	}
 	n.end(x)
 	if x.gather != nil {
@@ -277,11 +278,12 @@ func (n *node) withdraw(x *exchange) {
 	}
 }
 
-// failed completes a failure that this node has made: the operation may have run on a member.
-func (x *exchange) failed(f *messages.Failure) *messages.Failure {
-	f.Attempt, f.Replayed = max(f.Attempt, x.Runs), f.Replayed || x.Runs > 1
-	f.MayHaveRun = f.MayHaveRun || x.MayHaveRun || x.sent != nil
-	if _, isOperation := x.cmd.(messages.Operation); isOperation && f.MayHaveRun {
+// complete adds to a failure what was known before about the command. A member that has not run
+// the command says nothing of the members before it.
+func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
+	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
+	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
+	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {
 		switch f.Code {
 		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
 			f.Code = messages.CodeLost
@@ -423,9 +425,9 @@ func (n *node) cancelOwned(c actor.Context, ref string) {
 // onCancelScope cancels the operations of a scope on all members.
 func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
-	for x := range n.waiting {
+	for _, x := range n.exchanges { // those that are on their way may arrive after the command
 		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
-			n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+			n.cancel(c, x, "")
 		}
 	}
 	n.gather(c, cmd, controlTime)

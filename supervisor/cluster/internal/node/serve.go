@@ -302,6 +302,8 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
 	case s == nil:
 		if from.decoding[id] || from.link.Expects(id) {
 			from.cancelled.add(id)
+		} else {
+			delete(from.histories, id)
 		}
 	case s.waits:
 		n.forget(s)

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	pac "github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
 	"github.com/asynkron/protoactor-go/remote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -276,6 +279,21 @@ func TestPeerThatSpeaksGarbageChangesNothing(t *testing.T) {
 		require.Error(t, err, name)
 	}
 	require.Equal(t, "2", text(call(t, members[1], "x")))
+}
+
+func TestAnyProviderCanBePassedIn(t *testing.T) {
+	s, agent := newCounters(t), test.NewInMemAgent()
+	cfg := func(name string) cluster.Config {
+		return cluster.Config{Member: name, NewProvider: func() (pac.ClusterProvider, error) { return test.NewTestProvider(agent), nil }}
+	}
+	members := s.startAll(t, cfg("a"), cfg("b"))
+	require.Equal(t, call(t, members[0], "x").Supervisor, call(t, members[1], "x").Supervisor)
+
+	_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: s.url}}},
+		NewProvider: func() (pac.ClusterProvider, error) { return nil, errors.New("no such provider") },
+	})
+	require.ErrorContains(t, err, "newProvider: no such provider")
 }
 
 func TestInvalidConfigurationsAreRefused(t *testing.T) {

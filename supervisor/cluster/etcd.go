@@ -145,10 +145,16 @@ func (p *etcdProvider) ttl() time.Duration {
 func (p *etcdProvider) renew() {
 	ticker := time.NewTicker(p.cfg.Lease / 4)
 	defer ticker.Stop()
+	var err error
 	for {
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Lease/2)
-		_, err := p.client.KeepAliveOnce(ctx, p.lease)
+		if err != nil { // a member that hears no answers must not renew what it cannot use
+			_, err = p.client.Get(ctx, p.prefix+p.self.Id)
+		}
+		if err == nil {
+			_, err = p.client.KeepAliveOnce(ctx, p.lease)
+		}
 		cancel()
 		switch {
 		case err == nil:

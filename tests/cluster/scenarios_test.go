@@ -177,7 +177,10 @@ func cutOff(how cutting) func(t *testing.T, s setting) {
 func TestNothingIsLostWhileEtcdIsDown(t *testing.T) {
 	each(t, nil, []setting{onEtcd, onEtcdShared, staticShared}, func(t *testing.T, s setting) {
 		c := start(t, s)
-		c.start(load())
+		l := load()
+		c.start(member.Load{Scopes: l.Scopes, Timeout: 20 * time.Second}) // a session that opens in the outage waits for the store
+		c.quiet()
+		c.start(l)
 		work()
 		f := c.fault(history.Down, "")
 		c.etcd.process.kill()

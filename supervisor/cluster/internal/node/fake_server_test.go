@@ -23,7 +23,7 @@ import (
 //	slow      runs for a second
 //	big       returns as many bytes as "size" says
 //	progress  reports progress three times
-//	elicit    asks the user, and returns the answer
+//	elicit    asks the user a question that is longer by "size" bytes, and returns the answer
 type fakeServer struct {
 	mu       sync.Mutex
 	sessions map[string]*int // the counters of sessions, by id
@@ -190,7 +190,9 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		}
 		return textResult(text), nil
 	case "elicit":
-		switch answer := c.req.Ask(ctx, &messages.Elicit{Params: &mcp.ElicitParams{Message: "name?"}}, op).(type) {
+		size, _ := op.Params.Arguments.(map[string]any)["size"].(float64)
+		message := "name?" + strings.Repeat(" ", int(size))
+		switch answer := c.req.Ask(ctx, &messages.Elicit{Params: &mcp.ElicitParams{Message: message}}, op).(type) {
 		case *messages.Elicited:
 			return textResult(fmt.Sprint(answer.Result.Content["name"])), nil
 		case *messages.Refusal:

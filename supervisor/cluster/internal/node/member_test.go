@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -88,6 +86,18 @@ func TestMemberThatWasRemovedByMistakeJoinsAgain(t *testing.T) {
 		require.Equal(t, "b#2", b.current.id)
 		p.ok()
 		require.Equal(t, "b", a.send(call(scope, "count")).ok().Supervisor)
+	})
+}
+
+func TestMemberThatNobodyRemembersJoinsAgain(t *testing.T) {
+	inWorld(t, 1, nil, func(w *world) {
+		a := w.members[0]
+		a.send(call("x", "count")).ok()
+		w.remove(a.current)
+		time.Sleep(time.Second)
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.Equal(t, "1", a.send(call("x", "count")).text(), "a new session")
 	})
 }
 
@@ -309,13 +319,8 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 
 // TestSoak does random things to a cluster under load. MCPACTOR_SEED repeats a run.
 func TestSoak(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("MCPACTOR_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("MCPACTOR_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 3))
 	inWorld(t, 4, func(w *world) { w.repeat, w.lose = 0.01, 0.01 }, func(w *world) {
+		r := rand.New(rand.NewPCG(w.seed, 3))
 		w.server.unstable = true
 		var all []*sent
 		anyOf := func() *member { live := w.live(); return live[r.IntN(len(live))] }

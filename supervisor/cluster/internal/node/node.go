@@ -204,7 +204,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *answered:
 		n.onAnswered(c, msg)
 	case *questionDue:
-		n.endQuestion(c, msg.number, &messages.Refusal{Reason: "there was no answer in time"})
+		const reason = "there was no answer in time"
+		n.withdrawQuestion(c, msg.number, &messages.Refusal{Reason: reason}, reason)
 	case interface{ TakenBy() *actor.PID }:
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:

@@ -124,8 +124,14 @@ func (n *node) onJoined(c actor.Context, net Network) {
 	n.cfg.Logger.Info().Str("member", n.cfg.Name).Str("address", net.Address()).Str("incarnation", net.ID()).Msg("member joined the cluster")
 }
 
-// onTopology takes the members from the provider.
+// onTopology takes the members from the provider. A member that the provider does not list any longer
+// was removed: those that have joined since do not know it, and cannot tell it.
 func (n *node) onTopology(c actor.Context, members []Address) {
+	self := func(m Address) bool { return m.ID == n.net.ID() }
+	if slices.ContainsFunc(n.members, self) && !slices.ContainsFunc(members, self) && n.leaving == nil {
+		n.expelled(c, "the provider does not list it any longer")
+		return
+	}
 	n.members = members
 	n.view.Store(&view{n.candidates(), n.net.Address()})
 	now := time.Now()

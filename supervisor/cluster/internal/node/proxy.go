@@ -47,9 +47,10 @@ type proxy struct {
 type (
 	// tell is a message to an actor: progress, an update, a line, a withdrawn question.
 	tell struct {
-		Ref  string          `json:"ref"`
-		Type string          `json:"type"`
-		Body json.RawMessage `json:"body"`
+		Ref    string          `json:"ref"`
+		Type   string          `json:"type"`
+		Body   json.RawMessage `json:"body"`
+		Number uint64          `json:"number,omitempty"` // of the question that is withdrawn
 	}
 	// ask is a question to a handler. The answer is answer.
 	ask struct {
@@ -245,19 +246,19 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	case messages.Request:
 		n.lastID++
 		n.asking[n.lastID] = foreign{p.peer, m.GetOrigin().Question, msg.sender}
-		n.post(c, p.peer, 0, &ask{p.ref, n.lastID, typ, body})
+		n.post(c, p.peer, n.lastID, &ask{p.ref, n.lastID, typ, body})
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
-		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
+		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
 	case *messages.Withdrawn:
 		for number, q := range n.asking {
 			if q.peer == p.peer && q.id == m.Question {
 				delete(n.asking, number)
+				n.post(c, p.peer, 0, &tell{p.ref, typ, body, number})
 			}
 		}
-		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
 	default:
-		n.post(c, p.peer, 0, &tell{p.ref, typ, body})
+		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
 	}
 }
 
@@ -277,15 +278,30 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)
 		c.RequestWithCustomSender(to, value, c.Self())
 	case *messages.Withdrawn:
-		value.Question = from.label() + "/" + value.Question
-		for number, q := range n.asked {
-			if q.origin.Question == value.Question {
-				n.endQuestion(c, number, nil)
-			}
-		}
-		c.Send(to, value)
+		n.onWithdrawn(c, from, msg.Number, value.Reason)
 	case messages.Notification:
 		c.Send(to, value)
+	}
+}
+
+// onWithdrawn ends a question of another member. One that is on its way is not put to its handler.
+func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason string) {
+	for number, q := range n.asked {
+		if q.peer == from && q.remote == remote {
+			n.withdrawQuestion(c, number, nil, reason)
+			return
+		}
+	}
+	if from.decoding[remote] || from.link.Expects(remote) {
+		from.cancelled.add(remote)
+	}
+}
+
+// withdrawQuestion ends a question that its handler has not answered, and tells the handler.
+func (n *node) withdrawQuestion(c actor.Context, number uint64, answer messages.Answer, reason string) {
+	if q := n.asked[number]; q != nil {
+		n.endQuestion(c, number, answer)
+		c.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
 	}
 }
 
@@ -312,6 +328,9 @@ func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
 
 // onAsk puts a question of another member to a handler here.
 func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
+	if from.cancelled.take(msg.Number) {
+		return
+	}
 	value, err := wire.Decode(msg.Type, msg.Body, refs{})
 	req, ok := value.(messages.Request)
 	if err != nil || !ok {
@@ -379,8 +398,7 @@ func (n *node) dropQuestions(c actor.Context, p *peer) {
 	const reason = "the member has left the cluster"
 	for number, q := range n.asked {
 		if q.peer == p {
-			n.endQuestion(c, number, nil)
-			c.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
+			n.withdrawQuestion(c, number, nil, reason)
 		}
 	}
 	for number, q := range n.asking {

@@ -85,6 +85,42 @@ func TestQuestionsAreWithdrawnElsewhere(t *testing.T) {
 	})
 }
 
+func TestQuestionThatIsWithdrawnOnItsWayIsNotAsked(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		silent, got := a.spawn(answering(func() messages.Answer { return nil }))
+		p := a.send(call(scope, "elicit", handledBy(silent), with("size", 3<<20)))
+		time.Sleep(1500 * time.Microsecond)
+		a.cancel(p)
+		p.fails(messages.CodeCancelled)
+		time.Sleep(time.Second)
+		require.Empty(t, got.got)
+		p = a.send(call(scope, "elicit", handledBy(silent), with("size", 3<<20)))
+		require.IsType(t, &messages.Elicit{}, <-got.got)
+		a.cancel(p)
+		require.IsType(t, &messages.Withdrawn{}, <-got.got)
+	})
+}
+
+// The member that asks is cut off when the time of its question is over.
+func TestQuestionThatIsOverdueIsWithdrawnOnce(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		silent, got := a.spawn(answering(func() messages.Answer { return nil }))
+		a.send(call(scope, "elicit", handledBy(silent), within(time.Second)))
+		question := (<-got.got).(*messages.Elicit).Question
+		w.cutLink(a, b, true)
+		time.Sleep(2500 * time.Millisecond)
+		require.Equal(t, question, (<-got.got).(*messages.Withdrawn).Question)
+		w.cutLink(a, b, false)
+		time.Sleep(5 * time.Second)
+		require.Empty(t, got.got)
+	})
+}
+
 func TestQuestionsEndWithTheMember(t *testing.T) {
 	inWorld(t, 4, nil, func(w *world) {
 		a, b, c := w.members[0], w.members[1], w.members[2]

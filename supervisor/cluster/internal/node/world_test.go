@@ -9,7 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,12 +36,14 @@ const (
 	leaseTime = 2 * time.Second
 	removal   = 3 * time.Second // after which the provider removes a member that it does not reach
 	shards    = 64
+	maxTime   = 10 * time.Minute // that a scenario may take
 )
 
 // world is a cluster in one process: members with nodes and supervisors of their own, the network
 // between them, the provider that tells them of each other, and the MCP server that all of them use.
 type world struct {
 	t        *testing.T
+	seed     uint64
 	rand     *rand.Rand
 	server   *fakeServer
 	logs     *logs
@@ -58,13 +63,22 @@ type world struct {
 }
 
 // inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
-// verifier.
+// verifier. MCPACTOR_SEED repeats a run, as far as the order of goroutines allows it.
 func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world)) {
 	t.Helper()
 	seed := rand.Uint64()
+	if text := os.Getenv("MCPACTOR_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
 	synctest.Test(t, func(t *testing.T) {
+		defer time.AfterFunc(maxTime, func() { // the heartbeats keep the fake time going
+			stacks := make([]byte, 1<<20)
+			panic(fmt.Sprintf("%s did not end within %v, MCPACTOR_SEED=%d\n%s", t.Name(), maxTime, seed, stacks[:runtime.Stack(stacks, true)]))
+		}).Stop()
 		w := &world{
-			t: t, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs), majority: n > 2,
+			t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs), majority: n > 2,
 			listening: map[string]*incarnation{}, lastAt: map[[2]string]time.Time{}, cut: map[[2]string]bool{}, delay: time.Millisecond,
 			cfg: supervisor.Config{
 				CallTimeout: 20 * time.Second, ConnectTimeout: 5 * time.Second, DrainTimeout: 3 * time.Second, CloseTimeout: time.Second,
@@ -74,7 +88,7 @@ func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world
 		defer func() {
 			time.Sleep(15 * time.Second) // until timers of the supervisors and of Proto.Actor's throttle have ended
 			if t.Failed() {
-				t.Logf("seed %d", seed)
+				t.Logf("MCPACTOR_SEED=%d", seed)
 			}
 		}()
 		if prepare != nil {
@@ -426,6 +440,9 @@ func (w *world) awaitStable() {
 		if stable {
 			return
 		}
+	}
+	for _, m := range w.live() {
+		w.t.Logf("%s has its lease: %v, and knows %+v", m.name, m.lease.Held(), m.known())
 	}
 	w.t.Fatal("the cluster does not become stable")
 }

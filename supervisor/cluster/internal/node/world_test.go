@@ -431,7 +431,7 @@ func (w *world) awaitStable() {
 		for _, m := range live {
 			known := 0
 			for _, one := range m.known() {
-				if !one.Leaving && one.ID != "" {
+				if !one.Leaving && one.ID != "" && one.Name != one.Address { // it was heard
 					known++
 				}
 			}

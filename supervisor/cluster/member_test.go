@@ -307,6 +307,12 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		`automanaged.hosts[0]: "x" is`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x"}}},
 		`listen: "x" is not a host`:    {Listen: "x"},
 		`advertise: "x" is not a host`: {Advertise: "x"},
+		`listen: "x:http" is not`:      {Listen: "x:http"},
+		`listen: "x:65536" is not`:     {Listen: "x:65536"},
+		`but listen is ":1"`:           {Listen: ":1"},
+		`but listen is "0.0.0.0:1"`:    {Listen: "0.0.0.0:1"},
+		`advertise: "[::]:1" has no`:   {Advertise: "[::]:1"},
+		`"x:1" is listed twice`:        {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x:1", "x:1"}}},
 		"shards: is -1":                {Shards: -1},
 		"lease: is 1ms":                {Lease: time.Millisecond},
 		"quorum: is -1":                {Quorum: -1},
@@ -316,6 +322,22 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	} {
 		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
 		require.ErrorContains(t, err, want)
+		require.Nil(t, m)
+	}
+}
+
+func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"address already in use":    {Supervisor: servers, Listen: taken.Addr().String(), Provider: "in-process", InProcess: cluster.NewInProcess()},
+		"newProvider: returned nil": {Supervisor: servers, NewProvider: func() (pac.ClusterProvider, error) { return nil, nil }},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "goroutine")
 		require.Nil(t, m)
 	}
 }

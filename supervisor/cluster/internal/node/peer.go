@@ -449,11 +449,15 @@ func (n *node) onDisconnected(host string) {
 // heard notes that a member is there, and gives it what waits.
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 	silent := n.silent(p)
+	first := p.name == ""
 	p.heardAt, p.name, p.cut = time.Now(), h.Name, false
 	if silent && p.alive() {
 		n.routeWaiting(c)
 	}
-	if h.Shards != n.cfg.Shards {
+	if first && h.Name == n.cfg.Name {
+		n.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
+	}
+	if first && h.Shards != n.cfg.Shards {
 		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
 	}
 }

@@ -279,7 +279,7 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 	case *messages.Withdrawn:
 		value.Question = from.label() + "/" + value.Question
 		for number, q := range n.asked {
-			if q.origin.Question == value.Question {
+			if q.peer == from && q.origin.Question == value.Question {
 				n.endQuestion(c, number, nil)
 			}
 		}

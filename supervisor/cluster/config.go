@@ -226,6 +226,17 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
+// needs says what a member that has not joined may be waiting for.
+func (c *Config) needs() string {
+	switch c.Provider {
+	case "automanaged":
+		return fmt.Sprintf(" (automanaged.hosts must list it, and %d of them must answer)", c.quorum(len(c.Automanaged.Hosts)))
+	case "etcd":
+		return " (etcd must answer)"
+	}
+	return ""
+}
+
 // quorum returns how many members must confirm the membership.
 func (c Config) quorum(members int) int {
 	switch {

@@ -342,6 +342,18 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 	}
 }
 
+func TestFirstOfThreeHostsWaitsForAnotherOne(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}},
+		Provider:    "automanaged",
+		Automanaged: cluster.Automanaged{Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "automanaged.hosts must list it, and 2 of them must answer")
+}
+
 func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -243,18 +243,23 @@ func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
 }
 
-// post encodes a small message, and queues it for a member, unless that is lost.
-func (n *node) post(c actor.Context, p *peer, id uint64, msg any) {
+// post encodes a message, and queues it for a member, unless that is lost. It reports false if the
+// message is too large.
+func (n *node) post(c actor.Context, p *peer, id uint64, msg any) bool {
 	if n.peers[p.ID] != p || !p.alive() {
-		return
+		return true
 	}
 	typ, body, err := wire.Encode(msg, refs{c.ActorSystem()})
 	if err != nil {
 		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
-		return
+		return true
 	}
-	p.link.Queue(link.Message{Type: typ, ID: id, Body: body}, true) //nolint:errcheck // urgent and small
+	if _, err := p.link.Queue(link.Message{Type: typ, ID: id, Body: body}, true); err != nil {
+		n.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", msg).Msg("message for a member was dropped")
+		return false
+	}
 	n.flush(c, p)
+	return true
 }
 
 // flush sends what the link of a member may send.

@@ -38,6 +38,14 @@ func isForeign(cmd messages.Command) bool {
 	return isHeader || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
 }
 
+// CommandOf returns a message as a command of package messages, which may have been sent as a
+// value. It reports false for any other message, and for a nil pointer: the supervisor rejects
+// these.
+func CommandOf(msg any) (messages.Command, bool) {
+	cmd, ok := asPointer[messages.Command](msg)
+	return cmd, ok && !isForeign(cmd) && !reflect.ValueOf(cmd).IsNil()
+}
+
 // onUnknown handles a message of an unknown type. If it is a command that was sent as a
 // value, the command is handled. Any other message is rejected, and logged once for each
 // type.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +35,7 @@ type Config struct {
 	// used. Defaults to "127.0.0.1:0".
 	Listen string
 	// Advertise is the host and port under which other members reach Listen, if they differ.
-	// Defaults to Listen.
+	// Defaults to Listen. It is required if Listen is on all interfaces, such as ":8090".
 	Advertise string
 	// TLS secures the connections between members, in both directions. Defaults to nil: the
 	// connections are neither encrypted nor authenticated, and a warning is logged.
@@ -147,12 +149,21 @@ func (c Config) hostOf(address string) string {
 	return found[0]
 }
 
+// unreachable reports whether an address has no host, or stands for all interfaces: others cannot
+// connect to it.
+func unreachable(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, invalid := netip.ParseAddr(host)
+	return err == nil && (host == "" || invalid == nil && ip.IsUnspecified())
+}
+
 // validate returns an error that names the invalid fields.
 func (c Config) validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	address := func(field, value string) {
-		if _, _, err := net.SplitHostPort(value); err != nil {
+		_, port, err := net.SplitHostPort(value)
+		if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil {
 			wrong("%s: %q is not a host and a port, such as 10.0.0.1:8090", field, value)
 		}
 	}
@@ -160,8 +171,14 @@ func (c Config) validate() error {
 		wrong("name: %q has a slash, an @ or a space", c.Name)
 	}
 	address("listen", c.Listen)
-	if c.Advertise != "" {
+	switch {
+	case c.Advertise != "":
 		address("advertise", c.Advertise)
+		if unreachable(c.Advertise) {
+			wrong("advertise: %q has no host: set one that other members can connect to", c.Advertise)
+		}
+	case unreachable(c.Listen):
+		wrong("advertise: is empty, but listen is %q: set a host and port that other members can connect to", c.Listen)
 	}
 	if c.Shards < 1 || c.Shards > maxShards {
 		wrong("shards: is %d, it must be between 1 and %d", c.Shards, maxShards)
@@ -181,6 +198,9 @@ func (c Config) validate() error {
 		}
 		for i, host := range c.Automanaged.Hosts {
 			address(fmt.Sprintf("automanaged.hosts[%d]", i), host)
+			if slices.Contains(c.Automanaged.Hosts[:i], host) {
+				wrong("automanaged.hosts[%d]: %q is listed twice", i, host)
+			}
 		}
 		if c.Automanaged.Listen == "" {
 			wrong("automanaged.listen: is empty, and automanaged.hosts do not tell which of them this member is")
@@ -204,6 +224,17 @@ func (c Config) validate() error {
 		wrong("provider: is empty: use automanaged, etcd or in-process, or set newProvider")
 	}
 	return errors.Join(errs...)
+}
+
+// needs says what a member that has not joined may be waiting for.
+func (c *Config) needs() string {
+	switch c.Provider {
+	case "automanaged":
+		return fmt.Sprintf(" (automanaged.hosts must list it, and %d of them must answer)", c.quorum(len(c.Automanaged.Hosts)))
+	case "etcd":
+		return " (etcd must answer)"
+	}
+	return ""
 }
 
 // quorum returns how many members must confirm the membership.

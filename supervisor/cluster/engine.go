@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,6 +99,12 @@ func startEngine(ctx context.Context, cfg *Config, address string, logger zerolo
 	})
 	if err != nil {
 		e.end(context.Background())
+		var panicked *guard.Panic
+		if errors.As(err, &panicked) {
+			if _, bug := panicked.Value.(runtime.Error); !bug { // the stack is of no use
+				err = fmt.Errorf("%v", panicked.Value)
+			}
+		}
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
 	}
 	go e.send()
@@ -106,10 +114,7 @@ func startEngine(ctx context.Context, cfg *Config, address string, logger zerolo
 // remoteConfig returns the configuration of the connections between members.
 func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
 	host, port, _ := net.SplitHostPort(cfg.Listen)
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, fmt.Errorf("listen: the port %q is not a number", port)
-	}
+	number, _ := strconv.Atoi(port)
 	server, client := guards(), credentials.TransportCredentials(insecure.NewCredentials())
 	if cfg.TLS != nil {
 		inbound, outbound, err := cfg.TLS.load()

@@ -47,8 +47,9 @@ type Member struct {
 }
 
 // Start starts a supervisor in an actor system, and joins the cluster. It returns when the
-// member has joined. If ctx ends before, it stops what it has started. The error names the
-// invalid fields of cfg.
+// member has joined: with a quorum (see [Config.Quorum]), that is when enough other members have
+// started. If ctx ends before, it stops what it has started. The error names the invalid fields of
+// cfg.
 //
 // The cluster has an actor system of its own: the given one keeps its address.
 func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
@@ -109,7 +110,7 @@ func (m *Member) start(ctx context.Context, joined chan struct{}) error {
 		return nil
 	case err = <-failed:
 	case <-ctx.Done():
-		err = fmt.Errorf("cluster: the member has not joined: %w", context.Cause(ctx))
+		err = fmt.Errorf("cluster: the member has not joined%s: %w", m.cfg.needs(), context.Cause(ctx))
 	}
 	m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
 	return err

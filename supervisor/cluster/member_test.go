@@ -307,6 +307,12 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		`automanaged.hosts[0]: "x" is`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x"}}},
 		`listen: "x" is not a host`:    {Listen: "x"},
 		`advertise: "x" is not a host`: {Advertise: "x"},
+		`listen: "x:http" is not`:      {Listen: "x:http"},
+		`listen: "x:65536" is not`:     {Listen: "x:65536"},
+		`but listen is ":1"`:           {Listen: ":1"},
+		`but listen is "0.0.0.0:1"`:    {Listen: "0.0.0.0:1"},
+		`advertise: "[::]:1" has no`:   {Advertise: "[::]:1"},
+		`"x:1" is listed twice`:        {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x:1", "x:1"}}},
 		"shards: is -1":                {Shards: -1},
 		"lease: is 1ms":                {Lease: time.Millisecond},
 		"quorum: is -1":                {Quorum: -1},
@@ -318,6 +324,34 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Nil(t, m)
 	}
+}
+
+func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"address already in use":    {Supervisor: servers, Listen: taken.Addr().String(), Provider: "in-process", InProcess: cluster.NewInProcess()},
+		"newProvider: returned nil": {Supervisor: servers, NewProvider: func() (pac.ClusterProvider, error) { return nil, nil }},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "goroutine")
+		require.Nil(t, m)
+	}
+}
+
+func TestFirstOfThreeHostsWaitsForAnotherOne(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}},
+		Provider:    "automanaged",
+		Automanaged: cluster.Automanaged{Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "automanaged.hosts must list it, and 2 of them must answer")
 }
 
 func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {

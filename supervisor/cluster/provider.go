@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -29,6 +30,9 @@ func (c *Config) provider(ctx context.Context, address string, tell func(any)) (
 	p, err := c.NewProvider()
 	if err != nil {
 		return nil, fmt.Errorf("cluster: newProvider: %w", err)
+	}
+	if p == nil {
+		return nil, errors.New("cluster: newProvider: returned nil")
 	}
 	return p, nil
 }

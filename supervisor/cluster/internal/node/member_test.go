@@ -164,6 +164,34 @@ func TestCommandsToAllMembers(t *testing.T) {
 	})
 }
 
+func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
+	type embeds struct{ *messages.CallTool }
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.members[0]
+		send := func(msg any) any {
+			reply, err := a.system.Root.RequestFuture(a.pid, msg, 5*time.Second).Result()
+			require.NoError(t, err, "%T", msg)
+			return reply
+		}
+		for _, msg := range []any{
+			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil),
+			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
+			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
+			embeds{}, &embeds{}, "text",
+		} {
+			f, failed := send(msg).(*messages.Failure)
+			require.True(t, failed, "%T", msg)
+			require.Equal(t, messages.CodeInvalid, f.Code, "%T", msg)
+		}
+		a.system.Root.Send(a.pid, (*messages.Cancel)(nil)) // has no reply
+		for i := range 10 {
+			require.IsType(t, &messages.ToolResult{}, send(*call(fmt.Sprint("scope", i), "count")))
+		}
+		require.Equal(t, 10, send(messages.Inspect{}).(*messages.Snapshot).Total)
+		require.Equal(t, 10, send(messages.CloseAll{}).(*messages.Closed).Sessions)
+	})
+}
+
 func TestInterceptorsRunOnceForAnOperation(t *testing.T) {
 	seen := make(chan string, 1000)
 	prepare := func(w *world) {

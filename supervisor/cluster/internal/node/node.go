@@ -119,6 +119,10 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 		c.Forward(n.cfg.Supervisor) // which has stopped
 		return
 	}
+	if _, ok := actors.CommandOf(cmd); !ok {
+		c.Forward(n.cfg.Supervisor) // which rejects it
+		return
+	}
 	switch cmd := cmd.(type) {
 	case messages.Operation:
 		n.onOperation(c, cmd, nil)
@@ -236,6 +240,20 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *dropped:
 		n.cfg.Rejoin()
 	case *actor.DeadLetterResponse:
+	default:
+		n.onUnknownMessage(c, msg)
+	}
+}
+
+// onUnknownMessage handles a command that was sent as a value. The supervisor rejects any other message
+// that wants a reply.
+func (n *node) onUnknownMessage(c actor.Context, msg any) {
+	cmd, ok := actors.CommandOf(msg)
+	switch {
+	case ok:
+		n.onCommand(c, cmd)
+	case c.Sender() != nil:
+		c.Forward(n.cfg.Supervisor)
 	default:
 		n.cfg.Logger.Error().Type("message", msg).Msg("cluster node got an unknown message")
 	}

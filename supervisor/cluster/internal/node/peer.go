@@ -249,18 +249,23 @@ func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
 }
 
-// post encodes a small message, and queues it for a member, unless that is lost.
-func (n *node) post(c actor.Context, p *peer, id uint64, msg any) {
+// post encodes a message, and queues it for a member, unless that is lost. It reports false if the
+// message is too large.
+func (n *node) post(c actor.Context, p *peer, id uint64, msg any) bool {
 	if n.peers[p.ID] != p || !p.alive() {
-		return
+		return true
 	}
 	typ, body, err := wire.Encode(msg, refs{c.ActorSystem()})
 	if err != nil {
 		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
-		return
+		return true
 	}
-	p.link.Queue(link.Message{Type: typ, ID: id, Body: body}, true) //nolint:errcheck // urgent and small
+	if _, err := p.link.Queue(link.Message{Type: typ, ID: id, Body: body}, true); err != nil {
+		n.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", msg).Msg("message for a member was dropped")
+		return false
+	}
 	n.flush(c, p)
+	return true
 }
 
 // flush sends what the link of a member may send.
@@ -455,11 +460,15 @@ func (n *node) onDisconnected(host string) {
 // heard notes that a member is there, and gives it what waits.
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 	silent := n.silent(p)
+	first := p.name == ""
 	p.heardAt, p.name, p.cut = time.Now(), h.Name, false
 	if silent && p.alive() {
 		n.routeWaiting(c)
 	}
-	if h.Shards != n.cfg.Shards {
+	if first && h.Name == n.cfg.Name {
+		n.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
+	}
+	if first && h.Shards != n.cfg.Shards {
 		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
 )
 
@@ -246,7 +247,10 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	case messages.Request:
 		n.lastID++
 		n.asking[n.lastID] = foreign{p.peer, m.GetOrigin().Question, msg.sender}
-		n.post(c, p.peer, n.lastID, &ask{p.ref, n.lastID, typ, body})
+		if !n.post(c, p.peer, n.lastID, &ask{p.ref, n.lastID, typ, body}) {
+			delete(n.asking, n.lastID)
+			c.Send(msg.sender, &messages.Refusal{Reason: "the question cannot be sent: " + link.ErrLarge.Error()})
+		}
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
 		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
@@ -415,7 +419,9 @@ func (n *node) sendAnswer(c actor.Context, to *peer, number uint64, reply messag
 	if err != nil {
 		typ, body, _ = wire.Encode(&messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()}, refs{})
 	}
-	n.post(c, to, 0, &answer{number, typ, body})
+	if !n.post(c, to, 0, &answer{number, typ, body}) {
+		n.sendAnswer(c, to, number, &messages.Refusal{Reason: "the answer cannot be sent: " + link.ErrLarge.Error()})
+	}
 }
 
 // onAnswer gives the answer of a handler elsewhere to the session that has asked.

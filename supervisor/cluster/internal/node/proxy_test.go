@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 )
 
 // answering returns a handler that answers each question. It answers nothing if answer returns nil.
@@ -52,6 +54,16 @@ func TestQuestionsReachHandlersElsewhere(t *testing.T) {
 		a.system.Root.Stop(mine)
 		synctest.Wait()
 		require.Contains(t, a.send(call(scope, "elicit", handledBy(mine))).text(), "refused")
+	})
+}
+
+func TestAnswerThatIsTooLargeIsRefusedAtOnce(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		large, _ := a.spawn(answering(withName(strings.Repeat("x", link.MaxMessage))))
+		begun := time.Now()
+		require.Contains(t, a.send(call(w.scopeOf(b, 0), "elicit", handledBy(large))).text(), "refused")
+		require.Less(t, time.Since(begun), time.Second)
 	})
 }
 

@@ -90,8 +90,12 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 
 // stays reports whether an operation needs no other member: its shard is active here, or it
 // is malformed, so that the supervisor rejects it.
-func (n *node) stays(op messages.Operation) bool {
-	defer func() { _ = recover() }() // a nil pointer, or a type of the caller's around one
+func (n *node) stays(op messages.Operation) (here bool) {
+	defer func() {
+		if recover() != nil { // a nil pointer, or a type of the caller's around one
+			here = true
+		}
+	}()
 	key := op.Head().Key.Normal()
 	return n.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
 }

@@ -342,8 +342,9 @@ func (n *node) onShardReleased(c actor.Context, s *shard) {
 
 // releaseMoved releases the shards that other members own now.
 func (n *node) releaseMoved(c actor.Context) {
+	candidates := n.candidates() // once: Owner remembers what it was asked about last
 	for number, s := range n.shards {
-		address := n.cfg.Owner(number, n.candidates())
+		address := n.cfg.Owner(number, candidates)
 		mine := n.leaving == nil && address == n.net.Address()
 		switch {
 		case s.state == cededAway:

@@ -203,7 +203,7 @@ func (c Config) validate() error {
 			}
 		}
 		if c.Automanaged.Listen == "" {
-			wrong("automanaged.listen: is empty, and automanaged.hosts do not tell which of them this member is")
+			wrong("automanaged.listen: is empty, and not exactly one of automanaged.hosts has the host of listen: set it to this member's own one")
 		} else {
 			address("automanaged.listen", c.Automanaged.Listen)
 		}

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// shardKind is the kind of the virtual actors.
-	shardKind = "mcpactor-shard"
+	// shardKind is the kind of the virtual actors, before the name of the cluster: members of other
+	// clusters at the same provider own none of them.
+	shardKind = "mcpactor-shard."
 	// relayName is the name of the process that takes the envelopes of other members.
 	relayName = "mcpactor"
 	// batchSize and queueSize bound what the engine takes at once for a peer. Its queue grows,
@@ -88,7 +89,7 @@ func startEngine(ctx context.Context, cfg *Config, address string, logger zerolo
 	}
 	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
 	e.system.ProcessRegistry.Add(inbound{e}, relayName)
-	shards := cluster.NewKind(shardKind, actor.PropsFromFunc(e.shard))
+	shards := cluster.NewKind(shardKind+cfg.Name, actor.PropsFromFunc(e.shard))
 	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
 	e.cluster = cluster.New(e.system, configured)
@@ -172,7 +173,7 @@ func (e *engine) onEvent(event any) {
 	case *cluster.ClusterTopology:
 		members := make([]node.Address, 0, len(event.GetMembers()))
 		for _, m := range event.GetMembers() {
-			if m.HasKind(shardKind) {
+			if m.HasKind(shardKind + e.cluster.Config.Name) {
 				members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
 			}
 		}
@@ -222,7 +223,7 @@ func (e *engine) Activate(shard int) {
 			return
 		}
 		defer func() { <-e.permits }()
-		pid := e.cluster.Get(strconv.Itoa(shard), shardKind)
+		pid := e.cluster.Get(strconv.Itoa(shard), shardKind+e.cluster.Config.Name)
 		e.tell(&node.Activated{Network: e.ID(), Shard: shard, Here: pid != nil && pid.Address == e.Address()})
 	}()
 }

@@ -80,8 +80,13 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	})); err != nil {
 		return nil, err
 	}
-	joined := make(chan struct{})
-	pid, placed, err := node.Start(m.nodeConfig(func() { close(joined) }))
+	joined := make(chan error, 1)
+	pid, placed, err := node.Start(m.nodeConfig(func(err error) {
+		select {
+		case joined <- err:
+		default: // it is about a later incarnation
+		}
+	}))
 	if err != nil {
 		m.supervisor.Stop(ctx) //nolint:errcheck // it has no sessions
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -97,7 +102,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 }
 
 // start joins the cluster for the first time.
-func (m *Member) start(ctx context.Context, joined chan struct{}) error {
+func (m *Member) start(ctx context.Context, joined chan error) error {
 	failed := make(chan error, 1)
 	go func() {
 		if err := m.join(); err != nil {
@@ -106,8 +111,11 @@ func (m *Member) start(ctx context.Context, joined chan struct{}) error {
 	}()
 	var err error
 	select {
-	case <-joined:
-		return nil
+	case err = <-joined:
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("cluster: %w", err)
 	case err = <-failed:
 	case <-ctx.Done():
 		err = fmt.Errorf("cluster: the member has not joined%s: %w", m.cfg.needs(), context.Cause(ctx))
@@ -158,7 +166,7 @@ func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
 }
 
 // nodeConfig returns the configuration of the node.
-func (m *Member) nodeConfig(joined func()) node.Config {
+func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	calls := map[string]time.Duration{}
 	connect, drain, closing := cfg.ConnectTimeout, cfg.DrainTimeout, cfg.CloseTimeout
@@ -169,7 +177,7 @@ func (m *Member) nodeConfig(joined func()) node.Config {
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
-		Joined: sync.OnceFunc(joined), Observe: m.supervisor.Subscribe,
+		Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
 		MaxWaiting: unbounded(cfg.MaxWaitingTotal), KeepOpen: cfg.Store != nil,

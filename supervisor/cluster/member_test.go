@@ -296,6 +296,27 @@ func TestAnyProviderCanBePassedIn(t *testing.T) {
 	require.ErrorContains(t, err, "newProvider: no such provider")
 }
 
+func TestMemberThatDoesNotFitDoesNotJoin(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	a := s.start(t, inProcess(hub, "a"))
+	for want, cfg := range map[string]cluster.Config{
+		"the member a has 4096 shards": {Member: "b", Shards: 64},
+		"has the same name":            {Member: "a"},
+	} {
+		cfg.Provider, cfg.InProcess = "in-process", hub
+		cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		knows(t, a, 1)
+	}
+	other := inProcess(hub, "a")
+	other.Name = "other"
+	b := s.start(t, other)
+	require.Len(t, b.Members(), 1, "a member of another cluster")
+	require.Equal(t, "1", text(call(t, a, "x")))
+	require.Equal(t, "1", text(call(t, b, "x")))
+}
+
 func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	for want, cfg := range map[string]cluster.Config{
 		"provider: is empty":           {},

@@ -33,8 +33,9 @@ type Config struct {
 	Place func(shard int, members []Address) string
 	// Rejoin starts a new incarnation in the background, which is brought by [Joined].
 	Rejoin func()
-	// Joined is called each time the node has its lease, and knows the members.
-	Joined func()
+	// Joined is called each time the node has its lease, and knows the members. The error is that
+	// the configurations of two members do not fit.
+	Joined func(error)
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 

@@ -37,6 +37,10 @@ type gatherDue struct{ of *gather }
 
 // gather gives a command to all members.
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
+	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
+		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
+		return
+	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	for _, p := range n.peers {
 		if p.alive() {

@@ -46,6 +46,8 @@ type node struct {
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor, or nil
 
+	conflict string // why this member does not fit to another one, or empty
+
 	beats   uint64
 	beatAt  time.Time // of the last tick
 	beatLog map[uint64]*beat

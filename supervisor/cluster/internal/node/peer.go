@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -163,10 +164,22 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 }
 
 // tellJoined says that the node can take calls.
+//
+// It waits for the others to say their configuration, but not for one that is silent.
 func (n *node) tellJoined() {
-	if len(n.members) > 0 && n.cfg.Lease.Held() {
-		n.cfg.Joined()
+	if len(n.members) == 0 || !n.cfg.Lease.Held() {
+		return
 	}
+	for _, p := range n.peers {
+		if p.alive() && p.name == "" && n.conflict == "" && time.Since(p.heardAt) < n.cfg.LeaseTime {
+			return
+		}
+	}
+	var err error
+	if n.conflict != "" {
+		err = errors.New(n.conflict)
+	}
+	n.cfg.Joined(err)
 }
 
 // addPeer adds a member, and tells it what it needs to know.
@@ -466,9 +479,11 @@ func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 		n.routeWaiting(c)
 	}
 	if first && h.Name == n.cfg.Name {
+		n.conflict = fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
 		n.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
 	}
 	if first && h.Shards != n.cfg.Shards {
+		n.conflict = fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), h.Shards)
 		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
 	}
 }

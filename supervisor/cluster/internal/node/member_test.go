@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	inner "github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
@@ -169,15 +170,18 @@ func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.members[0]
 		send := func(msg any) any {
-			reply, err := a.system.Root.RequestFuture(a.pid, msg, 5*time.Second).Result()
-			require.NoError(t, err, "%T", msg)
-			return reply
+			box := inner.NewFuture(a.system, nil)
+			defer box.Close()
+			a.system.Root.RequestWithCustomSender(a.pid, msg, box.PID)
+			return <-box.Reply
 		}
+
 		for _, msg := range []any{
 			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil),
 			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
 			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
-			embeds{}, &embeds{}, "text",
+			embeds{},
+			&embeds{}, "text",
 		} {
 			f, failed := send(msg).(*messages.Failure)
 			require.True(t, failed, "%T", msg)

@@ -110,6 +110,8 @@ func TestTransportIsOneType(t *testing.T) {
 	}
 	require.Equal(t, mcpbridge.Broken, (<-downs).Session, "its end is reported")
 	_, err = c.Do(t.Context(), toolCall())
-	require.Equal(t, mcpbridge.NotSent, mcpbridge.AsError(err).Class)
+	// The transport may still take a request for a moment, which is lost then.
+	require.Contains(t, []mcpbridge.Class{mcpbridge.NotSent, mcpbridge.Lost}, mcpbridge.AsError(err).Class)
+	require.Equal(t, mcpbridge.Broken, mcpbridge.AsError(err).Session)
 	require.NoError(t, c.Close(t.Context()))
 }

@@ -55,15 +55,15 @@ func (n *node) onWantEvents(c actor.Context, from *peer, want bool) {
 		return
 	}
 	from.events = want
-	any := false
+	wanted := false
 	for _, p := range n.peers {
-		any = any || p.events
+		wanted = wanted || p.events
 	}
 	switch {
-	case any && n.observed == nil:
+	case wanted && n.observed == nil:
 		root, self := c.ActorSystem().Root, c.Self()
 		n.observed = n.cfg.Observe(func(e messages.Event) { root.Send(self, &observedEvent{event: e}) })
-	case !any && n.observed != nil:
+	case !wanted && n.observed != nil:
 		n.observed()
 		n.observed = nil
 	}

@@ -100,7 +100,7 @@ func (n *node) handle(c actor.Context) {
 		c.Send(n.cfg.Supervisor, &actors.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
 		n.onTick(c)
 	case *actor.Stopped:
-		n.onFarewellSaid(c)
+		n.onFlushDue(c)
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // before the events of other actors
@@ -237,8 +237,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *Leave:
 		n.onLeave(c)
 	case *leaveDue:
-	case *farewellSaid:
-		n.onFarewellSaid(c)
+	case *flushDue:
+		n.onFlushDue(c)
 	case *dropped:
 		n.cfg.Rejoin()
 	case *actor.DeadLetterResponse:

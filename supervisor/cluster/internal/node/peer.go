@@ -643,7 +643,7 @@ func (n *node) finishLeaving(c actor.Context) {
 	n.left = true
 	n.finishAll(c)
 	if n.net == nil {
-		n.onFarewellSaid(c)
+		n.onFlushDue(c)
 		return
 	}
 	for _, p := range n.peers {
@@ -651,14 +651,14 @@ func (n *node) finishLeaving(c actor.Context) {
 			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
-	after(c, farewellTime, &farewellSaid{})
+	after(c, flushTime, &flushDue{})
 }
 
-// farewellTime is how long the last messages of a member have to be sent.
-const farewellTime = 200 * time.Millisecond
+// flushTime is how long the last messages of a member have to be sent.
+const flushTime = 200 * time.Millisecond
 
-// farewellSaid says that farewellTime is over.
-type farewellSaid struct{}
+// flushDue says that flushTime is over.
+type flushDue struct{}
 
 // finishAll answers all exchanges of a node that has left.
 func (n *node) finishAll(c actor.Context) {
@@ -667,8 +667,8 @@ func (n *node) finishAll(c actor.Context) {
 	}
 }
 
-// onFarewellSaid ends the incarnation.
-func (n *node) onFarewellSaid(c actor.Context) {
+// onFlushDue ends the incarnation.
+func (n *node) onFlushDue(c actor.Context) {
 	n.left = true
 	n.finishAll(c)
 	for _, p := range n.peers {

@@ -85,7 +85,7 @@ func (q *question) SendUserMessage(_ *actor.PID, message any) {
 	answer, ok := asPointer[messages.Answer](message)
 	switch _, dead := message.(*actor.DeadLetterResponse); {
 	case dead:
-		answer = &messages.Refusal{Reason: noHandler}
+		answer = &messages.Refusal{Reason: NoHandler}
 	case !ok:
 		answer = &messages.Refusal{Reason: "the answer is of another kind"}
 	}
@@ -95,15 +95,15 @@ func (q *question) SendUserMessage(_ *actor.PID, message any) {
 // SendSystemMessage takes the end of the handler.
 func (q *question) SendSystemMessage(_ *actor.PID, message any) {
 	if _, ended := message.(*actor.Terminated); ended {
-		q.settle(&messages.Refusal{Reason: noHandler})
+		q.settle(&messages.Refusal{Reason: NoHandler})
 	}
 }
 
 // Stop does nothing.
 func (*question) Stop(*actor.PID) {}
 
-// noHandler is why a question is refused that no handler can answer.
-const noHandler = "nobody is there who could answer"
+// NoHandler is why a question is refused that no handler can answer.
+const NoHandler = "nobody is there who could answer"
 
 // watch watches the handler, for as long as the question is open. It reports whether there is a
 // handler that has not stopped.

@@ -32,7 +32,7 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 		origin.Deadline = end
 	}
 	if q.handler = s.handlerOf(q); !q.watch(c.ActorSystem()) {
-		q.settle(&messages.Refusal{Reason: noHandler})
+		q.settle(&messages.Refusal{Reason: NoHandler})
 		return
 	}
 	if s.questions == nil {

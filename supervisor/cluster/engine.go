@@ -73,12 +73,12 @@ type outgoing struct {
 var _ node.Network = (*engine)(nil)
 
 // startEngine joins the cluster. It blocks for a second and more. ctx ends what waits.
-func startEngine(ctx context.Context, cfg *Config, address string, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
-	remoting, err := remoteConfig(cfg, address)
+func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
+	remoting, err := remoteConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := cfg.provider(ctx, address, tell)
+	provider, err := cfg.provider(ctx, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func startEngine(ctx context.Context, cfg *Config, address string, logger zerolo
 }
 
 // remoteConfig returns the configuration of the connections between members.
-func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
+func remoteConfig(cfg *Config) (*remote.Config, error) {
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	number, _ := strconv.Atoi(port)
 	server, client := guards(), credentials.TransportCredentials(insecure.NewCredentials())
@@ -126,7 +126,7 @@ func remoteConfig(cfg *Config, advertised string) (*remote.Config, error) {
 		client = credentials.NewTLS(outbound)
 	}
 	c := remote.Configure(host, number)
-	c.AdvertisedHost = advertised
+	c.AdvertisedHost = cfg.Advertise
 	c.ServerOptions = append(server, grpc.MaxRecvMsgSize(maxBatch), grpc.MaxSendMsgSize(maxBatch))
 	c.DialOptions = []grpc.DialOption{
 		grpc.WithTransportCredentials(client),

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -85,12 +83,11 @@ func newEtcd(ctx context.Context, c *Config, tell func(any)) (*etcdProvider, err
 
 // StartMember registers the member.
 func (p *etcdProvider) StartMember(c *cluster.Cluster) error {
-	host, port, err := net.SplitHostPort(c.ActorSystem.Address())
+	host, port, err := c.ActorSystem.GetHostPort()
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	number, _ := strconv.Atoi(port)
-	p.self = &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(number), Kinds: c.GetClusterKinds()}
+	p.self = &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}
 	value, err := json.Marshal(registration{p.self.Id, p.self.Host, p.self.Port, p.self.Kinds})
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)

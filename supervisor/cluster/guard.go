@@ -14,9 +14,12 @@ import (
 // panics, PoisonPill stops any actor, and its other methods panic with "implement me". What
 // it does not need is refused here.
 
+// envelopeType is the type of what nodes send to each other.
+const envelopeType = "mcpactor.cluster.v1.Envelope"
+
 // accepted are the types that members send to each other.
 var accepted = map[string]bool{
-	"mcpactor.cluster.v1.Envelope": true,
+	envelopeType:                   true,
 	"actor.DeadLetterResponse":     true,
 	"cluster.ActivationRequest":    true,
 	"cluster.ActivationResponse":   true,
@@ -86,11 +89,8 @@ func check(batch *remote.MessageBatch) error {
 			e.GetTypeId() < 0 || e.GetTypeId() >= types, e.GetSerializerId() != 0:
 			return errRefused
 		}
-		switch batch.GetTypeNames()[e.GetTypeId()] {
-		case "mcpactor.cluster.v1.Envelope":
-			if batch.GetTargets()[e.GetTarget()].GetId() != relayName {
-				return errRefused
-			}
+		if batch.GetTypeNames()[e.GetTypeId()] == envelopeType && batch.GetTargets()[e.GetTarget()].GetId() != relayName {
+			return errRefused
 		}
 	}
 	for _, pid := range append(batch.GetTargets(), batch.GetSenders()...) {

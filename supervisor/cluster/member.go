@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -180,28 +179,19 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 		Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
-		MaxWaiting: unbounded(cfg.MaxWaitingTotal), KeepOpen: cfg.Store != nil,
+		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil,
 	}
-}
-
-// unbounded returns a bound, or math.MaxInt for -1.
-func unbounded(most int) int {
-	if most < 0 {
-		return math.MaxInt
-	}
-	return most
 }
 
 // join starts an incarnation.
 func (m *Member) join() error {
-	tell := func(msg any) { m.system.Root.Send(m.node, msg) }
-	early := &early{tell: tell}
+	early := &early{tell: func(msg any) { m.system.Root.Send(m.node, msg) }}
 	ended := make(chan struct{})
 	defer close(ended)
 	m.mu.Lock()
 	m.joining = ended
 	m.mu.Unlock()
-	e, err := startEngine(m.ctx, &m.cfg, m.cfg.Advertise, m.logger, early.tellLater)
+	e, err := startEngine(m.ctx, &m.cfg, m.logger, early.tellLater)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strconv"
 
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
@@ -18,10 +17,10 @@ import (
 
 // provider returns the provider for a new incarnation. ctx ends its start, and tell tells the
 // node what it learns.
-func (c *Config) provider(ctx context.Context, address string, tell func(any)) (cluster.ClusterProvider, error) {
+func (c *Config) provider(ctx context.Context, tell func(any)) (cluster.ClusterProvider, error) {
 	switch c.Provider {
 	case "automanaged":
-		return newAutomanaged(c, address)
+		return newAutomanaged(c)
 	case "etcd":
 		return newEtcd(ctx, c, tell)
 	case "in-process":
@@ -43,13 +42,12 @@ type automanagedProvider struct {
 	*automanaged.AutoManagedProvider
 	listener net.Listener
 	server   *echo.Echo
-	answer   *automanaged.NodeModel
+	port     int // that it listens on
 	config   *Config
-	address  string
 }
 
 // newAutomanaged returns the provider that polls hosts.
-func newAutomanaged(c *Config, address string) (cluster.ClusterProvider, error) {
+func newAutomanaged(c *Config) (cluster.ClusterProvider, error) {
 	listener, err := net.Listen("tcp", c.Automanaged.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: automanaged.listen: %w", err)
@@ -58,24 +56,19 @@ func newAutomanaged(c *Config, address string) (cluster.ClusterProvider, error) 
 	server.HideBanner, server.HidePort, server.Listener = true, true, listener
 	server.Logger.SetOutput(io.Discard)
 	server.StdLogger = log.New(io.Discard, "", 0)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	number, _ := strconv.Atoi(port)
-	p := &automanagedProvider{listener: listener, server: server, config: c, address: address}
-	p.AutoManagedProvider = automanaged.NewWithTesting(c.Automanaged.Refresh, number, server, c.Automanaged.Hosts...)
-	return p, nil
+	port := listener.Addr().(*net.TCPAddr).Port
+	polls := automanaged.NewWithTesting(c.Automanaged.Refresh, port, server, c.Automanaged.Hosts...)
+	return &automanagedProvider{polls, listener, server, port, c}, nil
 }
 
 // StartMember answers the polls of other members, and begins to poll them.
 func (p *automanagedProvider) StartMember(c *cluster.Cluster) error {
-	host, port, err := net.SplitHostPort(p.address)
+	host, port, err := c.ActorSystem.GetHostPort()
 	if err != nil {
 		return err
 	}
-	number, _ := strconv.Atoi(port)
-	_, own, _ := net.SplitHostPort(p.listener.Addr().String())
-	ownPort, _ := strconv.Atoi(own)
-	p.answer = automanaged.NewNode(p.config.Name, c.ActorSystem.ID, host, number, ownPort, c.GetClusterKinds())
-	p.server.GET("/_health", func(ctx echo.Context) error { return ctx.JSON(http.StatusOK, p.answer) })
+	answer := automanaged.NewNode(p.config.Name, c.ActorSystem.ID, host, port, p.port, c.GetClusterKinds())
+	p.server.GET("/_health", func(ctx echo.Context) error { return ctx.JSON(http.StatusOK, answer) })
 	return p.AutoManagedProvider.StartMember(c)
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	ConnectTimeout time.Duration                     // of the slowest server, as are the next ones
 	DrainTimeout   time.Duration
 	CloseTimeout   time.Duration
-	MaxWaiting     int  // calls to other members, or that wait for an owner
+	MaxWaiting     int  // calls to other members, or that wait for an owner; -1 is no bound
 	KeepOpen       bool // the members share a store: sessions stay open when they move
 }
 

@@ -18,7 +18,7 @@ type gather struct {
 	cmd     messages.Command
 	caller  *actor.PID
 	missing map[*exchange]string // parts without a reply, with the name of the member
-	own     *box                 // of the own supervisor's part, or nil once it has replied
+	own     *actor.PID           // takes the own supervisor's reply, or nil once it has replied
 	timer   *time.Timer
 
 	parts      []part
@@ -46,15 +46,12 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 		if p.alive() {
 			x := &exchange{cmd: cmd, gather: g, deadline: time.Now().Add(limit)}
 			g.missing[x] = p.label()
-			n.lastID++
-			x.id = n.lastID
-			n.exchanges[x.id] = x
-			x.timer = after(c, limit, &overdue{x})
+			n.add(c, x)
 			n.give(c, x, p)
 		}
 	}
 	g.own = n.newOwnBox(c, g)
-	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own.pid)
+	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
 	g.timer = after(c, limit, &gatherDue{g})
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -267,7 +268,7 @@ func (n *node) is(network string) bool { return n.net != nil && n.net.ID() == ne
 // recoverBug logs a panic. A restart would lose all calls.
 func (n *node) recoverBug(c actor.Context) {
 	if r := recover(); r != nil {
-		logBug(n.cfg.Logger, r, c.Message())
+		n.cfg.Logger.Error().Interface("reason", r).Type("message", c.Message()).Bytes("stack", debug.Stack()).Msg("cluster node panicked")
 	}
 }
 

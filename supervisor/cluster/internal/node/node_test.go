@@ -284,7 +284,7 @@ func TestCallThatWasLostAndIsCancelledElsewhereMayHaveRun(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
-		for i := 0; ownerOf(shardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "c:1"}}) != "c:1"; i++ {
+		for i := 0; ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "c:1"}}) != "c:1"; i++ {
 			scope = w.scopeOf(b, i)
 		}
 		p := a.send(call(scope, "slow", func(op *messages.CallTool) { op.Replay = messages.ReplayAlways }))

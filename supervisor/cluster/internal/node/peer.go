@@ -268,7 +268,7 @@ func (n *node) post(c actor.Context, p *peer, id uint64, msg any) bool {
 	if n.peers[p.ID] != p || !p.alive() {
 		return true
 	}
-	typ, body, err := wire.Encode(msg, refs{c.ActorSystem()})
+	typ, body, err := wire.Encode(msg, refs{})
 	if err != nil {
 		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
 		return true
@@ -286,9 +286,7 @@ func (n *node) flush(c actor.Context, p *peer) {
 	if n.net == nil || n.peers[p.ID] != p {
 		return
 	}
-	now := time.Now()
-	p.link.Flush(now, func(f *link.Frame) { n.transmit(p, f) })
-	n.tickLinks(c, p.link.Tick(now, func(f *link.Frame) { n.transmit(p, f) }))
+	n.tickLinks(c, p.link.Tick(time.Now(), func(f *link.Frame) { n.transmit(p, f) }))
 }
 
 // transmit gives a frame to the network.

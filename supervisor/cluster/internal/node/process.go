@@ -40,9 +40,6 @@ func (b *inbox) SendSystemMessage(_ *actor.PID, message any) {
 // Stop does nothing.
 func (*inbox) Stop(*actor.PID) {}
 
-// box is the sender of a command to the own supervisor.
-type box struct{ pid *actor.PID }
-
 // late marks messages that may come when the node has stopped.
 type late struct{}
 
@@ -67,15 +64,15 @@ func (n *node) newBox(c actor.Context, s *served) *actor.PID {
 }
 
 // newOwnBox returns the sender of the own supervisor's part of a command to all members.
-func (n *node) newOwnBox(c actor.Context, g *gather) *box {
+func (n *node) newOwnBox(c actor.Context, g *gather) *actor.PID {
 	b := &inbox{system: c.ActorSystem(), node: c.Self()}
 	b.user = func(message any, _ *actor.PID) any { return &boxed{gather: g, message: message} }
-	return &box{b.register("gather")}
+	return b.register("gather")
 }
 
 // closeOwnBox removes the box of the own part.
 func (n *node) closeOwnBox(c actor.Context, g *gather) {
-	c.ActorSystem().ProcessRegistry.Remove(g.own.pid)
+	c.ActorSystem().ProcessRegistry.Remove(g.own)
 	g.own = nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
@@ -14,7 +15,7 @@ import (
 
 // refs encodes PIDs as references: address and id. A decoded PID is a placeholder, which
 // [node.adopt] replaces by a proxy.
-type refs struct{ system *actor.ActorSystem }
+type refs struct{}
 
 // placeholder is the address of PIDs that stand for actors of other members.
 const placeholder = "mcpactor.member"
@@ -234,7 +235,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	p := msg.of
 	if p.peer.proxies[p.ref] != p {
 		if _, asks := msg.message.(messages.Request); asks {
-			c.Send(msg.sender, &messages.Refusal{Reason: "nobody is there who could answer"})
+			c.Send(msg.sender, &messages.Refusal{Reason: actors.NoHandler})
 		}
 		return
 	}
@@ -344,7 +345,7 @@ func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
 	handler := pidOf(msg.Ref)
 	process, there := c.ActorSystem().ProcessRegistry.Get(handler)
 	if !there {
-		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: "nobody is there who could answer"})
+		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: actors.NoHandler})
 		return
 	}
 	n.lastID++
@@ -374,7 +375,7 @@ func (n *node) onAnswered(c actor.Context, msg *answered) {
 	}
 	reply, ok := msg.message.(messages.Answer)
 	if !ok {
-		reply = &messages.Refusal{Reason: "nobody is there who could answer"}
+		reply = &messages.Refusal{Reason: actors.NoHandler}
 	}
 	n.endQuestion(c, msg.number, reply)
 }

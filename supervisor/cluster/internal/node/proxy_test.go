@@ -197,7 +197,7 @@ func TestLinesOfStderrReachSubscribersElsewhere(t *testing.T) {
 		var scope string
 		for i := 0; ; i++ {
 			scope = fmt.Sprint("scope", i)
-			if shard := shardOf(messages.Key{Server: "stdio", Scope: scope}, shards); ownerOf(shard, []Address{{Host: "a:1"}, {Host: "b:1"}, {Host: "c:1"}}) == b.address {
+			if shard := ShardOf(messages.Key{Server: "stdio", Scope: scope}, shards); ownerOf(shard, []Address{{Host: "a:1"}, {Host: "b:1"}, {Host: "c:1"}}) == b.address {
 				break
 			}
 		}

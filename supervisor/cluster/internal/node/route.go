@@ -115,7 +115,7 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
 		return
 	}
-	if len(n.exchanges) >= n.cfg.MaxWaiting {
+	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
 		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
 		return
 	}
@@ -125,17 +125,22 @@ func (n *node) begin(c actor.Context, x *exchange) {
 			n.watch(c, op.Subscriber)
 		}
 	}
-	n.lastID++
-	x.id = n.lastID
-	n.exchanges[x.id] = x
+	n.add(c, x)
 	of := n.byKey[x.key]
 	if of == nil {
 		of = map[*exchange]struct{}{}
 		n.byKey[x.key] = of
 	}
 	of[x] = struct{}{}
-	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 	n.route(c, x)
+}
+
+// add numbers an exchange, which is overdue at its deadline.
+func (n *node) add(c actor.Context, x *exchange) {
+	n.lastID++
+	x.id = n.lastID
+	n.exchanges[x.id] = x
+	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 }
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
@@ -143,23 +148,24 @@ func (n *node) begin(c actor.Context, x *exchange) {
 func (n *node) route(c actor.Context, x *exchange) {
 	n.stopWaiting(x)
 	x.to, x.sent = nil, nil
-	owner := n.ownerOf(shardOf(x.key, n.cfg.Shards))
+	number := ShardOf(x.key, n.cfg.Shards)
+	owner := n.ownerOf(number)
 	switch {
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:
-		n.routeHere(c, x)
+		n.routeHere(c, x, number)
 	default:
 		n.give(c, x, owner.peer)
 	}
 }
 
 // routeHere gives an exchange to the own supervisor, when the shard of its key is active.
-func (n *node) routeHere(c actor.Context, x *exchange) {
-	s := n.activate(c, shardOf(x.key, n.cfg.Shards))
-	if s == nil || s.state != active {
+func (n *node) routeHere(c actor.Context, x *exchange, number int) {
+	s := n.activate(c, number)
+	if s.state != active {
 		n.wait(c, x)
-		if s != nil && s.state == activating {
+		if s.state == activating {
 			s.exchanges[x] = struct{}{}
 		}
 		return
@@ -181,10 +187,15 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	x.to, x.sent = to, nil
 	to.exchanges[x] = struct{}{}
-	system, self, cmd := c.ActorSystem(), c.Self(), x.cmd
+	n.encode(c, x.cmd, &encoded{exchange: x, to: to})
+}
+
+// encode encodes a command or a reply, which may be large, and then sends done to the node.
+func (n *node) encode(c actor.Context, v any, done *encoded) {
+	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
-		typ, body, err := wire.Encode(cmd, refs{system})
-		system.Root.Send(self, &encoded{exchange: x, to: to, typ: typ, body: body, err: err})
+		done.typ, done.body, done.err = wire.Encode(v, refs{})
+		root.Send(self, done)
 	})
 }
 
@@ -314,6 +325,7 @@ func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 // onPeerLost routes the exchanges that a member had again. Those that may have arrived there
 // may have run.
 func (n *node) onPeerLost(c actor.Context, p *peer) {
+	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
 	for x := range p.exchanges {
 		arrived := x.sent != nil && x.sent.MayHaveArrived()
 		delete(p.exchanges, x)
@@ -329,10 +341,10 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 			n.route(c, x)
 		case isOperation:
 			x.Runs, x.MayHaveRun = x.Runs+1, true
-			x.Detail = fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
+			x.Detail = left
 			n.route(c, x)
 		default:
-			f := n.failure(x.cmd, messages.CodeLost, fmt.Sprintf("the member %s has left the cluster before it answered", p.label()))
+			f := n.failure(x.cmd, messages.CodeLost, left)
 			f.MayHaveRun = true
 			n.finish(c, x, f)
 		}
@@ -394,7 +406,7 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 		n.cancel(c, x, "")
 	}
 	n.cancelServed(c, key, cmd.ID)
-	switch owner := n.ownerOf(shardOf(key, n.cfg.Shards)); {
+	switch owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); {
 	case owner == nil:
 	case owner.self:
 		if n.ownBits.owns(key) { // otherwise the supervisor would return it

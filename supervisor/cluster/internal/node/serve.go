@@ -73,15 +73,15 @@ type decoded struct {
 // onMessage decodes a message of another member.
 func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
-		value, err := wire.Decode(m.Type, m.Body, refs{c.ActorSystem()})
+		value, err := wire.Decode(m.Type, m.Body, refs{})
 		n.onDecoded(c, from, m.ID, value, err)
 		return
 	}
 	from.decoding[m.ID] = true
-	system, self := c.ActorSystem(), c.Self()
+	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
-		value, err := wire.Decode(m.Type, m.Body, refs{system})
-		system.Root.Send(self, &decoded{from, m.ID, value, err})
+		value, err := wire.Decode(m.Type, m.Body, refs{})
+		root.Send(self, &decoded{from, m.ID, value, err})
 	})
 }
 
@@ -183,22 +183,22 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 		n.start(c, s)
 		return
 	}
-	owner := n.ownerOf(shardOf(key, n.cfg.Shards))
+	number := ShardOf(key, n.cfg.Shards)
+	owner := n.ownerOf(number)
 	if owner == nil || !owner.self || n.leaving != nil {
 		n.answerMoved(c, s, past)
 		return
 	}
-	if shard := n.activate(c, shardOf(key, n.cfg.Shards)); shard.state != active {
-		if shard.state != activating {
-			n.answerMoved(c, s, past)
-			return
-		}
+	switch shard := n.activate(c, number); shard.state {
+	case active:
+		n.start(c, s)
+	case activating:
 		s.waits = true
 		shard.served = append(shard.served, s)
 		n.served[s.id] = s
-		return
+	default:
+		n.answerMoved(c, s, past)
 	}
-	n.start(c, s)
 }
 
 // start gives a command of another member to the own supervisor.
@@ -235,11 +235,7 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(c, s)
-	system, self := c.ActorSystem(), c.Self()
-	n.work.Schedule(func() {
-		typ, body, err := wire.Encode(reply, refs{system})
-		system.Root.Send(self, &encoded{served: s, to: s.peer, typ: typ, body: body, err: err})
-	})
+	n.encode(c, reply, &encoded{served: s})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
@@ -317,7 +313,7 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
 
 // cancelServed cancels the operations of other members that wait for the shard of a key.
 func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
-	shard := n.shards[shardOf(key, n.cfg.Shards)]
+	shard := n.shards[ShardOf(key, n.cfg.Shards)]
 	if shard == nil {
 		return
 	}

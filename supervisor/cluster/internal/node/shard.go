@@ -12,11 +12,11 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
 )
 
-// shardOf returns the shard of a key: the same on all members, and evenly spread. It is called
+// ShardOf returns the shard of a key: the same on all members, and evenly spread. It is called
 // several times for each operation. The hash is FNV-1a of 64 bits, whose high bits depend little on the
 // last bytes, followed by the finalizer of MurmurHash3, which spreads each bit over all others. It must not change:
 // members with another hash would run a session of their own for most keys.
-func shardOf(key messages.Key, shards int) int {
+func ShardOf(key messages.Key, shards int) int {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
 	for i := range len(key.Server) {
@@ -32,9 +32,6 @@ func shardOf(key messages.Key, shards int) int {
 	return int(h % uint64(shards))
 }
 
-// ShardOf returns the shard of a key, for the simulation of placement.
-func ShardOf(key messages.Key, shards int) int { return shardOf(key, shards) }
-
 // ownedShards says which shards are active here. It may be read from any goroutine.
 type ownedShards struct {
 	shards int
@@ -47,7 +44,7 @@ func (o *ownedShards) init(shards int) {
 
 // owns reports whether the shard of a key is active here.
 func (o *ownedShards) owns(key messages.Key) bool {
-	shard := shardOf(key.Normal(), o.shards)
+	shard := ShardOf(key.Normal(), o.shards)
 	return o.words[shard/64].Load()&(1<<(shard%64)) != 0
 }
 
@@ -156,7 +153,7 @@ type view struct {
 // from any goroutine.
 func (n *node) places(key messages.Key) bool {
 	v := n.view.Load()
-	return v != nil && n.cfg.Lease.Held() && n.cfg.Place(shardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
+	return v != nil && n.cfg.Lease.Held() && n.cfg.Place(ShardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
 }
 
 // activate returns a shard that this member owns, and activates it if it is not active yet.
@@ -316,7 +313,7 @@ func (n *node) inShards(some []*shard) func(messages.Key) bool {
 	for _, s := range some {
 		numbers[s.number] = true
 	}
-	return func(key messages.Key) bool { return numbers[shardOf(key.Normal(), shards)] }
+	return func(key messages.Key) bool { return numbers[ShardOf(key.Normal(), shards)] }
 }
 
 // onShardsReleased notes that shards have no session any longer.

@@ -17,12 +17,12 @@ func TestShardsOfKeysDoNotChange(t *testing.T) {
 		{Server: "browser", Scope: "conversation-2"}:             1760,
 		{Server: "files", Scope: "tenant/7b1f0c9e/conversation"}: 1104,
 	} {
-		require.Equal(t, shard, shardOf(key, 4096), "%v", key)
+		require.Equal(t, shard, ShardOf(key, 4096), "%v", key)
 	}
 }
 
 func TestTheServerAndTheScopeAreHashedApart(t *testing.T) {
-	require.NotEqual(t, shardOf(messages.Key{Server: "ab", Scope: "c"}, 1<<20), shardOf(messages.Key{Server: "a", Scope: "bc"}, 1<<20))
+	require.NotEqual(t, ShardOf(messages.Key{Server: "ab", Scope: "c"}, 1<<20), ShardOf(messages.Key{Server: "a", Scope: "bc"}, 1<<20))
 }
 
 // Keys that differ little are spread as evenly as a random function spreads them: chi-squared divided
@@ -46,7 +46,7 @@ func TestKeysAreSpreadEvenly(t *testing.T) {
 	} {
 		counts := make([]float64, shards)
 		for i := range shards * each {
-			counts[shardOf(key(i), shards)]++
+			counts[ShardOf(key(i), shards)]++
 		}
 		var chi float64
 		for _, n := range counts {

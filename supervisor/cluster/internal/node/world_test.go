@@ -479,7 +479,7 @@ func (w *world) ownerOf(scope string) *member {
 		all = append(all, Address{r.id, r.m.address})
 	}
 	w.mu.Unlock()
-	address := ownerOf(shardOf(messages.Key{Server: "s", Scope: scope}, shards), all)
+	address := ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), all)
 	for _, m := range w.members {
 		if m.address == address {
 			return m

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,6 +30,11 @@ func (k Key) Normal() Key {
 		k.Scope = DefaultScope
 	}
 	return k
+}
+
+// Compare orders keys by server, then by scope. The result is that of [cmp.Compare].
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Server, other.Server), cmp.Compare(k.Scope, other.Scope))
 }
 
 // Validate returns an error if the scope is too long, or has control characters or invalid

@@ -81,6 +81,9 @@ func TestFailureSurvivesSerialisation(t *testing.T) {
 
 func TestKeysAreNormalisedCheckedAndQuoted(t *testing.T) {
 	require.Equal(t, Key{"s", DefaultScope}, Key{Server: "s"}.Normal())
+	require.Negative(t, Key{"a", "z"}.Compare(Key{"b", "a"}))
+	require.Positive(t, Key{"a", "z"}.Compare(Key{"a", "b"}))
+	require.Zero(t, Key{"a", "z"}.Compare(Key{"a", "z"}))
 	require.NoError(t, Key{"s", "Grüße 1/2"}.Validate())
 	require.NoError(t, Key{"s", strings.Repeat("x", MaxScope)}.Validate())
 	for scope, want := range map[string]string{

@@ -277,7 +277,7 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	closing.replied = true
 	closing.timer.Stop()
 	delete(r.closeCommands, closing)
-	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
 	if closing.caller != nil {
 		c.Send(closing.caller, closing.reply)
 	}

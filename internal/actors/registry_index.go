@@ -34,9 +34,9 @@ func (r *registrationIndex) group(server string) *group {
 	return g
 }
 
-// states are the states of a session by their rank in a group: the order in which
+// States are the states of a session by their rank in a group: the order in which
 // [messages.Inspect] lists sessions when it does not list all.
-var states = [maxRanks]messages.State{
+var States = [maxRanks]messages.State{
 	1: messages.StateDraining, 2: messages.StateBroken, 3: messages.StateConnecting, 4: messages.StateWaiting, 5: messages.StateReady,
 }
 
@@ -56,12 +56,12 @@ func (r *registrationIndex) add(reg *registration) {
 // setState notes the state of a session.
 func (r *registrationIndex) setState(reg *registration, state messages.State) {
 	if reg.state() != state {
-		reg.group.states.put(&reg.stateNode, rank(slices.Index(states[:], state)), reg)
+		reg.group.states.put(&reg.stateNode, rank(slices.Index(States[:], state)), reg)
 	}
 }
 
 // state returns the state of the session, or "" if it was removed.
-func (reg *registration) state() messages.State { return states[reg.stateNode.rank] }
+func (reg *registration) state() messages.State { return States[reg.stateNode.rank] }
 
 // remove removes a session. Its field newer stays valid: a close command may point to the
 // session.
@@ -119,7 +119,7 @@ func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.S
 			continue
 		}
 		servers = append(servers, name)
-		for at, state := range states {
+		for at, state := range States {
 			if n := g.states.len(rank(at)); n > 0 && (f.State == "" || f.State == state) {
 				counts[state] += n
 			}
@@ -127,7 +127,7 @@ func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.S
 	}
 	slices.Sort(servers)
 	return counts, func(yield func(*registration) bool) {
-		for at, state := range states {
+		for at, state := range States {
 			if counts[state] == 0 {
 				continue
 			}

@@ -20,7 +20,7 @@ func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 			r.entries[reg.key] = &entry{draining: []*registration{reg}}
 		}
 		r.add(reg)
-		r.setState(reg, states[1+i%5])
+		r.setState(reg, States[1+i%5])
 		all = append(all, reg)
 	}
 	listed := func(f messages.Inspect) (n int) {
@@ -39,7 +39,7 @@ func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 	}
 	check := func(there []*registration) {
 		require.Equal(t, len(there), listed(messages.Inspect{}))
-		for _, state := range states[1:] {
+		for _, state := range States[1:] {
 			want := 0
 			for _, reg := range there {
 				if reg.state() == state {

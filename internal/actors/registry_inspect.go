@@ -38,7 +38,7 @@ func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 		one.Supervisor = r.cfg.Name
 		snap.Sessions = append(snap.Sessions, one)
 	}
-	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return a.Key.Compare(b.Key) })
 	return snap
 }
 
@@ -58,7 +58,7 @@ func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
 			}
 		}
 		if g := r.index.groups[name]; g != nil {
-			for at, state := range states {
+			for at, state := range States {
 				n := g.states.len(rank(at))
 				if n == 0 {
 					continue
@@ -97,9 +97,4 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 		one.Cause, one.RetryAt = ep.cause.Error(), ep.next
 	}
 	return one
-}
-
-// compareKeys orders keys by server, then by scope.
-func compareKeys(a, b messages.Key) int {
-	return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
 }

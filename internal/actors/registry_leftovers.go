@@ -60,7 +60,7 @@ func (l *leftovers) list() []messages.Left {
 			all = append(all, messages.Left{Key: key, Reason: one.reason})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b messages.Left) int { return compareKeys(a.Key, b.Key) })
+	slices.SortStableFunc(all, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
 	if l.dropped > 0 {
 		all = append(all, messages.Left{Key: l.last, Reason: fmt.Sprintf("and %d others, which were too many to be listed", l.dropped-1)})
 	}

@@ -372,7 +372,7 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, around time
 // find returns the session of a key, or nil.
 func find(snap *messages.Snapshot, key messages.Key) *messages.SessionSnapshot {
 	i, ok := slices.BinarySearchFunc(snap.Sessions, key, func(s messages.SessionSnapshot, key messages.Key) int {
-		return cmp.Or(cmp.Compare(s.Key.Server, key.Server), cmp.Compare(s.Key.Scope, key.Scope))
+		return s.Key.Compare(key)
 	})
 	if !ok {
 		return nil

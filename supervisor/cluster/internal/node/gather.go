@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -196,15 +197,14 @@ func (g *gather) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 // limit lists as many sessions as were asked for: the first ones in the order of
 // [messages.Inspect], sorted by key.
 func (g *gather) limit(all *messages.Snapshot, most int) {
-	order := []messages.State{messages.StateDraining, messages.StateBroken, messages.StateConnecting, messages.StateWaiting, messages.StateReady}
 	if most >= 0 && len(all.Sessions) > most {
 		slices.SortStableFunc(all.Sessions, func(a, b messages.SessionSnapshot) int {
-			return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)), cmp.Compare(a.Key.Server, b.Key.Server))
+			return cmp.Or(cmp.Compare(slices.Index(actors.States[:], a.State), slices.Index(actors.States[:], b.State)), cmp.Compare(a.Key.Server, b.Key.Server))
 		})
 		all.Sessions = all.Sessions[:most]
 	}
 	slices.SortStableFunc(all.Sessions, func(a, b messages.SessionSnapshot) int {
-		return cmp.Or(cmp.Compare(a.Key.Server, b.Key.Server), cmp.Compare(a.Key.Scope, b.Key.Scope))
+		return a.Key.Compare(b.Key)
 	})
 }
 

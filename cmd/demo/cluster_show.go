@@ -124,11 +124,11 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 	var hosts []string
 	for i, name := range []string{"a", "b", "c"} {
 		// Placement is even only if the ports differ in more than their last digits.
-		listen, err := freeAddress(20000 + 10000*i)
+		listen, err := freeAddress(10000 + 6000*i)
 		if err != nil {
 			return nil, err
 		}
-		health, err := freeAddress(25000 + 10000*i)
+		health, err := freeAddress(13000 + 6000*i)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 }
 
 // freeAddress returns a loopback address with a port that is free, of the thousand from first
-// on.
+// on. Ports from 30000 on are assigned by systems, also while a member is restarted.
 func freeAddress(first int) (string, error) {
 	var errs error
 	for range 20 {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -14,6 +15,8 @@ import (
 type httpServer struct {
 	executed func(call string)
 	addr     string
+	socket   *net.TCPListener // it stays open, so that nobody else gets its port during a restart
+	serving  sync.WaitGroup   // the server that accepts its connections
 
 	mu        sync.Mutex
 	http      *http.Server
@@ -33,25 +36,37 @@ var refusals = []struct {
 
 // newHTTPServer starts the server. It calls executed for each tool call that runs.
 func newHTTPServer(executed func(call string)) (*httpServer, error) {
-	s := &httpServer{executed: executed, addr: "127.0.0.1:0", forgotten: map[string]int{}}
+	socket, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	s := &httpServer{executed: executed, addr: socket.Addr().String(), socket: socket, forgotten: map[string]int{}}
 	return s, s.start()
 }
 
 func (s *httpServer) start() error {
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
+	if err := s.socket.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	server := newCounterServer(s.executed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addr = l.Addr().String()
 	s.mcp = server
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	s.http = &http.Server{Handler: s.refuseForgotten(handler)}
-	go s.http.Serve(l) //nolint:errcheck // Serve returns an error when the server is closed
+	running := &http.Server{Handler: s.refuseForgotten(handler)}
+	s.http = running
+	s.serving.Go(func() {
+		running.Serve(kept{s.socket}) //nolint:errcheck // Serve returns an error when the server is stopped
+	})
 	return nil
 }
+
+// kept is a listener that stops accepting connections when it is closed, and keeps its
+// socket.
+type kept struct{ *net.TCPListener }
+
+// Close ends Accept.
+func (l kept) Close() error { return l.SetDeadline(time.Now()) }
 
 // refuseForgotten refuses the requests of forgotten sessions, and passes on the others.
 func (s *httpServer) refuseForgotten(handler http.Handler) http.Handler {
@@ -92,7 +107,7 @@ func (s *httpServer) forget(n, refusal int) (forgotten int) {
 // restart closes the server with all its connections and sessions, and starts a new one on
 // the same address.
 func (s *httpServer) restart() error {
-	s.close()
+	s.stop()
 	return s.start()
 }
 
@@ -108,8 +123,15 @@ func (s *httpServer) sessions() (n int) {
 	return n
 }
 
-// close closes the server with all its connections and sessions.
+// close closes the server for good.
 func (s *httpServer) close() {
+	s.stop()
+	s.socket.Close()
+}
+
+// stop closes the server with all its connections and sessions, but not its socket.
+func (s *httpServer) stop() {
+	defer s.serving.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.http.Close()

@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -80,6 +82,29 @@ func TestShowListensUntilItIsStopped(t *testing.T) {
 	require.NoError(t, <-ended, report.String())
 	require.Contains(t, report.String(), "ok        every call got exactly one reply")
 	require.Contains(t, report.String(), "ok        no goroutine was left over")
+}
+
+// While the HTTP server restarts, its port is nobody else's.
+func TestHTTPServerKeepsItsPort(t *testing.T) {
+	s, err := newHTTPServer(func(string) {})
+	require.NoError(t, err)
+	get := func() error {
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + s.addr)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	require.NoError(t, get())
+	s.stop()
+	_, err = net.Listen("tcp", s.addr)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, s.start())
+	require.NoError(t, get())
+	require.NoError(t, s.restart())
+	require.NoError(t, get())
+	s.close()
+	require.ErrorIs(t, get(), syscall.ECONNREFUSED)
 }
 
 func TestInvalidUsageExitsWithTwo(t *testing.T) {

@@ -5,7 +5,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,17 +31,13 @@ func TestFailedDialShowsWhetherTheServerIsThere(t *testing.T) {
 		t.Cleanup(s.Close)
 		return &mcpbridge.Server{URL: s.URL}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	nobody := "http://" + l.Addr().String()
-	l.Close()
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, nil, 0o600))
 	for name, c := range map[string]struct {
 		srv  *mcpbridge.Server
 		want mcpbridge.Presence
 	}{
-		"nobody listens":    {&mcpbridge.Server{URL: nobody}, mcpbridge.Absent},
+		"nobody listens":    {&mcpbridge.Server{URL: "http://127.0.0.1:1"}, mcpbridge.Absent},
 		"502":               {says(502, ""), mcpbridge.Absent},
 		"503":               {says(503, `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}`), mcpbridge.Absent},
 		"504":               {says(504, ""), mcpbridge.Absent},

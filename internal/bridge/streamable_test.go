@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -181,7 +182,7 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 		}, mcpbridge.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			l, err := freeport.Listen() // nobody else gets its port
 			require.NoError(t, err)
 			defer l.Close()
 			if c.serve == nil {

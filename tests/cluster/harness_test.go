@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,9 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/internal/freeport"
+	"github.com/mcpactor/mcpactor/messages"
 
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
@@ -135,19 +135,12 @@ func (c *cluster) proxy(name, to string) string {
 // slotName is the name of a place in the network.
 func slotName(i int) string { return fmt.Sprint("m", i+1) }
 
-// freeAddr returns an address with a port that nobody listens on. The system does not use ports of this range
-// for outgoing connections, which could take the port while its process is not running.
+// freeAddr returns an address with a port that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			l.Close()
-			return addr
-		}
-	}
-	require.Fail(t, "there is no free port")
-	return ""
+	addr, err := freeport.Addr()
+	require.NoError(t, err)
+	return addr
 }
 
 // run starts the process of a place, with the load that the others have.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -19,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpactor/mcpactor/internal/freeport"
 )
 
 // Server is an HTTP server for MCP on a loopback socket, with faults in front of its
@@ -146,19 +147,12 @@ func (s *Server) start() error {
 	return nil
 }
 
-// listen listens on an address, or on a new port if addr is empty. The system does not
-// use ports of this range for outgoing connections, which could take the port while the
-// server is stopped.
-func listen(addr string) (l net.Listener, err error) {
-	if addr != "" {
-		return net.Listen("tcp", addr)
+// listen listens on an address, or on a new port if addr is empty.
+func listen(addr string) (net.Listener, error) {
+	if addr == "" {
+		return freeport.Listen()
 	}
-	for range 100 {
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.N(20_000))); err == nil {
-			break
-		}
-	}
-	return l, err
+	return net.Listen("tcp", addr)
 }
 
 // Stop closes all connections and the socket. The sessions stay.

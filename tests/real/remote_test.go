@@ -3,8 +3,6 @@
 package real
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/freeport"
 )
 
 // remote is a server over HTTP that the test starts.
@@ -29,8 +29,10 @@ type remote struct {
 // startRemote starts a server over HTTP, and returns its origin.
 func (h *harness) startRemote(args []string, env map[string]string) string {
 	h.t.Helper()
-	port := h.freePort()
-	r := &remote{h: h, address: net.JoinHostPort("127.0.0.1", port), env: append(os.Environ(), "PORT="+port)}
+	address, err := freeport.Addr()
+	require.NoError(h.t, err)
+	_, port, _ := net.SplitHostPort(address)
+	r := &remote{h: h, address: address, env: append(os.Environ(), "PORT="+port)}
 	for _, arg := range args {
 		r.args = append(r.args, strings.ReplaceAll(arg, "$PORT", port))
 	}
@@ -41,21 +43,6 @@ func (h *harness) startRemote(args []string, env map[string]string) string {
 	h.remotes = append(h.remotes, r)
 	r.start()
 	return "http://" + r.address
-}
-
-// freePort returns a port that is free, and outside the range from which the system assigns
-// ports.
-func (h *harness) freePort() string {
-	h.t.Helper()
-	for range 100 {
-		port := fmt.Sprint(20000 + rand.IntN(10000))
-		if l, err := net.Listen("tcp", ":"+port); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	h.t.Fatal("there is no free port")
-	return ""
 }
 
 // start starts the server, or starts it again after its end, and waits until it listens.

@@ -5,7 +5,6 @@ package etcdserver
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"sync"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/mcpactor/mcpactor/internal/freeport"
 )
 
 // startTimeout bounds the start of a server.
@@ -50,7 +51,7 @@ func New(cfg Config) (*Server, error) {
 		if *addr != "" {
 			continue
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := freeport.Listen()
 		if err != nil {
 			return nil, fmt.Errorf("etcdserver: %w", err)
 		}

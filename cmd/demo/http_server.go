@@ -126,7 +126,7 @@ func (s *httpServer) sessions() (n int) {
 // close closes the server for good.
 func (s *httpServer) close() {
 	s.stop()
-	s.socket.Close()
+	s.socket.Close() //nolint:errcheck // nothing can be done about it
 }
 
 // stop closes the server with all its connections and sessions, but not its socket.

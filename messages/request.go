@@ -123,26 +123,26 @@ type Withdrawn struct {
 // the form; otherwise the server gets an error.
 type Elicited struct {
 	discreet
-	Result *mcp.ElicitResult
+	Result *mcp.ElicitResult `json:"result"`
 }
 
 // Sampled answers [Sample].
 type Sampled struct {
 	discreet
-	Result *mcp.CreateMessageWithToolsResult
+	Result *mcp.CreateMessageWithToolsResult `json:"result"`
 }
 
 // Roots answers [ListRoots].
 type Roots struct {
 	discreet
-	Roots []*mcp.Root
+	Roots []*mcp.Root `json:"roots"`
 }
 
 // Refusal answers any [Request].
 type Refusal struct {
 	discreet
 	// Reason is sent to the server.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 func (*Elicited) answer() {}

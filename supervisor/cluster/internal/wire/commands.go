@@ -136,18 +136,6 @@ type (
 		ID string `json:"id,omitempty"`
 		*messages.Snapshot
 	}
-	elicited struct {
-		Result *mcp.ElicitResult `json:"result"`
-	}
-	sampled struct {
-		Result *mcp.CreateMessageWithToolsResult `json:"result"`
-	}
-	roots struct {
-		Roots []*mcp.Root `json:"roots"`
-	}
-	refusal struct {
-		Reason string `json:"reason"`
-	}
 )
 
 // MarshalJSON encodes the parameters, and whether the arguments are a map.

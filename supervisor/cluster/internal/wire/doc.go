@@ -13,6 +13,10 @@
 //   - [messages.Failure.Cause] is dropped.
 //   - The arguments of a tool, and the parameters of a custom method, that are neither a
 //     map[string]any nor a [encoding/json.RawMessage] arrive as an encoding/json.RawMessage with their JSON.
+//   - An encoding/json.RawMessage arrives compacted, with the characters that HTML treats specially
+//     escaped. A time loses its location.
+//   - A tool result without content arrives with an empty list, an elicitation without a mode with
+//     the default one, and an answer to a sampling request without content as a refusal.
 //   - Other values of type any arrive as encoding/json decodes JSON. A number that would lose
 //     digits as a float64 arrives as an int64, a uint64 or an [encoding/json.Number].
 package wire

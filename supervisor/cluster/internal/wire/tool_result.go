@@ -24,7 +24,7 @@ func encodeToolResult(m *messages.ToolResult, _ Refs) (any, error) {
 	}
 	result, err := m.Result.MarshalJSON()
 	if err != nil {
-		return m, nil // whose error names the field
+		return m, nil // encoding/json encodes it again, and its error names the field
 	}
 	receipt, err := marshal(m.Receipt)
 	if err != nil {

@@ -101,26 +101,10 @@ func init() {
 	question[messages.Sample, sample]("sample")
 	question[messages.ListRoots, onlyOrigin]("list-roots")
 	question[messages.Withdrawn, withdrawn]("withdrawn")
-	converted("elicited", func(m *messages.Elicited, _ Refs) (elicited, error) {
-		return elicited{m.Result}, nil
-	}, func(m *elicited, _ Refs) (*messages.Elicited, error) {
-		return &messages.Elicited{Result: m.Result}, nil
-	})
-	converted("sampled", func(m *messages.Sampled, _ Refs) (sampled, error) {
-		return sampled{m.Result}, nil
-	}, func(m *sampled, _ Refs) (*messages.Sampled, error) {
-		return &messages.Sampled{Result: m.Result}, nil
-	})
-	converted("roots", func(m *messages.Roots, _ Refs) (roots, error) {
-		return roots{m.Roots}, nil
-	}, func(m *roots, _ Refs) (*messages.Roots, error) {
-		return &messages.Roots{Roots: m.Roots}, nil
-	})
-	converted("refusal", func(m *messages.Refusal, _ Refs) (refusal, error) {
-		return refusal{m.Reason}, nil
-	}, func(m *refusal, _ Refs) (*messages.Refusal, error) {
-		return &messages.Refusal{Reason: m.Reason}, nil
-	})
+	Register[messages.Elicited]("elicited")
+	Register[messages.Sampled]("sampled")
+	Register[messages.Roots]("roots")
+	Register[messages.Refusal]("refusal")
 }
 
 // converted registers a message that crosses as a W.

@@ -69,7 +69,7 @@ type memberCmd struct{}
 func (*memberCmd) Run(p *cli.Program) error {
 	var cfg memberConfig
 	if json.Unmarshal([]byte(os.Getenv(memberVar)), &cfg) != nil {
-		return &cli.UsageError{Err: errors.New("only the show starts member")}
+		return &cli.UsageError{Err: errors.New("the command member is started only by the show")}
 	}
 	signal.Ignore(os.Interrupt) // Ctrl-C is for the show, which ends its members
 	var writing sync.Mutex
@@ -100,7 +100,7 @@ func (*memberCmd) Run(p *cli.Program) error {
 	for {
 		var r memberRequest
 		if err := requests.Decode(&r); err != nil {
-			return nil // the show has ended: it needs no farewell
+			return nil // the show has ended, and expects no answer
 		}
 		if r.Op == "leave" {
 			running.Wait() // a member that leaves refuses new calls of its own process

@@ -111,16 +111,6 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 	s.gateway = newGateway(cmd.Seed, func(scope string, f *messages.Failure) {
 		s.note(false, "a call of %s failed: %s, %s", scope, f.Code, f.Detail)
 	})
-	var err error
-	if s.http, err = newHTTPServer(s.verifier.executed); err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s.store = &http.Server{Handler: serveStore(resume.NewMemory())}
-	go s.store.Serve(listener) //nolint:errcheck // Serve returns an error when the server is closed
 	var hosts []string
 	for i, name := range []string{"a", "b", "c"} {
 		// Placement is even only if the ports differ in more than their last digits.
@@ -133,12 +123,22 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 			return nil, err
 		}
 		hosts = append(hosts, health)
-		s.configs = append(s.configs, memberConfig{
-			Name: name, Listen: listen, Health: health, Server: "http://" + s.http.addr, Store: "http://" + listener.Addr().String(),
-		})
+		s.configs = append(s.configs, memberConfig{Name: name, Listen: listen, Health: health})
 	}
+	var err error
+	if s.http, err = newHTTPServer(s.verifier.executed); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.http.close()
+		return nil, err
+	}
+	s.store = &http.Server{Handler: serveStore(resume.NewMemory())}
+	go s.store.Serve(listener) //nolint:errcheck // Serve returns an error when the server is closed
 	for i := range s.configs {
-		s.configs[i].Hosts = hosts
+		c := &s.configs[i]
+		c.Hosts, c.Server, c.Store = hosts, "http://"+s.http.addr, "http://"+listener.Addr().String()
 	}
 	s.configs[0].Page = cmd.Listen
 	return s, nil

@@ -21,7 +21,7 @@ type serveCmd struct{}
 func (*serveCmd) Run() error {
 	log, err := os.OpenFile(os.Getenv(processLogVar), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
-		return &cli.UsageError{Err: errors.New("only the show starts serve")}
+		return &cli.UsageError{Err: errors.New("the command serve is started only by the show")}
 	}
 	defer log.Close()
 	fmt.Fprintln(log, "pid", os.Getpid())

@@ -182,7 +182,7 @@ func TestCallOnABrokenConnectionIsLostOnceItWasSent(t *testing.T) {
 		}, mcpbridge.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := freeport.Listen() // nobody else gets its port
+			l, err := freeport.Listen("127.0.0.1") // nobody else gets its port
 			require.NoError(t, err)
 			defer l.Close()
 			if c.serve == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAddressIsFree(t *testing.T) {
-	addr, err := freeport.Addr()
+	addr, err := freeport.Addr("127.0.0.1")
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", addr)
 	require.NoError(t, err)

@@ -138,7 +138,7 @@ func slotName(i int) string { return fmt.Sprint("m", i+1) }
 // freeAddr returns an address with a port that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	addr, err := freeport.Addr()
+	addr, err := freeport.Addr("127.0.0.1")
 	require.NoError(t, err)
 	return addr
 }

@@ -150,7 +150,7 @@ func (s *Server) start() error {
 // listen listens on an address, or on a new port if addr is empty.
 func listen(addr string) (net.Listener, error) {
 	if addr == "" {
-		return freeport.Listen()
+		return freeport.Listen("127.0.0.1")
 	}
 	return net.Listen("tcp", addr)
 }

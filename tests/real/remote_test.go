@@ -29,7 +29,7 @@ type remote struct {
 // startRemote starts a server over HTTP, and returns its origin.
 func (h *harness) startRemote(args []string, env map[string]string) string {
 	h.t.Helper()
-	address, err := freeport.Addr()
+	address, err := freeport.Addr("127.0.0.1")
 	require.NoError(h.t, err)
 	_, port, _ := net.SplitHostPort(address)
 	r := &remote{h: h, address: address, env: append(os.Environ(), "PORT="+port)}

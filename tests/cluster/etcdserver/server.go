@@ -51,7 +51,7 @@ func New(cfg Config) (*Server, error) {
 		if *addr != "" {
 			continue
 		}
-		l, err := freeport.Listen()
+		l, err := freeport.Listen("127.0.0.1")
 		if err != nil {
 			return nil, fmt.Errorf("etcdserver: %w", err)
 		}

@@ -80,8 +80,8 @@ var _ mcpbridge.Store = (*Store)(nil)
 
 // New returns a store with a client, which is a [redis.Client] (also one of sentinels) or a
 // [redis.ClusterClient]. It does not wait for Redis. The caller closes the client, after the last
-// use of the store. A client that reads from replicas is refused, because these may have old
-// records.
+// use of the store. A cluster client that reads from replicas is refused, because these may have
+// old records. For the same reason a client of sentinels must not have ReplicaOnly.
 func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = DefaultPrefix

@@ -18,7 +18,7 @@ import (
 )
 
 // Config is the configuration of a member. The zero value of most fields is useful. Start
-// copies it.
+// copies it. Addresses have names or IPv4 addresses: Proto.Actor does not support IPv6 addresses.
 type Config struct {
 	// Supervisor is the configuration of the member's own supervisor. Its Name is replaced by
 	// Member. The members may share a Store: give each member a value of its own that leads to the
@@ -66,7 +66,7 @@ type Config struct {
 	// Quorum is how many members, this one included, must confirm the membership. With
 	// "etcd", an answer of etcd is enough instead. Defaults to more than half of the hosts of
 	// "automanaged", if there are three or more; to more than half of the members with "etcd";
-	// and else to 1: then a member that is cut off acts on, while the others replace it.
+	// and else to 1: then a member that is cut off continues to act, while the others replace it.
 	Quorum int
 }
 
@@ -87,9 +87,11 @@ type Etcd struct {
 	Endpoints []string
 	// Prefix is the prefix of the keys. Defaults to "/mcpactor/members".
 	Prefix string
-	// TLS configures the connections to etcd. Defaults to nil: none.
+	// TLS configures the connections to endpoints that begin with https. Defaults to nil: the
+	// authorities of the system, and no client certificate.
 	TLS *tls.Config
-	// Username and Password are the credentials, or empty.
+	// Username and Password are the credentials, or empty. The member logs in each time that it
+	// renews its registration, four times in each Lease: prefer client certificates.
 	Username, Password string
 }
 
@@ -163,17 +165,23 @@ func (c Config) validate() error {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	address := func(field, value string) {
 		_, port, err := net.SplitHostPort(value)
-		if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil {
+		if number, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || number == 0 && field != "listen" {
 			wrong("%s: %q is not a host and a port, such as 10.0.0.1:8090", field, value)
+		}
+	}
+	named := func(field, value string) {
+		address(field, value)
+		if host, _, _ := net.SplitHostPort(value); strings.Contains(host, ":") {
+			wrong("%s: %q is an IPv6 address, which Proto.Actor does not support here: use a name", field, value)
 		}
 	}
 	if strings.ContainsAny(c.Name, "/@ ") {
 		wrong("name: %q has a slash, an @ or a space", c.Name)
 	}
-	address("listen", c.Listen)
+	named("listen", c.Listen)
 	switch {
 	case c.Advertise != "":
-		address("advertise", c.Advertise)
+		named("advertise", c.Advertise)
 		if unreachable(c.Advertise) {
 			wrong("advertise: %q has no host: set one that other members can connect to", c.Advertise)
 		}
@@ -213,6 +221,9 @@ func (c Config) validate() error {
 	case c.Provider == "etcd":
 		if len(c.Etcd.Endpoints) == 0 {
 			wrong("etcd.endpoints: is empty")
+		}
+		if (c.Etcd.Username == "") != (c.Etcd.Password == "") {
+			wrong("etcd.username, etcd.password: one of them is empty")
 		}
 	case c.Provider == "in-process":
 		if c.InProcess == nil {

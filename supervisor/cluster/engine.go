@@ -54,6 +54,7 @@ type engine struct {
 	cluster  *cluster.Cluster
 	provider cluster.ClusterProvider
 	tell     func(any) // to the node
+	kind     string    // of the shards of this cluster
 
 	out     chan outgoing
 	permits chan struct{} // one for each activation that runs
@@ -82,14 +83,14 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 	if err != nil {
 		return nil, err
 	}
-	e = &engine{provider: provider, tell: tell, out: make(chan outgoing, maxOut), permits: make(chan struct{}, activations), stopped: make(chan struct{})}
+	e = &engine{provider: provider, tell: tell, kind: shardKind + cfg.Name, out: make(chan outgoing, maxOut), permits: make(chan struct{}, activations), stopped: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if logger.GetLevel() > zerolog.DebugLevel { // it logs errors for each attempt to reach a member that is gone
 		logger = zerolog.Nop()
 	}
 	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
 	e.system.ProcessRegistry.Add(inbound{e}, relayName)
-	shards := cluster.NewKind(shardKind+cfg.Name, actor.PropsFromFunc(e.shard))
+	shards := cluster.NewKind(e.kind, actor.PropsFromFunc(e.shard))
 	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
 	e.cluster = cluster.New(e.system, configured)
@@ -116,9 +117,10 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 func remoteConfig(cfg *Config) (*remote.Config, error) {
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	number, _ := strconv.Atoi(port)
-	server, client := guards(), credentials.TransportCredentials(insecure.NewCredentials())
+	advertised, _, _ := net.SplitHostPort(cfg.Advertise)
+	server, client := guards(cfg), credentials.TransportCredentials(insecure.NewCredentials())
 	if cfg.TLS != nil {
-		inbound, outbound, err := cfg.TLS.load()
+		inbound, outbound, err := cfg.TLS.load(advertised)
 		if err != nil {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
@@ -173,7 +175,7 @@ func (e *engine) onEvent(event any) {
 	case *cluster.ClusterTopology:
 		members := make([]node.Address, 0, len(event.GetMembers()))
 		for _, m := range event.GetMembers() {
-			if m.HasKind(shardKind + e.cluster.Config.Name) {
+			if m.HasKind(e.kind) {
 				members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
 			}
 		}
@@ -203,13 +205,14 @@ func (e *engine) Send(address string, envelope *wire.Envelope) {
 
 // send gives envelopes to the engine, which may block while it ends.
 func (e *engine) send() {
-	for {
-		select {
-		case <-e.ctx.Done():
-			return
-		case o := <-e.out:
-			e.system.Root.Send(actor.NewPID(o.address, relayName), o.envelope)
-		}
+	for e.ctx.Err() == nil {
+		e.quietly(func() {
+			select {
+			case <-e.ctx.Done():
+			case o := <-e.out:
+				e.system.Root.Send(actor.NewPID(o.address, relayName), o.envelope)
+			}
+		})
 	}
 }
 
@@ -223,7 +226,8 @@ func (e *engine) Activate(shard int) {
 			return
 		}
 		defer func() { <-e.permits }()
-		pid := e.cluster.Get(strconv.Itoa(shard), shardKind+e.cluster.Config.Name)
+		var pid *actor.PID
+		e.quietly(func() { pid = e.cluster.Get(strconv.Itoa(shard), e.kind) })
 		e.tell(&node.Activated{Network: e.ID(), Shard: shard, Here: pid != nil && pid.Address == e.Address()})
 	}()
 }
@@ -238,7 +242,7 @@ func (e *engine) leave() {
 	})
 }
 
-// quietly runs what panics if the engine has not started.
+// quietly runs what panics if the engine has not started, or while it ends.
 func (e *engine) quietly(f func()) {
 	guard.Call(func() (struct{}, error) { //nolint:errcheck // the incarnation ends anyway
 		f()
@@ -272,6 +276,7 @@ func (e *engine) Stop() {
 			timer := time.AfterFunc(lingerTime, func() { e.quietly(func() { e.cluster.Remote.Shutdown(false) }) })
 			e.quietly(func() { e.cluster.Remote.Shutdown(true) })
 			timer.Stop()
+			e.quietly(func() { e.cluster.Remote.Shutdown(false) }) // the graceful end panics if a connection ends meanwhile
 			e.system.Shutdown()
 		}()
 	})

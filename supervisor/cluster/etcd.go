@@ -146,7 +146,7 @@ func (p *etcdProvider) renew() {
 	for {
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Lease/2)
-		if err != nil { // a member that hears no answers must not renew what it cannot use
+		if err != nil { // without answers, requests that still arrive must not keep the registration alive
 			_, err = p.client.Get(ctx, p.prefix+p.self.Id)
 		}
 		if err == nil {

@@ -2,37 +2,47 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // The engine trusts what comes in: an unknown type ends the process, an index out of range
-// panics, PoisonPill stops any actor, and its other methods panic with "implement me". What
-// it does not need is refused here.
+// panics, PoisonPill stops any actor, a request without its content restarts the actor that
+// gets it, a message for another address is passed on, and its other methods panic with
+// "implement me". What it does not need is refused here.
 
 // envelopeType is the type of what nodes send to each other.
 const envelopeType = "mcpactor.cluster.v1.Envelope"
 
-// accepted are the types that members send to each other.
-var accepted = map[string]bool{
-	envelopeType:                   true,
-	"actor.DeadLetterResponse":     true,
-	"cluster.ActivationRequest":    true,
-	"cluster.ActivationResponse":   true,
-	"cluster.ActivationTerminated": true,
-	"cluster.GossipRequest":        true,
-	"cluster.GossipResponse":       true,
+// futures begins the ids of the processes that wait for an answer.
+const futures = "future"
+
+// receivers are the processes that may get a message of each type that members send to each
+// other.
+var receivers = map[string]string{
+	envelopeType:                   relayName,
+	"cluster.ActivationRequest":    disthash.PartitionActivatorActorName,
+	"cluster.ActivationTerminated": "eventstream",
+	"cluster.GossipRequest":        cluster.DefaultGossipActorName,
+	"cluster.ActivationResponse":   futures,
+	"cluster.GossipResponse":       futures,
+	"actor.DeadLetterResponse":     futures,
 }
 
 // errRefused ends the connection of a peer that sends something else.
 var errRefused = status.Error(codes.InvalidArgument, "mcpactor: the message is not one that members send to each other")
 
-// guards are the options of the server that check what comes in.
-func guards() []grpc.ServerOption {
+// guards are the options of the server of a member that check what comes in.
+func guards(cfg *Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 			defer func() {
@@ -40,7 +50,7 @@ func guards() []grpc.ServerOption {
 					err = errRefused
 				}
 			}()
-			return handle(srv, &guarded{stream})
+			return handle(srv, &guarded{stream, cfg})
 		}),
 		grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
 			return nil, status.Error(codes.Unimplemented, "mcpactor: members have no such method")
@@ -49,7 +59,10 @@ func guards() []grpc.ServerOption {
 }
 
 // guarded is a stream whose messages are checked.
-type guarded struct{ grpc.ServerStream }
+type guarded struct {
+	grpc.ServerStream
+	cfg *Config
+}
 
 // RecvMsg receives a message.
 func (g *guarded) RecvMsg(m any) error {
@@ -62,8 +75,8 @@ func (g *guarded) RecvMsg(m any) error {
 	}
 	switch kind := msg.GetMessageType().(type) {
 	case *remote.RemoteMessage_MessageBatch:
-		if err := check(kind.MessageBatch); err != nil {
-			return errors.Join(errRefused, err)
+		if !g.fits(kind.MessageBatch) {
+			return errRefused
 		}
 	case *remote.RemoteMessage_ConnectRequest:
 		if kind.ConnectRequest.GetServerConnection() == nil {
@@ -75,28 +88,44 @@ func (g *guarded) RecvMsg(m any) error {
 	return nil
 }
 
-// check returns an error if a batch has anything that the engine must not see.
-func check(batch *remote.MessageBatch) error {
-	for _, name := range batch.GetTypeNames() {
-		if !accepted[name] {
-			return errRefused
-		}
+// fits reports whether a batch has nothing that the engine must not see.
+func (g *guarded) fits(batch *remote.MessageBatch) bool {
+	pids := slices.Concat(batch.GetTargets(), batch.GetSenders())
+	if slices.Contains(pids, nil) {
+		return false
 	}
 	targets, senders, types := int32(len(batch.GetTargets())), int32(len(batch.GetSenders())), int32(len(batch.GetTypeNames()))
 	for _, e := range batch.GetEnvelopes() {
 		switch {
 		case e.GetTarget() < 0 || e.GetTarget() >= targets, e.GetSender() < 0 || e.GetSender() > senders,
 			e.GetTypeId() < 0 || e.GetTypeId() >= types, e.GetSerializerId() != 0:
-			return errRefused
+			return false
 		}
-		if batch.GetTypeNames()[e.GetTypeId()] == envelopeType && batch.GetTargets()[e.GetTarget()].GetId() != relayName {
-			return errRefused
+		target, name := batch.GetTargets()[e.GetTarget()], batch.GetTypeNames()[e.GetTypeId()]
+		receiver, known := receivers[name]
+		if receiver == futures && strings.HasPrefix(target.GetId(), futures) {
+			receiver = target.GetId()
+		}
+		if !known || target.GetId() != receiver || target.GetAddress() != g.cfg.Advertise || !g.complete(name, e.GetMessageData()) {
+			return false
 		}
 	}
-	for _, pid := range append(batch.GetTargets(), batch.GetSenders()...) {
-		if pid == nil {
-			return errRefused
+	return true
+}
+
+// complete reports whether a message of the engine has the content that its receiver needs.
+func (g *guarded) complete(name string, data []byte) bool {
+	switch name {
+	case "cluster.ActivationRequest":
+		var request cluster.ActivationRequest
+		if proto.Unmarshal(data, &request) != nil {
+			return false
 		}
+		shard, err := strconv.Atoi(request.GetClusterIdentity().GetIdentity())
+		return err == nil && shard >= 0 && shard < g.cfg.Shards && request.GetClusterIdentity().GetKind() == shardKind+g.cfg.Name
+	case "cluster.GossipRequest":
+		var request cluster.GossipRequest
+		return proto.Unmarshal(data, &request) == nil && request.State != nil
 	}
-	return nil
+	return true
 }

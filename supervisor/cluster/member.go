@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -48,7 +49,7 @@ type Member struct {
 // Start starts a supervisor in an actor system, and joins the cluster. It returns when the
 // member has joined: with a quorum (see [Config.Quorum]), that is when enough other members have
 // started. If ctx ends before, it stops what it has started. The error names the invalid fields of
-// cfg.
+// cfg. To try again, use a new actor system: the names of actors that have stopped stay taken.
 //
 // The cluster has an actor system of its own: the given one keeps its address.
 func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
@@ -56,16 +57,17 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	if system == nil {
+	switch {
+	case ctx == nil:
+		return nil, errNoContext
+	case system == nil:
 		return nil, errors.New("cluster: system: is nil: make one with actor.NewActorSystem")
 	}
 	if err := cfg.choosePort(); err != nil {
 		return nil, err
 	}
-	if cfg.TLS != nil {
-		if _, _, err := cfg.TLS.load(); err != nil {
-			return nil, fmt.Errorf("cluster: %w", err)
-		}
+	if _, err := remoteConfig(&cfg); err != nil {
+		return nil, err
 	}
 	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: relay.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
 	if cfg.TLS == nil {
@@ -77,7 +79,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		f := places.Load()
 		return f != nil && (*f)(key)
 	})); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cluster: the supervisor, with member %q as its name: %w", cfg.Member, err)
 	}
 	joined := make(chan error, 1)
 	pid, placed, err := node.Start(m.nodeConfig(func(err error) {
@@ -125,15 +127,12 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 
 // choosePort replaces port 0 by a free one, because others must know it.
 func (c *Config) choosePort() error {
-	host, port, _ := net.SplitHostPort(c.Listen)
-	if port == "0" {
-		listener, err := net.Listen("tcp", c.Listen)
+	if host, port, _ := net.SplitHostPort(c.Listen); port == "0" {
+		addr, err := freeport.Addr(host)
 		if err != nil {
 			return fmt.Errorf("cluster: listen: %w", err)
 		}
-		_, port, _ = net.SplitHostPort(listener.Addr().String())
-		listener.Close() //nolint:errcheck // nothing was accepted
-		c.Listen = net.JoinHostPort(host, port)
+		c.Listen = addr
 	}
 	if c.Advertise == "" {
 		c.Advertise = c.Listen
@@ -189,15 +188,18 @@ func (m *Member) join() error {
 	ended := make(chan struct{})
 	defer close(ended)
 	m.mu.Lock()
+	stopped := m.stopped
 	m.joining = ended
 	m.mu.Unlock()
+	if stopped {
+		return errStopped
+	}
 	e, err := startEngine(m.ctx, &m.cfg, m.logger, early.tellLater)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	stopped := m.stopped
-	if !stopped {
+	if stopped = m.stopped; !stopped {
 		m.engine = e
 		early.release(&node.Joined{Network: e})
 	}
@@ -208,6 +210,9 @@ func (m *Member) join() error {
 	}
 	return nil
 }
+
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("cluster: the context is nil: use context.Background")
 
 // errStopped says that the member stops.
 var errStopped = errors.New("cluster: the member was stopped")
@@ -272,7 +277,8 @@ func (m *Member) PID() *actor.PID { return m.node }
 func (m *Member) Client() *supervisor.Client { return m.client }
 
 // Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
-// PID concern this member only: send them to [Member.PID].
+// PID concern this member only: send them to [Member.PID]. After a Reload, what waits for other
+// members still has the timeouts that were configured at the start.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.
@@ -286,13 +292,19 @@ const maxEvents = 1 << 14
 // misses events; so does a member that cannot be reached fast enough.
 func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
 	id := m.watches.Add(1)
-	queue := relay.New(maxEvents, handle, nil, func(e messages.Event, reason any, stack []byte) {
+	var canceled atomic.Bool
+	queue := relay.New(maxEvents, func(e messages.Event) {
+		if !canceled.Load() {
+			handle(e)
+		}
+	}, nil, func(e messages.Event, reason any, stack []byte) {
 		m.logger.Error().Type("event", e).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
 	})
 	put := func(e messages.Event) { queue.Put(e) }
 	own := m.supervisor.Subscribe(put)
 	m.system.Root.Send(m.node, &node.Watch{ID: id, Handle: put})
 	return sync.OnceFunc(func() {
+		canceled.Store(true)
 		own()
 		m.system.Root.Send(m.node, &node.Watch{ID: id, End: true})
 	})
@@ -313,9 +325,12 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // Stop leaves the cluster, and stops the supervisor. Calls that run have the drain timeout.
 // Calls that wait go to the members that own their keys then. With a shared store, MCP
 // sessions stay open for these members; the last member closes them, unless
-// [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop goes on without waiting for
+// [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
 // calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once.
 func (m *Member) Stop(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	m.stop.Do(func() {
 		m.mu.Lock()
 		m.stopped = true

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/messages"
@@ -260,18 +261,34 @@ func TestPeerThatSpeaksGarbageChangesNothing(t *testing.T) {
 	_, err = client.ListProcesses(t.Context(), &remote.ListProcessesRequest{})
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	pid := func(id string) []*actor.PID { return []*actor.PID{actor.NewPID(address, id)} }
+	engines := func(name, target string, m proto.Message) *remote.MessageBatch {
+		data, err := proto.Marshal(m)
+		require.NoError(t, err)
+		return &remote.MessageBatch{TypeNames: []string{name}, Targets: pid(target), Envelopes: []*remote.MessageEnvelope{{MessageData: data}}}
+	}
+	activation := func(kind, identity string) *pac.ActivationRequest {
+		return &pac.ActivationRequest{ClusterIdentity: &pac.ClusterIdentity{Kind: kind, Identity: identity}}
+	}
 	envelope := func(target, sender, typeID, serializer int32) []*remote.MessageEnvelope {
 		return []*remote.MessageEnvelope{{Target: target, Sender: sender, TypeId: typeID, SerializerId: serializer, MessageData: []byte("\xff\xff")}}
 	}
 	for name, batch := range map[string]*remote.MessageBatch{
-		"unknown type":     {TypeNames: []string{"no.Such"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
-		"poison pill":      {TypeNames: []string{"actor.PoisonPill"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
-		"index of target":  {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(7, 0, 0, 0)},
-		"index of sender":  {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 7, 0, 0)},
-		"index of type":    {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, -1, 0)},
-		"serializer":       {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 9)},
-		"no envelope":      {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
-		"another receiver": {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("partition-activator"), Envelopes: envelope(0, 0, 0, 0)},
+		"unknown type":        {TypeNames: []string{"no.Such"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"poison pill":         {TypeNames: []string{"actor.PoisonPill"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"index of target":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(7, 0, 0, 0)},
+		"index of sender":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 7, 0, 0)},
+		"index of type":       {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, -1, 0)},
+		"serializer":          {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 9)},
+		"no envelope":         {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"another receiver":    {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("partition-activator"), Envelopes: envelope(0, 0, 0, 0)},
+		"another address":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: []*actor.PID{actor.NewPID("127.0.0.1:1", "mcpactor")}, Envelopes: envelope(0, 0, 0, 0)},
+		"no target":           {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: []*actor.PID{{}}, Envelopes: envelope(0, 0, 0, 0)},
+		"nothing to activate": engines("cluster.ActivationRequest", "partition-activator", &pac.ActivationRequest{}),
+		"unknown kind":        engines("cluster.ActivationRequest", "partition-activator", activation("prototopic", "1")),
+		"unknown shard":       engines("cluster.ActivationRequest", "partition-activator", activation("mcpactor-shard.mcpactor", "4096")),
+		"activation of none":  engines("cluster.ActivationRequest", "mcpactor", activation("mcpactor-shard.mcpactor", "1")),
+		"gossip of nothing":   engines("cluster.GossipRequest", "gossip", &pac.GossipRequest{FromMemberId: "a"}),
+		"an unasked answer":   engines("cluster.GossipResponse", "gossip", &pac.GossipResponse{}),
 	} {
 		stream, err := client.Receive(t.Context())
 		require.NoError(t, err, name)
@@ -330,6 +347,10 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		`listen: "x" is not a host`:    {Listen: "x"},
 		`advertise: "x" is not a host`: {Advertise: "x"},
 		`listen: "x:http" is not`:      {Listen: "x:http"},
+		`listen: "[::1]:1" is an IPv6`: {Listen: "[::1]:1"},
+		`advertise: "[::1]:1" is an`:   {Advertise: "[::1]:1"},
+		`advertise: "x:0" is not a`:    {Advertise: "x:0"},
+		"etcd.username, etcd.password": {Provider: "etcd", Etcd: cluster.Etcd{Username: "u"}},
 		`listen: "x:65536" is not`:     {Listen: "x:65536"},
 		`but listen is ":1"`:           {Listen: ":1"},
 		`but listen is "0.0.0.0:1"`:    {Listen: "0.0.0.0:1"},
@@ -364,13 +385,70 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 	}
 }
 
+// The error of a certificate that other members would refuse is that of the member that has it.
+func TestCertificateMustBeValidForTheMember(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := newAuthority(t, dir, "ca"), newAuthority(t, dir, "other")
+	files := ca.issue(t, "m")
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"tls.certFile: x509: certificate is not valid for":      {Advertise: "localhost:1", TLS: files},
+		"tls.certFile: x509: certificate signed by unknown":     {TLS: &cluster.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: other.file}},
+		"tls.certFile: x509: certificate specifies an incompat": {TLS: ca.issue(t, "server", x509.ExtKeyUsageServerAuth)},
+	} {
+		cfg.Supervisor, cfg.Provider, cfg.InProcess = servers, "in-process", cluster.NewInProcess()
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestMisuseIsRefused(t *testing.T) {
+	s := newCounters(t)
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	//nolint:staticcheck // what a user may do
+	_, err := cluster.Start(nil, actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, "the context is nil")
+	_, err = cluster.Start(t.Context(), nil, cfg)
+	require.ErrorContains(t, err, "system: is nil")
+	cfg.Member = "a\n"
+	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, `with member "a\n" as its name`)
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	//nolint:staticcheck // what a user may do
+	require.ErrorContains(t, m.Stop(nil), "the context is nil")
+	require.Equal(t, "1", text(call(t, m, "x")))
+}
+
+func TestNoEventIsHandledAfterCancel(t *testing.T) {
+	s := newCounters(t)
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	begun, canceled := make(chan struct{}), make(chan struct{})
+	handled := make(chan messages.Event, 100)
+	cancel := m.Subscribe(func(e messages.Event) {
+		handled <- e
+		if len(handled) == 1 {
+			close(begun)
+			<-canceled
+		}
+	})
+	defer cancel()
+	call(t, m, "x")
+	<-begun
+	call(t, m, "y")
+	cancel()
+	close(canceled)
+	call(t, m, "z")
+	require.Len(t, handled, 1)
+}
+
 func TestFirstOfThreeHostsWaitsForAnotherOne(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
 		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}},
 		Provider:    "automanaged",
-		Automanaged: cluster.Automanaged{Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
+		Automanaged: cluster.Automanaged{Listen: free(t), Hosts: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
 	})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "automanaged.hosts must list it, and 2 of them must answer")
@@ -396,7 +474,7 @@ func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 
 // free returns a free address of loopback.
 func free(t *testing.T) string {
-	addr, err := freeport.Addr()
+	addr, err := freeport.Addr("127.0.0.1")
 	require.NoError(t, err)
 	return addr
 }
@@ -424,13 +502,16 @@ func newAuthority(t *testing.T, dir, name string) *authority {
 	return a
 }
 
-// issue returns the files of a member.
-func (a *authority) issue(t *testing.T, name string) *cluster.TLS {
+// issue returns the files of a member. Without usages, its certificate has those that members need.
+func (a *authority) issue(t *testing.T, name string, usages ...x509.ExtKeyUsage) *cluster.TLS {
+	if usages == nil {
+		usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	require.NoError(t, err)

@@ -13,6 +13,8 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
 	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
 	"github.com/labstack/echo"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
 // provider returns the provider for a new incarnation. ctx ends its start, and tell tells the
@@ -26,7 +28,7 @@ func (c *Config) provider(ctx context.Context, tell func(any)) (cluster.ClusterP
 	case "in-process":
 		return test.NewTestProvider(c.InProcess.agent), nil
 	}
-	p, err := c.NewProvider()
+	p, err := guard.Call(c.NewProvider)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: newProvider: %w", err)
 	}

@@ -7,12 +7,11 @@
 package wire
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -187,13 +186,10 @@ func file_supervisor_cluster_internal_wire_envelope_proto_rawDescGZIP() []byte {
 	return file_supervisor_cluster_internal_wire_envelope_proto_rawDescData
 }
 
-var (
-	file_supervisor_cluster_internal_wire_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
-	file_supervisor_cluster_internal_wire_envelope_proto_goTypes  = []any{
-		(*Envelope)(nil), // 0: mcpactor.cluster.v1.Envelope
-	}
-)
-
+var file_supervisor_cluster_internal_wire_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_supervisor_cluster_internal_wire_envelope_proto_goTypes = []any{
+	(*Envelope)(nil), // 0: mcpactor.cluster.v1.Envelope
+}
 var file_supervisor_cluster_internal_wire_envelope_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
 	0, // [0:0] is the sub-list for method input_type

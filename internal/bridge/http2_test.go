@@ -33,6 +33,7 @@ type h2 struct {
 
 	mu    sync.Mutex
 	calls int
+	conns []net.Conn
 }
 
 func newH2(t *testing.T, call func(fr *http2.Framer, stream uint32, nth int) bool) (*h2, mcpbridge.Server) {
@@ -50,12 +51,22 @@ func newH2(t *testing.T, call func(fr *http2.Framer, stream uint32, nth int) boo
 			if err != nil {
 				return
 			}
+			s.mu.Lock()
+			s.conns = append(s.conns, conn)
+			s.mu.Unlock()
 			go s.serve(conn)
 		}
 	}()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-	t.Cleanup(func() { transport.CloseIdleConnections(); l.Close() })
+	t.Cleanup(func() { // a connection may not be idle yet
+		l.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, conn := range s.conns {
+			conn.Close()
+		}
+	})
 	return s, mcpbridge.Server{
 		Name: "test", URL: "https://" + l.Addr().String() + "/mcp", ProtocolVersion: protocolLegacy, NoStream: true,
 		HTTPClient: &http.Client{Transport: transport},

@@ -52,7 +52,8 @@ type Config struct {
 	// [NewInProcess].
 	InProcess *InProcess
 	// NewProvider returns any other provider of Proto.Actor, such as that for Consul or
-	// Kubernetes. It is called again each time the member joins anew.
+	// Kubernetes. It is called again each time the member joins anew. It must list this member at
+	// the address of Advertise.
 	NewProvider func() (cluster.ClusterProvider, error)
 
 	// Shards is the number of shards that keys belong to. A shard is what moves between members.
@@ -244,6 +245,8 @@ func (c *Config) needs() string {
 		return fmt.Sprintf(" (automanaged.hosts must list it, and %d of them must answer)", c.quorum(len(c.Automanaged.Hosts)))
 	case "etcd":
 		return " (etcd must answer)"
+	case "":
+		return fmt.Sprintf(" (newProvider must list it, at %s)", c.Advertise)
 	}
 	return ""
 }

@@ -175,7 +175,8 @@ func (e *engine) onEvent(event any) {
 	case *cluster.ClusterTopology:
 		members := make([]node.Address, 0, len(event.GetMembers()))
 		for _, m := range event.GetMembers() {
-			if m.HasKind(e.kind) {
+			here := incarnation(m.GetId()) == e.ID()
+			if m.HasKind(e.kind) && (!here || m.Address() == e.Address()) { // shards belong to addresses
 				members = append(members, node.Address{ID: incarnation(m.GetId()), Host: m.Address()})
 			}
 		}

@@ -314,6 +314,27 @@ func TestAnyProviderCanBePassedIn(t *testing.T) {
 	require.ErrorContains(t, err, "newProvider: no such provider")
 }
 
+// elsewhere is a provider that lists the member at another address.
+type elsewhere struct{ pac.ClusterProvider }
+
+func (elsewhere) StartMember(c *pac.Cluster) error {
+	c.MemberList.UpdateClusterTopology(pac.Members{{Id: c.ActorSystem.ID, Host: "10.0.0.1", Port: 1, Kinds: c.GetClusterKinds()}})
+	return nil
+}
+
+func (elsewhere) Shutdown(bool) error { return nil }
+
+func TestProviderMustListTheMemberAtItsAddress(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: "http://127.0.0.1:1"}}}, Advertise: "127.0.0.2:1",
+		Lease: time.Second, NewProvider: func() (pac.ClusterProvider, error) { return elsewhere{}, nil },
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "newProvider must list it, at 127.0.0.2:1")
+}
+
 func TestMemberThatDoesNotFitDoesNotJoin(t *testing.T) {
 	s, hub := newCounters(t), cluster.NewInProcess()
 	a := s.start(t, inProcess(hub, "a"))

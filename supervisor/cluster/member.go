@@ -156,7 +156,7 @@ func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
 				return nil
 			}
 		}
-		return m.lease.Dialer(d)
+		return m.lease.Dialer(d, cfg.Store != nil)
 	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, places)

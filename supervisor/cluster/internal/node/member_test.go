@@ -128,6 +128,34 @@ func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
 	})
 }
 
+// The scope is bound to an actor of another member. When the member that was removed drops what it had
+// with that one, this must not close the MCP session, which a third member has resumed.
+func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {
+	store := resume.NewMemory()
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(a, 0)
+		owner, _ := b.spawn(nil)
+		b.send(&messages.Bind{Scope: scope, Owner: owner}).reply()
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		w.server.set(func() { w.server.unstable = true }) // the fenced member still has its connection
+		w.isolate(a)
+		time.Sleep(leaseTime + time.Second/2)
+		waiting := a.send(call(scope, "count"))
+		time.Sleep(removal)
+		require.Equal(t, "2", b.send(call(scope, "count")).text(), "another member attaches to it")
+		w.heal(a)
+		require.Equal(t, "3", waiting.text(), "it is handed back, and runs when the member has joined again")
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.Equal(t, "4", b.send(call(scope, "count")).text())
+		b.system.Root.Stop(owner)
+		time.Sleep(time.Second)
+		require.Zero(t, w.server.openOf(scope), "the member knows the binding again")
+		w.server.set(func() { require.Empty(t, w.server.sessions) })
+	})
+}
+
 func TestCommandsToAllMembers(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a := w.members[0]
@@ -340,6 +368,8 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 		a.leave()
 		f := p.fails(messages.CodeClosed)
 		require.False(t, f.MayHaveRun)
+		time.Sleep(time.Second)
+		require.Equal(t, "a#1", a.current.id, "it does not join again")
 	})
 	inWorld(t, 1, nil, func(w *world) {
 		m := w.join()

@@ -241,7 +241,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *flushDue:
 		n.onFlushDue(c)
 	case *dropped:
-		n.cfg.Rejoin()
+		n.onDropped(c, msg)
 	case *actor.DeadLetterResponse:
 	default:
 		n.onUnknownMessage(c, msg)

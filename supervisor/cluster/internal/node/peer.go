@@ -547,7 +547,12 @@ func (n *node) expelled(c actor.Context, why string) {
 	}
 	clear(n.shards)
 	n.toRelease = nil
+	var ended []*proxy
 	for _, p := range n.peers {
+		for _, proxy := range p.proxies {
+			n.endProxy(proxy)
+			ended = append(ended, proxy)
+		}
 		n.losePeer(c, p)
 	}
 	n.net, n.members = nil, nil
@@ -555,11 +560,23 @@ func (n *node) expelled(c actor.Context, why string) {
 	clear(n.peers)
 	clear(n.beatLog)
 	all := func(messages.Key) bool { return true }
-	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{} })
+	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{ended} })
 }
 
-// dropped says that the supervisor has dropped all sessions of an incarnation that has ended.
-type dropped struct{}
+// dropped says that the supervisor has dropped all sessions of an incarnation that has ended. The
+// proxies have ended with it.
+type dropped struct{ proxies []*proxy }
+
+// onDropped has a new incarnation started. It tells those who watch the proxies only now: told before,
+// the supervisor would have closed the sessions of scopes that are bound to them.
+func (n *node) onDropped(c actor.Context, msg *dropped) {
+	for _, p := range msg.proxies {
+		p.tellWatchers(c)
+	}
+	if n.leaving == nil && !n.left {
+		n.cfg.Rejoin()
+	}
+}
 
 // snapshot returns the members.
 func (n *node) snapshot() []messages.MemberSnapshot {

@@ -189,20 +189,26 @@ func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) 
 // releaseProxy ends a proxy that nothing names any longer.
 func (n *node) releaseProxy(p *proxy) {
 	if p.uses--; p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
-		delete(p.peer.proxies, p.ref)
-		n.cfg.System.ProcessRegistry.Remove(p.pid)
+		n.endProxy(p)
 	}
+}
+
+// endProxy removes a proxy.
+func (n *node) endProxy(p *proxy) {
+	delete(p.peer.proxies, p.ref)
+	n.cfg.System.ProcessRegistry.Remove(p.pid)
 }
 
 // onGone ends the proxy of an actor that has terminated, and tells those who watch it.
 func (n *node) onGone(c actor.Context, from *peer, ref string) {
-	p := from.proxies[ref]
-	if p == nil {
-		return
+	if p := from.proxies[ref]; p != nil {
+		n.endProxy(p)
+		p.tellWatchers(c)
 	}
-	delete(from.proxies, ref)
-	registry := c.ActorSystem().ProcessRegistry
-	registry.Remove(p.pid)
+}
+
+// tellWatchers tells those who watch a proxy that it has ended.
+func (p *proxy) tellWatchers(c actor.Context) {
 	for _, watcher := range p.watchers {
 		tellTerminated(c, watcher, p.pid)
 	}

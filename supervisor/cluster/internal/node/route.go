@@ -75,12 +75,6 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 	if called != nil {
 		x.values = &called.Values
 	}
-	if owner := op.Head().Owner; owner != nil {
-		if _, there := c.ActorSystem().ProcessRegistry.Get(owner); !there {
-			n.reply(c, x.caller, n.failure(op, messages.CodeCancelled, "its owner has terminated"))
-			return
-		}
-	}
 	if n.leaving != nil && !n.left {
 		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
 		return
@@ -109,6 +103,15 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 	n.begin(c, &exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
 }
 
+// ownerTerminated is the detail of the failure of an operation whose owner has terminated.
+const ownerTerminated = "its owner has terminated"
+
+// isThere reports whether an actor here has not terminated.
+func isThere(c actor.Context, pid *actor.PID) bool {
+	_, there := c.ActorSystem().ProcessRegistry.Get(pid)
+	return there
+}
+
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
 	if n.left {
@@ -120,6 +123,10 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
+		if owner := op.Head().Owner; owner != nil && !isThere(c, owner) { // also the member of a caller elsewhere
+			n.reply(c, x.caller, x.complete(op, n.failure(op, messages.CodeCancelled, ownerTerminated)))
+			return
+		}
 		n.watch(c, op.Head().Owner)
 		if op, ok := op.(*messages.Subscribe); ok {
 			n.watch(c, op.Subscriber)
@@ -433,7 +440,7 @@ func (n *node) cancel(c actor.Context, x *exchange, why string) {
 func (n *node) cancelOwned(c actor.Context, ref string) {
 	for _, x := range n.exchanges {
 		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
-			n.cancel(c, x, "its owner has terminated")
+			n.cancel(c, x, ownerTerminated)
 		}
 	}
 }

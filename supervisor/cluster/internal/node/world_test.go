@@ -135,7 +135,7 @@ func (w *world) join() *member {
 	var owns atomic.Pointer[func(messages.Key) bool]
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
-	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return m.lease.Dialer(&memberDialer{w.server, m}) }
+	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil) }
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, func(key messages.Key) bool { f := owns.Load(); return f != nil && (*f)(key) })
 	}

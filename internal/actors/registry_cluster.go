@@ -21,7 +21,7 @@ type (
 		// HandBack gets a [HandedBack] for each call of another member. It must live until
 		// the registry has stopped: it owes the callers their replies.
 		//
-		// It also gets a [messages.Cancel] when an operation that interceptors run was
+		// It also gets a [Withdrawn] when an operation that interceptors have passed on was
 		// cancelled, and its key is not owned: the operation may have been handed back.
 		HandBack *actor.PID
 	}
@@ -44,6 +44,10 @@ type (
 		MayHaveRun bool
 		Detail     string
 	}
+
+	// Withdrawn cancels the operations with a key and an id that were handed back. The registry
+	// has cancelled its own.
+	Withdrawn struct{ Cancel *messages.Cancel }
 
 	// ResentCall is an operation that another member has handed back, or that was on its way to
 	// a member that has left. Its sender gets the reply, as that of a [ClientCall]. If it may

@@ -111,6 +111,8 @@ func (n *node) handle(c actor.Context) {
 		n.onCommand(c, msg)
 	case *actors.HandedBack:
 		n.onHandedBack(c, msg)
+	case *actors.Withdrawn:
+		n.cancelElsewhere(c, msg.Cancel)
 	default:
 		n.onReport(c, msg)
 	}

@@ -262,6 +262,36 @@ func TestCancelAtEveryStage(t *testing.T) {
 	})
 }
 
+func TestCancelReachesCallsOfAShardThatIsNotActive(t *testing.T) {
+	for name, end := range map[string]func(w *world, a *member){
+		"moves":  func(w *world, _ *member) { w.join() },
+		"leaves": func(_ *world, a *member) { go a.leave() },
+		"fenced": func(w *world, a *member) { w.setCut(a, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, nil, func(w *world) {
+				a := w.members[0]
+				scope := w.scopeOf(a, 0)
+				for i := 1; ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "d:1"}}) != "d:1"; i++ {
+					scope = w.scopeOf(a, i)
+				}
+				a.send(call(scope, "count")).ok()
+				p := a.send(call(scope, "hang"))
+				time.Sleep(100 * time.Millisecond)
+				end(w, a)
+				time.Sleep(leaseTime + time.Second/2)
+				require.False(t, p.answered())
+				a.cancel(p)
+				time.Sleep(100 * time.Millisecond)
+				require.True(t, p.answered())
+				p.fails(messages.CodeCancelled)
+				w.heal(a)
+				time.Sleep(10 * time.Second)
+			})
+		})
+	}
+}
+
 func TestCancelledCallIsNotRunElsewhere(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]

@@ -400,11 +400,20 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	n.finish(c, x, f)
 }
 
-// onCancel cancels the operations of a key: those that wait here, and those that the owner has.
+// onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
+// the key belongs to another member, or the owner is not known: its shard has moved, or this member is
+// fenced.
 func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 	if cmd.ID == "" {
 		return
 	}
+	c.Send(n.cfg.Supervisor, cmd)
+	n.cancelElsewhere(c, cmd)
+}
+
+// cancelElsewhere cancels the operations of a key that the own supervisor does not have: those that wait
+// here, and those that the owner has.
+func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	for x := range n.byKey[key] {
 		if op, ok := x.cmd.(messages.Operation); !ok || op.RequestID() != cmd.ID {
@@ -413,13 +422,7 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 		n.cancel(c, x, "")
 	}
 	n.cancelServed(c, key, cmd.ID)
-	switch owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); {
-	case owner == nil:
-	case owner.self:
-		if n.ownBits.owns(key) { // otherwise the supervisor would return it
-			c.Send(n.cfg.Supervisor, cmd)
-		}
-	default:
+	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {
 		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
 	}
 }

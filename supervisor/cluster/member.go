@@ -179,7 +179,7 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 		Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
-		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil,
+		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
 

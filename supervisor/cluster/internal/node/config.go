@@ -45,6 +45,7 @@ type Config struct {
 	CloseTimeout   time.Duration
 	MaxWaiting     int  // calls to other members, or that wait for an owner; -1 is no bound
 	KeepOpen       bool // the members share a store: sessions stay open when they move
+	LeaveOpen      bool // also those of the last member
 }
 
 // Address is one incarnation of a member, and where it is reached.

@@ -128,6 +128,19 @@ func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
 	})
 }
 
+func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("LeaveOpen=", open), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, 1, func(w *world) { w.cfg.Store, w.cfg.LeaveOpen = store, open }, func(w *world) {
+				w.members[0].send(call("x", "count")).ok()
+				w.members[0].leave()
+				w.server.set(func() { require.Equal(t, open, len(w.server.sessions) > 0) })
+			})
+		})
+	}
+}
+
 // The scope is bound to an actor of another member. When the member that was removed drops what it had
 // with that one, this must not close the MCP session, which a third member has resumed.
 func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {

@@ -300,7 +300,7 @@ const maxReleases = 64
 
 // onReleaseDue has the supervisor release the shards that have moved.
 func (n *node) onReleaseDue(c actor.Context) {
-	leave := n.cfg.KeepOpen && len(n.candidates()) > 0 // the last member closes its sessions
+	leave := n.cfg.KeepOpen && (len(n.candidates()) > 0 || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
 		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{some} })
 	}

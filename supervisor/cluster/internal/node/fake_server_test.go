@@ -32,7 +32,8 @@ type fakeServer struct {
 	serial   int
 	dials    int
 	errs     []error
-	unstable bool // a key may have two sessions
+	unstable bool     // a key may have two sessions
+	ordered  []string // the ids of the operations that must keep their order
 }
 
 func newFakeServer() *fakeServer {
@@ -153,6 +154,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 	case *messages.ListTools:
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
 	case *messages.Subscribe, *messages.Unsubscribe:
+		c.server.set(func() { c.server.ordered = append(c.server.ordered, op.RequestID()) })
 		return &messages.Ack{}, nil
 	case *messages.Ping:
 		return &messages.Pong{}, nil

@@ -43,6 +43,9 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 		return
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
+	g.own = n.newOwnBox(c, g)
+	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
+	g.timer = after(c, limit, &gatherDue{g})
 	for _, p := range n.peers {
 		if p.alive() {
 			x := &exchange{cmd: cmd, gather: g, deadline: time.Now().Add(limit)}
@@ -51,9 +54,6 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 			n.give(c, x, p)
 		}
 	}
-	g.own = n.newOwnBox(c, g)
-	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
-	g.timer = after(c, limit, &gatherDue{g})
 }
 
 // onPart takes the reply of another member.

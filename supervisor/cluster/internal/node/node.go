@@ -31,8 +31,7 @@ type node struct {
 	toRelease []*shard // until releaseDue
 
 	exchanges map[uint64]*exchange // commands to other members, without a reply
-	byKey     map[messages.Key]map[*exchange]struct{}
-	waiting   map[*exchange]struct{} // that have no owner to be sent to
+	byKey     map[messages.Key]*keyed
 	lastID    uint64
 	served    map[servedID]*served
 	boxed     map[string]*served        // by the id of the box
@@ -77,7 +76,7 @@ func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err erro
 func newNode(cfg *Config) *node {
 	n := &node{
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
-		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
+		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
 		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
 	}
@@ -218,9 +217,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case interface{ TakenBy() *actor.PID }:
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:
-		if _, waits := n.waiting[msg.of]; waits {
-			n.route(c, msg.of)
-		}
+		n.routeKey(c, msg.key)
 	case *overdue:
 		n.onOverdue(c, msg.of)
 	case *gatherDue:

@@ -218,6 +218,52 @@ func TestGracefulLeaveAndJoinUnderLoad(t *testing.T) {
 	})
 }
 
+func TestSubscriptionsOfOneURIKeepTheirOrder(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		check := func(scope string, wait func(i int)) {
+			t.Helper()
+			w.server.set(func() { w.server.ordered = nil })
+			var all []*sent
+			var ids []string
+			for i := range 50 {
+				h := messages.To("s", scope)
+				h.ID = fmt.Sprint(scope, i)
+				ids = append(ids, h.ID)
+				if i%2 == 0 {
+					all = append(all, a.send(&messages.Subscribe{Header: h, URI: "file:///one"}))
+				} else {
+					all = append(all, a.send(&messages.Unsubscribe{Header: h, URI: "file:///one"}))
+				}
+				wait(i)
+			}
+			for _, p := range all {
+				require.IsType(t, &messages.Ack{}, p.reply())
+			}
+			w.server.set(func() { require.Equal(t, ids, w.server.ordered) })
+		}
+		none := func(int) {}
+		check(w.scopeOf(b, 0), none) // the owner activates the shard
+		check(w.scopeOf(b, 0), none) // which is active
+		check(w.scopeOf(a, 0), none) // the shard is activated here
+		check(w.scopeOf(a, 0), none)
+		w.cutLink(a, b, true)
+		time.Sleep(leaseTime)
+		check(w.scopeOf(b, 0), func(i int) { // b is silent
+			time.Sleep(10 * time.Millisecond)
+			if i == 40 {
+				w.cutLink(a, b, false)
+			}
+		})
+		w.cutLink(a, c, true)
+		check(w.scopeOf(c, 0), func(i int) { // none arrives before c is gone
+			if time.Sleep(10 * time.Millisecond); i == 40 {
+				w.kill(c)
+			}
+		})
+	})
+}
+
 func TestCancelAtEveryStage(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]

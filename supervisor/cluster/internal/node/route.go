@@ -1,9 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -38,7 +41,13 @@ type exchange struct {
 	cancelled bool       // the member that it was given to knows that it is cancelled
 	late      bool       // its deadline is over
 	timer     *time.Timer
-	retry     *time.Timer
+}
+
+// keyed are the exchanges of a key.
+type keyed struct {
+	all     map[*exchange]struct{}
+	waiting []*exchange // that have no owner to be sent to, in the order in which they came
+	retry   *time.Timer // sends retryDue, or nil if none waits
 }
 
 type (
@@ -51,8 +60,8 @@ type (
 		body     []byte
 		err      error
 	}
-	// retryDue says that an exchange is to be routed again.
-	retryDue struct{ of *exchange }
+	// retryDue says that the exchanges of a key that wait are to be routed again.
+	retryDue struct{ key messages.Key }
 	// overdue says that the member that has an exchange does not answer in time.
 	overdue struct{ of *exchange }
 )
@@ -135,10 +144,14 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	n.add(c, x)
 	of := n.byKey[x.key]
 	if of == nil {
-		of = map[*exchange]struct{}{}
+		of = &keyed{all: map[*exchange]struct{}{}}
 		n.byKey[x.key] = of
 	}
-	of[x] = struct{}{}
+	of.all[x] = struct{}{}
+	if len(of.waiting) > 0 { // it must not pass them
+		n.wait(c, x)
+		return
+	}
 	n.route(c, x)
 }
 
@@ -153,8 +166,6 @@ func (n *node) add(c actor.Context, x *exchange) {
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
 // silent may be gone: what is not sent to it is not lost.
 func (n *node) route(c actor.Context, x *exchange) {
-	n.stopWaiting(x)
-	x.to, x.sent = nil, nil
 	number := ShardOf(x.key, n.cfg.Shards)
 	owner := n.ownerOf(number)
 	switch {
@@ -173,7 +184,7 @@ func (n *node) routeHere(c actor.Context, x *exchange, number int) {
 	if s.state != active {
 		n.wait(c, x)
 		if s.state == activating {
-			s.exchanges[x] = struct{}{}
+			s.keys[x.key] = true
 		}
 		return
 	}
@@ -192,18 +203,33 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 
 // give encodes an exchange for a member.
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
-	x.to, x.sent = to, nil
+	x.to = to
 	to.exchanges[x] = struct{}{}
 	n.encode(c, x.cmd, &encoded{exchange: x, to: to})
 }
 
-// encode encodes a command or a reply, which may be large, and then sends done to the node.
+// encode encodes a command or a reply. It has another goroutine do so if that may be long, which then
+// sends done to the node. Other commands keep their order.
 func (n *node) encode(c actor.Context, v any, done *encoded) {
+	if !mayBeLarge(v) {
+		done.typ, done.body, done.err = wire.Encode(v, refs{})
+		n.onEncoded(c, done)
+		return
+	}
 	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
 		done.typ, done.body, done.err = wire.Encode(v, refs{})
 		root.Send(self, done)
 	})
+}
+
+// mayBeLarge reports whether a message is a reply, or has parameters of any size.
+func mayBeLarge(v any) bool {
+	switch v.(type) {
+	case messages.Reply, *messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
+		return true
+	}
+	return false
 }
 
 // onEncoded sends what is encoded.
@@ -239,38 +265,72 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
 func (n *node) wait(c actor.Context, x *exchange) {
-	n.waiting[x] = struct{}{}
-	x.tries++
-	pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-	x.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x})
+	of := n.byKey[x.key]
+	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
+	if !waits {
+		of.waiting = slices.Insert(of.waiting, at, x)
+	}
+	if of.retry == nil {
+		x.tries++
+		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
+		of.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x.key})
+	}
 }
 
-// stopWaiting ends wait.
-func (n *node) stopWaiting(x *exchange) {
-	delete(n.waiting, x)
-	if x.retry != nil {
-		x.retry.Stop()
-		x.retry = nil
+// byID compares exchanges by the order in which they came.
+func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
+
+// take returns the exchanges that wait, which do so no longer.
+func (of *keyed) take() []*exchange {
+	if of.retry != nil {
+		of.retry.Stop()
+		of.retry = nil
 	}
+	list := of.waiting
+	of.waiting = nil
+	return list
+}
+
+// detach removes an exchange from the member that it was given to.
+func (x *exchange) detach() {
 	if x.to != nil {
 		delete(x.to.exchanges, x)
+	}
+	x.to, x.sent = nil, nil
+}
+
+// routeKey routes the exchanges of a key that wait, in their order.
+func (n *node) routeKey(c actor.Context, key messages.Key) {
+	if of := n.byKey[key]; of != nil {
+		for _, x := range of.take() {
+			n.route(c, x)
+		}
 	}
 }
 
 // routeWaiting routes all exchanges that wait: the topology has changed.
 func (n *node) routeWaiting(c actor.Context) {
-	for x := range n.waiting {
-		n.route(c, x)
+	for key := range n.byKey {
+		n.routeKey(c, key)
 	}
 }
 
 // end removes an exchange.
 func (n *node) end(x *exchange) {
-	n.stopWaiting(x)
+	x.detach()
 	x.timer.Stop()
 	delete(n.exchanges, x.id)
 	of := n.byKey[x.key]
-	if delete(of, x); len(of) == 0 {
+	if of == nil { // it is a part of a command to all members
+		return
+	}
+	if at, waits := slices.BinarySearchFunc(of.waiting, x, byID); waits {
+		of.waiting = slices.Delete(of.waiting, at, at+1)
+	}
+	if delete(of.all, x); len(of.waiting) == 0 {
+		of.take()
+	}
+	if len(of.all) == 0 {
 		delete(n.byKey, x.key)
 	}
 }
@@ -317,8 +377,7 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
 func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 	x.history = history(*m)
-	n.stopWaiting(x)
-	x.to, x.sent = nil, nil
+	x.detach()
 	switch {
 	case x.gather != nil:
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
@@ -333,10 +392,9 @@ func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 // may have run.
 func (n *node) onPeerLost(c actor.Context, p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
-	for x := range p.exchanges {
+	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
 		arrived := x.sent != nil && x.sent.MayHaveArrived()
-		delete(p.exchanges, x)
-		x.to, x.sent = nil, nil
+		x.detach()
 		switch _, isOperation := x.cmd.(messages.Operation); {
 		case x.gather != nil:
 			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
@@ -345,17 +403,18 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 			f.MayHaveRun = arrived
 			n.finish(c, x, f)
 		case !arrived:
-			n.route(c, x)
+			n.wait(c, x)
 		case isOperation:
 			x.Runs, x.MayHaveRun = x.Runs+1, true
 			x.Detail = left
-			n.route(c, x)
+			n.wait(c, x)
 		default:
 			f := n.failure(x.cmd, messages.CodeLost, left)
 			f.MayHaveRun = true
 			n.finish(c, x, f)
 		}
 	}
+	n.routeWaiting(c)
 }
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
@@ -415,11 +474,12 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 // here, and those that the owner has.
 func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
-	for x := range n.byKey[key] {
-		if op, ok := x.cmd.(messages.Operation); !ok || op.RequestID() != cmd.ID {
-			continue
+	if of := n.byKey[key]; of != nil {
+		for x := range of.all {
+			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
+				n.cancel(c, x, "")
+			}
 		}
-		n.cancel(c, x, "")
 	}
 	n.cancelServed(c, key, cmd.ID)
 	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {

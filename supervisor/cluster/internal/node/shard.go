@@ -69,7 +69,7 @@ type shard struct {
 	ceding    map[*peer]bool         // that wait until it is released
 	until     time.Time              // it was ceded: it is not activated here before
 	served    []*served              // that wait for it
-	exchanges map[*exchange]struct{} // likewise
+	keys      map[messages.Key]bool  // of exchanges that wait for it
 }
 
 type shardState uint8
@@ -162,7 +162,7 @@ func (n *node) activate(c actor.Context, number int) *shard {
 	if s != nil && (s.state != cededAway || time.Now().Before(s.until)) {
 		return s
 	}
-	s = &shard{number: number, claimed: map[*peer]bool{}, exchanges: map[*exchange]struct{}{}}
+	s = &shard{number: number, claimed: map[*peer]bool{}, keys: map[messages.Key]bool{}}
 	n.shards[number] = s
 	n.claim(c, s)
 	n.net.Activate(number)
@@ -244,12 +244,10 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 	s.timer.Stop()
 	s.state = active
 	n.ownBits.set(s.number, true)
-	exchanges, calls := s.exchanges, s.served
-	s.exchanges, s.served = nil, nil
-	for x := range exchanges {
-		if _, waits := n.waiting[x]; waits {
-			n.route(c, x)
-		}
+	keys, calls := s.keys, s.served
+	s.keys, s.served = nil, nil
+	for key := range keys {
+		n.routeKey(c, key)
 	}
 	now := time.Now()
 	for _, call := range calls {

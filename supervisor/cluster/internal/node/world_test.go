@@ -135,7 +135,9 @@ func (w *world) join() *member {
 	var owns atomic.Pointer[func(messages.Key) bool]
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
-	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil) }
+	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
+		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil)
+	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, func(key messages.Key) bool { f := owns.Load(); return f != nil && (*f)(key) })
 	}
@@ -750,7 +752,7 @@ func (p *sent) check(executed map[string]int) (errs []error) {
 func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
-		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "waiting exchanges": len(n.waiting), "served": len(n.served),
+		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
 		"boxed": len(n.boxed), "asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "shards": len(n.shards), "peers": len(n.peers),
 	} {
 		if size > 0 {

@@ -275,7 +275,7 @@ func TestNonsenseChangesNothing(t *testing.T) {
 		a.send(call(scope, "count")).ok()
 		from := a.current.id
 		r := rand.New(rand.NewPCG(1, 2))
-		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "history", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
+		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "resent", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
 		for i := range 2000 {
 			e := &wire.Envelope{Version: wire.Version, Cluster: "test", From: from, To: b.current.id, Address: a.address, Type: types[r.IntN(len(types))], Body: []byte("{nonsense")}
 			switch i % 6 {

@@ -202,7 +202,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *encoded:
 		n.onEncoded(c, msg)
 	case *decoded:
-		n.onDecoded(c, msg.from, msg.id, msg.value, msg.err)
+		n.onDecoded(c, msg)
 	case *boxed:
 		n.onBoxed(c, msg)
 	case *proxied:

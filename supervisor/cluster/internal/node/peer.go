@@ -32,7 +32,6 @@ type peer struct {
 	goneAt  time.Time // when it was removed
 
 	exchanges map[*exchange]struct{} // that it has
-	histories map[uint64]history     // of commands that are on their way
 	decoding  map[uint64]bool        // ids of commands that are being decoded
 	cancelled idSet                  // ids of commands that are on their way, and cancelled
 	proxies   map[string]*proxy      // of actors there, by reference
@@ -191,7 +190,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 		}
 	}
 	p := &peer{
-		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{}, histories: map[uint64]history{},
+		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{},
 		decoding: map[uint64]bool{}, proxies: map[string]*proxy{},
 	}
 	n.peers[m.ID] = p
@@ -233,7 +232,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	}
 	n.onWantEvents(c, p, false)
 	n.cedeFor(c, p)
-	p.link, p.decoding, p.histories, p.cancelled = link.Link{}, map[uint64]bool{}, map[uint64]history{}, nil
+	p.link, p.decoding, p.cancelled = link.Link{}, map[uint64]bool{}, nil
 }
 
 // cedeFor does as if a member that does not answer had ceded all shards.

@@ -205,22 +205,30 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(c, x.cmd, &encoded{exchange: x, to: to})
+	n.encode(c, x.cmd, x.history, &encoded{exchange: x, to: to})
 }
 
 // encode encodes a command or a reply. It has another goroutine do so if that may be long, which then
 // sends done to the node. Other commands keep their order.
-func (n *node) encode(c actor.Context, v any, done *encoded) {
+func (n *node) encode(c actor.Context, v any, past history, done *encoded) {
 	if !mayBeLarge(v) {
-		done.typ, done.body, done.err = wire.Encode(v, refs{})
+		done.encode(v, past)
 		n.onEncoded(c, done)
 		return
 	}
 	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
-		done.typ, done.body, done.err = wire.Encode(v, refs{})
+		done.encode(v, past)
 		root.Send(self, done)
 	})
+}
+
+// encode encodes a command with its history, or a reply.
+func (e *encoded) encode(v any, past history) {
+	e.typ, e.body, e.err = wire.Encode(v, refs{})
+	if e.err == nil && past != (history{}) {
+		e.typ, e.body, e.err = wire.Encode(&resent{past, e.typ, e.body}, refs{})
+	}
 }
 
 // mayBeLarge reports whether a message is a reply, or has parameters of any size.
@@ -250,11 +258,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, link.ErrLarge.Error()))
 		return
 	}
-	again := x.history != (history{})
-	if again {
-		n.post(c, x.to, x.id, &x.history)
-	}
-	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, again)
+	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
 	if err != nil {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeBusy, err.Error()))
 		return
@@ -453,7 +457,7 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		f.Code = messages.CodeUnavailable
 	}
 	f.Cause = context.DeadlineExceeded
-	if x.to != nil && x.gather == nil && (x.sent != nil || x.history != history{}) {
+	if x.sent != nil && x.gather == nil {
 		n.post(c, x.to, x.id, &cancelled{})
 	}
 	n.finish(c, x, f)

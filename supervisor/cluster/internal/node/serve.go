@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -31,12 +32,18 @@ type served struct {
 
 // Between nodes, beside the messages of package messages.
 type (
-	// history precedes a command that was run on another member before.
+	// history is what was done with a command before.
 	history struct {
 		Runs        int    `json:"runs"`
 		MayHaveRun  bool   `json:"mayHaveRun"`
 		Detail      string `json:"detail,omitempty"`
 		Intercepted bool   `json:"intercepted"` // it has passed the interceptors of a member
+	}
+	// resent is a command with a history.
+	resent struct {
+		History history         `json:"history"`
+		Type    string          `json:"type"`
+		Body    json.RawMessage `json:"body"`
 	}
 	// moved is the answer to a command that the member has not run, or hands back.
 	moved history
@@ -45,7 +52,7 @@ type (
 )
 
 func init() {
-	wire.Register[history]("history")
+	wire.Register[resent]("resent")
 	wire.Register[moved]("moved")
 	wire.Register[cancelled]("cancelled")
 }
@@ -67,42 +74,49 @@ type decoded struct {
 	from  *peer
 	id    uint64
 	value any
+	past  history // of a command
 	err   error
+}
+
+// decode decodes a message of another member.
+func decode(from *peer, m link.Message) *decoded {
+	d := &decoded{from: from, id: m.ID}
+	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
+	if r, again := d.value.(*resent); again {
+		d.past = r.History
+		d.value, d.err = wire.Decode(r.Type, r.Body, refs{})
+	}
+	return d
 }
 
 // onMessage decodes a message of another member.
 func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
-		value, err := wire.Decode(m.Type, m.Body, refs{})
-		n.onDecoded(c, from, m.ID, value, err)
+		n.onDecoded(c, decode(from, m))
 		return
 	}
 	from.decoding[m.ID] = true
 	root, self := c.ActorSystem().Root, c.Self()
-	n.work.Schedule(func() {
-		value, err := wire.Decode(m.Type, m.Body, refs{})
-		root.Send(self, &decoded{from, m.ID, value, err})
-	})
+	n.work.Schedule(func() { root.Send(self, decode(from, m)) })
 }
 
 // onDecoded handles a message of another member.
-func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+func (n *node) onDecoded(c actor.Context, d *decoded) {
+	from, id := d.from, d.id
 	delete(from.decoding, id)
 	switch {
 	case n.peers[from.ID] != from || !from.alive():
 		return
 	case id&isReply != 0:
-		n.onReplyDecoded(c, from, id&^isReply, value, err)
+		n.onReplyDecoded(c, from, id&^isReply, d.value, d.err)
 		return
-	case err != nil:
-		n.onUndecodable(c, from, id, err)
+	case d.err != nil:
+		n.onUndecodable(c, from, id, d.err)
 		return
 	}
-	switch msg := value.(type) {
+	switch msg := d.value.(type) {
 	case messages.Command:
-		n.serve(c, from, id, msg)
-	case *history:
-		from.histories[id] = *msg
+		n.serve(c, from, id, msg, d.past)
 	case *cancelled:
 		n.onExchangeCancelled(c, from, id)
 	case *tell:
@@ -155,16 +169,13 @@ func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any,
 // onUndecodable refuses a message that this version does not know, or that is malformed.
 func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
 	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
-	delete(from.histories, id)
 	if id != 0 {
 		n.answerTo(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
 	}
 }
 
 // serve runs a command of another member.
-func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command) {
-	past := from.histories[id]
-	delete(from.histories, id)
+func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command, past history) {
 	if from.cancelled.take(id) {
 		if op, ok := cmd.(messages.Operation); ok {
 			n.answerTo(c, from, id, n.failure(op, messages.CodeCancelled, ""))
@@ -235,7 +246,7 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(c, s)
-	n.encode(c, reply, &encoded{served: s})
+	n.encode(c, reply, history{}, &encoded{served: s})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
@@ -298,8 +309,6 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
 	case s == nil:
 		if from.decoding[id] || from.link.Expects(id) {
 			from.cancelled.add(id)
-		} else {
-			delete(from.histories, id)
 		}
 	case s.waits:
 		n.forget(s)

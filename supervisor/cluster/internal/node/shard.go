@@ -61,15 +61,15 @@ func (o *ownedShards) set(shard int, is bool) {
 //
 //	activating ──activated, and ceded by all──▶ active ──moved, or claimed──▶ releasing ──▶ gone
 type shard struct {
-	number    int
-	state     shardState
-	here      bool                   // Proto.Actor has activated its virtual actor here
-	claimed   map[*peer]bool         // that are asked to cede it
-	timer     *time.Timer            // sends handoffDue
-	ceding    map[*peer]bool         // that wait until it is released
-	until     time.Time              // it was ceded: it is not activated here before
-	served    []*served              // that wait for it
-	keys      map[messages.Key]bool  // of exchanges that wait for it
+	number  int
+	state   shardState
+	here    bool                  // Proto.Actor has activated its virtual actor here
+	claimed map[*peer]bool        // that are asked to cede it
+	timer   *time.Timer           // sends handoffDue
+	ceding  map[*peer]bool        // that wait until it is released
+	until   time.Time             // it was ceded: it is not activated here before
+	served  []*served             // that wait for it
+	keys    map[messages.Key]bool // of exchanges that wait for it
 }
 
 type shardState uint8

@@ -22,7 +22,7 @@ import (
 //	hang      runs until it is cancelled, or its connection ends
 //	slow      runs for a second
 //	big       returns as many bytes as "size" says
-//	progress  reports progress three times
+//	progress  reports progress three times, or as often as "times" says
 //	elicit    asks the user a question that is longer by "size" bytes, and returns the answer
 type fakeServer struct {
 	mu       sync.Mutex
@@ -175,11 +175,12 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		size, _ := op.Params.Arguments.(map[string]any)["size"].(float64)
 		return textResult(strings.Repeat("x", int(size))), nil
 	case "progress":
-		for i := range 3 {
+		times, _ := op.Params.Arguments.(map[string]any)["times"].(float64)
+		for i := range max(3, int(times)) {
 			if op.Subscriber == nil {
 				break
 			}
-			c.req.Heard(&messages.Progress{ID: op.ID, Progress: float64(i + 1), Message: strings.Repeat("y", i*9000)}, op)
+			c.req.Heard(&messages.Progress{ID: op.ID, Progress: float64(i + 1), Message: strings.Repeat("y", i%3*9000)}, op)
 		}
 		return textResult(text), nil
 	case "update":

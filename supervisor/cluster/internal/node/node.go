@@ -36,7 +36,7 @@ type node struct {
 	served    map[servedID]*served
 	boxed     map[string]*served        // by the id of the box
 	bindings  map[string]*messages.Bind // of callers here, by scope
-	watched   map[string]*actor.PID     // actors here that other members know, by reference
+	watched   map[string]bool           // references of actors here that other members may know
 	asked     map[uint64]*question      // questions of other members
 	asking    map[uint64]foreign        // questions to handlers of other members
 	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
@@ -77,7 +77,7 @@ func newNode(cfg *Config) *node {
 	n := &node{
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
-		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
+		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
@@ -137,7 +137,6 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.Restart:
 		n.onKeyed(c, cmd, cmd.Key, n.closeTime(false)+n.cfg.CloseTimeout+n.cfg.ConnectTimeout)
 	case *messages.Tail:
-		n.watch(c, cmd.Subscriber)
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Pin:
 		n.onKeyed(c, cmd, cmd.Key, controlTime)

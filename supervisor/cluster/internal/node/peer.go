@@ -35,6 +35,7 @@ type peer struct {
 	decoding  map[uint64]bool        // ids of commands that are being decoded
 	cancelled idSet                  // ids of commands that are on their way, and cancelled
 	proxies   map[string]*proxy      // of actors there, by reference
+	knows     map[string]bool        // references of watched actors here
 	events    bool                   // it wants our events
 }
 
@@ -191,7 +192,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	}
 	p := &peer{
 		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{},
-		decoding: map[uint64]bool{}, proxies: map[string]*proxy{},
+		decoding: map[uint64]bool{}, proxies: map[string]*proxy{}, knows: map[string]bool{},
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
@@ -232,7 +233,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	}
 	n.onWantEvents(c, p, false)
 	n.cedeFor(c, p)
-	p.link, p.decoding, p.cancelled = link.Link{}, map[uint64]bool{}, nil
+	p.link, p.decoding, p.cancelled, p.knows = link.Link{}, map[uint64]bool{}, nil, map[string]bool{}
 }
 
 // cedeFor does as if a member that does not answer had ceded all shards.

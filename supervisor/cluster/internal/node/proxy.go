@@ -269,7 +269,9 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 			}
 		}
 	default:
-		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
+			n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		}
 	}
 }
 
@@ -445,18 +447,51 @@ func (n *node) onAnswer(c actor.Context, from *peer, msg *answer) {
 	c.Send(q.pid, value)
 }
 
-// watch watches an actor here that other members get to know.
-func (n *node) watch(c actor.Context, pid *actor.PID) {
-	if pid == nil {
-		return
+// named returns the actors that a command names and whose end concerns the members that get it. Some
+// may be nil.
+func named(cmd messages.Command) []*actor.PID {
+	switch cmd := cmd.(type) {
+	case *messages.Subscribe:
+		return []*actor.PID{cmd.Owner, cmd.Subscriber}
+	case messages.Operation:
+		return []*actor.PID{cmd.Head().Owner}
+	case *messages.Bind:
+		return []*actor.PID{cmd.Owner, cmd.Handler}
+	case *messages.Tail:
+		return []*actor.PID{cmd.Subscriber}
 	}
-	if ref := (refs{}).Ref(pid); n.watched[ref] == nil {
-		n.watched[ref] = pid
-		c.Watch(pid)
+	return nil
+}
+
+// watch watches the actors that a command names.
+func (n *node) watch(c actor.Context, cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); !n.watched[ref] {
+			n.watched[ref] = true
+			c.Watch(pid)
+		}
 	}
 }
 
-// onTerminated tells the other members that an actor here has terminated.
+// introduce notes that a member gets to know the actors that a command names. Those that have ended since
+// the command came are gone.
+func (n *node) introduce(c actor.Context, p *peer, cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); n.watched[ref] {
+			p.knows[ref] = true
+		} else {
+			n.post(c, p, 0, &gone{ref})
+		}
+	}
+}
+
+// onTerminated tells the members that know it that an actor here has terminated.
 func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)
@@ -468,7 +503,10 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 		}
 	}
 	for _, p := range n.peers {
-		n.post(c, p, 0, &gone{ref})
+		if p.knows[ref] {
+			delete(p.knows, ref)
+			n.post(c, p, 0, &gone{ref})
+		}
 	}
 }
 
@@ -479,8 +517,7 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.watch(c, cmd.Owner)
-	n.watch(c, cmd.Handler)
+	n.watch(c, cmd)
 	delete(n.bindings, key.Scope)
 	if cmd.Owner != nil || cmd.Handler != nil {
 		n.bindings[key.Scope] = cmd
@@ -492,4 +529,5 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 func (n *node) sendBind(c actor.Context, p *peer, bind *messages.Bind) {
 	n.lastID++
 	n.post(c, p, n.lastID, bind)
+	n.introduce(c, p, bind)
 }

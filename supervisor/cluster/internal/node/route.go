@@ -136,11 +136,8 @@ func (n *node) begin(c actor.Context, x *exchange) {
 			n.reply(c, x.caller, x.complete(op, n.failure(op, messages.CodeCancelled, ownerTerminated)))
 			return
 		}
-		n.watch(c, op.Head().Owner)
-		if op, ok := op.(*messages.Subscribe); ok {
-			n.watch(c, op.Subscriber)
-		}
 	}
+	n.watch(c, x.cmd)
 	n.add(c, x)
 	of := n.byKey[x.key]
 	if of == nil {
@@ -264,6 +261,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		return
 	}
 	x.sent = sent
+	n.introduce(c, x.to, x.cmd)
 	n.flush(c, x.to)
 }
 

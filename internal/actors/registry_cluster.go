@@ -71,8 +71,8 @@ type (
 	// another member opens the next one. If a key that matches is owned, its next call opens
 	// another session.
 	//
-	// The reply is a [messages.Closed], at the latest a fixed time after the drain timeout, or a
-	// [messages.Failure] if the registry has stopped.
+	// The reply is a [messages.Closed], at the latest after [CloseTime], or a [messages.Failure] if
+	// the registry has stopped.
 	Release struct {
 		// Match selects keys. It is called from any goroutine.
 		Match func(messages.Key) bool

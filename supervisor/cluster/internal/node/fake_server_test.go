@@ -20,6 +20,7 @@ import (
 //
 //	count     adds one to the session's counter, and returns it
 //	hang      runs until it is cancelled, or its connection ends
+//	deaf      runs for 20 seconds, and so does closing its connection meanwhile
 //	slow      runs for a second
 //	big       returns as many bytes as "size" says
 //	progress  reports progress three times, or as often as "times" says
@@ -136,6 +137,7 @@ type fakeConn struct {
 	attached bool
 	broken   chan struct{}
 	breaking sync.Once
+	deafTo   time.Time // guarded by server.mu
 }
 
 func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
@@ -201,6 +203,10 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		case *messages.Refusal:
 			return textResult("refused: " + answer.Reason), nil
 		}
+	case "deaf":
+		c.server.set(func() { c.deafTo = time.Now().Add(20 * time.Second) })
+		time.Sleep(20 * time.Second)
+		return textResult(text), nil
 	case "slow":
 		later = time.After(time.Second)
 	case "hang":
@@ -231,6 +237,9 @@ func (c *fakeConn) Resume() *mcpbridge.Resume {
 
 // Close ends the session.
 func (c *fakeConn) Close(ctx context.Context) error {
+	var deaf time.Time
+	c.server.set(func() { deaf = c.deafTo })
+	time.Sleep(time.Until(deaf))
 	c.server.set(func() { delete(c.server.sessions, c.id) })
 	return c.Detach(ctx)
 }

@@ -206,6 +206,24 @@ func TestCommandsToAllMembers(t *testing.T) {
 	})
 }
 
+func TestMembersHaveAsMuchTimeToCloseAsASupervisorTakes(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		for _, m := range w.members {
+			for _, now := range []bool{false, true} {
+				a.send(call(w.scopeOf(m, 0), "deaf"))
+				time.Sleep(100 * time.Millisecond)
+				closed := b.send(&messages.CloseAll{Now: now}).reply().(*messages.Closed)
+				require.Empty(t, closed.Unanswered)
+				require.Len(t, closed.Left, 1)
+				time.Sleep(30 * time.Second)
+			}
+		}
+		require.Empty(t, b.send(&messages.CloseAll{}).reply().(*messages.Closed).Left)
+		a.strays, b.strays = nil, nil // the calls have returned after their sessions gave up
+	})
+}
+
 func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
 	type embeds struct{ *messages.CallTool }
 	inWorld(t, 2, nil, func(w *world) {

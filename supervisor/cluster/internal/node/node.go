@@ -133,9 +133,9 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.Cancel:
 		n.onCancel(c, cmd)
 	case *messages.CloseSession:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime(cmd.Now))
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime())
 	case *messages.Restart:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime(false)+n.cfg.CloseTimeout+n.cfg.ConnectTimeout)
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime()+n.cfg.ConnectTimeout)
 	case *messages.Tail:
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Pin:
@@ -145,13 +145,13 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.CancelScope:
 		n.onCancelScope(c, cmd)
 	case *messages.CloseScope:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseServer:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseMatching:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseAll:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.Inspect, *messages.Forget:
 		n.gather(c, cmd, controlTime)
 	default:
@@ -276,15 +276,13 @@ func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 	return time.AfterFunc(d, func() { root.Send(self, msg) })
 }
 
-// controlTime is how long other members have for a command that needs no work of theirs.
+// controlTime is how long a command that needs no work, and its reply, may be on their way between
+// members.
 const controlTime = 3 * time.Second
 
-// closeTime returns how long other members have for a close command.
-func (n *node) closeTime(now bool) time.Duration {
-	if now {
-		return n.cfg.CloseTimeout + controlTime
-	}
-	return n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout + controlTime
+// closeTime returns how long a close command of another member, or the release of shards, takes at most.
+func (n *node) closeTime() time.Duration {
+	return actors.CloseTime(n.cfg.DrainTimeout, n.cfg.CloseTimeout) + controlTime
 }
 
 // failure returns the failure of a command.

@@ -599,7 +599,7 @@ func (n *node) snapshot() []messages.MemberSnapshot {
 // onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
 func (n *node) onLeave(c actor.Context) {
 	n.leaving = c.Sender()
-	n.leftAt = time.Now().Add(n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout)
+	n.leftAt = time.Now().Add(n.closeTime())
 	if n.net == nil {
 		n.finishLeaving(c)
 		return

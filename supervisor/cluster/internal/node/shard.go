@@ -191,7 +191,7 @@ func (n *node) claim(c actor.Context, s *shard) {
 	for p := range s.claimed {
 		n.post(c, p, 0, &claim{s.number})
 	}
-	s.timer = after(c, n.cfg.DrainTimeout+2*n.cfg.CloseTimeout, &handoffDue{s})
+	s.timer = after(c, n.closeTime(), &handoffDue{s})
 }
 
 // onActivated notes that Proto.Actor has activated a shard here, or elsewhere.

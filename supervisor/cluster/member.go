@@ -175,7 +175,7 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
 		Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,

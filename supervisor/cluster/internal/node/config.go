@@ -29,6 +29,8 @@ type Config struct {
 
 	// Owner returns the address of the member that owns a shard.
 	Owner func(shard int, members []Address) string
+	// Previous is Owner for the members that may have had the shard before: others at each call.
+	Previous func(shard int, members []Address) string
 	// Place is Owner for any goroutine.
 	Place func(shard int, members []Address) string
 	// Rejoin starts a new incarnation in the background, which is brought by [Joined].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,6 +137,38 @@ func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
 				w.members[0].send(call("x", "count")).ok()
 				w.members[0].leave()
 				w.server.set(func() { require.Equal(t, open, len(w.server.sessions) > 0) })
+			})
+		})
+	}
+}
+
+func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
+	for _, members := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, members, func(w *world) { w.cfg.Store, w.cfg.MaxInFlight = store, 1 }, func(w *world) {
+				var running, waiting []*sent
+				for _, m := range w.members {
+					for _, owner := range w.members {
+						running = append(running, m.send(call(w.scopeOf(owner, 0), "hang")))
+						waiting = append(waiting, m.send(call(w.scopeOf(owner, 0), "count")))
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+				began := time.Now()
+				var all sync.WaitGroup
+				for _, m := range w.members {
+					all.Go(m.leave)
+				}
+				for _, p := range waiting {
+					p.fails(messages.CodeClosed)
+					require.Less(t, p.at.Load().Sub(began), time.Second)
+				}
+				all.Wait()
+				for _, p := range running {
+					p.reply()
+				}
+				w.server.set(func() { require.Empty(t, w.server.sessions) })
 			})
 		})
 	}

@@ -26,6 +26,7 @@ type node struct {
 	view    atomic.Pointer[view] // for other goroutines; nil while joining
 	peers   map[string]*peer     // other members, by incarnation; also those that have left, for a while
 	members []Address            // the topology
+	owners  []Address            // of these, who may own shards
 	shards  map[int]*shard       // that are active here, or on their way
 
 	toRelease []*shard // until releaseDue

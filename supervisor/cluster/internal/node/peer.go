@@ -134,7 +134,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 		return
 	}
 	n.members = members
-	n.view.Store(&view{n.candidates(), n.net.Address()})
+	n.setOwners()
 	now := time.Now()
 	there := map[string]bool{}
 	for _, m := range members {
@@ -260,6 +260,8 @@ func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
 	}
 	p.leaving = true
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
+	n.setOwners()
+	n.routeWaiting(c)
 }
 
 // post encodes a message, and queues it for a member, unless that is lost. It reports false if the
@@ -523,9 +525,10 @@ func (n *node) onUnknown(c actor.Context, p *peer) {
 	n.losePeer(c, p)
 }
 
-// renewAlone renews the lease without others, if that is enough.
+// renewAlone renews the lease without others, if that is enough. There are no members before the first
+// topology, and when the last one has told the provider that it leaves.
 func (n *node) renewAlone(now time.Time) {
-	if n.net != nil && n.proven && len(n.members) > 0 && n.cfg.Quorum(len(n.members)) <= 1 {
+	if n.net != nil && n.proven && (len(n.members) > 0 || n.deregistered) && n.cfg.Quorum(len(n.members)) <= 1 {
 		n.cfg.Lease.Renew(now)
 	}
 }
@@ -555,7 +558,7 @@ func (n *node) expelled(c actor.Context, why string) {
 		}
 		n.losePeer(c, p)
 	}
-	n.net, n.members = nil, nil
+	n.net, n.members, n.owners = nil, nil, nil
 	n.view.Store(nil)
 	clear(n.peers)
 	clear(n.beatLog)
@@ -604,11 +607,11 @@ func (n *node) onLeave(c actor.Context) {
 		n.finishLeaving(c)
 		return
 	}
+	n.setOwners()
 	for _, p := range n.peers {
-		if p.member {
-			n.post(c, p, 0, &leaves{})
-		}
+		n.post(c, p, 0, &leaves{})
 	}
+	n.routeWaiting(c)
 	n.announceBy = time.Now().Add(announceTime)
 	after(c, announceTime, &leaveDue{})
 	after(c, time.Until(n.leftAt), &leaveDue{})
@@ -622,7 +625,7 @@ const announceTime = 500 * time.Millisecond
 // linksIdle reports whether the others have got all messages.
 func (n *node) linksIdle() bool {
 	for _, p := range n.peers {
-		if p.member && !p.ended && !p.link.Idle() {
+		if p.alive() && !p.link.Idle() {
 			return false
 		}
 	}
@@ -642,7 +645,6 @@ func (n *node) finishLeaving(c actor.Context) {
 			return
 		}
 		n.deregistered = true
-		n.view.Store(&view{n.candidates(), n.net.Address()})
 		n.net.Leave()
 		n.releaseMoved(c)
 	}
@@ -662,7 +664,7 @@ func (n *node) finishLeaving(c actor.Context) {
 		return
 	}
 	for _, p := range n.peers {
-		if p.member {
+		if p.alive() {
 			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}

@@ -166,6 +166,8 @@ func (n *node) route(c actor.Context, x *exchange) {
 	number := ShardOf(x.key, n.cfg.Shards)
 	owner := n.ownerOf(number)
 	switch {
+	case n.isLast():
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:

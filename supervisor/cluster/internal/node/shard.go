@@ -123,7 +123,7 @@ func (n *node) ownerOf(shard int) *owner {
 	if n.net == nil || !n.cfg.Lease.Held() {
 		return nil
 	}
-	address := n.cfg.Owner(shard, n.candidates())
+	address := n.cfg.Owner(shard, n.owners)
 	if address == n.net.Address() {
 		return &owner{self: true}
 	}
@@ -135,13 +135,21 @@ func (n *node) ownerOf(shard int) *owner {
 	return nil
 }
 
-// candidates returns the members that may own shards.
-func (n *node) candidates() []Address {
-	if n.leaving == nil {
-		return n.members
+// setOwners notes who may own shards. A member that leaves hands nothing over to others
+// that leave.
+func (n *node) setOwners() {
+	n.owners = n.members
+	if n.leaving != nil {
+		n.owners = slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool {
+			p := n.peers[m.ID]
+			return m.ID == n.net.ID() || p != nil && (p.leaving || p.ended)
+		})
 	}
-	return slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
+	n.view.Store(&view{n.owners, n.net.Address()})
 }
+
+// isLast reports whether the member leaves, and no other one is there that its calls could go to.
+func (n *node) isLast() bool { return n.leaving != nil && len(n.owners) == 0 }
 
 // view is what decides who owns a shard.
 type view struct {
@@ -173,7 +181,7 @@ func (n *node) activate(c actor.Context, number int) *shard {
 func (n *node) claim(c actor.Context, s *shard) {
 	rest := slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
 	for range previousOwners {
-		address := n.cfg.Owner(s.number, rest)
+		address := n.cfg.Previous(s.number, rest)
 		i := slices.IndexFunc(rest, func(m Address) bool { return m.Host == address })
 		if i < 0 {
 			break
@@ -298,7 +306,7 @@ const maxReleases = 64
 
 // onReleaseDue has the supervisor release the shards that have moved.
 func (n *node) onReleaseDue(c actor.Context) {
-	leave := n.cfg.KeepOpen && (len(n.candidates()) > 0 || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
+	leave := n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
 		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{some} })
 	}
@@ -337,9 +345,8 @@ func (n *node) onShardReleased(c actor.Context, s *shard) {
 
 // releaseMoved releases the shards that other members own now.
 func (n *node) releaseMoved(c actor.Context) {
-	candidates := n.candidates() // once: Owner remembers what it was asked about last
 	for number, s := range n.shards {
-		address := n.cfg.Owner(number, candidates)
+		address := n.cfg.Owner(number, n.owners)
 		mine := n.leaving == nil && address == n.net.Address()
 		switch {
 		case s.state == cededAway:

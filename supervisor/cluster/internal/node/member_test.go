@@ -359,15 +359,27 @@ func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
 		w.cutLink(a, b, true)
-		p := a.send(call(scope, "count"))
+		given := a.send(call(scope, "count"))
+		time.Sleep(leaseTime)
+		waiting := a.send(call(scope, "count"))
 		time.Sleep(100 * time.Millisecond)
-		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
-			Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
-		}})
-		f := p.fails(messages.CodeUnavailable)
-		require.Contains(t, f.Detail, "version 2")
-		require.False(t, f.MayHaveRun)
+		for range 10 { // to each heartbeat
+			a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+				Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
+			}})
+		}
+		time.Sleep(100 * time.Millisecond)
+		require.Len(t, w.logs.lines, 1)
+		for _, p := range []*sent{given, waiting, a.send(call(scope, "count"))} {
+			time.Sleep(time.Millisecond)
+			require.True(t, p.answered())
+			f := p.fails(messages.CodeUnavailable)
+			require.Contains(t, f.Detail, "version 2")
+			require.False(t, f.MayHaveRun)
+		}
 		w.cutLink(a, b, false)
+		time.Sleep(leaseTime)
+		a.send(call(scope, "count")).ok()
 	})
 }
 

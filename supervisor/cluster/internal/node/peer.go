@@ -23,6 +23,7 @@ import (
 type peer struct {
 	Address
 	name    string // "" until it is heard
+	version uint32 // of the protocol that it speaks, if that is another one, or 0
 	member  bool   // in the topology
 	leaving bool   // it has said so, and still answers
 	ended   bool   // another incarnation answers at its address
@@ -376,14 +377,23 @@ func (n *node) answerFor(e *wire.Envelope) {
 
 // onRefused fails what a member of another version does not understand.
 func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
-	n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", e.GetVersion()).Msg("member speaks another version of the protocol between members")
+	if p.version != e.GetVersion() {
+		p.version = e.GetVersion()
+		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
+	}
 	for x := range p.exchanges {
 		x.sent = nil
-		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
-			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), wire.Version)))
+		n.refuse(c, x, p)
 	}
 	p.link = link.Link{}
 	n.cedeFor(c, p)
+	n.routeWaiting(c)
+}
+
+// refuse fails an exchange whose owner is of another version.
+func (n *node) refuse(c actor.Context, x *exchange, owner *peer) {
+	n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
+		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
 }
 
 // onTick sends a round of heartbeats, which renew the lease when they are confirmed.
@@ -474,7 +484,7 @@ func (n *node) onDisconnected(host string) {
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 	silent := n.silent(p)
 	first := p.name == ""
-	p.heardAt, p.name, p.cut = time.Now(), h.Name, false
+	p.heardAt, p.name, p.cut, p.version = time.Now(), h.Name, false, 0
 	if silent && p.alive() {
 		n.routeWaiting(c)
 	}

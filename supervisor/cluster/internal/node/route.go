@@ -168,6 +168,8 @@ func (n *node) route(c actor.Context, x *exchange) {
 	switch {
 	case n.isLast():
 		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+	case owner != nil && owner.peer != nil && owner.peer.version != 0:
+		n.refuse(c, x, owner.peer)
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:

@@ -430,6 +430,25 @@ func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
 		pause()
 		time.Sleep(leaseTime / 4)
 		require.False(t, a.lease.Held(), "it has ended at once")
+		proven := func() (is bool) {
+			a.inNode(func(n *node) { is = n.proven })
+			return is
+		}
+		require.False(t, proven())
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now().Add(-leaseTime)})
+		require.False(t, proven(), "it was confirmed before the pause")
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now()})
+		require.True(t, proven())
+
+		var number uint64
+		a.inNode(func(n *node) { number = n.beats })
+		var confirm []byte
+		w.members[1].inNode(func(n *node) { confirm = n.beat(number, true) })
+		pause()
+		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,
+		}})
+		require.False(t, proven(), "likewise")
 		w.heal(a)
 		w.awaitStable()
 	})

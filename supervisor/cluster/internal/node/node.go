@@ -187,8 +187,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 		}
 	case *Confirmed:
 		if n.is(msg.Network) {
-			n.proven = true
 			n.cfg.Lease.Renew(msg.At)
+			n.proven = n.proven || n.cfg.Lease.Held() // it may be from before a pause
 			n.tellJoined()
 		}
 	case *Expelled:

@@ -510,11 +510,11 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 		n.onUnknown(c, p)
 		return
 	}
+	n.checkGap(time.Now()) // first: it forgets the rounds from before a pause
 	b := n.beatLog[h.Number]
 	if b == nil {
 		return
 	}
-	n.checkGap(time.Now())
 	n.proven = true
 	if p.member {
 		b.confirmed[p.ID] = true

@@ -377,15 +377,7 @@ func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
 
 // onAnswered sends the answer of a handler to the member that has asked.
 func (n *node) onAnswered(c actor.Context, msg *answered) {
-	q := n.asked[msg.number]
-	if q == nil {
-		return
-	}
-	reply, ok := msg.message.(messages.Answer)
-	if !ok {
-		reply = &messages.Refusal{Reason: actors.NoHandler}
-	}
-	n.endQuestion(c, msg.number, reply)
+	n.endQuestion(c, msg.number, actors.AnswerOf(msg.message))
 }
 
 // endQuestion removes a question. answer may be nil, if nobody waits for it.

@@ -48,9 +48,9 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 	g.timer = after(c, limit, &gatherDue{g})
 	for _, p := range n.peers {
 		if p.alive() {
-			x := &exchange{cmd: cmd, gather: g, deadline: time.Now().Add(limit)}
+			x := &exchange{cmd: cmd, gather: g}
 			g.missing[x] = p.label()
-			n.add(c, x)
+			n.add(x)
 			n.give(c, x, p)
 		}
 	}

@@ -369,7 +369,10 @@ func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
 			}})
 		}
 		time.Sleep(100 * time.Millisecond)
-		require.Len(t, w.logs.lines, 1)
+		w.logs.mu.Lock()
+		lines := len(w.logs.lines)
+		w.logs.mu.Unlock()
+		require.Equal(t, 1, lines)
 		for _, p := range []*sent{given, waiting, a.send(call(scope, "count"))} {
 			time.Sleep(time.Millisecond)
 			require.True(t, p.answered())

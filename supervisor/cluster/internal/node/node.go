@@ -204,7 +204,9 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *decoded:
 		n.onDecoded(c, msg)
 	case *boxed:
-		n.onBoxed(c, msg)
+		n.onServed(c, msg.of, msg.message)
+	case *ownPart:
+		n.onOwnPart(c, msg.of, msg.message)
 	case *proxied:
 		n.onProxied(c, msg)
 	case *proxyWatched:

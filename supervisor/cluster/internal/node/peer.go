@@ -340,7 +340,7 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 		}
 	case e.GetVersion() != wire.Version:
 		n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
-	case e.GetTo() != n.net.ID() && e.GetTo() != "":
+	case e.GetTo() != n.net.ID():
 		n.answerFor(e)
 	case e.GetType() == typeHeartbeat && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onHeartbeat(c, p, e)
@@ -703,7 +703,9 @@ func (n *node) onFlushDue(c actor.Context) {
 	}
 	clear(n.peers)
 	for _, s := range n.shards {
-		s.timer.Stop()
+		if s.state == activating {
+			s.timer.Stop()
+		}
 	}
 	clear(n.shards)
 	if n.net != nil {

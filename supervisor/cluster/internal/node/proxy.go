@@ -186,9 +186,9 @@ func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) 
 	return p.pid
 }
 
-// releaseProxy ends a proxy that nothing names any longer.
-func (n *node) releaseProxy(p *proxy) {
-	if p.uses--; p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
+// endIfUnused ends a proxy that nothing names any longer.
+func (n *node) endIfUnused(p *proxy) {
+	if p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
 		n.endProxy(p)
 	}
 }
@@ -227,8 +227,7 @@ func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
 	switch {
 	case msg.ends:
 		delete(p.watchers, msg.watcher.Id)
-		p.uses++
-		n.releaseProxy(p)
+		n.endIfUnused(p)
 	case p.peer.proxies[p.ref] != p: // it has ended
 		tellTerminated(c, msg.watcher, p.pid)
 	default:

@@ -36,11 +36,11 @@ type exchange struct {
 	history // on the members that had it before
 	tries   int
 
-	to        *peer      // that it was given to, or nil
-	sent      *link.Sent // nil until it is encoded
-	cancelled bool       // the member that it was given to knows that it is cancelled
-	late      bool       // its deadline is over
-	timer     *time.Timer
+	to        *peer       // that it was given to, or nil
+	sent      *link.Sent  // nil until it is encoded
+	cancelled bool        // the member that it was given to knows that it is cancelled
+	late      bool        // its deadline is over
+	timer     *time.Timer // sends overdue; nil for a part of gather
 }
 
 // keyed are the exchanges of a key.
@@ -138,7 +138,8 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		}
 	}
 	n.watch(c, x.cmd)
-	n.add(c, x)
+	n.add(x)
+	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 	of := n.byKey[x.key]
 	if of == nil {
 		of = &keyed{all: map[*exchange]struct{}{}}
@@ -152,12 +153,11 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	n.route(c, x)
 }
 
-// add numbers an exchange, which is overdue at its deadline.
-func (n *node) add(c actor.Context, x *exchange) {
+// add numbers an exchange.
+func (n *node) add(x *exchange) {
 	n.lastID++
 	x.id = n.lastID
 	n.exchanges[x.id] = x
-	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 }
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
@@ -324,12 +324,12 @@ func (n *node) routeWaiting(c actor.Context) {
 // end removes an exchange.
 func (n *node) end(x *exchange) {
 	x.detach()
-	x.timer.Stop()
 	delete(n.exchanges, x.id)
-	of := n.byKey[x.key]
-	if of == nil { // it is a part of a command to all members
+	if x.gather != nil {
 		return
 	}
+	x.timer.Stop()
+	of := n.byKey[x.key]
 	if at, waits := slices.BinarySearchFunc(of.waiting, x, byID); waits {
 		of.waiting = slices.Delete(of.waiting, at, at+1)
 	}
@@ -455,11 +455,11 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		detail = "this member is cut off from the cluster"
 	}
 	f := n.failure(x.cmd, messages.CodeDeadline, detail)
-	if x.to == nil || x.gather != nil {
+	if x.to == nil {
 		f.Code = messages.CodeUnavailable
 	}
 	f.Cause = context.DeadlineExceeded
-	if x.sent != nil && x.gather == nil {
+	if x.sent != nil {
 		n.post(c, x.to, x.id, &cancelled{})
 	}
 	n.finish(c, x, f)

@@ -289,7 +289,8 @@ func (n *node) closeBox(c actor.Context, s *served) {
 func (n *node) forget(s *served) {
 	delete(n.served, s.id)
 	for _, p := range s.proxies {
-		n.releaseProxy(p)
+		p.uses--
+		n.endIfUnused(p)
 	}
 	s.proxies = nil
 }

@@ -65,7 +65,7 @@ type shard struct {
 	state   shardState
 	here    bool                  // Proto.Actor has activated its virtual actor here
 	claimed map[*peer]bool        // that are asked to cede it
-	timer   *time.Timer           // sends handoffDue
+	timer   *time.Timer           // sends handoffDue, while activating
 	ceding  map[*peer]bool        // that wait until it is released
 	until   time.Time             // it was ceded: it is not activated here before
 	served  []*served             // that wait for it
@@ -271,7 +271,9 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 
 // drop ends the activation of a shard. What waits for it looks for another owner.
 func (n *node) drop(c actor.Context, s *shard) {
-	s.timer.Stop()
+	if s.state == activating {
+		s.timer.Stop()
+	}
 	delete(n.shards, s.number)
 	for _, call := range s.served {
 		if n.served[call.id] == call {
@@ -339,7 +341,7 @@ func (n *node) onShardReleased(c actor.Context, s *shard) {
 		n.post(c, p, 0, &ceded{s.number})
 	}
 	if len(s.ceding) > 0 && n.leaving == nil {
-		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor), timer: s.timer}
+		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor)}
 	}
 }
 

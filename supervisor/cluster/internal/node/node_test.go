@@ -445,6 +445,20 @@ func TestOwnerThatTerminatesCancelsItsCalls(t *testing.T) {
 	})
 }
 
+func TestOwnerThatTerminatesCancelsNoCallOfOthersWithTheSameID(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		scope := w.scopeOf(b, 0)
+		owner, _ := a.spawn(nil)
+		owned := a.send(call(scope, "hang", func(op *messages.CallTool) { op.Owner = owner }))
+		other := c.send(call(scope, "slow", func(op *messages.CallTool) { op.ID = owned.cmd.RequestID() }))
+		time.Sleep(100 * time.Millisecond)
+		a.system.Root.Stop(owner)
+		owned.fails(messages.CodeCancelled)
+		other.ok()
+	})
+}
+
 func TestBoundScopeEndsWithItsOwner(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b, c := w.members[0], w.members[1], w.members[2]

@@ -483,7 +483,7 @@ func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	if of := n.byKey[key]; of != nil {
 		for x := range of.all {
 			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
-				n.cancel(c, x, "")
+				n.cancel(c, x, "", true)
 			}
 		}
 	}
@@ -494,14 +494,14 @@ func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 }
 
 // cancel cancels an exchange here, or has the member that it was given to cancel it.
-func (n *node) cancel(c actor.Context, x *exchange, why string) {
+func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
 	n.withdraw(x)
 	if x.to == nil || x.sent == nil {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
 		return
 	}
 	x.cancelled = true
-	n.post(c, x.to, x.id, &cancelled{})
+	n.post(c, x.to, x.id, &cancelled{byID})
 }
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
@@ -509,7 +509,7 @@ func (n *node) cancel(c actor.Context, x *exchange, why string) {
 func (n *node) cancelOwned(c actor.Context, ref string) {
 	for _, x := range n.exchanges {
 		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
-			n.cancel(c, x, ownerTerminated)
+			n.cancel(c, x, ownerTerminated, false)
 		}
 	}
 }
@@ -519,7 +519,7 @@ func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
 	for _, x := range n.exchanges { // those that are on their way may arrive after the command
 		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
-			n.cancel(c, x, "")
+			n.cancel(c, x, "", true)
 		}
 	}
 	n.gather(c, cmd, controlTime)

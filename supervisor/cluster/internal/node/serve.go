@@ -48,7 +48,9 @@ type (
 	// moved is the answer to a command that the member has not run, or hands back.
 	moved history
 	// cancelled cancels one exchange.
-	cancelled struct{}
+	cancelled struct {
+		ByID bool `json:"byID"` // and the other operations with the same key and id
+	}
 )
 
 func init() {
@@ -118,7 +120,7 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 	case messages.Command:
 		n.serve(c, from, id, msg, d.past)
 	case *cancelled:
-		n.onExchangeCancelled(c, from, id)
+		n.onExchangeCancelled(c, from, id, msg.ByID)
 	case *tell:
 		n.onTell(c, from, msg)
 	case *ask:
@@ -303,8 +305,9 @@ func (n *node) boxes(pid *actor.PID) *served {
 	return n.boxed[pid.Id]
 }
 
-// onExchangeCancelled cancels a command of another member.
-func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
+// onExchangeCancelled cancels a command of another member. One that runs ends with its owner, or at its
+// deadline, without a Cancel, which could be for commands of other callers.
+func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID bool) {
 	s := n.served[servedID{from.ID, id}]
 	switch {
 	case s == nil:
@@ -314,7 +317,7 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
 	case s.waits:
 		n.forget(s)
 		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
-	default:
+	case byID:
 		if op, ok := s.cmd.(messages.Operation); ok {
 			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
 		}
@@ -329,7 +332,7 @@ func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
 	}
 	for _, s := range shard.served {
 		if op, ok := s.cmd.(messages.Operation); ok && s.waits && n.served[s.id] == s && op.RequestID() == id && op.Head().Key.Normal() == key {
-			n.onExchangeCancelled(c, s.peer, s.id.id)
+			n.onExchangeCancelled(c, s.peer, s.id.id, true)
 		}
 	}
 }

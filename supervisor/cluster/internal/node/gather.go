@@ -36,11 +36,11 @@ type part struct {
 // gatherDue says that the time of a command to all members is over.
 type gatherDue struct{ of *gather }
 
-// gather gives a command to all members.
-func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
+// gather gives a command to all members. It reports false if this member may not do so.
+func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
 	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
 		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
-		return
+		return false
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	g.own = n.newOwnBox(c, g)
@@ -54,6 +54,7 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 			n.give(c, x, p)
 		}
 	}
+	return true
 }
 
 // onPart takes the reply of another member.

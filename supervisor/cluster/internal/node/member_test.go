@@ -27,6 +27,10 @@ func TestCutOffMemberIsFenced(t *testing.T) {
 		w.setCut(a, true) // not for so long that it is removed
 		time.Sleep(leaseTime + time.Second/2)
 		require.False(t, a.lease.Held())
+		a.send(&messages.Bind{Scope: other, Handler: a.pid}).fails(messages.CodeUnavailable)
+		bindings := 0
+		a.inNode(func(n *node) { bindings = len(n.bindings) })
+		require.Zero(t, bindings)
 		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
 		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)
 		require.False(t, f.MayHaveRun)

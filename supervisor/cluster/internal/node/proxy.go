@@ -509,11 +509,13 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		return
 	}
 	n.watch(c, cmd)
+	if !n.gather(c, cmd, controlTime) {
+		return
+	}
 	delete(n.bindings, key.Scope)
 	if cmd.Owner != nil || cmd.Handler != nil {
 		n.bindings[key.Scope] = cmd
 	}
-	n.gather(c, cmd, controlTime)
 }
 
 // sendBind tells a member that has joined of a binding.

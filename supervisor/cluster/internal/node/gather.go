@@ -83,8 +83,8 @@ func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
 	n.answerGather(c, g)
 }
 
-// take takes the reply of a member. One that has left, that stops or that did not answer is
-// named.
+// take takes the reply of a member. A member that left, stops or did not answer is listed in
+// unanswered.
 func (g *gather) take(member string, reply messages.Reply) {
 	if f, failed := reply.(*messages.Failure); failed {
 		switch f.Code {

@@ -40,14 +40,14 @@ type node struct {
 	watched   map[string]bool           // references of actors here that other members may know
 	asked     map[uint64]*question      // questions of other members
 	asking    map[uint64]foreign        // questions to handlers of other members
-	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
+	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
 
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
 
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor, or nil
 
-	conflict string // why this member does not fit to another one, or empty
+	conflict string // why this member conflicts with another one, or empty
 
 	beats   uint64
 	beatAt  time.Time // of the last tick
@@ -104,7 +104,7 @@ func (n *node) handle(c actor.Context) {
 		n.onFlushDue(c)
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
-	case actor.SystemMessage, actor.AutoReceiveMessage: // before the events of other actors
+	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *actors.ClientCall:
 		n.onOperation(c, msg.Op, msg)
 	case messages.Command:

@@ -26,7 +26,7 @@ type peer struct {
 	version uint32 // of the protocol that it speaks, if that is another one, or 0
 	member  bool   // in the topology
 	leaving bool   // it has said so, and still answers
-	ended   bool   // another incarnation answers at its address
+	ended   bool   // it has ended, or has removed this member: nothing reaches it
 	link    link.Link
 	heardAt time.Time
 	cut     bool      // its connection has ended since it was heard
@@ -96,7 +96,7 @@ type (
 	// linkTick says that a link may have something to repeat or to acknowledge.
 	linkTick struct{}
 	// leaves says that a member leaves the cluster, and hands over its shards; with Done, that
-	// it has done so. It is Clean if it has answered all commands that it has run.
+	// it has done so. Clean: each command that the member ran was answered.
 	leaves struct {
 		Done  bool `json:"done"`
 		Clean bool `json:"clean"`
@@ -127,7 +127,7 @@ func (n *node) onJoined(c actor.Context, net Network) {
 }
 
 // onTopology takes the members from the provider. A member that the provider does not list any longer
-// was removed: those that have joined since do not know it, and cannot tell it.
+// was removed. Members that joined later cannot tell it so.
 func (n *node) onTopology(c actor.Context, members []Address) {
 	self := func(m Address) bool { return m.ID == n.net.ID() }
 	if slices.ContainsFunc(n.members, self) && !slices.ContainsFunc(members, self) && n.leaving == nil {

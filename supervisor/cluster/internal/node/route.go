@@ -62,7 +62,7 @@ type (
 	}
 	// retryDue says that the exchanges of a key that wait are to be routed again.
 	retryDue struct{ key messages.Key }
-	// overdue says that the member that has an exchange does not answer in time.
+	// overdue says that the time of an exchange is over.
 	overdue struct{ of *exchange }
 )
 

@@ -108,7 +108,7 @@ func init() {
 const cededFor = 2 * time.Second
 
 // previousOwners is how many members are asked to cede a shard: the next ones in the order of
-// rendezvous hashing. If so many members join at once, the owner before may not be among them.
+// rendezvous hashing. If so many members join at once, the previous owner may not be among them.
 const previousOwners = 3
 
 // owner is the member that owns a shard.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -465,6 +466,8 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.members[0]
 		scope := w.scopeOf(a, 0)
+		go a.inNode(func(*node) { time.Sleep(time.Millisecond) }) // it finds all that follows in its mailbox
+		synctest.Wait()
 		a.system.Root.Send(a.pid, &Expelled{Network: a.current.id})
 		p := a.send(call(scope, "count"))
 		a.leave()

@@ -311,7 +311,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 func TestCancelReachesCallsOfAShardThatIsNotActive(t *testing.T) {
 	for name, end := range map[string]func(w *world, a *member){
 		"moves":  func(w *world, _ *member) { w.join() },
-		"leaves": func(_ *world, a *member) { go a.leave() },
+		"leaves": func(w *world, a *member) { w.later(0, a.leave) },
 		"fenced": func(w *world, a *member) { w.setCut(a, true) },
 	} {
 		t.Run(name, func(t *testing.T) {

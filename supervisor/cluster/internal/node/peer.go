@@ -284,6 +284,18 @@ func (n *node) post(c actor.Context, p *peer, id uint64, msg any) bool {
 	return true
 }
 
+// queue queues what was encoded for a member, unless that is lost.
+func (n *node) queue(c actor.Context, msg *encoded, id uint64) error {
+	if msg.err != nil || n.peers[msg.to.ID] != msg.to || !msg.to.alive() {
+		return msg.err
+	}
+	if _, err := msg.to.link.Queue(link.Message{Type: msg.typ, ID: id, Body: msg.body}, true); err != nil {
+		return err
+	}
+	n.flush(c, msg.to)
+	return nil
+}
+
 // flush sends what the link of a member may send.
 func (n *node) flush(c actor.Context, p *peer) {
 	if n.net == nil || n.peers[p.ID] != p {

@@ -58,16 +58,19 @@ func TestQuestionsReachHandlersElsewhere(t *testing.T) {
 }
 
 func TestAnswersAreTakenAsFromHandlersHere(t *testing.T) {
+	large := strings.Repeat("x", 3<<20)
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.members[0]
 		for _, owner := range w.members { // here, and elsewhere
 			for want, reply := range map[string]any{
 				"value":                                  messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "value"}}},
+				large:                                    withName(large)(),
 				"refused: no":                            messages.Refusal{Reason: "no"},
 				"refused: the answer is of another kind": "text",
 			} {
 				handler, _ := a.spawn(func(c actor.Context) { c.Respond(reply) })
-				require.Equal(t, want, a.send(call(w.scopeOf(owner, 0), "elicit", handledBy(handler))).text())
+				got := a.send(call(w.scopeOf(owner, 0), "elicit", handledBy(handler), with("size", len(want)))).text()
+				require.True(t, got == want, "%.100s", got)
 			}
 		}
 	})

@@ -51,11 +51,15 @@ type keyed struct {
 }
 
 type (
-	// encoded brings the body of an exchange or of a reply.
+	// encoded brings the body of an exchange, of a reply, of a question or of an answer.
 	encoded struct {
 		exchange *exchange
 		served   *served
+		asks     uint64 // the number of a question
+		answers  uint64 // likewise
 		to       *peer
+		history  history // of an exchange
+		handler  string  // of a question
 		typ      string
 		body     []byte
 		err      error
@@ -206,36 +210,41 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(c, x.cmd, x.history, &encoded{exchange: x, to: to})
+	n.encode(c, x.cmd, &encoded{exchange: x, to: to, history: x.history})
 }
 
-// encode encodes a command or a reply. It has another goroutine do so if that may be long, which then
-// sends done to the node. Other commands keep their order.
-func (n *node) encode(c actor.Context, v any, past history, done *encoded) {
+// encode encodes a command, a reply, a question or an answer. It has another goroutine do so if that may
+// be long, which then sends done to the node. Other commands keep their order.
+func (n *node) encode(c actor.Context, v any, done *encoded) {
 	if !mayBeLarge(v) {
-		done.encode(v, past)
+		done.encode(v)
 		n.onEncoded(c, done)
 		return
 	}
 	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
-		done.encode(v, past)
+		done.encode(v)
 		root.Send(self, done)
 	})
 }
 
-// encode encodes a command with its history, or a reply.
-func (e *encoded) encode(v any, past history) {
+// encode encodes a message, and what it is sent in.
+func (e *encoded) encode(v any) {
 	e.typ, e.body, e.err = wire.Encode(v, refs{})
-	if e.err == nil && past != (history{}) {
-		e.typ, e.body, e.err = wire.Encode(&resent{past, e.typ, e.body}, refs{})
+	switch {
+	case e.err != nil:
+	case e.asks != 0:
+		e.typ, e.body, e.err = wire.Encode(&ask{e.handler, e.typ, e.body}, refs{})
+	case e.history != history{}:
+		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
 	}
 }
 
-// mayBeLarge reports whether a message is a reply, or has parameters of any size.
+// mayBeLarge reports whether a message is a reply, a question or an answer, or has parameters of any size.
 func mayBeLarge(v any) bool {
 	switch v.(type) {
-	case messages.Reply, *messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
+	case messages.Reply, messages.Request, messages.Answer,
+		*messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
 		return true
 	}
 	return false
@@ -243,8 +252,15 @@ func mayBeLarge(v any) bool {
 
 // onEncoded sends what is encoded.
 func (n *node) onEncoded(c actor.Context, msg *encoded) {
-	if msg.served != nil {
+	switch {
+	case msg.served != nil:
 		n.onReplyEncoded(c, msg)
+		return
+	case msg.asks != 0:
+		n.onQuestionEncoded(c, msg)
+		return
+	case msg.answers != 0:
+		n.onAnswerEncoded(c, msg)
 		return
 	}
 	x := msg.exchange

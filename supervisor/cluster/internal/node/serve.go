@@ -77,6 +77,7 @@ type decoded struct {
 	id    uint64
 	value any
 	past  history // of a command
+	ref   string  // of the handler of a question
 	err   error
 }
 
@@ -84,9 +85,13 @@ type decoded struct {
 func decode(from *peer, m link.Message) *decoded {
 	d := &decoded{from: from, id: m.ID}
 	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
-	if r, again := d.value.(*resent); again {
-		d.past = r.History
-		d.value, d.err = wire.Decode(r.Type, r.Body, refs{})
+	switch outer := d.value.(type) {
+	case *resent:
+		d.past = outer.History
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+	case *ask:
+		d.ref = outer.Ref
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
 	}
 	return d
 }
@@ -123,10 +128,8 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 		n.onExchangeCancelled(c, from, id, msg.ByID)
 	case *tell:
 		n.onTell(c, from, msg)
-	case *ask:
-		n.onAsk(c, from, msg)
-	case *answer:
-		n.onAnswer(c, from, msg)
+	case messages.Request:
+		n.onAsk(c, from, id, d.ref, msg)
 	case *gone:
 		n.onGone(c, from, msg.Ref)
 	case *taken:
@@ -146,8 +149,12 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 	}
 }
 
-// onReplyDecoded handles the reply to an exchange.
+// onReplyDecoded handles the reply to an exchange or to a question.
 func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+	if q, asking := n.asking[id]; asking && q.peer == from {
+		n.onAnswer(c, id, value)
+		return
+	}
 	x := n.exchanges[id]
 	if x == nil || x.to != from {
 		return
@@ -248,7 +255,7 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(c, s)
-	n.encode(c, reply, history{}, &encoded{served: s})
+	n.encode(c, reply, &encoded{served: s, to: s.peer})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
@@ -258,17 +265,11 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 		return
 	}
 	n.forget(s)
-	err := msg.err
-	if err == nil {
-		_, err = s.peer.link.Queue(link.Message{Type: msg.typ, ID: s.id.id | isReply, Body: msg.body}, true)
-	}
-	if err != nil {
+	if err := n.queue(c, msg, s.id.id|isReply); err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
 		n.answerTo(c, s.peer, s.id.id, f)
-		return
 	}
-	n.flush(c, s.peer)
 }
 
 // answerMoved tells the member of the caller that the command was not run, or is handed back.

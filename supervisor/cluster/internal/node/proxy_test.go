@@ -58,7 +58,7 @@ func TestQuestionsReachHandlersElsewhere(t *testing.T) {
 }
 
 func TestAnswersAreTakenAsFromHandlersHere(t *testing.T) {
-	large := strings.Repeat("x", 3<<20)
+	large := strings.Repeat("x", 100<<10)
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.members[0]
 		for _, owner := range w.members { // here, and elsewhere

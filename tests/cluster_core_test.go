@@ -51,8 +51,8 @@ func (n *node) SendUserMessage(_ *actor.PID, msg any) {
 	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
 	case *core.HandedBack:
 		n.back = append(n.back, msg)
-	case *messages.Cancel:
-		n.cancelled = append(n.cancelled, msg)
+	case *core.Withdrawn:
+		n.cancelled = append(n.cancelled, msg.Cancel)
 	default:
 		panic(fmt.Sprintf("%T", msg))
 	}

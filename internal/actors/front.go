@@ -194,7 +194,7 @@ func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 func (f *front) onWithdrawn(c actor.Context, k *call) {
 	f.tell(c, k.key, &cancelCalls{call: k})
 	if f.cluster.Owns != nil && !f.cluster.Owns(k.key) && k.op.RequestID() != "" {
-		c.Send(f.cluster.HandBack, &messages.Cancel{Key: k.key, ID: k.op.RequestID()})
+		c.Send(f.cluster.HandBack, &Withdrawn{&messages.Cancel{Key: k.key, ID: k.op.RequestID()}})
 	}
 }
 

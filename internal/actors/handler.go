@@ -81,15 +81,20 @@ func (q *question) settle(answer messages.Answer) bool {
 // SendUserMessage takes the answer of the handler. A handler that has stopped is recognized by
 // the dead letter.
 func (q *question) SendUserMessage(_ *actor.PID, message any) {
-	message = actor.UnwrapEnvelopeMessage(message)
-	answer, ok := asPointer[messages.Answer](message)
-	switch _, dead := message.(*actor.DeadLetterResponse); {
-	case dead:
-		answer = &messages.Refusal{Reason: NoHandler}
-	case !ok:
-		answer = &messages.Refusal{Reason: "the answer is of another kind"}
+	q.settle(AnswerOf(actor.UnwrapEnvelopeMessage(message)))
+}
+
+// AnswerOf returns what a handler has sent as an answer: it may have been sent as a value. nil is
+// the end of the handler.
+func AnswerOf(message any) messages.Answer {
+	if answer, ok := asPointer[messages.Answer](message); ok {
+		return answer
 	}
-	q.settle(answer)
+	switch message.(type) {
+	case nil, *actor.DeadLetterResponse:
+		return &messages.Refusal{Reason: NoHandler}
+	}
+	return &messages.Refusal{Reason: "the answer is of another kind"}
 }
 
 // SendSystemMessage takes the end of the handler.

@@ -142,8 +142,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
-	drainTime, closeTime := r.slowest()
-	closing.timer = after(c, drainTime+2*closeTime+3*unresponsiveAfter, &closeDue{closing})
+	closing.timer = after(c, CloseTime(r.slowest()), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closeCommands[closing] = struct{}{}
 	if r.cfg.Store != nil && !order.leave {
@@ -151,6 +150,12 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		r.listStore(c, closing)
 	}
 	return closing
+}
+
+// CloseTime returns how long a close command or a [Release] takes at most, also one with Now: sessions
+// may not respond. The arguments are the drain and the close timeout of the slowest servers.
+func CloseTime(drainTime, closeTime time.Duration) time.Duration {
+	return drainTime + 2*closeTime + 3*unresponsiveAfter
 }
 
 // serversOf returns which servers may have sessions that a close command has to find, one

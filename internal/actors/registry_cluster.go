@@ -21,7 +21,7 @@ type (
 		// HandBack gets a [HandedBack] for each call of another member. It must live until
 		// the registry has stopped: it owes the callers their replies.
 		//
-		// It also gets a [messages.Cancel] when an operation that interceptors run was
+		// It also gets a [Withdrawn] when an operation that interceptors have passed on was
 		// cancelled, and its key is not owned: the operation may have been handed back.
 		HandBack *actor.PID
 	}
@@ -45,6 +45,10 @@ type (
 		Detail     string
 	}
 
+	// Withdrawn cancels the operations with a key and an id that were handed back. The registry
+	// has cancelled its own.
+	Withdrawn struct{ Cancel *messages.Cancel }
+
 	// ResentCall is an operation that another member has handed back, or that was on its way to
 	// a member that has left. Its sender gets the reply, as that of a [ClientCall]. If it may
 	// have run, it is replayed under the same conditions as after a connection was lost, and
@@ -67,8 +71,8 @@ type (
 	// another member opens the next one. If a key that matches is owned, its next call opens
 	// another session.
 	//
-	// The reply is a [messages.Closed], at the latest a fixed time after the drain timeout, or a
-	// [messages.Failure] if the registry has stopped.
+	// The reply is a [messages.Closed], at the latest after [CloseTime], or a [messages.Failure] if
+	// the registry has stopped.
 	Release struct {
 		// Match selects keys. It is called from any goroutine.
 		Match func(messages.Key) bool

@@ -155,7 +155,7 @@ func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
 				return nil
 			}
 		}
-		return m.lease.Dialer(d)
+		return m.lease.Dialer(d, cfg.Store != nil)
 	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, places)
@@ -174,11 +174,11 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
 		Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
 		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
-		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil,
+		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
 

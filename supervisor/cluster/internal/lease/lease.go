@@ -3,8 +3,8 @@
 //
 // A member renews its lease as long as others confirm that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
-// network, it is fenced: the wrappers of this package start no dial and no call, and write
-// nothing to a store.
+// network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
+// store, and close no MCP session that another member may have resumed from it.
 package lease
 
 import (
@@ -55,12 +55,16 @@ func (l *Lease) Held() bool {
 }
 
 // Dialer wraps a dialer: without the lease it does not dial, and its connections start no
-// call.
-func (l *Lease) Dialer(inner mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{inner, l} }
+// call. If the members share a store, they do not close an MCP session that can be resumed
+// either.
+func (l *Lease) Dialer(inner mcpbridge.Dialer, shared bool) mcpbridge.Dialer {
+	return &dialer{inner, l, shared}
+}
 
 type dialer struct {
 	mcpbridge.Dialer
-	lease *Lease
+	lease  *Lease
+	shared bool
 }
 
 // Dial dials if the lease is held.
@@ -72,12 +76,13 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 	if err != nil {
 		return nil, err
 	}
-	return &conn{inner, d.lease}, nil
+	return &conn{inner, d.lease, d.shared}, nil
 }
 
 type conn struct {
 	mcpbridge.Conn
-	lease *Lease
+	lease  *Lease
+	shared bool
 }
 
 // Do runs the operation if the lease is held. Otherwise the connection counts as broken,
@@ -87,6 +92,14 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
 	return c.Conn.Do(ctx, op)
+}
+
+// Close ends the session. If another member may have resumed it, only the transport ends.
+func (c *conn) Close(ctx context.Context) error {
+	if c.shared && !c.lease.Held() && c.Resume() != nil {
+		return c.Detach(ctx)
+	}
+	return c.Conn.Close(ctx)
 }
 
 // Store wraps a store that the members share. It writes nothing without the lease, and lists

@@ -82,7 +82,8 @@ func TestLeaseIsSafeForGoroutines(t *testing.T) {
 // inner is a dialer that counts, and its connection.
 type inner struct {
 	mcpbridge.Conn
-	dials, calls int
+	resume                         *mcpbridge.Resume
+	dials, calls, closed, detached int
 }
 
 func (i *inner) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) {
@@ -95,12 +96,50 @@ func (i *inner) Do(context.Context, messages.Operation) (messages.Result, error)
 	return &messages.Pong{}, nil
 }
 
-func (i *inner) Info() mcpbridge.Info { return mcpbridge.Info{Attached: true} }
+func (i *inner) Info() mcpbridge.Info      { return mcpbridge.Info{Attached: true} }
+func (i *inner) Resume() *mcpbridge.Resume { return i.resume }
+
+func (i *inner) Close(context.Context) error {
+	i.closed++
+	return nil
+}
+
+func (i *inner) Detach(context.Context) error {
+	i.detached++
+	return nil
+}
+
+func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		shared, held bool
+		resume       *mcpbridge.Resume
+		stays        bool
+	}{
+		"fenced":                {shared: true, resume: &mcpbridge.Resume{}, stays: true},
+		"with the lease":        {shared: true, held: true, resume: &mcpbridge.Resume{}},
+		"without a store":       {resume: &mcpbridge.Resume{}},
+		"that nobody can have":  {shared: true},
+		"lease and no resuming": {shared: true, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, i := New(time.Hour), &inner{resume: c.resume}
+			l.Renew(time.Now())
+			conn, err := l.Dialer(i, c.shared).Dial(t.Context(), mcpbridge.DialRequest{})
+			require.NoError(t, err)
+			if !c.held {
+				l.End()
+			}
+			require.NoError(t, conn.Close(t.Context()))
+			require.Equal(t, c.stays, i.detached == 1)
+			require.Equal(t, c.stays, i.closed == 0)
+		})
+	}
+}
 
 func TestFencedMemberStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, i := New(time.Second), &inner{}
-		dialer := l.Dialer(i)
+		dialer := l.Dialer(i, true)
 		requireFenced := func(err error, class mcpbridge.Class, session mcpbridge.Fate) {
 			t.Helper()
 			var e *mcpbridge.Error

@@ -268,7 +268,7 @@ func (l *Link) take(f *Frame, deliver func(Message)) bool {
 		size = 0 // it is not kept
 	}
 	if l.partialSize+size > maxPartial || m.size+len(f.Body) > MaxMessage {
-		return false // the peer breaks the rules: it gets no further
+		return false
 	}
 	l.received = f.Seq
 	if l.ahead[f.Seq] != nil {

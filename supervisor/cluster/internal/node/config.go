@@ -29,6 +29,8 @@ type Config struct {
 
 	// Owner returns the address of the member that owns a shard.
 	Owner func(shard int, members []Address) string
+	// Previous is Owner for the members that may have had the shard before: others at each call.
+	Previous func(shard int, members []Address) string
 	// Place is Owner for any goroutine.
 	Place func(shard int, members []Address) string
 	// Rejoin starts a new incarnation in the background, which is brought by [Joined].
@@ -45,6 +47,7 @@ type Config struct {
 	CloseTimeout   time.Duration
 	MaxWaiting     int  // calls to other members, or that wait for an owner; -1 is no bound
 	KeepOpen       bool // the members share a store: sessions stay open when they move
+	LeaveOpen      bool // also those of the last member
 }
 
 // Address is one incarnation of a member, and where it is reached.

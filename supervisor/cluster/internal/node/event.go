@@ -39,7 +39,7 @@ func (n *node) onWatch(c actor.Context, msg *Watch) {
 	if delete(n.watchers, msg.ID); !msg.End {
 		n.watchers[msg.ID] = msg.Handle
 	}
-	if after := len(n.watchers); before > 0 && after > 0 || before == after {
+	if after := len(n.watchers); (before > 0) == (after > 0) {
 		return
 	}
 	for _, p := range n.peers {

@@ -20,9 +20,10 @@ import (
 //
 //	count     adds one to the session's counter, and returns it
 //	hang      runs until it is cancelled, or its connection ends
+//	deaf      runs for 20 seconds, and so does closing its connection meanwhile
 //	slow      runs for a second
 //	big       returns as many bytes as "size" says
-//	progress  reports progress three times
+//	progress  reports progress three times, or as often as "times" says
 //	elicit    asks the user a question that is longer by "size" bytes, and returns the answer
 type fakeServer struct {
 	mu       sync.Mutex
@@ -32,7 +33,8 @@ type fakeServer struct {
 	serial   int
 	dials    int
 	errs     []error
-	unstable bool // a key may have two sessions
+	unstable bool     // a key may have two sessions
+	ordered  []string // the ids of the operations that must keep their order
 }
 
 func newFakeServer() *fakeServer {
@@ -135,6 +137,7 @@ type fakeConn struct {
 	attached bool
 	broken   chan struct{}
 	breaking sync.Once
+	deafTo   time.Time // guarded by server.mu
 }
 
 func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
@@ -153,6 +156,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 	case *messages.ListTools:
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
 	case *messages.Subscribe, *messages.Unsubscribe:
+		c.server.set(func() { c.server.ordered = append(c.server.ordered, op.RequestID()) })
 		return &messages.Ack{}, nil
 	case *messages.Ping:
 		return &messages.Pong{}, nil
@@ -173,11 +177,12 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		size, _ := op.Params.Arguments.(map[string]any)["size"].(float64)
 		return textResult(strings.Repeat("x", int(size))), nil
 	case "progress":
-		for i := range 3 {
+		times, _ := op.Params.Arguments.(map[string]any)["times"].(float64)
+		for i := range max(3, int(times)) {
 			if op.Subscriber == nil {
 				break
 			}
-			c.req.Heard(&messages.Progress{ID: op.ID, Progress: float64(i + 1), Message: strings.Repeat("y", i*9000)}, op)
+			c.req.Heard(&messages.Progress{ID: op.ID, Progress: float64(i + 1), Message: strings.Repeat("y", i%3*9000)}, op)
 		}
 		return textResult(text), nil
 	case "update":
@@ -198,6 +203,10 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		case *messages.Refusal:
 			return textResult("refused: " + answer.Reason), nil
 		}
+	case "deaf":
+		c.server.set(func() { c.deafTo = time.Now().Add(20 * time.Second) })
+		time.Sleep(20 * time.Second)
+		return textResult(text), nil
 	case "slow":
 		later = time.After(time.Second)
 	case "hang":
@@ -228,6 +237,9 @@ func (c *fakeConn) Resume() *mcpbridge.Resume {
 
 // Close ends the session.
 func (c *fakeConn) Close(ctx context.Context) error {
+	var deaf time.Time
+	c.server.set(func() { deaf = c.deafTo })
+	time.Sleep(time.Until(deaf))
 	c.server.set(func() { delete(c.server.sessions, c.id) })
 	return c.Detach(ctx)
 }

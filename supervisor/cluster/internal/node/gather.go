@@ -36,24 +36,25 @@ type part struct {
 // gatherDue says that the time of a command to all members is over.
 type gatherDue struct{ of *gather }
 
-// gather gives a command to all members.
-func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
+// gather gives a command to all members. It reports false if this member may not do so.
+func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
 	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
 		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
-		return
+		return false
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
-	for _, p := range n.peers {
-		if p.alive() {
-			x := &exchange{cmd: cmd, gather: g, deadline: time.Now().Add(limit)}
-			g.missing[x] = p.label()
-			n.add(c, x)
-			n.give(c, x, p)
-		}
-	}
 	g.own = n.newOwnBox(c, g)
 	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
 	g.timer = after(c, limit, &gatherDue{g})
+	for _, p := range n.peers {
+		if p.alive() {
+			x := &exchange{cmd: cmd, gather: g}
+			g.missing[x] = p.label()
+			n.add(x)
+			n.give(c, x, p)
+		}
+	}
+	return true
 }
 
 // onPart takes the reply of another member.
@@ -82,8 +83,8 @@ func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
 	n.answerGather(c, g)
 }
 
-// take takes the reply of a member. One that has left, that stops or that did not answer is
-// named.
+// take takes the reply of a member. A member that left, stops or did not answer is listed in
+// unanswered.
 func (g *gather) take(member string, reply messages.Reply) {
 	if f, failed := reply.(*messages.Failure); failed {
 		switch f.Code {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +28,10 @@ func TestCutOffMemberIsFenced(t *testing.T) {
 		w.setCut(a, true) // not for so long that it is removed
 		time.Sleep(leaseTime + time.Second/2)
 		require.False(t, a.lease.Held())
+		a.send(&messages.Bind{Scope: other, Handler: a.pid}).fails(messages.CodeUnavailable)
+		bindings := 0
+		a.inNode(func(n *node) { bindings = len(n.bindings) })
+		require.Zero(t, bindings)
 		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
 		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)
 		require.False(t, f.MayHaveRun)
@@ -128,6 +134,79 @@ func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
 	})
 }
 
+func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("LeaveOpen=", open), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, 1, func(w *world) { w.cfg.Store, w.cfg.LeaveOpen = store, open }, func(w *world) {
+				w.members[0].send(call("x", "count")).ok()
+				w.members[0].leave()
+				w.server.set(func() { require.Equal(t, open, len(w.server.sessions) > 0) })
+			})
+		})
+	}
+}
+
+func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
+	for _, members := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, members, func(w *world) { w.cfg.Store, w.cfg.MaxInFlight = store, 1 }, func(w *world) {
+				var running, waiting []*sent
+				for _, m := range w.members {
+					for _, owner := range w.members {
+						running = append(running, m.send(call(w.scopeOf(owner, 0), "hang")))
+						waiting = append(waiting, m.send(call(w.scopeOf(owner, 0), "count")))
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+				began := time.Now()
+				var all sync.WaitGroup
+				for _, m := range w.members {
+					all.Go(m.leave)
+				}
+				for _, p := range waiting {
+					p.fails(messages.CodeClosed)
+					require.Less(t, p.at.Load().Sub(began), time.Second)
+				}
+				all.Wait()
+				for _, p := range running {
+					p.reply()
+				}
+				w.server.set(func() { require.Empty(t, w.server.sessions) })
+			})
+		})
+	}
+}
+
+// The scope is bound to an actor of another member. When the member that was removed drops what it had
+// with that one, this must not close the MCP session, which a third member has resumed.
+func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {
+	store := resume.NewMemory()
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(a, 0)
+		owner, _ := b.spawn(nil)
+		b.send(&messages.Bind{Scope: scope, Owner: owner}).reply()
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		w.server.set(func() { w.server.unstable = true }) // the fenced member still has its connection
+		w.isolate(a)
+		time.Sleep(leaseTime + time.Second/2)
+		waiting := a.send(call(scope, "count"))
+		time.Sleep(removal)
+		require.Equal(t, "2", b.send(call(scope, "count")).text(), "another member attaches to it")
+		w.heal(a)
+		require.Equal(t, "3", waiting.text(), "it is handed back, and runs when the member has joined again")
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.Equal(t, "4", b.send(call(scope, "count")).text())
+		b.system.Root.Stop(owner)
+		time.Sleep(time.Second)
+		require.Zero(t, w.server.openOf(scope), "the member knows the binding again")
+		w.server.set(func() { require.Empty(t, w.server.sessions) })
+	})
+}
+
 func TestCommandsToAllMembers(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a := w.members[0]
@@ -162,6 +241,24 @@ func TestCommandsToAllMembers(t *testing.T) {
 		key := messages.Key{Server: "s", Scope: scope}
 		require.IsType(t, &messages.Done{}, a.send(&messages.Restart{Key: key}).reply())
 		require.Equal(t, 1, a.send(&messages.CloseSession{Key: key}).reply().(*messages.Closed).Sessions)
+	})
+}
+
+func TestMembersHaveAsMuchTimeToCloseAsASupervisorTakes(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		for _, m := range w.members {
+			for _, now := range []bool{false, true} {
+				a.send(call(w.scopeOf(m, 0), "deaf"))
+				time.Sleep(100 * time.Millisecond)
+				closed := b.send(&messages.CloseAll{Now: now}).reply().(*messages.Closed)
+				require.Empty(t, closed.Unanswered)
+				require.Len(t, closed.Left, 1)
+				time.Sleep(30 * time.Second)
+			}
+		}
+		require.Empty(t, b.send(&messages.CloseAll{}).reply().(*messages.Closed).Left)
+		a.strays, b.strays = nil, nil // the calls have returned after their sessions gave up
 	})
 }
 
@@ -234,7 +331,7 @@ func TestNonsenseChangesNothing(t *testing.T) {
 		a.send(call(scope, "count")).ok()
 		from := a.current.id
 		r := rand.New(rand.NewPCG(1, 2))
-		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "history", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
+		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "resent", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
 		for i := range 2000 {
 			e := &wire.Envelope{Version: wire.Version, Cluster: "test", From: from, To: b.current.id, Address: a.address, Type: types[r.IntN(len(types))], Body: []byte("{nonsense")}
 			switch i % 6 {
@@ -267,15 +364,30 @@ func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
 		w.cutLink(a, b, true)
-		p := a.send(call(scope, "count"))
+		given := a.send(call(scope, "count"))
+		time.Sleep(leaseTime)
+		waiting := a.send(call(scope, "count"))
 		time.Sleep(100 * time.Millisecond)
-		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
-			Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
-		}})
-		f := p.fails(messages.CodeUnavailable)
-		require.Contains(t, f.Detail, "version 2")
-		require.False(t, f.MayHaveRun)
+		for range 10 { // to each heartbeat
+			a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+				Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
+			}})
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.logs.mu.Lock()
+		lines := len(w.logs.lines)
+		w.logs.mu.Unlock()
+		require.Equal(t, 1, lines)
+		for _, p := range []*sent{given, waiting, a.send(call(scope, "count"))} {
+			time.Sleep(time.Millisecond)
+			require.True(t, p.answered())
+			f := p.fails(messages.CodeUnavailable)
+			require.Contains(t, f.Detail, "version 2")
+			require.False(t, f.MayHaveRun)
+		}
 		w.cutLink(a, b, false)
+		time.Sleep(leaseTime)
+		a.send(call(scope, "count")).ok()
 	})
 }
 
@@ -326,6 +438,25 @@ func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
 		pause()
 		time.Sleep(leaseTime / 4)
 		require.False(t, a.lease.Held(), "it has ended at once")
+		proven := func() (is bool) {
+			a.inNode(func(n *node) { is = n.proven })
+			return is
+		}
+		require.False(t, proven())
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now().Add(-leaseTime)})
+		require.False(t, proven(), "it was confirmed before the pause")
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now()})
+		require.True(t, proven())
+
+		var number uint64
+		a.inNode(func(n *node) { number = n.beats })
+		var confirm []byte
+		w.members[1].inNode(func(n *node) { confirm = n.beat(number, true) })
+		pause()
+		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,
+		}})
+		require.False(t, proven(), "likewise")
 		w.heal(a)
 		w.awaitStable()
 	})
@@ -335,11 +466,15 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a := w.members[0]
 		scope := w.scopeOf(a, 0)
+		go a.inNode(func(*node) { time.Sleep(time.Millisecond) }) // it finds all that follows in its mailbox
+		synctest.Wait()
 		a.system.Root.Send(a.pid, &Expelled{Network: a.current.id})
 		p := a.send(call(scope, "count"))
 		a.leave()
 		f := p.fails(messages.CodeClosed)
 		require.False(t, f.MayHaveRun)
+		time.Sleep(time.Second)
+		require.Equal(t, "a#1", a.current.id, "it does not join again")
 	})
 	inWorld(t, 1, nil, func(w *world) {
 		m := w.join()

@@ -26,28 +26,28 @@ type node struct {
 	view    atomic.Pointer[view] // for other goroutines; nil while joining
 	peers   map[string]*peer     // other members, by incarnation; also those that have left, for a while
 	members []Address            // the topology
+	owners  []Address            // of these, who may own shards
 	shards  map[int]*shard       // that are active here, or on their way
 
 	toRelease []*shard // until releaseDue
 
 	exchanges map[uint64]*exchange // commands to other members, without a reply
-	byKey     map[messages.Key]map[*exchange]struct{}
-	waiting   map[*exchange]struct{} // that have no owner to be sent to
+	byKey     map[messages.Key]*keyed
 	lastID    uint64
 	served    map[servedID]*served
 	boxed     map[string]*served        // by the id of the box
 	bindings  map[string]*messages.Bind // of callers here, by scope
-	watched   map[string]*actor.PID     // actors here that other members know, by reference
+	watched   map[string]bool           // references of actors here that other members may know
 	asked     map[uint64]*question      // questions of other members
 	asking    map[uint64]foreign        // questions to handlers of other members
-	lines     map[string][]*peer        // of stderr, that subscribers here have not handled, by reference
+	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
 
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
 
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor, or nil
 
-	conflict string // why this member does not fit to another one, or empty
+	conflict string // why this member conflicts with another one, or empty
 
 	beats   uint64
 	beatAt  time.Time // of the last tick
@@ -77,8 +77,8 @@ func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err erro
 func newNode(cfg *Config) *node {
 	n := &node{
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
-		byKey: map[messages.Key]map[*exchange]struct{}{}, waiting: map[*exchange]struct{}{}, served: map[servedID]*served{}, boxed: map[string]*served{},
-		bindings: map[string]*messages.Bind{}, watched: map[string]*actor.PID{}, asked: map[uint64]*question{},
+		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
+		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
@@ -104,13 +104,15 @@ func (n *node) handle(c actor.Context) {
 		n.onFlushDue(c)
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
-	case actor.SystemMessage, actor.AutoReceiveMessage: // before the events of other actors
+	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *actors.ClientCall:
 		n.onOperation(c, msg.Op, msg)
 	case messages.Command:
 		n.onCommand(c, msg)
 	case *actors.HandedBack:
 		n.onHandedBack(c, msg)
+	case *actors.Withdrawn:
+		n.cancelElsewhere(c, msg.Cancel)
 	default:
 		n.onReport(c, msg)
 	}
@@ -132,11 +134,10 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.Cancel:
 		n.onCancel(c, cmd)
 	case *messages.CloseSession:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime(cmd.Now))
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime())
 	case *messages.Restart:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime(false)+n.cfg.CloseTimeout+n.cfg.ConnectTimeout)
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime()+n.cfg.ConnectTimeout)
 	case *messages.Tail:
-		n.watch(c, cmd.Subscriber)
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Pin:
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
@@ -145,13 +146,13 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.CancelScope:
 		n.onCancelScope(c, cmd)
 	case *messages.CloseScope:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseServer:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseMatching:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.CloseAll:
-		n.gather(c, cmd, n.closeTime(cmd.Now))
+		n.gather(c, cmd, n.closeTime())
 	case *messages.Inspect, *messages.Forget:
 		n.gather(c, cmd, controlTime)
 	default:
@@ -186,8 +187,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 		}
 	case *Confirmed:
 		if n.is(msg.Network) {
-			n.proven = true
 			n.cfg.Lease.Renew(msg.At)
+			n.proven = n.proven || n.cfg.Lease.Held() // it may be from before a pause
 			n.tellJoined()
 		}
 	case *Expelled:
@@ -201,9 +202,11 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *encoded:
 		n.onEncoded(c, msg)
 	case *decoded:
-		n.onDecoded(c, msg.from, msg.id, msg.value, msg.err)
+		n.onDecoded(c, msg)
 	case *boxed:
-		n.onBoxed(c, msg)
+		n.onServed(c, msg.of, msg.message)
+	case *ownPart:
+		n.onOwnPart(c, msg.of, msg.message)
 	case *proxied:
 		n.onProxied(c, msg)
 	case *proxyWatched:
@@ -216,9 +219,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case interface{ TakenBy() *actor.PID }:
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:
-		if _, waits := n.waiting[msg.of]; waits {
-			n.route(c, msg.of)
-		}
+		n.routeKey(c, msg.key)
 	case *overdue:
 		n.onOverdue(c, msg.of)
 	case *gatherDue:
@@ -241,7 +242,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *flushDue:
 		n.onFlushDue(c)
 	case *dropped:
-		n.cfg.Rejoin()
+		n.onDropped(c, msg)
 	case *actor.DeadLetterResponse:
 	default:
 		n.onUnknownMessage(c, msg)
@@ -278,15 +279,13 @@ func after(c actor.Context, d time.Duration, msg any) *time.Timer {
 	return time.AfterFunc(d, func() { root.Send(self, msg) })
 }
 
-// controlTime is how long other members have for a command that needs no work of theirs.
+// controlTime is how long a command that needs no work, and its reply, may be on their way between
+// members.
 const controlTime = 3 * time.Second
 
-// closeTime returns how long other members have for a close command.
-func (n *node) closeTime(now bool) time.Duration {
-	if now {
-		return n.cfg.CloseTimeout + controlTime
-	}
-	return n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout + controlTime
+// closeTime returns how long a close command of another member, or the release of shards, takes at most.
+func (n *node) closeTime() time.Duration {
+	return actors.CloseTime(n.cfg.DrainTimeout, n.cfg.CloseTimeout) + controlTime
 }
 
 // failure returns the failure of a command.

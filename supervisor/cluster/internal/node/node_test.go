@@ -218,6 +218,52 @@ func TestGracefulLeaveAndJoinUnderLoad(t *testing.T) {
 	})
 }
 
+func TestSubscriptionsOfOneURIKeepTheirOrder(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		check := func(scope string, wait func(i int)) {
+			t.Helper()
+			w.server.set(func() { w.server.ordered = nil })
+			var all []*sent
+			var ids []string
+			for i := range 50 {
+				h := messages.To("s", scope)
+				h.ID = fmt.Sprint(scope, i)
+				ids = append(ids, h.ID)
+				if i%2 == 0 {
+					all = append(all, a.send(&messages.Subscribe{Header: h, URI: "file:///one"}))
+				} else {
+					all = append(all, a.send(&messages.Unsubscribe{Header: h, URI: "file:///one"}))
+				}
+				wait(i)
+			}
+			for _, p := range all {
+				require.IsType(t, &messages.Ack{}, p.reply())
+			}
+			w.server.set(func() { require.Equal(t, ids, w.server.ordered) })
+		}
+		none := func(int) {}
+		check(w.scopeOf(b, 0), none) // the owner activates the shard
+		check(w.scopeOf(b, 0), none) // which is active
+		check(w.scopeOf(a, 0), none) // the shard is activated here
+		check(w.scopeOf(a, 0), none)
+		w.cutLink(a, b, true)
+		time.Sleep(leaseTime)
+		check(w.scopeOf(b, 0), func(i int) { // b is silent
+			time.Sleep(10 * time.Millisecond)
+			if i == 40 {
+				w.cutLink(a, b, false)
+			}
+		})
+		w.cutLink(a, c, true)
+		check(w.scopeOf(c, 0), func(i int) { // none arrives before c is gone
+			if time.Sleep(10 * time.Millisecond); i == 40 {
+				w.kill(c)
+			}
+		})
+	})
+}
+
 func TestCancelAtEveryStage(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
@@ -260,6 +306,36 @@ func TestCancelAtEveryStage(t *testing.T) {
 		w.heal(a)
 		w.awaitStable()
 	})
+}
+
+func TestCancelReachesCallsOfAShardThatIsNotActive(t *testing.T) {
+	for name, end := range map[string]func(w *world, a *member){
+		"moves":  func(w *world, _ *member) { w.join() },
+		"leaves": func(w *world, a *member) { w.later(0, a.leave) },
+		"fenced": func(w *world, a *member) { w.setCut(a, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, nil, func(w *world) {
+				a := w.members[0]
+				scope := w.scopeOf(a, 0)
+				for i := 1; ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "d:1"}}) != "d:1"; i++ {
+					scope = w.scopeOf(a, i)
+				}
+				a.send(call(scope, "count")).ok()
+				p := a.send(call(scope, "hang"))
+				time.Sleep(100 * time.Millisecond)
+				end(w, a)
+				time.Sleep(leaseTime + time.Second/2)
+				require.False(t, p.answered())
+				a.cancel(p)
+				time.Sleep(100 * time.Millisecond)
+				require.True(t, p.answered())
+				p.fails(messages.CodeCancelled)
+				w.heal(a)
+				time.Sleep(10 * time.Second)
+			})
+		})
+	}
 }
 
 func TestCancelledCallIsNotRunElsewhere(t *testing.T) {
@@ -366,6 +442,20 @@ func TestOwnerThatTerminatesCancelsItsCalls(t *testing.T) {
 		a.system.Root.Stop(owner)
 		synctest.Wait()
 		a.send(call(scope, "hang", func(op *messages.CallTool) { op.Owner = owner })).fails(messages.CodeCancelled)
+	})
+}
+
+func TestOwnerThatTerminatesCancelsNoCallOfOthersWithTheSameID(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		scope := w.scopeOf(b, 0)
+		owner, _ := a.spawn(nil)
+		owned := a.send(call(scope, "hang", func(op *messages.CallTool) { op.Owner = owner }))
+		other := c.send(call(scope, "slow", func(op *messages.CallTool) { op.ID = owned.cmd.RequestID() }))
+		time.Sleep(100 * time.Millisecond)
+		a.system.Root.Stop(owner)
+		owned.fails(messages.CodeCancelled)
+		other.ok()
 	})
 }
 

@@ -23,19 +23,20 @@ import (
 type peer struct {
 	Address
 	name    string // "" until it is heard
+	version uint32 // of the protocol that it speaks, if that is another one, or 0
 	member  bool   // in the topology
 	leaving bool   // it has said so, and still answers
-	ended   bool   // another incarnation answers at its address
+	ended   bool   // it has ended, or has removed this member: nothing reaches it
 	link    link.Link
 	heardAt time.Time
 	cut     bool      // its connection has ended since it was heard
 	goneAt  time.Time // when it was removed
 
 	exchanges map[*exchange]struct{} // that it has
-	histories map[uint64]history     // of commands that are on their way
 	decoding  map[uint64]bool        // ids of commands that are being decoded
 	cancelled idSet                  // ids of commands that are on their way, and cancelled
 	proxies   map[string]*proxy      // of actors there, by reference
+	knows     map[string]bool        // references of watched actors here
 	events    bool                   // it wants our events
 }
 
@@ -95,7 +96,7 @@ type (
 	// linkTick says that a link may have something to repeat or to acknowledge.
 	linkTick struct{}
 	// leaves says that a member leaves the cluster, and hands over its shards; with Done, that
-	// it has done so. It is Clean if it has answered all commands that it has run.
+	// it has done so. Clean: each command that the member ran was answered.
 	leaves struct {
 		Done  bool `json:"done"`
 		Clean bool `json:"clean"`
@@ -126,7 +127,7 @@ func (n *node) onJoined(c actor.Context, net Network) {
 }
 
 // onTopology takes the members from the provider. A member that the provider does not list any longer
-// was removed: those that have joined since do not know it, and cannot tell it.
+// was removed. Members that joined later cannot tell it so.
 func (n *node) onTopology(c actor.Context, members []Address) {
 	self := func(m Address) bool { return m.ID == n.net.ID() }
 	if slices.ContainsFunc(n.members, self) && !slices.ContainsFunc(members, self) && n.leaving == nil {
@@ -134,7 +135,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 		return
 	}
 	n.members = members
-	n.view.Store(&view{n.candidates(), n.net.Address()})
+	n.setOwners()
 	now := time.Now()
 	there := map[string]bool{}
 	for _, m := range members {
@@ -191,8 +192,8 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 		}
 	}
 	p := &peer{
-		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{}, histories: map[uint64]history{},
-		decoding: map[uint64]bool{}, proxies: map[string]*proxy{},
+		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{},
+		decoding: map[uint64]bool{}, proxies: map[string]*proxy{}, knows: map[string]bool{},
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
@@ -233,7 +234,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	}
 	n.onWantEvents(c, p, false)
 	n.cedeFor(c, p)
-	p.link, p.decoding, p.histories, p.cancelled = link.Link{}, map[uint64]bool{}, map[uint64]history{}, nil
+	p.link, p.decoding, p.cancelled, p.knows = link.Link{}, map[uint64]bool{}, nil, map[string]bool{}
 }
 
 // cedeFor does as if a member that does not answer had ceded all shards.
@@ -260,6 +261,8 @@ func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
 	}
 	p.leaving = true
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
+	n.setOwners()
+	n.routeWaiting(c)
 }
 
 // post encodes a message, and queues it for a member, unless that is lost. It reports false if the
@@ -279,6 +282,18 @@ func (n *node) post(c actor.Context, p *peer, id uint64, msg any) bool {
 	}
 	n.flush(c, p)
 	return true
+}
+
+// queue queues what was encoded for a member, unless that is lost.
+func (n *node) queue(c actor.Context, msg *encoded, id uint64) error {
+	if msg.err != nil || n.peers[msg.to.ID] != msg.to || !msg.to.alive() {
+		return msg.err
+	}
+	if _, err := msg.to.link.Queue(link.Message{Type: msg.typ, ID: id, Body: msg.body}, true); err != nil {
+		return err
+	}
+	n.flush(c, msg.to)
+	return nil
 }
 
 // flush sends what the link of a member may send.
@@ -337,7 +352,7 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 		}
 	case e.GetVersion() != wire.Version:
 		n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
-	case e.GetTo() != n.net.ID() && e.GetTo() != "":
+	case e.GetTo() != n.net.ID():
 		n.answerFor(e)
 	case e.GetType() == typeHeartbeat && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onHeartbeat(c, p, e)
@@ -374,14 +389,23 @@ func (n *node) answerFor(e *wire.Envelope) {
 
 // onRefused fails what a member of another version does not understand.
 func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
-	n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", e.GetVersion()).Msg("member speaks another version of the protocol between members")
+	if p.version != e.GetVersion() {
+		p.version = e.GetVersion()
+		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
+	}
 	for x := range p.exchanges {
 		x.sent = nil
-		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
-			fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", p.label(), e.GetVersion(), wire.Version)))
+		n.refuse(c, x, p)
 	}
 	p.link = link.Link{}
 	n.cedeFor(c, p)
+	n.routeWaiting(c)
+}
+
+// refuse fails an exchange whose owner is of another version.
+func (n *node) refuse(c actor.Context, x *exchange, owner *peer) {
+	n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
+		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
 }
 
 // onTick sends a round of heartbeats, which renew the lease when they are confirmed.
@@ -472,7 +496,7 @@ func (n *node) onDisconnected(host string) {
 func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 	silent := n.silent(p)
 	first := p.name == ""
-	p.heardAt, p.name, p.cut = time.Now(), h.Name, false
+	p.heardAt, p.name, p.cut, p.version = time.Now(), h.Name, false, 0
 	if silent && p.alive() {
 		n.routeWaiting(c)
 	}
@@ -498,11 +522,11 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 		n.onUnknown(c, p)
 		return
 	}
+	n.checkGap(time.Now()) // first: it forgets the rounds from before a pause
 	b := n.beatLog[h.Number]
 	if b == nil {
 		return
 	}
-	n.checkGap(time.Now())
 	n.proven = true
 	if p.member {
 		b.confirmed[p.ID] = true
@@ -523,9 +547,10 @@ func (n *node) onUnknown(c actor.Context, p *peer) {
 	n.losePeer(c, p)
 }
 
-// renewAlone renews the lease without others, if that is enough.
+// renewAlone renews the lease without others, if that is enough. There are no members before the first
+// topology, and when the last one has told the provider that it leaves.
 func (n *node) renewAlone(now time.Time) {
-	if n.net != nil && n.proven && len(n.members) > 0 && n.cfg.Quorum(len(n.members)) <= 1 {
+	if n.net != nil && n.proven && (len(n.members) > 0 || n.deregistered) && n.cfg.Quorum(len(n.members)) <= 1 {
 		n.cfg.Lease.Renew(now)
 	}
 }
@@ -547,19 +572,36 @@ func (n *node) expelled(c actor.Context, why string) {
 	}
 	clear(n.shards)
 	n.toRelease = nil
+	var ended []*proxy
 	for _, p := range n.peers {
+		for _, proxy := range p.proxies {
+			n.endProxy(proxy)
+			ended = append(ended, proxy)
+		}
 		n.losePeer(c, p)
 	}
-	n.net, n.members = nil, nil
+	n.net, n.members, n.owners = nil, nil, nil
 	n.view.Store(nil)
 	clear(n.peers)
 	clear(n.beatLog)
 	all := func(messages.Key) bool { return true }
-	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{} })
+	n.askSupervisor(c, &actors.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{ended} })
 }
 
-// dropped says that the supervisor has dropped all sessions of an incarnation that has ended.
-type dropped struct{}
+// dropped says that the supervisor has dropped all sessions of an incarnation that has ended. The
+// proxies have ended with it.
+type dropped struct{ proxies []*proxy }
+
+// onDropped has a new incarnation started. It tells those who watch the proxies only now: told before,
+// the supervisor would have closed the sessions of scopes that are bound to them.
+func (n *node) onDropped(c actor.Context, msg *dropped) {
+	for _, p := range msg.proxies {
+		p.tellWatchers(c)
+	}
+	if n.leaving == nil && !n.left {
+		n.cfg.Rejoin()
+	}
+}
 
 // snapshot returns the members.
 func (n *node) snapshot() []messages.MemberSnapshot {
@@ -582,16 +624,16 @@ func (n *node) snapshot() []messages.MemberSnapshot {
 // onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
 func (n *node) onLeave(c actor.Context) {
 	n.leaving = c.Sender()
-	n.leftAt = time.Now().Add(n.cfg.DrainTimeout + 2*n.cfg.CloseTimeout)
+	n.leftAt = time.Now().Add(n.closeTime())
 	if n.net == nil {
 		n.finishLeaving(c)
 		return
 	}
+	n.setOwners()
 	for _, p := range n.peers {
-		if p.member {
-			n.post(c, p, 0, &leaves{})
-		}
+		n.post(c, p, 0, &leaves{})
 	}
+	n.routeWaiting(c)
 	n.announceBy = time.Now().Add(announceTime)
 	after(c, announceTime, &leaveDue{})
 	after(c, time.Until(n.leftAt), &leaveDue{})
@@ -605,7 +647,7 @@ const announceTime = 500 * time.Millisecond
 // linksIdle reports whether the others have got all messages.
 func (n *node) linksIdle() bool {
 	for _, p := range n.peers {
-		if p.member && !p.ended && !p.link.Idle() {
+		if p.alive() && !p.link.Idle() {
 			return false
 		}
 	}
@@ -625,7 +667,6 @@ func (n *node) finishLeaving(c actor.Context) {
 			return
 		}
 		n.deregistered = true
-		n.view.Store(&view{n.candidates(), n.net.Address()})
 		n.net.Leave()
 		n.releaseMoved(c)
 	}
@@ -645,7 +686,7 @@ func (n *node) finishLeaving(c actor.Context) {
 		return
 	}
 	for _, p := range n.peers {
-		if p.member {
+		if p.alive() {
 			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
@@ -674,7 +715,9 @@ func (n *node) onFlushDue(c actor.Context) {
 	}
 	clear(n.peers)
 	for _, s := range n.shards {
-		s.timer.Stop()
+		if s.state == activating {
+			s.timer.Stop()
+		}
 	}
 	clear(n.shards)
 	if n.net != nil {

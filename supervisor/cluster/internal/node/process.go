@@ -46,13 +46,20 @@ type late struct{}
 // IgnoreDeadLetterLogging keeps the message out of Proto.Actor's dead letter log.
 func (late) IgnoreDeadLetterLogging() {}
 
-// boxed brings what came to a box.
-type boxed struct {
-	late
-	of      *served
-	gather  *gather
-	message any
-}
+type (
+	// boxed brings the reply to a command of another member.
+	boxed struct {
+		late
+		of      *served
+		message any
+	}
+	// ownPart brings the own supervisor's reply to a command to all members.
+	ownPart struct {
+		late
+		of      *gather
+		message any
+	}
+)
 
 // newBox returns the sender of a command of another member.
 func (n *node) newBox(c actor.Context, s *served) *actor.PID {
@@ -66,7 +73,7 @@ func (n *node) newBox(c actor.Context, s *served) *actor.PID {
 // newOwnBox returns the sender of the own supervisor's part of a command to all members.
 func (n *node) newOwnBox(c actor.Context, g *gather) *actor.PID {
 	b := &inbox{system: c.ActorSystem(), node: c.Self()}
-	b.user = func(message any, _ *actor.PID) any { return &boxed{gather: g, message: message} }
+	b.user = func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }
 	return b.register("gather")
 }
 
@@ -88,13 +95,4 @@ func (n *node) askSupervisor(c actor.Context, msg any, then func() any) {
 	}
 	pid = b.register("ask")
 	c.RequestWithCustomSender(n.cfg.Supervisor, msg, pid)
-}
-
-// onBoxed takes the reply of the own supervisor.
-func (n *node) onBoxed(c actor.Context, msg *boxed) {
-	if msg.gather != nil {
-		n.onOwnPart(c, msg.gather, msg.message)
-		return
-	}
-	n.onServed(c, msg.of, msg.message)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
 )
 
@@ -54,18 +53,11 @@ type (
 		Body   json.RawMessage `json:"body"`
 		Number uint64          `json:"number,omitempty"` // of the question that is withdrawn
 	}
-	// ask is a question to a handler. The answer is answer.
+	// ask is a question to a handler. The reply is the answer.
 	ask struct {
-		Ref    string          `json:"ref"`
-		Number uint64          `json:"number"`
-		Type   string          `json:"type"`
-		Body   json.RawMessage `json:"body"`
-	}
-	// answer is the answer of a handler.
-	answer struct {
-		Number uint64          `json:"number"`
-		Type   string          `json:"type"`
-		Body   json.RawMessage `json:"body"`
+		Ref  string          `json:"ref"`
+		Type string          `json:"type"`
+		Body json.RawMessage `json:"body"`
 	}
 	// gone says that an actor has terminated.
 	gone struct {
@@ -80,7 +72,6 @@ type (
 func init() {
 	wire.Register[tell]("tell")
 	wire.Register[ask]("ask")
-	wire.Register[answer]("answer")
 	wire.Register[gone]("gone")
 	wire.Register[taken]("taken")
 }
@@ -186,23 +177,29 @@ func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) 
 	return p.pid
 }
 
-// releaseProxy ends a proxy that nothing names any longer.
-func (n *node) releaseProxy(p *proxy) {
-	if p.uses--; p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
-		delete(p.peer.proxies, p.ref)
-		n.cfg.System.ProcessRegistry.Remove(p.pid)
+// endIfUnused ends a proxy that nothing names any longer.
+func (n *node) endIfUnused(p *proxy) {
+	if p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
+		n.endProxy(p)
 	}
+}
+
+// endProxy removes a proxy.
+func (n *node) endProxy(p *proxy) {
+	delete(p.peer.proxies, p.ref)
+	n.cfg.System.ProcessRegistry.Remove(p.pid)
 }
 
 // onGone ends the proxy of an actor that has terminated, and tells those who watch it.
 func (n *node) onGone(c actor.Context, from *peer, ref string) {
-	p := from.proxies[ref]
-	if p == nil {
-		return
+	if p := from.proxies[ref]; p != nil {
+		n.endProxy(p)
+		p.tellWatchers(c)
 	}
-	delete(from.proxies, ref)
-	registry := c.ActorSystem().ProcessRegistry
-	registry.Remove(p.pid)
+}
+
+// tellWatchers tells those who watch a proxy that it has ended.
+func (p *proxy) tellWatchers(c actor.Context) {
 	for _, watcher := range p.watchers {
 		tellTerminated(c, watcher, p.pid)
 	}
@@ -221,8 +218,7 @@ func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
 	switch {
 	case msg.ends:
 		delete(p.watchers, msg.watcher.Id)
-		p.uses++
-		n.releaseProxy(p)
+		n.endIfUnused(p)
 	case p.peer.proxies[p.ref] != p: // it has ended
 		tellTerminated(c, msg.watcher, p.pid)
 	default:
@@ -233,10 +229,17 @@ func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
 // onProxied passes a message on to the member of the actor.
 func (n *node) onProxied(c actor.Context, msg *proxied) {
 	p := msg.of
-	if p.peer.proxies[p.ref] != p {
-		if _, asks := msg.message.(messages.Request); asks {
-			c.Send(msg.sender, &messages.Refusal{Reason: actors.NoHandler})
-		}
+	req, asks := msg.message.(messages.Request)
+	switch there := p.peer.proxies[p.ref] == p; {
+	case asks && !there:
+		c.Send(msg.sender, &messages.Refusal{Reason: actors.NoHandler})
+		return
+	case asks:
+		n.lastID++
+		n.asking[n.lastID] = foreign{p.peer, req.GetOrigin().Question, msg.sender}
+		n.encode(c, req, &encoded{to: p.peer, asks: n.lastID, handler: p.ref})
+		return
+	case !there:
 		return
 	}
 	typ, body, err := wire.Encode(msg.message, refs{})
@@ -245,13 +248,6 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 		return
 	}
 	switch m := msg.message.(type) {
-	case messages.Request:
-		n.lastID++
-		n.asking[n.lastID] = foreign{p.peer, m.GetOrigin().Question, msg.sender}
-		if !n.post(c, p.peer, n.lastID, &ask{p.ref, n.lastID, typ, body}) {
-			delete(n.asking, n.lastID)
-			c.Send(msg.sender, &messages.Refusal{Reason: "the question cannot be sent: " + link.ErrLarge.Error()})
-		}
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
 		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
@@ -263,7 +259,21 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 			}
 		}
 	default:
-		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
+			n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		}
+	}
+}
+
+// onQuestionEncoded sends a question to the member of its handler, unless it was withdrawn.
+func (n *node) onQuestionEncoded(c actor.Context, msg *encoded) {
+	q, asking := n.asking[msg.asks]
+	if !asking {
+		return
+	}
+	if err := n.queue(c, msg, msg.asks); err != nil {
+		delete(n.asking, msg.asks)
+		c.Send(q.pid, &messages.Refusal{Reason: "the question cannot be sent: " + err.Error()})
 	}
 }
 
@@ -332,20 +342,14 @@ func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
 }
 
 // onAsk puts a question of another member to a handler here.
-func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
-	if from.cancelled.take(msg.Number) {
+func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req messages.Request) {
+	if from.cancelled.take(remote) {
 		return
 	}
-	value, err := wire.Decode(msg.Type, msg.Body, refs{})
-	req, ok := value.(messages.Request)
-	if err != nil || !ok {
-		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: "the question is not understood"})
-		return
-	}
-	handler := pidOf(msg.Ref)
+	handler := pidOf(ref)
 	process, there := c.ActorSystem().ProcessRegistry.Get(handler)
 	if !there {
-		n.sendAnswer(c, from, msg.Number, &messages.Refusal{Reason: actors.NoHandler})
+		n.answerTo(c, from, remote, &messages.Refusal{Reason: actors.NoHandler})
 		return
 	}
 	n.lastID++
@@ -360,7 +364,7 @@ func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
 		}
 		return nil
 	}
-	q := &question{peer: from, remote: msg.Number, origin: *origin, handler: handler, pid: b.register("question")}
+	q := &question{peer: from, remote: remote, origin: *origin, handler: handler, pid: b.register("question")}
 	q.timer = after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
 	n.asked[number] = q
 	process.SendSystemMessage(handler, &actor.Watch{Watcher: q.pid})
@@ -369,15 +373,7 @@ func (n *node) onAsk(c actor.Context, from *peer, msg *ask) {
 
 // onAnswered sends the answer of a handler to the member that has asked.
 func (n *node) onAnswered(c actor.Context, msg *answered) {
-	q := n.asked[msg.number]
-	if q == nil {
-		return
-	}
-	reply, ok := msg.message.(messages.Answer)
-	if !ok {
-		reply = &messages.Refusal{Reason: actors.NoHandler}
-	}
-	n.endQuestion(c, msg.number, reply)
+	n.endQuestion(c, msg.number, actors.AnswerOf(msg.message))
 }
 
 // endQuestion removes a question. answer may be nil, if nobody waits for it.
@@ -394,7 +390,7 @@ func (n *node) endQuestion(c actor.Context, number uint64, answer messages.Answe
 	}
 	delete(n.asked, number)
 	if answer != nil {
-		n.sendAnswer(c, q.peer, q.remote, answer)
+		n.encode(c, answer, &encoded{to: q.peer, answers: q.remote})
 	}
 }
 
@@ -414,43 +410,69 @@ func (n *node) dropQuestions(c actor.Context, p *peer) {
 	}
 }
 
-// sendAnswer sends an answer to the member that has asked.
-func (n *node) sendAnswer(c actor.Context, to *peer, number uint64, reply messages.Answer) {
-	typ, body, err := wire.Encode(reply, refs{})
-	if err != nil {
-		typ, body, _ = wire.Encode(&messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()}, refs{})
-	}
-	if !n.post(c, to, 0, &answer{number, typ, body}) {
-		n.sendAnswer(c, to, number, &messages.Refusal{Reason: "the answer cannot be sent: " + link.ErrLarge.Error()})
+// onAnswerEncoded sends an answer to the member that has asked.
+func (n *node) onAnswerEncoded(c actor.Context, msg *encoded) {
+	if err := n.queue(c, msg, msg.answers|isReply); err != nil {
+		n.answerTo(c, msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
 	}
 }
 
 // onAnswer gives the answer of a handler elsewhere to the session that has asked.
-func (n *node) onAnswer(c actor.Context, from *peer, msg *answer) {
-	q, asking := n.asking[msg.Number]
-	if !asking || q.peer != from {
-		return
+func (n *node) onAnswer(c actor.Context, number uint64, value any) {
+	q := n.asking[number]
+	delete(n.asking, number)
+	answer, ok := value.(messages.Answer)
+	if !ok {
+		answer = &messages.Refusal{Reason: "the question or its answer is not understood"}
 	}
-	delete(n.asking, msg.Number)
-	value, err := wire.Decode(msg.Type, msg.Body, refs{})
-	if err != nil {
-		value = &messages.Refusal{Reason: "the answer is not understood: " + err.Error()}
-	}
-	c.Send(q.pid, value)
+	c.Send(q.pid, answer)
 }
 
-// watch watches an actor here that other members get to know.
-func (n *node) watch(c actor.Context, pid *actor.PID) {
-	if pid == nil {
-		return
+// named returns the actors that a command names and whose end concerns the members that get it. Some
+// may be nil.
+func named(cmd messages.Command) []*actor.PID {
+	switch cmd := cmd.(type) {
+	case *messages.Subscribe:
+		return []*actor.PID{cmd.Owner, cmd.Subscriber}
+	case messages.Operation:
+		return []*actor.PID{cmd.Head().Owner}
+	case *messages.Bind:
+		return []*actor.PID{cmd.Owner, cmd.Handler}
+	case *messages.Tail:
+		return []*actor.PID{cmd.Subscriber}
 	}
-	if ref := (refs{}).Ref(pid); n.watched[ref] == nil {
-		n.watched[ref] = pid
-		c.Watch(pid)
+	return nil
+}
+
+// watch watches the actors that a command names.
+func (n *node) watch(c actor.Context, cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); !n.watched[ref] {
+			n.watched[ref] = true
+			c.Watch(pid)
+		}
 	}
 }
 
-// onTerminated tells the other members that an actor here has terminated.
+// introduce notes that a member gets to know the actors that a command names. Those that have ended since
+// the command came are gone.
+func (n *node) introduce(c actor.Context, p *peer, cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); n.watched[ref] {
+			p.knows[ref] = true
+		} else {
+			n.post(c, p, 0, &gone{ref})
+		}
+	}
+}
+
+// onTerminated tells the members that know it that an actor here has terminated.
 func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)
@@ -462,7 +484,10 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 		}
 	}
 	for _, p := range n.peers {
-		n.post(c, p, 0, &gone{ref})
+		if p.knows[ref] {
+			delete(p.knows, ref)
+			n.post(c, p, 0, &gone{ref})
+		}
 	}
 }
 
@@ -473,17 +498,19 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.watch(c, cmd.Owner)
-	n.watch(c, cmd.Handler)
+	n.watch(c, cmd)
+	if !n.gather(c, cmd, controlTime) {
+		return
+	}
 	delete(n.bindings, key.Scope)
 	if cmd.Owner != nil || cmd.Handler != nil {
 		n.bindings[key.Scope] = cmd
 	}
-	n.gather(c, cmd, controlTime)
 }
 
 // sendBind tells a member that has joined of a binding.
 func (n *node) sendBind(c actor.Context, p *peer, bind *messages.Bind) {
 	n.lastID++
 	n.post(c, p, n.lastID, bind)
+	n.introduce(c, p, bind)
 }

@@ -57,6 +57,25 @@ func TestQuestionsReachHandlersElsewhere(t *testing.T) {
 	})
 }
 
+func TestAnswersAreTakenAsFromHandlersHere(t *testing.T) {
+	large := strings.Repeat("x", 100<<10)
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.members[0]
+		for _, owner := range w.members { // here, and elsewhere
+			for want, reply := range map[string]any{
+				"value":                                  messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "value"}}},
+				large:                                    withName(large)(),
+				"refused: no":                            messages.Refusal{Reason: "no"},
+				"refused: the answer is of another kind": "text",
+			} {
+				handler, _ := a.spawn(func(c actor.Context) { c.Respond(reply) })
+				got := a.send(call(w.scopeOf(owner, 0), "elicit", handledBy(handler), with("size", len(want)))).text()
+				require.True(t, got == want, "%.100s", got)
+			}
+		}
+	})
+}
+
 func TestAnswerThatIsTooLargeIsRefusedAtOnce(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
@@ -169,6 +188,57 @@ func TestProgressComesBeforeTheReply(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+func TestProgressForAMemberThatCannotBeReachedIsBounded(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		subscriber, got := a.spawn(nil)
+		p := a.send(call(w.scopeOf(b, 0), "progress", with("times", 1000), func(op *messages.CallTool) { op.Subscriber = subscriber }))
+		time.Sleep(2 * time.Millisecond) // until it has arrived
+		w.cutLink(a, b, true)
+		time.Sleep(time.Second)
+		w.cutLink(a, b, false)
+		p.ok()
+		require.Greater(t, len(got.got), 100)
+		require.Less(t, len(got.got), 300, "of 9 KiB each, 1 MiB is on its way, and 1 MiB waits")
+	})
+}
+
+func TestOnlyMembersThatKnowAnActorHearOfItsEnd(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		w.cutLink(a, c, true)
+		owner, _ := a.spawn(nil)
+		p := a.send(call(w.scopeOf(b, 0), "hang", func(op *messages.CallTool) { op.Owner = owner }))
+		time.Sleep(100 * time.Millisecond)
+		idle := func() (is bool) {
+			a.inNode(func(n *node) { is = n.peers[c.current.id].link.Idle() })
+			return is
+		}
+		require.True(t, idle())
+		a.system.Root.Stop(owner)
+		p.fails(messages.CodeCancelled)
+		require.True(t, idle())
+		w.cutLink(a, c, false)
+	})
+}
+
+func TestSubscriberThatEndsWhileItsCommandWaits(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		w.cutLink(a, b, true)
+		time.Sleep(leaseTime)
+		op := &messages.Subscribe{Header: messages.To("s", w.scopeOf(b, 0)), URI: "file:///one"}
+		op.Subscriber, _ = a.spawn(nil)
+		p := a.send(op)
+		time.Sleep(100 * time.Millisecond)
+		a.system.Root.Stop(op.Subscriber)
+		w.cutLink(a, b, false)
+		p.reply()
+		time.Sleep(time.Second)
+		require.Zero(t, b.processes()["proxy"])
 	})
 }
 

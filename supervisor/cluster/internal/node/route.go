@@ -1,9 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,27 +36,37 @@ type exchange struct {
 	history // on the members that had it before
 	tries   int
 
-	to        *peer      // that it was given to, or nil
-	sent      *link.Sent // nil until it is encoded
-	cancelled bool       // the member that it was given to knows that it is cancelled
-	late      bool       // its deadline is over
-	timer     *time.Timer
-	retry     *time.Timer
+	to        *peer       // that it was given to, or nil
+	sent      *link.Sent  // nil until it is encoded
+	cancelled bool        // the member that it was given to knows that it is cancelled
+	late      bool        // its deadline is over
+	timer     *time.Timer // sends overdue; nil for a part of gather
+}
+
+// keyed are the exchanges of a key.
+type keyed struct {
+	all     map[*exchange]struct{}
+	waiting []*exchange // that have no owner to be sent to, in the order in which they came
+	retry   *time.Timer // sends retryDue, or nil if none waits
 }
 
 type (
-	// encoded brings the body of an exchange or of a reply.
+	// encoded brings the body of an exchange, of a reply, of a question or of an answer.
 	encoded struct {
 		exchange *exchange
 		served   *served
+		asks     uint64 // the number of a question
+		answers  uint64 // likewise
 		to       *peer
+		history  history // of an exchange
+		handler  string  // of a question
 		typ      string
 		body     []byte
 		err      error
 	}
-	// retryDue says that an exchange is to be routed again.
-	retryDue struct{ of *exchange }
-	// overdue says that the member that has an exchange does not answer in time.
+	// retryDue says that the exchanges of a key that wait are to be routed again.
+	retryDue struct{ key messages.Key }
+	// overdue says that the time of an exchange is over.
 	overdue struct{ of *exchange }
 )
 
@@ -74,12 +87,6 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
 	if called != nil {
 		x.values = &called.Values
-	}
-	if owner := op.Head().Owner; owner != nil {
-		if _, there := c.ActorSystem().ProcessRegistry.Get(owner); !there {
-			n.reply(c, x.caller, n.failure(op, messages.CodeCancelled, "its owner has terminated"))
-			return
-		}
 	}
 	if n.leaving != nil && !n.left {
 		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
@@ -109,6 +116,15 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 	n.begin(c, &exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
 }
 
+// ownerTerminated is the detail of the failure of an operation whose owner has terminated.
+const ownerTerminated = "its owner has terminated"
+
+// isThere reports whether an actor here has not terminated.
+func isThere(c actor.Context, pid *actor.PID) bool {
+	_, there := c.ActorSystem().ProcessRegistry.Get(pid)
+	return there
+}
+
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
 	if n.left {
@@ -120,37 +136,44 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
-		n.watch(c, op.Head().Owner)
-		if op, ok := op.(*messages.Subscribe); ok {
-			n.watch(c, op.Subscriber)
+		if owner := op.Head().Owner; owner != nil && !isThere(c, owner) { // also the member of a caller elsewhere
+			n.reply(c, x.caller, x.complete(op, n.failure(op, messages.CodeCancelled, ownerTerminated)))
+			return
 		}
 	}
-	n.add(c, x)
+	n.watch(c, x.cmd)
+	n.add(x)
+	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 	of := n.byKey[x.key]
 	if of == nil {
-		of = map[*exchange]struct{}{}
+		of = &keyed{all: map[*exchange]struct{}{}}
 		n.byKey[x.key] = of
 	}
-	of[x] = struct{}{}
+	of.all[x] = struct{}{}
+	if len(of.waiting) > 0 { // it must not pass them
+		n.wait(c, x)
+		return
+	}
 	n.route(c, x)
 }
 
-// add numbers an exchange, which is overdue at its deadline.
-func (n *node) add(c actor.Context, x *exchange) {
+// add numbers an exchange.
+func (n *node) add(x *exchange) {
 	n.lastID++
 	x.id = n.lastID
 	n.exchanges[x.id] = x
-	x.timer = after(c, time.Until(x.deadline), &overdue{x})
 }
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
 // silent may be gone: what is not sent to it is not lost.
 func (n *node) route(c actor.Context, x *exchange) {
-	n.stopWaiting(x)
-	x.to, x.sent = nil, nil
 	number := ShardOf(x.key, n.cfg.Shards)
 	owner := n.ownerOf(number)
 	switch {
+	case n.isLast():
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+	case owner != nil && owner.peer != nil && owner.peer.version != 0:
+		n.refuse(c, x, owner.peer)
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
 		n.wait(c, x)
 	case owner.self:
@@ -166,7 +189,7 @@ func (n *node) routeHere(c actor.Context, x *exchange, number int) {
 	if s.state != active {
 		n.wait(c, x)
 		if s.state == activating {
-			s.exchanges[x] = struct{}{}
+			s.keys[x.key] = true
 		}
 		return
 	}
@@ -185,24 +208,59 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 
 // give encodes an exchange for a member.
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
-	x.to, x.sent = to, nil
+	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(c, x.cmd, &encoded{exchange: x, to: to})
+	n.encode(c, x.cmd, &encoded{exchange: x, to: to, history: x.history})
 }
 
-// encode encodes a command or a reply, which may be large, and then sends done to the node.
+// encode encodes a command, a reply, a question or an answer. It has another goroutine do so if that may
+// be long, which then sends done to the node. Other commands keep their order.
 func (n *node) encode(c actor.Context, v any, done *encoded) {
+	if !mayBeLarge(v) {
+		done.encode(v)
+		n.onEncoded(c, done)
+		return
+	}
 	root, self := c.ActorSystem().Root, c.Self()
 	n.work.Schedule(func() {
-		done.typ, done.body, done.err = wire.Encode(v, refs{})
+		done.encode(v)
 		root.Send(self, done)
 	})
 }
 
+// encode encodes a message, and what it is sent in.
+func (e *encoded) encode(v any) {
+	e.typ, e.body, e.err = wire.Encode(v, refs{})
+	switch {
+	case e.err != nil:
+	case e.asks != 0:
+		e.typ, e.body, e.err = wire.Encode(&ask{e.handler, e.typ, e.body}, refs{})
+	case e.history != history{}:
+		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
+	}
+}
+
+// mayBeLarge reports whether a message is a reply, a question or an answer, or has parameters of any size.
+func mayBeLarge(v any) bool {
+	switch v.(type) {
+	case messages.Reply, messages.Request, messages.Answer,
+		*messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
+		return true
+	}
+	return false
+}
+
 // onEncoded sends what is encoded.
 func (n *node) onEncoded(c actor.Context, msg *encoded) {
-	if msg.served != nil {
+	switch {
+	case msg.served != nil:
 		n.onReplyEncoded(c, msg)
+		return
+	case msg.asks != 0:
+		n.onQuestionEncoded(c, msg)
+		return
+	case msg.answers != 0:
+		n.onAnswerEncoded(c, msg)
 		return
 	}
 	x := msg.exchange
@@ -217,53 +275,84 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, link.ErrLarge.Error()))
 		return
 	}
-	again := x.history != (history{})
-	if again {
-		n.post(c, x.to, x.id, &x.history)
-	}
-	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, again)
+	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
 	if err != nil {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeBusy, err.Error()))
 		return
 	}
 	x.sent = sent
+	n.introduce(c, x.to, x.cmd)
 	n.flush(c, x.to)
 }
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
 func (n *node) wait(c actor.Context, x *exchange) {
-	n.waiting[x] = struct{}{}
-	x.tries++
-	pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-	x.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x})
+	of := n.byKey[x.key]
+	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
+	if !waits {
+		of.waiting = slices.Insert(of.waiting, at, x)
+	}
+	if of.retry == nil {
+		x.tries++
+		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
+		of.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x.key})
+	}
 }
 
-// stopWaiting ends wait.
-func (n *node) stopWaiting(x *exchange) {
-	delete(n.waiting, x)
-	if x.retry != nil {
-		x.retry.Stop()
-		x.retry = nil
+// byID compares exchanges by the order in which they came.
+func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
+
+// take returns the exchanges that wait, which do so no longer.
+func (of *keyed) take() []*exchange {
+	if of.retry != nil {
+		of.retry.Stop()
+		of.retry = nil
 	}
+	list := of.waiting
+	of.waiting = nil
+	return list
+}
+
+// detach removes an exchange from the member that it was given to.
+func (x *exchange) detach() {
 	if x.to != nil {
 		delete(x.to.exchanges, x)
+	}
+	x.to, x.sent = nil, nil
+}
+
+// routeKey routes the exchanges of a key that wait, in their order.
+func (n *node) routeKey(c actor.Context, key messages.Key) {
+	if of := n.byKey[key]; of != nil {
+		for _, x := range of.take() {
+			n.route(c, x)
+		}
 	}
 }
 
 // routeWaiting routes all exchanges that wait: the topology has changed.
 func (n *node) routeWaiting(c actor.Context) {
-	for x := range n.waiting {
-		n.route(c, x)
+	for key := range n.byKey {
+		n.routeKey(c, key)
 	}
 }
 
 // end removes an exchange.
 func (n *node) end(x *exchange) {
-	n.stopWaiting(x)
-	x.timer.Stop()
+	x.detach()
 	delete(n.exchanges, x.id)
+	if x.gather != nil {
+		return
+	}
+	x.timer.Stop()
 	of := n.byKey[x.key]
-	if delete(of, x); len(of) == 0 {
+	if at, waits := slices.BinarySearchFunc(of.waiting, x, byID); waits {
+		of.waiting = slices.Delete(of.waiting, at, at+1)
+	}
+	if delete(of.all, x); len(of.waiting) == 0 {
+		of.take()
+	}
+	if len(of.all) == 0 {
 		delete(n.byKey, x.key)
 	}
 }
@@ -310,8 +399,7 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
 func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 	x.history = history(*m)
-	n.stopWaiting(x)
-	x.to, x.sent = nil, nil
+	x.detach()
 	switch {
 	case x.gather != nil:
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
@@ -326,10 +414,9 @@ func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 // may have run.
 func (n *node) onPeerLost(c actor.Context, p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
-	for x := range p.exchanges {
+	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
 		arrived := x.sent != nil && x.sent.MayHaveArrived()
-		delete(p.exchanges, x)
-		x.to, x.sent = nil, nil
+		x.detach()
 		switch _, isOperation := x.cmd.(messages.Operation); {
 		case x.gather != nil:
 			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
@@ -338,17 +425,18 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 			f.MayHaveRun = arrived
 			n.finish(c, x, f)
 		case !arrived:
-			n.route(c, x)
+			n.wait(c, x)
 		case isOperation:
 			x.Runs, x.MayHaveRun = x.Runs+1, true
 			x.Detail = left
-			n.route(c, x)
+			n.wait(c, x)
 		default:
 			f := n.failure(x.cmd, messages.CodeLost, left)
 			f.MayHaveRun = true
 			n.finish(c, x, f)
 		}
 	}
+	n.routeWaiting(c)
 }
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
@@ -383,49 +471,53 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		detail = "this member is cut off from the cluster"
 	}
 	f := n.failure(x.cmd, messages.CodeDeadline, detail)
-	if x.to == nil || x.gather != nil {
+	if x.to == nil {
 		f.Code = messages.CodeUnavailable
 	}
 	f.Cause = context.DeadlineExceeded
-	if x.to != nil && x.gather == nil && (x.sent != nil || x.history != history{}) {
+	if x.sent != nil {
 		n.post(c, x.to, x.id, &cancelled{})
 	}
 	n.finish(c, x, f)
 }
 
-// onCancel cancels the operations of a key: those that wait here, and those that the owner has.
+// onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
+// the key belongs to another member, or the owner is not known: its shard has moved, or this member is
+// fenced.
 func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 	if cmd.ID == "" {
 		return
 	}
+	c.Send(n.cfg.Supervisor, cmd)
+	n.cancelElsewhere(c, cmd)
+}
+
+// cancelElsewhere cancels the operations of a key that the own supervisor does not have: those that wait
+// here, and those that the owner has.
+func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
-	for x := range n.byKey[key] {
-		if op, ok := x.cmd.(messages.Operation); !ok || op.RequestID() != cmd.ID {
-			continue
+	if of := n.byKey[key]; of != nil {
+		for x := range of.all {
+			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
+				n.cancel(c, x, "", true)
+			}
 		}
-		n.cancel(c, x, "")
 	}
 	n.cancelServed(c, key, cmd.ID)
-	switch owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); {
-	case owner == nil:
-	case owner.self:
-		if n.ownBits.owns(key) { // otherwise the supervisor would return it
-			c.Send(n.cfg.Supervisor, cmd)
-		}
-	default:
+	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {
 		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
 	}
 }
 
 // cancel cancels an exchange here, or has the member that it was given to cancel it.
-func (n *node) cancel(c actor.Context, x *exchange, why string) {
+func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
 	n.withdraw(x)
 	if x.to == nil || x.sent == nil {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
 		return
 	}
 	x.cancelled = true
-	n.post(c, x.to, x.id, &cancelled{})
+	n.post(c, x.to, x.id, &cancelled{byID})
 }
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
@@ -433,7 +525,7 @@ func (n *node) cancel(c actor.Context, x *exchange, why string) {
 func (n *node) cancelOwned(c actor.Context, ref string) {
 	for _, x := range n.exchanges {
 		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
-			n.cancel(c, x, "its owner has terminated")
+			n.cancel(c, x, ownerTerminated, false)
 		}
 	}
 }
@@ -443,7 +535,7 @@ func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
 	for _, x := range n.exchanges { // those that are on their way may arrive after the command
 		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
-			n.cancel(c, x, "")
+			n.cancel(c, x, "", true)
 		}
 	}
 	n.gather(c, cmd, controlTime)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -31,21 +32,29 @@ type served struct {
 
 // Between nodes, beside the messages of package messages.
 type (
-	// history precedes a command that was run on another member before.
+	// history is what was done with a command before.
 	history struct {
 		Runs        int    `json:"runs"`
 		MayHaveRun  bool   `json:"mayHaveRun"`
 		Detail      string `json:"detail,omitempty"`
 		Intercepted bool   `json:"intercepted"` // it has passed the interceptors of a member
 	}
+	// resent is a command with a history.
+	resent struct {
+		History history         `json:"history"`
+		Type    string          `json:"type"`
+		Body    json.RawMessage `json:"body"`
+	}
 	// moved is the answer to a command that the member has not run, or hands back.
 	moved history
 	// cancelled cancels one exchange.
-	cancelled struct{}
+	cancelled struct {
+		ByID bool `json:"byID"` // and the other operations with the same key and id
+	}
 )
 
 func init() {
-	wire.Register[history]("history")
+	wire.Register[resent]("resent")
 	wire.Register[moved]("moved")
 	wire.Register[cancelled]("cancelled")
 }
@@ -67,50 +76,60 @@ type decoded struct {
 	from  *peer
 	id    uint64
 	value any
+	past  history // of a command
+	ref   string  // of the handler of a question
 	err   error
+}
+
+// decode decodes a message of another member.
+func decode(from *peer, m link.Message) *decoded {
+	d := &decoded{from: from, id: m.ID}
+	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
+	switch outer := d.value.(type) {
+	case *resent:
+		d.past = outer.History
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+	case *ask:
+		d.ref = outer.Ref
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+	}
+	return d
 }
 
 // onMessage decodes a message of another member.
 func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
-		value, err := wire.Decode(m.Type, m.Body, refs{})
-		n.onDecoded(c, from, m.ID, value, err)
+		n.onDecoded(c, decode(from, m))
 		return
 	}
 	from.decoding[m.ID] = true
 	root, self := c.ActorSystem().Root, c.Self()
-	n.work.Schedule(func() {
-		value, err := wire.Decode(m.Type, m.Body, refs{})
-		root.Send(self, &decoded{from, m.ID, value, err})
-	})
+	n.work.Schedule(func() { root.Send(self, decode(from, m)) })
 }
 
 // onDecoded handles a message of another member.
-func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+func (n *node) onDecoded(c actor.Context, d *decoded) {
+	from, id := d.from, d.id
 	delete(from.decoding, id)
 	switch {
 	case n.peers[from.ID] != from || !from.alive():
 		return
 	case id&isReply != 0:
-		n.onReplyDecoded(c, from, id&^isReply, value, err)
+		n.onReplyDecoded(c, from, id&^isReply, d.value, d.err)
 		return
-	case err != nil:
-		n.onUndecodable(c, from, id, err)
+	case d.err != nil:
+		n.onUndecodable(c, from, id, d.err)
 		return
 	}
-	switch msg := value.(type) {
+	switch msg := d.value.(type) {
 	case messages.Command:
-		n.serve(c, from, id, msg)
-	case *history:
-		from.histories[id] = *msg
+		n.serve(c, from, id, msg, d.past)
 	case *cancelled:
-		n.onExchangeCancelled(c, from, id)
+		n.onExchangeCancelled(c, from, id, msg.ByID)
 	case *tell:
 		n.onTell(c, from, msg)
-	case *ask:
-		n.onAsk(c, from, msg)
-	case *answer:
-		n.onAnswer(c, from, msg)
+	case messages.Request:
+		n.onAsk(c, from, id, d.ref, msg)
 	case *gone:
 		n.onGone(c, from, msg.Ref)
 	case *taken:
@@ -130,8 +149,12 @@ func (n *node) onDecoded(c actor.Context, from *peer, id uint64, value any, err 
 	}
 }
 
-// onReplyDecoded handles the reply to an exchange.
+// onReplyDecoded handles the reply to an exchange or to a question.
 func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+	if q, asking := n.asking[id]; asking && q.peer == from {
+		n.onAnswer(c, id, value)
+		return
+	}
 	x := n.exchanges[id]
 	if x == nil || x.to != from {
 		return
@@ -155,16 +178,13 @@ func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any,
 // onUndecodable refuses a message that this version does not know, or that is malformed.
 func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
 	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
-	delete(from.histories, id)
 	if id != 0 {
 		n.answerTo(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
 	}
 }
 
 // serve runs a command of another member.
-func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command) {
-	past := from.histories[id]
-	delete(from.histories, id)
+func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command, past history) {
 	if from.cancelled.take(id) {
 		if op, ok := cmd.(messages.Operation); ok {
 			n.answerTo(c, from, id, n.failure(op, messages.CodeCancelled, ""))
@@ -235,7 +255,7 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(c, s)
-	n.encode(c, reply, &encoded{served: s})
+	n.encode(c, reply, &encoded{served: s, to: s.peer})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
@@ -245,17 +265,11 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 		return
 	}
 	n.forget(s)
-	err := msg.err
-	if err == nil {
-		_, err = s.peer.link.Queue(link.Message{Type: msg.typ, ID: s.id.id | isReply, Body: msg.body}, true)
-	}
-	if err != nil {
+	if err := n.queue(c, msg, s.id.id|isReply); err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
 		n.answerTo(c, s.peer, s.id.id, f)
-		return
 	}
-	n.flush(c, s.peer)
 }
 
 // answerMoved tells the member of the caller that the command was not run, or is handed back.
@@ -278,7 +292,8 @@ func (n *node) closeBox(c actor.Context, s *served) {
 func (n *node) forget(s *served) {
 	delete(n.served, s.id)
 	for _, p := range s.proxies {
-		n.releaseProxy(p)
+		p.uses--
+		n.endIfUnused(p)
 	}
 	s.proxies = nil
 }
@@ -291,20 +306,19 @@ func (n *node) boxes(pid *actor.PID) *served {
 	return n.boxed[pid.Id]
 }
 
-// onExchangeCancelled cancels a command of another member.
-func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64) {
+// onExchangeCancelled cancels a command of another member. One that runs ends with its owner, or at its
+// deadline, without a Cancel, which could be for commands of other callers.
+func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID bool) {
 	s := n.served[servedID{from.ID, id}]
 	switch {
 	case s == nil:
 		if from.decoding[id] || from.link.Expects(id) {
 			from.cancelled.add(id)
-		} else {
-			delete(from.histories, id)
 		}
 	case s.waits:
 		n.forget(s)
 		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
-	default:
+	case byID:
 		if op, ok := s.cmd.(messages.Operation); ok {
 			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
 		}
@@ -319,7 +333,7 @@ func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
 	}
 	for _, s := range shard.served {
 		if op, ok := s.cmd.(messages.Operation); ok && s.waits && n.served[s.id] == s && op.RequestID() == id && op.Head().Key.Normal() == key {
-			n.onExchangeCancelled(c, s.peer, s.id.id)
+			n.onExchangeCancelled(c, s.peer, s.id.id, true)
 		}
 	}
 }

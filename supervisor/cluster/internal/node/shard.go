@@ -61,15 +61,15 @@ func (o *ownedShards) set(shard int, is bool) {
 //
 //	activating ──activated, and ceded by all──▶ active ──moved, or claimed──▶ releasing ──▶ gone
 type shard struct {
-	number    int
-	state     shardState
-	here      bool                   // Proto.Actor has activated its virtual actor here
-	claimed   map[*peer]bool         // that are asked to cede it
-	timer     *time.Timer            // sends handoffDue
-	ceding    map[*peer]bool         // that wait until it is released
-	until     time.Time              // it was ceded: it is not activated here before
-	served    []*served              // that wait for it
-	exchanges map[*exchange]struct{} // likewise
+	number  int
+	state   shardState
+	here    bool                  // Proto.Actor has activated its virtual actor here
+	claimed map[*peer]bool        // that are asked to cede it
+	timer   *time.Timer           // sends handoffDue, while activating
+	ceding  map[*peer]bool        // that wait until it is released
+	until   time.Time             // it was ceded: it is not activated here before
+	served  []*served             // that wait for it
+	keys    map[messages.Key]bool // of exchanges that wait for it
 }
 
 type shardState uint8
@@ -108,7 +108,7 @@ func init() {
 const cededFor = 2 * time.Second
 
 // previousOwners is how many members are asked to cede a shard: the next ones in the order of
-// rendezvous hashing. If so many members join at once, the owner before may not be among them.
+// rendezvous hashing. If so many members join at once, the previous owner may not be among them.
 const previousOwners = 3
 
 // owner is the member that owns a shard.
@@ -123,7 +123,7 @@ func (n *node) ownerOf(shard int) *owner {
 	if n.net == nil || !n.cfg.Lease.Held() {
 		return nil
 	}
-	address := n.cfg.Owner(shard, n.candidates())
+	address := n.cfg.Owner(shard, n.owners)
 	if address == n.net.Address() {
 		return &owner{self: true}
 	}
@@ -135,13 +135,21 @@ func (n *node) ownerOf(shard int) *owner {
 	return nil
 }
 
-// candidates returns the members that may own shards.
-func (n *node) candidates() []Address {
-	if n.leaving == nil {
-		return n.members
+// setOwners notes who may own shards. A member that leaves hands nothing over to others
+// that leave.
+func (n *node) setOwners() {
+	n.owners = n.members
+	if n.leaving != nil {
+		n.owners = slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool {
+			p := n.peers[m.ID]
+			return m.ID == n.net.ID() || p != nil && (p.leaving || p.ended)
+		})
 	}
-	return slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
+	n.view.Store(&view{n.owners, n.net.Address()})
 }
+
+// isLast reports whether the member leaves, and no other one is there that its calls could go to.
+func (n *node) isLast() bool { return n.leaving != nil && len(n.owners) == 0 }
 
 // view is what decides who owns a shard.
 type view struct {
@@ -162,7 +170,7 @@ func (n *node) activate(c actor.Context, number int) *shard {
 	if s != nil && (s.state != cededAway || time.Now().Before(s.until)) {
 		return s
 	}
-	s = &shard{number: number, claimed: map[*peer]bool{}, exchanges: map[*exchange]struct{}{}}
+	s = &shard{number: number, claimed: map[*peer]bool{}, keys: map[messages.Key]bool{}}
 	n.shards[number] = s
 	n.claim(c, s)
 	n.net.Activate(number)
@@ -173,7 +181,7 @@ func (n *node) activate(c actor.Context, number int) *shard {
 func (n *node) claim(c actor.Context, s *shard) {
 	rest := slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
 	for range previousOwners {
-		address := n.cfg.Owner(s.number, rest)
+		address := n.cfg.Previous(s.number, rest)
 		i := slices.IndexFunc(rest, func(m Address) bool { return m.Host == address })
 		if i < 0 {
 			break
@@ -191,7 +199,7 @@ func (n *node) claim(c actor.Context, s *shard) {
 	for p := range s.claimed {
 		n.post(c, p, 0, &claim{s.number})
 	}
-	s.timer = after(c, n.cfg.DrainTimeout+2*n.cfg.CloseTimeout, &handoffDue{s})
+	s.timer = after(c, n.closeTime(), &handoffDue{s})
 }
 
 // onActivated notes that Proto.Actor has activated a shard here, or elsewhere.
@@ -244,12 +252,10 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 	s.timer.Stop()
 	s.state = active
 	n.ownBits.set(s.number, true)
-	exchanges, calls := s.exchanges, s.served
-	s.exchanges, s.served = nil, nil
-	for x := range exchanges {
-		if _, waits := n.waiting[x]; waits {
-			n.route(c, x)
-		}
+	keys, calls := s.keys, s.served
+	s.keys, s.served = nil, nil
+	for key := range keys {
+		n.routeKey(c, key)
 	}
 	now := time.Now()
 	for _, call := range calls {
@@ -265,7 +271,9 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 
 // drop ends the activation of a shard. What waits for it looks for another owner.
 func (n *node) drop(c actor.Context, s *shard) {
-	s.timer.Stop()
+	if s.state == activating {
+		s.timer.Stop()
+	}
 	delete(n.shards, s.number)
 	for _, call := range s.served {
 		if n.served[call.id] == call {
@@ -300,7 +308,7 @@ const maxReleases = 64
 
 // onReleaseDue has the supervisor release the shards that have moved.
 func (n *node) onReleaseDue(c actor.Context) {
-	leave := n.cfg.KeepOpen && len(n.candidates()) > 0 // the last member closes its sessions
+	leave := n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
 		n.askSupervisor(c, &actors.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{some} })
 	}
@@ -333,15 +341,14 @@ func (n *node) onShardReleased(c actor.Context, s *shard) {
 		n.post(c, p, 0, &ceded{s.number})
 	}
 	if len(s.ceding) > 0 && n.leaving == nil {
-		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor), timer: s.timer}
+		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor)}
 	}
 }
 
 // releaseMoved releases the shards that other members own now.
 func (n *node) releaseMoved(c actor.Context) {
-	candidates := n.candidates() // once: Owner remembers what it was asked about last
 	for number, s := range n.shards {
-		address := n.cfg.Owner(number, candidates)
+		address := n.cfg.Owner(number, n.owners)
 		mine := n.leaving == nil && address == n.net.Address()
 		switch {
 		case s.state == cededAway:

@@ -135,7 +135,9 @@ func (w *world) join() *member {
 	var owns atomic.Pointer[func(messages.Key) bool]
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
-	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return m.lease.Dialer(&memberDialer{w.server, m}) }
+	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
+		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil)
+	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, func(key messages.Key) bool { f := owns.Load(); return f != nil && (*f)(key) })
 	}
@@ -145,9 +147,9 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Place: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Place: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: func(string) time.Duration { return full.CallTimeout }, ConnectTimeout: full.ConnectTimeout, DrainTimeout: full.DrainTimeout, CloseTimeout: full.CloseTimeout,
-		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil,
+		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.ownBits.init(shards)
 	m.pid, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return m.node }), m.name+"/node")
@@ -750,7 +752,7 @@ func (p *sent) check(executed map[string]int) (errs []error) {
 func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
-		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "waiting exchanges": len(n.waiting), "served": len(n.served),
+		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
 		"boxed": len(n.boxed), "asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "shards": len(n.shards), "peers": len(n.peers),
 	} {
 		if size > 0 {

@@ -76,9 +76,11 @@ type registry struct {
 // reason, commands are answered with [messages.CodeClosed]. free is false if the name of the
 // configuration is taken in the system, and then nothing is spawned.
 func Start(system *actor.ActorSystem, cfg Config) (pid *actor.PID, free bool) {
-	cfg.Name = cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
-	late := func(message any, sender *actor.PID) { answer(system.Root, cfg.Name, message, sender) }
-	return door.Open(system, cfg.Name, late, func(stopped func()) *actor.PID {
+	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
+	cfg.Name = name
+	// It holds nothing of cfg, which may lead to the PID: the door would never be freed.
+	late := func(message any, sender *actor.PID) { answer(system.Root, name, message, sender) }
+	return door.Open(system, name, late, func(stopped func()) *actor.PID {
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {
 			stopped()

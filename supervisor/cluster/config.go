@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -95,13 +94,6 @@ type Etcd struct {
 	// renews its registration, four times in each Lease: prefer client certificates.
 	Username, Password string
 }
-
-// InProcess connects the members of one process, for tests. They still talk to each other over
-// loopback.
-type InProcess struct{ agent *test.InMemAgent }
-
-// NewInProcess returns a provider without members.
-func NewInProcess() *InProcess { return &InProcess{test.NewInMemAgent()} }
 
 const (
 	defaultShards = 4096

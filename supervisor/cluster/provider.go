@@ -1,17 +1,20 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
-	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
 	"github.com/labstack/echo"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
@@ -26,7 +29,7 @@ func (c *Config) provider(ctx context.Context, tell func(any)) (cluster.ClusterP
 	case "etcd":
 		return newEtcd(ctx, c, tell)
 	case "in-process":
-		return test.NewTestProvider(c.InProcess.agent), nil
+		return &inProcess{hub: c.InProcess}, nil
 	}
 	p, err := guard.Call(c.NewProvider)
 	if err != nil {
@@ -36,6 +39,57 @@ func (c *Config) provider(ctx context.Context, tell func(any)) (cluster.ClusterP
 		return nil, errors.New("cluster: newProvider: returned nil")
 	}
 	return p, nil
+}
+
+// InProcess connects the members of one process, for tests. They still talk to each other over
+// loopback.
+type InProcess struct {
+	mu     sync.Mutex
+	joined map[*inProcess]*cluster.Member
+}
+
+// NewInProcess returns a provider without members.
+func NewInProcess() *InProcess { return &InProcess{joined: map[*inProcess]*cluster.Member{}} }
+
+// change changes who has joined, and tells all of them.
+func (h *InProcess) change(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+	members := slices.SortedFunc(maps.Values(h.joined), func(a, b *cluster.Member) int { return cmp.Compare(a.Id, b.Id) })
+	for p := range h.joined {
+		p.cluster.MemberList.UpdateClusterTopology(slices.Clone(members))
+	}
+}
+
+// inProcess is the provider of one incarnation of a member.
+type inProcess struct {
+	hub     *InProcess
+	cluster *cluster.Cluster
+}
+
+// StartMember joins.
+func (p *inProcess) StartMember(c *cluster.Cluster) error {
+	host, port, err := c.ActorSystem.GetHostPort()
+	if err != nil {
+		return err
+	}
+	p.cluster = c
+	p.hub.change(func() {
+		p.hub.joined[p] = &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}
+	})
+	return nil
+}
+
+// StartClient is for programs that are no member. There are none.
+func (p *inProcess) StartClient(*cluster.Cluster) error {
+	return errors.New("in-process: clients are not supported")
+}
+
+// Shutdown leaves.
+func (p *inProcess) Shutdown(bool) error {
+	p.hub.change(func() { delete(p.hub.joined, p) })
+	return nil
 }
 
 // automanagedProvider is Proto.Actor's, with a server that listens where it is told to: the

@@ -67,6 +67,7 @@ type node struct {
 // Start spawns a node in the actor system of its supervisor. places reports whether a key belongs
 // to this member. It may be called from any goroutine.
 func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err error) {
+	cfg.Supervisor = actor.NewPID(cfg.Supervisor.GetAddress(), cfg.Supervisor.GetId()) // its own PID keeps it in memory
 	n := newNode(&cfg)
 	props := actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work))
 	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")

@@ -129,8 +129,7 @@ func (n *node) onJoined(c actor.Context, net Network) {
 // onTopology takes the members from the provider. A member that the provider does not list any longer
 // was removed. Members that joined later cannot tell it so.
 func (n *node) onTopology(c actor.Context, members []Address) {
-	self := func(m Address) bool { return m.ID == n.net.ID() }
-	if slices.ContainsFunc(n.members, self) && !slices.ContainsFunc(members, self) && n.leaving == nil {
+	if n.isListed(n.members) && !n.isListed(members) && n.leaving == nil {
 		n.expelled(c, "the provider does not list it any longer")
 		return
 	}
@@ -155,7 +154,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 		}
 	}
 	n.checkGap(now)
-	if len(members) == 1 && there[n.net.ID()] {
+	if len(members) == 1 && n.isListed(members) {
 		n.proven = true
 	}
 	n.renewAlone(now)
@@ -164,11 +163,16 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 	n.tellJoined()
 }
 
-// tellJoined says that the node can take calls.
+// isListed reports whether members have this one.
+func (n *node) isListed(members []Address) bool {
+	return n.net != nil && slices.ContainsFunc(members, func(m Address) bool { return m.ID == n.net.ID() })
+}
+
+// tellJoined says that the node can take calls: the provider lists it, and others have confirmed that.
 //
 // It waits for the others to say their configuration, but not for one that is silent.
 func (n *node) tellJoined() {
-	if len(n.members) == 0 || !n.cfg.Lease.Held() {
+	if !n.isListed(n.members) || !n.cfg.Lease.Held() {
 		return
 	}
 	for _, p := range n.peers {
@@ -735,4 +739,5 @@ func (n *node) onFlushDue(c actor.Context) {
 		c.Send(n.leaving, &Left{})
 		n.leaving = nil
 	}
+	n.cfg.Rejoin, n.cfg.Joined, n.cfg.Observe = nil, nil, nil // the node outlives the member
 }

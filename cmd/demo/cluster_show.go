@@ -94,7 +94,6 @@ type clusterShow struct {
 	started    []*process // all
 	system     *actor.ActorSystem
 	agents     []*actor.PID
-	statuses   []atomic.Int32
 	unfinished sync.WaitGroup // agents
 	moves      []string       // recovery times in words, for the report
 	failed     []string       // what did not happen
@@ -106,7 +105,6 @@ type clusterShow struct {
 func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 	s := &clusterShow{
 		clusterCmd: cmd, view: newPlain(p.Out), log: zerolog.SyncWriter(p.Err), verifier: newVerifier(),
-		statuses: make([]atomic.Int32, cmd.Agents),
 	}
 	s.gateway = newGateway(cmd.Seed, func(scope string, f *messages.Failure) {
 		s.note(false, "a call of %s failed: %s, %s", scope, f.Code, f.Detail)
@@ -114,11 +112,11 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 	var hosts []string
 	for i, name := range []string{"a", "b", "c"} {
 		// Placement is even only if the ports differ in more than their last digits.
-		listen, err := freeAddress(10000 + 6000*i)
+		listen, err := freeAddress(10000 * (i + 1))
 		if err != nil {
 			return nil, err
 		}
-		health, err := freeAddress(13000 + 6000*i)
+		health, err := freeAddress(10000*(i+1) + 1500)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +143,7 @@ func newClusterShow(cmd *clusterCmd, p *cli.Program) (*clusterShow, error) {
 }
 
 // freeAddress returns a loopback address with a port that is free, of the thousand from first
-// on. Ports from 30000 on are assigned by systems, also while a member is restarted.
+// on. Systems assign ports from 32768 on, also while a member is restarted.
 func freeAddress(first int) (string, error) {
 	var errs error
 	for range 20 {
@@ -169,8 +167,7 @@ func (s *clusterShow) run(ctx context.Context) []claim {
 	s.note(true, "three processes join a cluster; %d agents, each with its own session; seed %d", s.Agents, s.Seed)
 	s.note(false, "the members talk to each other over loopback, so that they need no TLS")
 	s.members = make([]*process, len(s.configs))
-	if s.startMembers(ctx, 0, 1, 2) {
-		s.startAgents()
+	if s.startMembers(ctx, 0, 1, 2) && s.startAgents(ctx) {
 		s.acts(ctx)
 	}
 	return s.stop()
@@ -217,25 +214,46 @@ func (s *clusterShow) startMembers(ctx context.Context, which ...int) bool {
 	return true
 }
 
-func (s *clusterShow) startAgents() {
+// startAgents starts the agents, and waits until each has a session, and each member as well.
+// With few agents, all may belong to the same members: then it starts more.
+func (s *clusterShow) startAgents(ctx context.Context) bool {
 	s.system = actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))
 	gateway := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return s.gateway }))
-	s.unfinished.Add(s.Agents)
-	for i := range s.Agents {
-		a := &agent{
-			number: i + 1, server: "web", supervisor: gateway, verifier: s.verifier, status: &s.statuses[i],
-			random: rand.New(rand.NewPCG(s.Seed, uint64(i)+1)), pause: 100 * time.Millisecond, done: s.unfinished.Done,
-		}
-		s.agents = append(s.agents, s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a })))
+	for range s.Agents {
+		s.startAgent(gateway)
 	}
+	for {
+		var snap *messages.Snapshot
+		if !s.until(ctx, "every agent has a session", func() bool {
+			if s.gateway.known() == len(s.agents) {
+				snap = s.inspect(ctx)
+			}
+			return snap != nil
+		}) {
+			return false
+		}
+		if !slices.ContainsFunc(snap.Members, func(m messages.MemberSnapshot) bool { return m.Sessions == 0 }) {
+			return true
+		}
+		s.note(false, "agent %d starts, because a member has no session", len(s.agents)+1)
+		s.startAgent(gateway)
+	}
+}
+
+// startAgent starts an agent.
+func (s *clusterShow) startAgent(gateway *actor.PID) {
+	number := len(s.agents) + 1
+	a := &agent{
+		number: number, server: "web", supervisor: gateway, verifier: s.verifier, status: new(atomic.Int32),
+		random: rand.New(rand.NewPCG(s.Seed, uint64(number))), pause: 100 * time.Millisecond, done: s.unfinished.Done,
+	}
+	s.unfinished.Add(1)
+	s.agents = append(s.agents, s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a })))
 }
 
 // acts shows what happens to the sessions when members come and go, until ctx ends or an act
 // fails.
 func (s *clusterShow) acts(ctx context.Context) {
-	if !s.until(ctx, "every agent has a session", func() bool { return s.gateway.known() == s.Agents }) {
-		return
-	}
 	s.board(ctx)
 	for again := true; again; again = s.Listen != "" {
 		for _, act := range []func(context.Context) bool{s.killMember, s.restartMember, s.pauseMember, s.leaveMember} {

@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -83,11 +81,10 @@ func newEtcd(ctx context.Context, c *Config, tell func(any)) (*etcdProvider, err
 
 // StartMember registers the member.
 func (p *etcdProvider) StartMember(c *cluster.Cluster) error {
-	host, port, err := c.ActorSystem.GetHostPort()
-	if err != nil {
+	var err error
+	if p.self, err = selfOf(c); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	p.self = &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}
 	value, err := json.Marshal(registration{p.self.Id, p.self.Host, p.self.Port, p.self.Kinds})
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
@@ -231,10 +228,5 @@ func (p *etcdProvider) publish(c *cluster.Cluster) {
 		return
 	}
 	p.members[p.prefix+p.self.Id] = p.self
-	list := make(cluster.Members, 0, len(p.members))
-	for _, m := range p.members {
-		list = append(list, m)
-	}
-	slices.SortFunc(list, func(a, b *cluster.Member) int { return cmp.Compare(a.Id, b.Id) })
-	c.MemberList.UpdateClusterTopology(list)
+	publish(c, p.members)
 }

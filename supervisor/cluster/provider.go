@@ -41,6 +41,20 @@ func (c *Config) provider(ctx context.Context, tell func(any)) (cluster.ClusterP
 	return p, nil
 }
 
+// selfOf returns the own member, as a provider lists it.
+func selfOf(c *cluster.Cluster) (*cluster.Member, error) {
+	host, port, err := c.ActorSystem.GetHostPort()
+	if err != nil {
+		return nil, err
+	}
+	return &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}, nil
+}
+
+// publish tells an engine who is a member.
+func publish[K comparable](c *cluster.Cluster, members map[K]*cluster.Member) {
+	c.MemberList.UpdateClusterTopology(slices.SortedFunc(maps.Values(members), func(a, b *cluster.Member) int { return cmp.Compare(a.Id, b.Id) }))
+}
+
 // InProcess connects the members of one process, for tests. They still talk to each other over
 // loopback.
 type InProcess struct {
@@ -56,9 +70,8 @@ func (h *InProcess) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
-	members := slices.SortedFunc(maps.Values(h.joined), func(a, b *cluster.Member) int { return cmp.Compare(a.Id, b.Id) })
 	for p := range h.joined {
-		p.cluster.MemberList.UpdateClusterTopology(slices.Clone(members))
+		publish(p.cluster, h.joined)
 	}
 }
 
@@ -70,14 +83,12 @@ type inProcess struct {
 
 // StartMember joins.
 func (p *inProcess) StartMember(c *cluster.Cluster) error {
-	host, port, err := c.ActorSystem.GetHostPort()
+	self, err := selfOf(c)
 	if err != nil {
 		return err
 	}
 	p.cluster = c
-	p.hub.change(func() {
-		p.hub.joined[p] = &cluster.Member{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}
-	})
+	p.hub.change(func() { p.hub.joined[p] = self })
 	return nil
 }
 

@@ -168,6 +168,29 @@ func TestCallThatGetsNoSlotOfItsServerIsBusyAtItsDeadline(t *testing.T) {
 	})
 }
 
+// callAgain sends another call from where the reply to the first one arrives.
+type callAgain struct {
+	h     *harness
+	again chan *sentCommand
+}
+
+func (p *callAgain) SendUserMessage(*actor.PID, any) {
+	p.again <- p.h.send(call("a", "count"))
+	time.Sleep(time.Nanosecond) // synctest: until it has been accepted or refused
+}
+func (p *callAgain) SendSystemMessage(*actor.PID, any) {}
+func (p *callAgain) Stop(*actor.PID)                   {}
+
+func TestCallerOfOneCallAfterTheOtherIsNeverRefused(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxInFlight: 1, MaxWaiting: -1}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		p := &callAgain{h, make(chan *sentCommand, 1)}
+		pid, _ := h.system.ProcessRegistry.Add(p, h.system.ProcessRegistry.NextId())
+		h.system.Root.RequestWithCustomSender(h.pid, call("a", "count"), pid)
+		require.Equal(t, "3", (<-p.again).text())
+	})
+}
+
 func TestReloadChangesTheLimitsOfOpenSessions(t *testing.T) {
 	inFakeTime(t, supervisor.Config{Servers: own(supervisor.Limits{})}, func(h *harness) {
 		for _, scope := range []string{"a", "b", "c", "d"} {

@@ -192,15 +192,16 @@ func (s *session) cutOff(c actor.Context, k *call, code messages.Code, detail st
 	s.wakeBy(c, k.deadline)
 }
 
-// reply answers a call, and tells the registry.
+// reply tells the registry that a call has ended, and then answers it: a caller that sends
+// one call after the other never has two (MaxInFlight).
 func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
 	k.replied = true
-	if k.caller != nil {
-		c.Send(k.caller, reply)
-	}
 	if f, failed := reply.(*messages.Failure); failed {
 		k.answered.code = f.Code
 	}
 	k.answered.of, k.answered.call = s.registration, k
 	c.Send(s.registry, &k.answered)
+	if k.caller != nil {
+		c.Send(k.caller, reply)
+	}
 }

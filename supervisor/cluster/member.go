@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,18 +165,10 @@ func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
 // nodeConfig returns the configuration of the node.
 func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
-	calls := map[string]time.Duration{}
-	connect, drain, closing := cfg.ConnectTimeout, cfg.DrainTimeout, cfg.CloseTimeout
-	for _, server := range cfg.Servers {
-		calls[server.Name] = server.Limits.CallTimeout
-		connect, drain, closing = max(connect, server.Limits.ConnectTimeout), max(drain, server.Limits.DrainTimeout), max(closing, server.Limits.CloseTimeout)
-	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
 		Joined: joined, Observe: m.supervisor.Subscribe,
-		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
-		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
 		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
@@ -277,8 +268,7 @@ func (m *Member) PID() *actor.PID { return m.node }
 func (m *Member) Client() *supervisor.Client { return m.client }
 
 // Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
-// PID concern this member only: send them to [Member.PID]. After a Reload, what waits for other
-// members still has the timeouts that were configured at the start.
+// PID concern this member only: send them to [Member.PID].
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.

@@ -41,13 +41,9 @@ type Config struct {
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 
-	CallTimeout    func(server string) time.Duration // of an operation without a deadline
-	ConnectTimeout time.Duration                     // of the slowest server, as are the next ones
-	DrainTimeout   time.Duration
-	CloseTimeout   time.Duration
-	MaxWaiting     int  // calls to other members, or that wait for an owner; -1 is no bound
-	KeepOpen       bool // the members share a store: sessions stay open when they move
-	LeaveOpen      bool // also those of the last member
+	MaxWaiting int  // calls to other members, or that wait for an owner; -1 is no bound
+	KeepOpen   bool // the members share a store: sessions stay open when they move
+	LeaveOpen  bool // also those of the last member
 }
 
 // Address is one incarnation of a member, and where it is reached.

@@ -33,9 +33,9 @@ type Config struct {
 
 	// Name is the id of the supervisor's PID. Results, failures, events and snapshots have it, so
 	// that it tells supervisors apart. Set it if you collect these of several processes. It has
-	// at most 128 bytes, is printable, and no other actor of the actor system may have it. It
-	// stays taken after Stop, because the PID then still answers. Defaults to a name that is
-	// unique in the actor system.
+	// at most 128 bytes, is printable, and no other actor of the actor system may have it. After
+	// Stop another supervisor may take it; until then, the PID still answers. Defaults to a name
+	// that is unique in the actor system.
 	Name string
 
 	// MaxSessions is the cap: how many sessions may be open at once, including those that

@@ -97,7 +97,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if !free {
 		bridge.Close()
 		release()
-		return nil, fmt.Errorf("supervisor: name: an actor of the system has the name %q already, or a supervisor that has stopped: choose another one", cfg.Name)
+		return nil, fmt.Errorf("supervisor: name: an actor of the system has the name %q already: choose another one", cfg.Name)
 	}
 	s.pid, s.target.pid = pid, pid
 	s.logger.Info().Int("servers", len(cfg.Servers)).Int("cap", cfg.MaxSessions).Msg("supervisor started")

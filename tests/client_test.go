@@ -39,8 +39,13 @@ func TestNameOfASupervisorIsTheIdOfItsPID(t *testing.T) {
 
 		h.stop()
 		again.Name = "rack-7:4242"
-		_, err = supervisor.Start(h.system, again)
-		require.ErrorContains(t, err, "or a supervisor that has stopped")
+		next, err := supervisor.Start(h.system, again)
+		require.NoError(t, err, "the name is free after Stop")
+		_, err = h.sup.Client().Do(h.t.Context(), call("a", "count"))
+		require.ErrorIs(t, err, messages.CodeClosed, "the first one has stopped")
+		_, err = next.Client().Do(h.t.Context(), &messages.Inspect{})
+		require.NoError(t, err)
+		require.NoError(t, next.Stop(h.t.Context()))
 	})
 }
 

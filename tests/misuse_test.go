@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,22 +207,29 @@ func TestStoppedSupervisorIsToldToThoseWhoWatchIt(t *testing.T) {
 	})
 }
 
-// H-G: the methods of a supervisor that was not started, or that get a nil context, return
-// an error that says so.
 // Nothing keeps a supervisor in memory that has stopped and is not used any longer. Its name is free then.
 func TestStoppedSupervisorIsFreed(t *testing.T) {
 	system := actor.NewActorSystem(quietLog)
-	cfg := supervisor.Config{Name: "one", Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}}
-	sup, err := supervisor.Start(system, cfg)
-	require.NoError(t, err)
-	require.NoError(t, sup.Stop(t.Context()))
+	var freed atomic.Bool
+	func() {
+		held := new([64]byte)
+		runtime.AddCleanup(held, func(struct{}) { freed.Store(true) }, struct{}{})
+		sup, err := supervisor.Start(system, supervisor.Config{
+			Name: "one", Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
+			WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer { runtime.KeepAlive(held); return d },
+		})
+		require.NoError(t, err)
+		require.NoError(t, sup.Stop(t.Context()))
+	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		next, err := supervisor.Start(system, cfg)
-		return err == nil && next.Stop(t.Context()) == nil
+		_, named := system.ProcessRegistry.GetLocal("one")
+		return freed.Load() && !named
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
+// H-G: the methods of a supervisor that was not started, or that get a nil context, return
+// an error that says so.
 func TestWhatWasNotStartedSaysSo(t *testing.T) {
 	servers := []mcpbridge.Server{{Name: "s", URL: "http://localhost:1/mcp"}}
 	_, err := supervisor.Start(nil, supervisor.Config{})

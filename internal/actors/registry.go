@@ -10,9 +10,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/internal/actors/internal/door"
 	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -73,13 +73,13 @@ type registry struct {
 
 // Start spawns a registry and returns the PID that takes all commands, [Reload], [Stop] and the
 // messages of a [Cluster]. The PID stays valid: after the registry has stopped, for whatever
-// reason, commands are answered with [messages.CodeClosed]. free is false if the name of the
-// configuration is taken in the system, and then nothing is spawned.
+// reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
+// is false if the name is taken in the system, and then nothing is spawned.
 func Start(system *actor.ActorSystem, cfg Config) (pid *actor.PID, free bool) {
 	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
 	cfg.Name = name
 	// It holds nothing of cfg, which may lead to the PID: the door would never be freed.
-	late := func(message any, sender *actor.PID) { answer(system.Root, name, message, sender) }
+	late := func(message any, sender *actor.PID) { Answer(system.Root, name, message, sender) }
 	return door.Open(system, name, late, func(stopped func()) *actor.PID {
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {

@@ -12,38 +12,38 @@ import (
 func (cfg *Config) answerUnread(c actor.Context, unread *mailbox.Mailbox) {
 	root := c.ActorSystem().Root
 	unread.Close(func(message any) {
-		answer(root, cfg.Name, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
+		Answer(root, cfg.Name, actor.UnwrapEnvelopeMessage(message), actor.UnwrapEnvelopeSender(message))
 	})
 }
 
 // stoppedDetail is the detail of the failure for a command that was not read.
 const stoppedDetail = "the supervisor has stopped"
 
-// answer answers a message that was not read, and closes a connection in it.
-func answer(c *actor.RootContext, supervisor string, msg any, sender *actor.PID) {
+// Answer answers a message that was not read, and closes a connection in it.
+func Answer(c *actor.RootContext, supervisor string, msg any, sender *actor.PID) {
 	switch msg := msg.(type) {
 	case *call:
 		if msg.caller != nil {
 			c.Send(msg.caller, msg.failure(messages.CodeClosed, "the session was stopped"))
 		}
 	case *passedOn:
-		answer(c, supervisor, msg.call, nil)
+		Answer(c, supervisor, msg.call, nil)
 	case *callsHandedBack:
 		for _, k := range msg.calls {
-			answer(c, supervisor, k, nil)
+			Answer(c, supervisor, k, nil)
 		}
 	case *callsTimedOut:
 		for _, k := range msg.calls {
-			answer(c, supervisor, k, nil)
+			Answer(c, supervisor, k, nil)
 		}
 	case *dialed:
 		if msg.conn != nil {
 			go closeWithin(unresponsiveAfter, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
 		}
 	case *forgetStepDue:
-		answer(c, supervisor, msg.cmd, sender)
+		Answer(c, supervisor, msg.cmd, sender)
 	case *ClientCall:
-		answer(c, supervisor, msg.Op, sender)
+		Answer(c, supervisor, msg.Op, sender)
 	case *ResentCall:
 		if sender != nil {
 			f := messages.NewFailure(msg.Op, messages.CodeClosed, stoppedDetail)

@@ -48,7 +48,7 @@ type Member struct {
 // Start starts a supervisor in an actor system, and joins the cluster. It returns when the
 // member has joined: with a quorum (see [Config.Quorum]), that is when enough other members have
 // started. If ctx ends before, it stops what it has started. The error names the invalid fields of
-// cfg. To try again, use a new actor system: the names of actors that have stopped stay taken.
+// cfg.
 //
 // The cluster has an actor system of its own: the given one keeps its address.
 func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
@@ -316,7 +316,8 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // Calls that wait go to the members that own their keys then. With a shared store, MCP
 // sessions stay open for these members; the last member closes them, unless
 // [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
-// calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once.
+// calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
+// it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
@@ -327,10 +328,7 @@ func (m *Member) Stop(ctx context.Context) error {
 		m.mu.Unlock()
 		go func() {
 			defer close(m.done)
-			box := actors.NewFuture(m.system, nil)
-			defer box.Close()
-			m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
-			<-box.Reply
+			m.leave()
 		}()
 	})
 	select {
@@ -352,5 +350,18 @@ func (m *Member) Stop(ctx context.Context) error {
 	if e != nil {
 		e.end(ctx)
 	}
+	select {
+	case <-m.done:
+		m.leave() // once the supervisor has stopped, the name of the node is free then
+	default:
+	}
 	return err
+}
+
+// leave has the node leave, and waits until it has left.
+func (m *Member) leave() {
+	box := actors.NewFuture(m.system, nil)
+	defer box.Close()
+	m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
+	<-box.Reply
 }

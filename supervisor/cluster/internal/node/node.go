@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -42,6 +44,8 @@ type node struct {
 	asking    map[uint64]foreign        // questions to handlers of other members
 	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
 
+	stopped func() // has commands answered by the door in front of the node
+
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
 
 	watchers map[uint64]func(messages.Event)
@@ -56,24 +60,41 @@ type node struct {
 	beatLog map[uint64]*beat
 	proven  bool // somebody has confirmed the membership since the last gap
 
-	leaving      *actor.PID  // who waits for Left, once leaving
-	leftAt       time.Time   // when leaving ends at the latest
-	announceBy   time.Time   // when the provider is told at the latest
-	deregistered bool        // the provider is told
-	left         bool        // it has said so to the others
-	ticker       *time.Timer // of the heartbeat
-	linkDue      time.Time
-	linkTimer    *time.Timer
+	leaving      *actor.PID // who waits for Left, once leaving
+	leftAt       time.Time  // when leaving ends at the latest
+	announceBy   time.Time  // when the provider is told at the latest
+	deregistered bool       // the provider is told
+	left         bool       // it has said so to the others
+
+	supervisorStopped bool
+
+	ticker    *time.Timer // of the heartbeat
+	linkDue   time.Time
+	linkTimer *time.Timer
 }
 
-// Start spawns a node in the actor system of its supervisor. places reports whether a key belongs
-// to this member. It may be called from any goroutine.
+// Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
+// left and its supervisor has stopped, commands are answered with [messages.CodeClosed]. places reports
+// whether a key belongs to this member. It may be called from any goroutine.
 func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err error) {
 	cfg.Supervisor = actor.NewPID(cfg.Supervisor.GetAddress(), cfg.Supervisor.GetId()) // its own PID keeps it in memory
 	n := newNode(&cfg)
-	props := actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work))
-	pid, err = cfg.System.Root.SpawnNamed(props, cfg.Name+"/node")
+	pid, err = n.spawn()
 	return pid, n.places, err
+}
+
+// spawn spawns the node, and returns the PID that takes its messages.
+func (n *node) spawn() (*actor.PID, error) {
+	system, supervisor, name := n.cfg.System, n.cfg.Name, n.cfg.Name+"/node"
+	late := func(message any, sender *actor.PID) { actors.Answer(system.Root, supervisor, message, sender) }
+	pid, free := door.Open(system, name, late, func(stopped func()) *actor.PID {
+		n.stopped = stopped
+		return system.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work)), "node")
+	})
+	if !free {
+		return nil, fmt.Errorf("an actor of the system has the name %q already", name)
+	}
+	return pid, nil
 }
 
 // newNode returns a node that is not spawned.
@@ -102,9 +123,11 @@ func (n *node) handle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		c.Send(n.cfg.Supervisor, &actors.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
+		c.Watch(n.cfg.Supervisor)
 		n.onTick(c)
 	case *actor.Stopped:
 		n.onFlushDue(c)
+		n.stopped()
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below

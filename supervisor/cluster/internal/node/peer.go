@@ -627,6 +627,10 @@ func (n *node) snapshot() []messages.MemberSnapshot {
 
 // onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
 func (n *node) onLeave(c actor.Context) {
+	if n.left {
+		c.Respond(&Left{})
+		return
+	}
 	n.leaving = c.Sender()
 	n.leftAt = time.Now().Add(n.closeTime())
 	if n.net == nil {
@@ -740,4 +744,15 @@ func (n *node) onFlushDue(c actor.Context) {
 		n.leaving = nil
 	}
 	n.cfg.Rejoin, n.cfg.Joined, n.cfg.Observe = nil, nil, nil // the node outlives the member
+	n.quit(c)
+}
+
+// quit gives up the name of the node, if it has left and its supervisor, which gives calls back to it, has
+// stopped. The actor is not stopped but forgotten: it still gets what is in its mailbox, and what timers and
+// others that have its PID send.
+func (n *node) quit(c actor.Context) {
+	if n.left && n.net == nil && n.supervisorStopped {
+		n.stopped()
+		c.ActorSystem().ProcessRegistry.LocalPIDs.GetBucket(c.Self().Id).Remove(c.Self().Id)
+	}
 }

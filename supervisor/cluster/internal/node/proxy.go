@@ -474,6 +474,10 @@ func (n *node) introduce(c actor.Context, p *peer, cmd messages.Command) {
 
 // onTerminated tells the members that know it that an actor here has terminated.
 func (n *node) onTerminated(c actor.Context, who *actor.PID) {
+	if who.Equal(n.cfg.Supervisor) {
+		n.supervisorStopped = true
+		n.quit(c)
+	}
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)
 	delete(n.lines, ref)

@@ -86,7 +86,7 @@ func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world
 			},
 		}
 		defer func() {
-			time.Sleep(15 * time.Second) // until timers of the supervisors and of Proto.Actor's throttle have ended
+			time.Sleep(20 * time.Second) // until timers of the nodes, the supervisors and Proto.Actor's throttle have ended
 			if t.Failed() {
 				t.Logf("MCPACTOR_SEED=%d", seed)
 			}
@@ -151,7 +151,7 @@ func (w *world) join() *member {
 		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.ownBits.init(shards)
-	m.pid, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return m.node }), m.name+"/node")
+	m.pid, err = m.node.spawn()
 	require.NoError(w.t, err)
 	f := m.node.places
 	owns.Store(&f)

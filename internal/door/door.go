@@ -16,7 +16,8 @@ import (
 type Door struct {
 	system *actor.ActorSystem
 	late   func(message any, sender *actor.PID)
-	behind atomic.Pointer[behind] // nil once shut
+	behind atomic.Pointer[behind] // nil until it is open, and once it is shut
+	isShut atomic.Bool
 
 	mu       sync.Mutex // guards watchers, and that nobody is added once shut
 	watchers actor.PIDSet
@@ -30,19 +31,38 @@ type behind struct {
 }
 
 // Open returns the PID of a door to the actor that spawn spawns. The id of the PID is name. The actor must
-// call stopped when it has stopped. From then on, late gets the messages. The door is freed, and with it the
-// name, when the PID is no longer referenced. free is false if the name is taken in the system, and then
-// nothing is spawned.
+// call stopped when it has stopped. From then on, late gets the messages, and another door may take the
+// name. free is false if the name is taken in the system, and then nothing is spawned.
+//
+// The door is freed when the PID is no longer referenced. The actor and late must not lead to it then.
 func Open(system *actor.ActorSystem, name string, late func(message any, sender *actor.PID), spawn func(stopped func()) *actor.PID) (pid *actor.PID, free bool) {
 	d := &Door{system: system, late: late}
-	if pid, free = system.ProcessRegistry.Add(d, name); !free {
+	if !d.take(name) {
 		return nil, false
 	}
+	pid = actor.NewPID(system.ProcessRegistry.Address, name)
 	to := spawn(func() { d.shut(pid) }) // the actor holds the PID, and with it the door
 	process, _ := system.ProcessRegistry.Get(to)
 	d.behind.Store(&behind{process, to})
-	runtime.AddCleanup(pid, system.ProcessRegistry.Remove, actor.NewPID(pid.Address, pid.Id))
+	runtime.AddCleanup(pid, d.leave, name)
 	return pid, true
+}
+
+// take adds the door to the system under a name, also in place of a door that is shut.
+func (d *Door) take(name string) (free bool) {
+	add := func(taken bool, other, _ any) any {
+		if old, is := other.(*Door); taken && !(is && old.isShut.Load()) {
+			return other
+		}
+		return d
+	}
+	return d.system.ProcessRegistry.LocalPIDs.GetBucket(name).Upsert(name, d, add) == any(d)
+}
+
+// leave removes the door from the system, unless another process has the name by now.
+func (d *Door) leave(name string) {
+	mine := func(_ string, process any, _ bool) bool { return process == any(d) }
+	d.system.ProcessRegistry.LocalPIDs.GetBucket(name).RemoveCb(name, mine)
 }
 
 // shut releases the actor, and notifies the watchers of the door.
@@ -50,6 +70,7 @@ func (d *Door) shut(pid *actor.PID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.behind.Store(nil)
+	d.isShut.Store(true)
 	d.watchers.ForEach(func(_ int, watcher *actor.PID) { d.tell(watcher, pid) })
 	d.watchers.Clear()
 }

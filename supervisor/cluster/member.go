@@ -267,9 +267,13 @@ func (m *Member) PID() *actor.PID { return m.node }
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
 
-// Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
-// PID concern this member only: send them to [Member.PID].
+// Supervisor returns the member's own supervisor, for Reload, package health, and what
+// telemetry.Instrument returns. Its commands and events concern this member only: send commands to
+// [Member.PID], and give packages toolset and debug the member.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
+
+// Servers returns the names of the servers of this member. All members should have the same.
+func (m *Member) Servers() []string { return m.supervisor.Servers() }
 
 // System returns the actor system that the member was started in.
 func (m *Member) System() *actor.ActorSystem { return m.system }

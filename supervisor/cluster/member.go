@@ -276,9 +276,9 @@ func (m *Member) PID() *actor.PID { return m.node }
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
 
-// Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
-// PID concern this member only: send them to [Member.PID]. After a Reload, what waits for other
-// members still has the timeouts that were configured at the start.
+// Supervisor returns the member's own supervisor, for Reload and for the handlers of package health.
+// Commands to its PID concern this member only: send them to [Member.PID]. After a Reload, commands
+// that wait for other members still have the timeouts that were configured at the start.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.

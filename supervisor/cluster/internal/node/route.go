@@ -89,7 +89,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 		x.values = &called.Values
 	}
 	if n.leaving != nil && !n.left {
-		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
+		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
 		return
 	}
 	n.begin(c, x)
@@ -127,17 +127,20 @@ func isThere(c actor.Context, pid *actor.PID) bool {
 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
+	reject := func(code messages.Code, detail string) {
+		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
+	}
 	if n.left {
-		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
+		reject(messages.CodeClosed, "this member has left the cluster")
 		return
 	}
 	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
-		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
+		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
 		if owner := op.Head().Owner; owner != nil && !isThere(c, owner) { // also the member of a caller elsewhere
-			n.reply(c, x.caller, x.complete(op, n.failure(op, messages.CodeCancelled, ownerTerminated)))
+			reject(messages.CodeCancelled, ownerTerminated)
 			return
 		}
 	}
@@ -171,7 +174,7 @@ func (n *node) route(c actor.Context, x *exchange) {
 	owner := n.ownerOf(number)
 	switch {
 	case n.isLast():
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case owner != nil && owner.peer != nil && owner.peer.version != 0:
 		n.refuse(c, x, owner.peer)
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
@@ -213,8 +216,8 @@ func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	n.encode(c, x.cmd, &encoded{exchange: x, to: to, history: x.history})
 }
 
-// encode encodes a command, a reply, a question or an answer. It has another goroutine do so if that may
-// be long, which then sends done to the node. Other commands keep their order.
+// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What may be large
+// is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
 func (n *node) encode(c actor.Context, v any, done *encoded) {
 	if !mayBeLarge(v) {
 		done.encode(v)
@@ -302,7 +305,7 @@ func (n *node) wait(c actor.Context, x *exchange) {
 // byID compares exchanges by the order in which they came.
 func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
 
-// take returns the exchanges that wait, which do so no longer.
+// take removes and returns the exchanges that wait.
 func (of *keyed) take() []*exchange {
 	if of.retry != nil {
 		of.retry.Stop()
@@ -375,7 +378,8 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	n.reply(c, x.caller, reply)
 }
 
-// withdraw takes an exchange back that the network did not get yet: it will not run.
+// withdraw takes back an exchange of which the network got no part yet. It will not run then, and sent
+// is nil.
 func (n *node) withdraw(x *exchange) {
 	if x.sent != nil && x.to.link.Withdraw(x.sent) {
 		x.sent = nil
@@ -442,7 +446,7 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 // onHandedBack routes a call that the own supervisor does not run any longer.
 func (n *node) onHandedBack(c actor.Context, msg *actors.HandedBack) {
 	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted}
-	if s := n.boxes(msg.Caller); s != nil {
+	if s := n.servedBy(msg.Caller); s != nil {
 		n.answerMoved(c, s, past)
 		return
 	}

@@ -23,6 +23,12 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
 )
 
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("cluster: the context is nil: use context.Background")
+
+// errStopped says that the member stops.
+var errStopped = errors.New("cluster: the member was stopped")
+
 // Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
 // goroutine.
 type Member struct {
@@ -211,12 +217,6 @@ func (m *Member) join() error {
 	}
 	return nil
 }
-
-// errNoContext is the error for a nil context.
-var errNoContext = errors.New("cluster: the context is nil: use context.Background")
-
-// errStopped says that the member stops.
-var errStopped = errors.New("cluster: the member was stopped")
 
 // early keeps what an incarnation says before it has joined.
 type early struct {

@@ -38,8 +38,9 @@ type gatherDue struct{ of *gather }
 
 // gather gives a command to all members. It reports false if this member may not do so.
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
-	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
-		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
+	_, inspects := cmd.(*messages.Inspect)
+	if why := n.whyFenced(); why != "" && !inspects {
+		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return false
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}

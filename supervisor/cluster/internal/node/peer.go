@@ -362,7 +362,7 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 		n.onHeartbeat(c, p, e)
 	case e.GetType() == typeConfirm && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onConfirm(c, p, e)
-	case p == nil || !p.alive():
+	case p == nil || !p.alive(): // it is not a member here yet, or no longer
 	default:
 		p.link.Receive(time.Now(), &link.Frame{
 			Seq: e.GetSeq(), Ack: e.GetAck(), Message: e.GetMessage(), Last: e.GetLast(), Type: e.GetType(), ID: e.GetId(), Body: e.GetBody(),
@@ -549,6 +549,17 @@ func (n *node) onRemoved(c actor.Context, p *peer) {
 	}
 	p.ended = true
 	n.losePeer(c, p)
+}
+
+// whyFenced says why this member may not act, or returns "" if it may.
+func (n *node) whyFenced() string {
+	switch {
+	case n.net == nil:
+		return "this member is joining the cluster"
+	case !n.cfg.Lease.Held():
+		return "this member is cut off from the cluster"
+	}
+	return ""
 }
 
 // renewAlone renews the lease without others, if that is enough. There are no members before the first

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -274,13 +275,13 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	if len(msg.body) > link.MaxMessage {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, link.ErrLarge.Error()))
-		return
-	}
 	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
 	if err != nil {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeBusy, err.Error()))
+		code := messages.CodeBusy
+		if errors.Is(err, link.ErrLarge) {
+			code = messages.CodeInvalid
+		}
+		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
 		return
 	}
 	x.sent = sent
@@ -465,18 +466,9 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		x.late, x.timer = true, after(c, grace, &overdue{x})
 		return
 	}
-	detail := "the member that owns the key did not answer"
-	switch {
-	case x.to != nil:
-		detail = fmt.Sprintf("the member %s did not answer", x.to.label())
-	case n.net == nil:
-		detail = "this member is joining the cluster"
-	case !n.cfg.Lease.Held():
-		detail = "this member is cut off from the cluster"
-	}
-	f := n.failure(x.cmd, messages.CodeDeadline, detail)
-	if x.to == nil {
-		f.Code = messages.CodeUnavailable
+	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
+	if x.to != nil {
+		f = n.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {

@@ -280,6 +280,11 @@ func (n *node) drop(c actor.Context, s *shard) {
 			n.answerMoved(c, call, call.history)
 		}
 	}
+	n.answerClaims(c, s)
+}
+
+// answerClaims tells the members that have claimed a shard that no session of it is open here.
+func (n *node) answerClaims(c actor.Context, s *shard) {
 	for p := range s.waiting {
 		n.post(c, p, 0, &ceded{s.number})
 	}
@@ -337,9 +342,7 @@ func (n *node) onShardsReleased(c actor.Context, msg *shardsReleased) {
 // onShardReleased tells those who have claimed a shard that it is theirs.
 func (n *node) onShardReleased(c actor.Context, s *shard) {
 	delete(n.shards, s.number)
-	for p := range s.waiting {
-		n.post(c, p, 0, &ceded{s.number})
-	}
+	n.answerClaims(c, s)
 	if len(s.waiting) > 0 && n.leaving == nil {
 		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor)}
 	}

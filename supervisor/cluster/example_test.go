@@ -102,7 +102,7 @@ func ExampleNewInProcess() {
 	}
 	fmt.Println(snapshot.Total, "sessions on", len(snapshot.Members), "members")
 	_ = members[0].PID()        // takes the commands of package messages
-	_ = members[0].Supervisor() // the member's own, for health and Reload
+	_ = members[0].Supervisor() // the member's own, for Reload, health and toolset
 	_ = members[0].System()
 	// Output: 10 sessions on 2 members
 }

@@ -277,9 +277,10 @@ func (m *Member) PID() *actor.PID { return m.node }
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
 
-// Supervisor returns the member's own supervisor, for Reload and for the handlers of package health.
-// Commands to its PID concern this member only: send them to [Member.PID]. After a Reload, commands
-// that wait for other members still have the timeouts that were configured at the start.
+// Supervisor returns the member's own supervisor, for Reload and for packages health and toolset.
+// Operations that are sent to it reach the owner of their key. All other commands to it, and its events,
+// concern this member only: use [Member.PID] and [Member.Subscribe]. After a Reload, commands that wait
+// for other members still have the timeouts that were configured at the start.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.

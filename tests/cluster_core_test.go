@@ -31,6 +31,7 @@ type node struct {
 	mu        sync.Mutex
 	back      []*core.HandedBack
 	cancelled []*messages.Cancel
+	timeouts  *core.Timeouts
 }
 
 // join makes the supervisor a member of a cluster. It owns all keys until foreign is set.
@@ -53,12 +54,22 @@ func (n *node) SendUserMessage(_ *actor.PID, msg any) {
 		n.back = append(n.back, msg)
 	case *core.Withdrawn:
 		n.cancelled = append(n.cancelled, msg.Cancel)
+	case *core.Timeouts:
+		n.timeouts = msg
 	default:
 		panic(fmt.Sprintf("%T", msg))
 	}
 }
 func (n *node) SendSystemMessage(*actor.PID, any) {}
 func (n *node) Stop(*actor.PID)                   {}
+
+// told waits until the actors are idle, and returns the timeouts that were told last.
+func (n *node) told() *core.Timeouts {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.timeouts
+}
 
 // open returns the ids of the MCP sessions that the server knows.
 func (f *fakeServer) open() []string {
@@ -610,5 +621,25 @@ func TestRecordOfAnotherProcessWinsOverWhatThisOneRemembers(t *testing.T) {
 		<-n.release(core.Release{})
 		require.EqualValues(t, 20, storedRecord(h.t, store).Generation, "a later record is not overwritten")
 		require.EqualValues(t, 21, generation())
+	})
+}
+
+func TestClusterIsToldTheTimeouts(t *testing.T) {
+	cfg := supervisor.Config{
+		CallTimeout: 4 * time.Second, ConnectTimeout: 3 * time.Second, DrainTimeout: 2 * time.Second, CloseTimeout: time.Second,
+		Servers: own(supervisor.Limits{CallTimeout: time.Minute}),
+	}
+	inFakeTime(t, cfg, func(h *harness) {
+		n := join(h)
+		first := n.told()
+		require.Equal(t, map[string]time.Duration{"own": time.Minute, "s": 4 * time.Second, "other": 4 * time.Second}, first.Calls)
+		require.Equal(t, 4*time.Second, first.Call)
+		require.Equal(t, 3*time.Second, first.Connect)
+
+		h.reload(own(supervisor.Limits{CallTimeout: 2 * time.Minute, ConnectTimeout: 10 * time.Second, DrainTimeout: time.Hour})...)
+		second := n.told()
+		require.Equal(t, map[string]time.Duration{"own": 2 * time.Minute, "s": 4 * time.Second, "other": 4 * time.Second}, second.Calls)
+		require.Equal(t, 10*time.Second, second.Connect)
+		require.Equal(t, first.Close+time.Hour-2*time.Second, second.Close)
 	})
 }

@@ -150,7 +150,7 @@ func (r *registry) Receive(c actor.Context) {
 	case *Reload:
 		r.onReload(c, msg)
 	case *Cluster:
-		r.cluster = *msg
+		r.onCluster(c, msg)
 	case *Release:
 		r.onRelease(c, msg)
 	case *Stop:

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
@@ -24,6 +26,15 @@ type (
 		// It also gets a [Withdrawn] when an operation that interceptors have passed on was
 		// cancelled, and its key is not owned: the operation may have been handed back.
 		HandBack *actor.PID
+	}
+
+	// Timeouts tells the node how long what it waits for may take. It comes after [Cluster], and
+	// after each reload.
+	Timeouts struct {
+		Calls   map[string]time.Duration // of an operation without a deadline, by server
+		Call    time.Duration            // likewise, for a server that is not configured
+		Connect time.Duration            // of the slowest server
+		Close   time.Duration            // of a close command, or of [Release]
 	}
 
 	// HandedBack is a call that the registry does not run, and has forgotten. Whoever gets it
@@ -71,7 +82,7 @@ type (
 	// another member opens the next one. If a key that matches is owned, its next call opens
 	// another session.
 	//
-	// The reply is a [messages.Closed], at the latest after [CloseTime], or a [messages.Failure] if
+	// The reply is a [messages.Closed], at the latest after [Timeouts].Close, or a [messages.Failure] if
 	// the registry has stopped.
 	Release struct {
 		// Match selects keys. It is called from any goroutine.
@@ -91,6 +102,25 @@ func (*Cluster) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging is as above.
 func (*Release) IgnoreDeadLetterLogging() {}
+
+// onCluster replaces the cluster.
+func (r *registry) onCluster(c actor.Context, msg *Cluster) {
+	r.cluster = *msg
+	r.tellTimeouts(c)
+}
+
+// tellTimeouts tells the node the timeouts of the servers, if there is one.
+func (r *registry) tellTimeouts(c actor.Context) {
+	if r.cluster.HandBack == nil {
+		return
+	}
+	t := &Timeouts{Calls: make(map[string]time.Duration, len(r.servers)), Call: r.defaults.CallTimeout, Close: closeTime(r.slowest())}
+	for name, srv := range r.servers {
+		t.Calls[name] = srv.limits.CallTimeout
+		t.Connect = max(t.Connect, srv.limits.ConnectTimeout)
+	}
+	c.Send(r.cluster.HandBack, t)
+}
 
 // handBack sends a call whose key another member owns to the cluster, and reports whether it has
 // done so. The call has left the registry then.

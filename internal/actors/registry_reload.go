@@ -59,4 +59,5 @@ func (r *registry) onReload(c actor.Context, msg *Reload) {
 	}
 	r.onIdleDue(c)
 	r.grantDials(c) // a cap may be higher
+	r.tellTimeouts(c)
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,18 +172,10 @@ func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Con
 // nodeConfig returns the configuration of the node.
 func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
-	calls := map[string]time.Duration{}
-	connect, drain, closing := cfg.ConnectTimeout, cfg.DrainTimeout, cfg.CloseTimeout
-	for _, server := range cfg.Servers {
-		calls[server.Name] = server.Limits.CallTimeout
-		connect, drain, closing = max(connect, server.Limits.ConnectTimeout), max(drain, server.Limits.DrainTimeout), max(closing, server.Limits.CloseTimeout)
-	}
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
 		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
-		CallTimeout:    func(server string) time.Duration { return cmp.Or(calls[server], cfg.CallTimeout) },
-		ConnectTimeout: connect, DrainTimeout: drain, CloseTimeout: closing,
 		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
@@ -279,8 +270,7 @@ func (m *Member) Client() *supervisor.Client { return m.client }
 
 // Supervisor returns the member's own supervisor, for Reload and for packages health and toolset.
 // Operations that are sent to it reach the owner of their key. All other commands to it, and its events,
-// concern this member only: use [Member.PID] and [Member.Subscribe]. After a Reload, commands that wait
-// for other members still have the timeouts that were configured at the start.
+// concern this member only: use [Member.PID] and [Member.Subscribe].
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.

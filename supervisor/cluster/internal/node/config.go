@@ -40,13 +40,9 @@ type Config struct {
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 
-	CallTimeout    func(server string) time.Duration // of an operation without a deadline
-	ConnectTimeout time.Duration                     // the longest of all servers, as are the next two
-	DrainTimeout   time.Duration
-	CloseTimeout   time.Duration
-	MaxWaiting     int  // calls to other members, or that wait for an owner; -1 is no bound
-	KeepOpen       bool // the members share a store: sessions stay open when they move
-	LeaveOpen      bool // also those of the last member
+	MaxWaiting int  // calls to other members, or that wait for an owner; -1 is no bound
+	KeepOpen   bool // the members share a store: sessions stay open when they move
+	LeaveOpen  bool // also those of the last member
 }
 
 // Address is one incarnation of a member, and where it is reached.

@@ -47,6 +47,8 @@ type node struct {
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor; nil if no member wants its events
 
+	timeouts actors.Timeouts // of the supervisor; zero until it has told them
+
 	conflict string // why this member conflicts with another one, or empty
 
 	beats   uint64
@@ -110,6 +112,9 @@ func (n *node) handle(c actor.Context) {
 		n.onOperation(c, msg.Op, msg)
 	case messages.Command:
 		n.onCommand(c, msg)
+	case *actors.Timeouts:
+		n.timeouts = *msg
+		n.tellJoined()
 	case *actors.HandedBack:
 		n.onHandedBack(c, msg)
 	case *actors.Withdrawn:
@@ -137,7 +142,7 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.CloseSession:
 		n.onKeyed(c, cmd, cmd.Key, n.closeTime())
 	case *messages.Restart:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime()+n.cfg.ConnectTimeout)
+		n.onKeyed(c, cmd, cmd.Key, n.closeTime()+n.timeouts.Connect)
 	case *messages.Tail:
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Pin:
@@ -286,7 +291,7 @@ const controlTime = 3 * time.Second
 
 // closeTime returns how long a close command of another member, or the release of shards, takes at most.
 func (n *node) closeTime() time.Duration {
-	return actors.CloseTime(n.cfg.DrainTimeout, n.cfg.CloseTimeout) + controlTime
+	return n.timeouts.Close + controlTime
 }
 
 // failure returns the failure of a command.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -394,6 +395,15 @@ func TestCallsHaveTheirDeadline(t *testing.T) {
 		p = a.send(call(scope, "hang"))
 		p.fails(messages.CodeDeadline)
 		require.WithinDuration(t, p.deadline, *p.at.Load(), time.Second)
+
+		servers := slices.Clone(w.cfg.Servers)
+		servers[0].Limits.CallTimeout = 5 * time.Second
+		_, err := a.sup.Reload(w.t.Context(), servers) // of the member that is called
+		require.NoError(t, err)
+		began = time.Now()
+		p = a.send(call(scope, "hang"))
+		p.fails(messages.CodeDeadline)
+		require.WithinDuration(t, began.Add(5*time.Second), *p.at.Load(), time.Second)
 	})
 }
 

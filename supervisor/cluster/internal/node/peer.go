@@ -172,7 +172,7 @@ func (n *node) isListed(members []Address) bool {
 //
 // It waits for the others to say their configuration, but not for one that is silent.
 func (n *node) tellJoined() {
-	if !n.isListed(n.members) || !n.cfg.Lease.Held() {
+	if !n.isListed(n.members) || !n.cfg.Lease.Held() || n.timeouts.Calls == nil {
 		return
 	}
 	for _, p := range n.peers {

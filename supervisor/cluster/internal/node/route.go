@@ -82,7 +82,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 		return
 	}
 	if h := *op.Head(); h.Deadline.IsZero() {
-		h.Deadline = time.Now().Add(n.cfg.CallTimeout(h.Key.Server))
+		h.Deadline = time.Now().Add(cmp.Or(n.timeouts.Calls[h.Key.Server], n.timeouts.Call))
 		op = messages.With(op, h)
 	}
 	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}

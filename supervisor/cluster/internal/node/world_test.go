@@ -148,7 +148,6 @@ func (w *world) join() *member {
 	m.node = newNode(&Config{
 		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
 		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
-		CallTimeout: func(string) time.Duration { return full.CallTimeout }, ConnectTimeout: full.ConnectTimeout, DrainTimeout: full.DrainTimeout, CloseTimeout: full.CloseTimeout,
 		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.ownBits.init(shards)

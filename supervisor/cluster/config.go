@@ -56,8 +56,8 @@ type Config struct {
 	NewProvider func() (cluster.ClusterProvider, error)
 
 	// Shards is the number of shards that keys belong to. A shard is what moves between members.
-	// It must be the same on all members. See docs/scale.md. Defaults to 4096, for up to 100
-	// members.
+	// It must be the same on all members. Defaults to 4096, for up to 100 members: docs/scale.md
+	// says how many suit more.
 	Shards int
 	// Lease is how long a member may act after others have confirmed that it is a member. It
 	// should not be longer than the time after which the provider removes a member. Defaults
@@ -65,15 +65,16 @@ type Config struct {
 	Lease time.Duration
 	// Quorum is how many members, this one included, must confirm the membership. With
 	// "etcd", an answer of etcd is enough instead. Defaults to more than half of the hosts of
-	// "automanaged", if there are three or more; to more than half of the members with "etcd";
-	// and else to 1: then a member that is cut off continues to act, while the others replace it.
+	// "automanaged", if there are three or more, and to more than half of the members with "etcd".
+	// Otherwise it defaults to 1: a member that is cut off continues to act, although the others
+	// replace it.
 	Quorum int
 }
 
 // Automanaged configures the provider that polls a list of hosts over HTTP.
 type Automanaged struct {
-	// Listen is the host and port on which this member answers. Defaults to the one of Hosts that has
-	// the host of Config.Listen, if there is only one.
+	// Listen is the host and port on which this member answers polls. Defaults to the entry of Hosts
+	// with the host of Config.Listen, if there is exactly one.
 	Listen string
 	// Hosts are the hosts and ports of all members, this one included.
 	Hosts []string
@@ -129,7 +130,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// hostOf returns the one of the hosts that has the same host as an address, or "".
+// hostOf returns the entry of Automanaged.Hosts with the host of an address, or "" if there is not exactly one.
 func (c Config) hostOf(address string) string {
 	host, _, _ := net.SplitHostPort(address)
 	var found []string
@@ -204,7 +205,7 @@ func (c Config) validate() error {
 			}
 		}
 		if c.Automanaged.Listen == "" {
-			wrong("automanaged.listen: is empty, and not exactly one of automanaged.hosts has the host of listen: set it to this member's own one")
+			wrong("automanaged.listen: is empty, and it has no default, because not exactly one of automanaged.hosts has the host of listen: set it to the host and port at which this member answers polls")
 		} else {
 			address("automanaged.listen", c.Automanaged.Listen)
 		}

@@ -3,17 +3,19 @@
 //
 // Each member has a supervisor of its own. Agents send the commands of package messages to
 // [Member.PID], or use [Member.Client], as with a single supervisor. A command reaches the
-// member that owns its key, and gets the same replies as there, codes included.
+// member that owns its key. Replies and their codes are those of a single supervisor, and
 // [messages.Receipt.Supervisor] names the member.
 //
 // # What holds
 //
 //   - A key is owned by one member. Its session lives there, under the supervision strategy
 //     of that member. When members join or leave, the previous owner of a key closes its
-//     session before the next one opens another, unless messages between them get lost.
-//   - A call that did not reach another member is sent again within its deadline. One that
-//     may have run there, when its member is gone, is replayed under the conditions of
-//     guarantee 5 of package supervisor, and otherwise fails with [messages.CodeLost].
+//     session before the next one opens another, unless messages between them get lost, or
+//     four or more members join at once.
+//   - A call that did not reach another member is sent again within its deadline. If the
+//     member is gone and the call may have run there, the call is replayed under the
+//     conditions of guarantee 5 of package supervisor, and otherwise fails with
+//     [messages.CodeLost].
 //   - The caps are those of each member. Closing a scope, a server, a pattern or everything,
 //     Bind, CancelScope, Forget and Inspect reach all members; [messages.Closed] and
 //     [messages.Snapshot] name those that did not answer.
@@ -27,7 +29,7 @@
 //
 // # What does not cross
 //
-// The values of a context stay on the node of the caller: interceptors and credentials on
+// The values of a context stay on the member of the caller: interceptors and credentials on
 // another member see the attributes and the trace only. [supervisor.Config.Handler] and
 // [supervisor.Config.Subscriber] are those of the member on which a session lives. Handlers,
 // owners and subscribers of operations, [messages.Bind] and [messages.Tail] may be on any

@@ -22,6 +22,12 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
 )
 
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("cluster: the context is nil: use context.Background")
+
+// errStopped says that the member stops.
+var errStopped = errors.New("cluster: the member was stopped")
+
 // Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
 // goroutine.
 type Member struct {
@@ -62,7 +68,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	case system == nil:
 		return nil, errors.New("cluster: system: is nil: make one with actor.NewActorSystem")
 	}
-	if err := cfg.choosePort(); err != nil {
+	if err := cfg.setAddresses(); err != nil {
 		return nil, err
 	}
 	if _, err := remoteConfig(&cfg); err != nil {
@@ -72,9 +78,9 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if cfg.TLS == nil {
 		m.logger.Warn().Str("member", cfg.Member).Msg("the connections between members are neither encrypted nor authenticated: set Config.TLS")
 	}
-	var places atomic.Pointer[func(messages.Key) bool]
+	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
 	var err error
-	if m.supervisor, err = supervisor.Start(system, m.supervised(func(key messages.Key) bool {
+	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
 		f := places.Load()
 		return f != nil && (*f)(key)
 	})); err != nil {
@@ -124,8 +130,9 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 	return err
 }
 
-// choosePort replaces port 0 by a free one, because others must know it.
-func (c *Config) choosePort() error {
+// setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
+// depend on the port.
+func (c *Config) setAddresses() error {
 	if host, port, _ := net.SplitHostPort(c.Listen); port == "0" {
 		addr, err := freeport.Addr(host)
 		if err != nil {
@@ -142,9 +149,9 @@ func (c *Config) choosePort() error {
 	return nil
 }
 
-// supervised returns the configuration of the supervisor: without the lease it dials nothing,
-// calls nothing and stores nothing.
-func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
+// supervisorConfig returns the configuration of the supervisor: without the lease it dials nothing,
+// calls nothing and stores nothing. places reports whether a key belongs to this member.
+func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
 	wrap := cfg.WrapDialer
@@ -167,8 +174,8 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
-		Joined: joined, Observe: m.supervisor.Subscribe,
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
+		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
 		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
@@ -201,12 +208,6 @@ func (m *Member) join() error {
 	}
 	return nil
 }
-
-// errNoContext is the error for a nil context.
-var errNoContext = errors.New("cluster: the context is nil: use context.Background")
-
-// errStopped says that the member stops.
-var errStopped = errors.New("cluster: the member was stopped")
 
 // early keeps what an incarnation says before it has joined.
 type early struct {
@@ -267,8 +268,9 @@ func (m *Member) PID() *actor.PID { return m.node }
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
 
-// Supervisor returns the member's own supervisor, for Reload, telemetry and health. Commands to its
-// PID concern this member only: send them to [Member.PID].
+// Supervisor returns the member's own supervisor, for Reload and for packages health and toolset.
+// Operations that are sent to it reach the owner of their key. All other commands to it, and its events,
+// concern this member only: use [Member.PID] and [Member.Subscribe].
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // System returns the actor system that the member was started in.

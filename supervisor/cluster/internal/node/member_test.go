@@ -451,7 +451,7 @@ func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
 		var number uint64
 		a.inNode(func(n *node) { number = n.beats })
 		var confirm []byte
-		w.members[1].inNode(func(n *node) { confirm = n.beat(number, true) })
+		w.members[1].inNode(func(n *node) { confirm = n.heartbeat(number, true) })
 		pause()
 		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
 			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,

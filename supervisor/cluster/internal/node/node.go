@@ -41,7 +41,7 @@ type node struct {
 	bindings  map[string]*messages.Bind // of callers here, by scope
 	watched   map[string]bool           // references of actors here that other members may know
 	asked     map[uint64]*question      // questions of other members
-	asking    map[uint64]foreign        // questions to handlers of other members
+	asking    map[uint64]ownQuestion    // questions to handlers of other members
 	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
 
 	stopped func() // has commands answered by the door in front of the node
@@ -49,7 +49,7 @@ type node struct {
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
 
 	watchers map[uint64]func(messages.Event)
-	observed func() // ends the observation of the own supervisor, or nil
+	observed func() // ends the observation of the own supervisor; nil if no member wants its events
 
 	timeouts actors.Timeouts // of the supervisor; zero until it has told them
 
@@ -103,7 +103,7 @@ func newNode(cfg *Config) *node {
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
+		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
 	return n
@@ -245,7 +245,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *questionDue:
 		const reason = "there was no answer in time"
 		n.withdrawQuestion(c, msg.number, &messages.Refusal{Reason: reason}, reason)
-	case interface{ TakenBy() *actor.PID }:
+	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:
 		n.routeKey(c, msg.key)
@@ -267,7 +267,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 		c.Respond(&Members{n.snapshot()})
 	case *Leave:
 		n.onLeave(c)
-	case *leaveDue:
+	case *leaveDue: // Receive calls finishLeaving after each message
 	case *flushDue:
 		n.onFlushDue(c)
 	case *dropped:

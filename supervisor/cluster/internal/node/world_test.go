@@ -147,7 +147,7 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Place: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.ownBits.init(shards)

@@ -104,7 +104,7 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 		var panicked *guard.Panic
 		if errors.As(err, &panicked) {
 			if _, bug := panicked.Value.(runtime.Error); !bug { // the stack is of no use
-				err = fmt.Errorf("%v", panicked.Value)
+				err = errors.New(strings.Replace(fmt.Sprint(panicked.Value), "failed to listen: ", "listen: ", 1))
 			}
 		}
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)

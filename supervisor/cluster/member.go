@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,9 +77,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		return nil, err
 	}
 	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: relay.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
-	if cfg.TLS == nil {
-		m.logger.Warn().Str("member", cfg.Member).Msg("the connections between members are neither encrypted nor authenticated: set Config.TLS")
-	}
+	m.warnWithoutTLS()
 	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
 	var err error
 	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
@@ -105,6 +105,21 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		return nil, err
 	}
 	return m, nil
+}
+
+// warnWithoutTLS logs that the connections are not secure. Without a logger, and unless only this
+// machine can connect, the line goes to the default logger of package slog.
+func (m *Member) warnWithoutTLS() {
+	const insecure = "the connections between members are neither encrypted nor authenticated: set Config.TLS"
+	if m.cfg.TLS != nil {
+		return
+	}
+	m.logger.Warn().Str("member", m.cfg.Member).Msg(insecure)
+	host, _, _ := net.SplitHostPort(m.cfg.Listen)
+	ip, _ := netip.ParseAddr(host)
+	if m.logger.GetLevel() == zerolog.Disabled && host != "localhost" && !ip.IsLoopback() {
+		slog.Warn("cluster: "+insecure, "member", m.cfg.Member)
+	}
 }
 
 // start joins the cluster for the first time.
@@ -176,7 +191,7 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
 		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
-		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
+		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
 
@@ -318,7 +333,7 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // Calls that wait go to the members that own their keys then. With a shared store, MCP
 // sessions stay open for these members; the last member closes them, unless
 // [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
-// calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
+// calls, and needs up to a second to tell the others. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
 // it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {
@@ -328,14 +343,20 @@ func (m *Member) Stop(ctx context.Context) error {
 		m.mu.Lock()
 		m.stopped = true
 		m.mu.Unlock()
+		left := m.leave()
 		go func() {
 			defer close(m.done)
-			m.leave()
+			left()
 		}()
 	})
 	select {
 	case <-m.done:
 	case <-ctx.Done():
+		m.system.Root.Send(m.node, &node.LeaveNow{})
+		select {
+		case <-m.done:
+		case <-time.After(shutdownTime):
+		}
 	}
 	m.cancel()
 	err := m.supervisor.Stop(ctx)
@@ -354,16 +375,18 @@ func (m *Member) Stop(ctx context.Context) error {
 	}
 	select {
 	case <-m.done:
-		m.leave() // once the supervisor has stopped, the name of the node is free then
+		m.leave()() // once the supervisor has stopped, the name of the node is free then
 	default:
 	}
 	return err
 }
 
-// leave has the node leave, and waits until it has left.
-func (m *Member) leave() {
+// leave has the node leave. left waits until it has left.
+func (m *Member) leave() (left func()) {
 	box := actors.NewFuture(m.system, nil)
-	defer box.Close()
 	m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
-	<-box.Reply
+	return func() {
+		defer box.Close()
+		<-box.Reply
+	}
 }

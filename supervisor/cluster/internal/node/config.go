@@ -40,6 +40,8 @@ type Config struct {
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
 
+	CallTimeout time.Duration // of an operation without a deadline, until the supervisor has told its timeouts
+
 	MaxWaiting int  // calls to other members, or that wait for an owner; -1 is no bound
 	KeepOpen   bool // the members share a store: sessions stay open when they move
 	LeaveOpen  bool // also those of the last member
@@ -102,6 +104,8 @@ type (
 	Expelled struct{ Network string }
 	// Leave makes the node leave the cluster. The reply is [Left].
 	Leave struct{}
+	// LeaveNow says that a node that leaves does not wait for calls any longer.
+	LeaveNow struct{}
 	// Left says that the node has left the cluster.
 	Left struct{}
 	// Watch has the events of other members sent to a function, which must not block, or

@@ -51,7 +51,10 @@ type node struct {
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor; nil if no member wants its events
 
-	timeouts actors.Timeouts // of the supervisor; zero until it has told them
+	timeouts actors.Timeouts // of the supervisor; Calls is nil until it has told them
+
+	held   bool                 // the lease, at the last tick
+	rivals map[string]time.Time // members at the own address, and since when: zero once that is logged
 
 	conflict string // why this member conflicts with another one, or empty
 
@@ -103,9 +106,10 @@ func newNode(cfg *Config) *node {
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
+		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
+	n.timeouts.Call = cfg.CallTimeout
 	return n
 }
 
@@ -267,6 +271,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 		c.Respond(&Members{n.snapshot()})
 	case *Leave:
 		n.onLeave(c)
+	case *LeaveNow:
+		n.leftAt = time.Now()
 	case *leaveDue: // Receive calls finishLeaving after each message
 	case *flushDue:
 		n.onFlushDue(c)

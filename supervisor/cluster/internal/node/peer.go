@@ -442,7 +442,42 @@ func (n *node) onTick(c actor.Context) {
 	}
 	n.renewAlone(now)
 	n.tellJoined()
+	n.logLease()
+	n.logRivals(now)
 }
+
+// logLease logs when the lease was lost, and when it is held again.
+func (n *node) logLease() {
+	held := n.cfg.Lease.Held()
+	switch {
+	case n.held && !held:
+		n.cfg.Logger.Warn().Str("member", n.cfg.Name).Msg("member starts no calls: too few others confirm that it is a member")
+	case held && !n.held:
+		n.cfg.Logger.Info().Str("member", n.cfg.Name).Msg("member has its lease")
+	}
+	n.held = held
+}
+
+// logRivals logs once that the provider lists another member at the own address. Its earlier incarnations
+// may be listed until their registration ends.
+func (n *node) logRivals(now time.Time) {
+	for _, m := range n.members {
+		if m.Host != n.net.Address() || m.ID == n.net.ID() {
+			continue
+		}
+		since, seen := n.rivals[m.ID]
+		switch {
+		case !seen:
+			n.rivals[m.ID] = now
+		case !since.IsZero() && now.Sub(since) > rivalAfter*n.cfg.LeaseTime:
+			n.rivals[m.ID] = time.Time{}
+			n.cfg.Logger.Error().Str("member", n.cfg.Name).Str("address", m.Host).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
+		}
+	}
+}
+
+// rivalAfter is how many leases a member at the own address must be listed until it is taken for another one.
+const rivalAfter = 5
 
 // checkGap ends the lease if the process was stopped for longer than the lease. It is
 // renewed when somebody confirms the membership.

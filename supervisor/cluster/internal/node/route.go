@@ -135,6 +135,10 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		reject(messages.CodeClosed, "this member has left the cluster")
 		return
 	}
+	if !time.Now().Before(x.deadline) {
+		reject(messages.CodeDeadline, "the deadline had passed before the call came")
+		return
+	}
 	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
 		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))
 		return

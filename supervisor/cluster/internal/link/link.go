@@ -140,8 +140,8 @@ func (l *Link) Withdraw(s *Sent) bool {
 	return true
 }
 
-// Flush sends what may be sent now. Frames are read-only.
-func (l *Link) Flush(now time.Time, send func(*Frame)) {
+// flush sends what may be sent now. Frames are read-only.
+func (l *Link) flush(now time.Time, send func(*Frame)) {
 	for l.queue.Len() > 0 && l.flying < window && len(l.unacked) < windowFrames {
 		l.sendPart(now, send)
 	}
@@ -212,7 +212,7 @@ func (l *Link) Tick(now time.Time, send func(*Frame)) (next time.Time) {
 			l.transmit(f, send)
 		}
 	}
-	l.Flush(now, send)
+	l.flush(now, send)
 	if len(l.unacked) > 0 {
 		next = l.sentAt.Add(l.retry)
 	}

@@ -371,9 +371,9 @@ func (s *clusterShow) waitMoved(ctx context.Context, from *process, what string)
 		return false
 	}
 	if _, waits := s.gateway.moved(from); len(waits) > 0 {
-		text := fmt.Sprintf("%v after the first call in the median, %v at most", short(waits[len(waits)/2]), short(waits[len(waits)-1]))
-		s.note(false, "%d sessions answer from other members, %s", len(waits), text)
-		s.moves = append(s.moves, fmt.Sprintf("%d sessions of the member that %s answered again %s", len(waits), what, text))
+		text := fmt.Sprintf("their first calls took %v in the median, and %v at most", short(waits[len(waits)/2]), short(waits[len(waits)-1]))
+		s.note(false, "%d sessions answer from other members: %s", len(waits), text)
+		s.moves = append(s.moves, fmt.Sprintf("%d sessions of the member that %s answered again: %s", len(waits), what, text))
 	}
 	return true
 }

@@ -51,7 +51,7 @@ func Open(system *actor.ActorSystem, name string, late func(message any, sender 
 // take adds the door to the system under a name, also in place of a door that is shut.
 func (d *Door) take(name string) (free bool) {
 	add := func(taken bool, other, _ any) any {
-		if old, is := other.(*Door); taken && !(is && old.isShut.Load()) {
+		if old, is := other.(*Door); taken && (!is || !old.isShut.Load()) {
 			return other
 		}
 		return d

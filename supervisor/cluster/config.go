@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/cluster"
 
@@ -56,8 +59,8 @@ type Config struct {
 	NewProvider func() (cluster.ClusterProvider, error)
 
 	// Shards is the number of shards that keys belong to. A shard is what moves between members.
-	// It must be the same on all members. See docs/scale.md. Defaults to 4096, for up to 100
-	// members.
+	// It must be the same on all members. Defaults to 4096, for up to 100 members: docs/scale.md
+	// says how many suit more.
 	Shards int
 	// Lease is how long a member may act after others have confirmed that it is a member. It
 	// should not be longer than the time after which the provider removes a member. Defaults
@@ -65,15 +68,16 @@ type Config struct {
 	Lease time.Duration
 	// Quorum is how many members, this one included, must confirm the membership. With
 	// "etcd", an answer of etcd is enough instead. Defaults to more than half of the hosts of
-	// "automanaged", if there are three or more; to more than half of the members with "etcd";
-	// and else to 1: then a member that is cut off continues to act, while the others replace it.
+	// "automanaged", if there are three or more, and to more than half of the members with "etcd".
+	// Otherwise it defaults to 1: a member that is cut off continues to act, although the others
+	// replace it.
 	Quorum int
 }
 
 // Automanaged configures the provider that polls a list of hosts over HTTP.
 type Automanaged struct {
-	// Listen is the host and port on which this member answers. Defaults to the one of Hosts that has
-	// the host of Config.Listen, if there is only one.
+	// Listen is the host and port on which this member answers polls. Defaults to the entry of Hosts
+	// with the host of Config.Listen, if there is exactly one.
 	Listen string
 	// Hosts are the hosts and ports of all members, this one included.
 	Hosts []string
@@ -129,7 +133,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// hostOf returns the one of the hosts that has the same host as an address, or "".
+// hostOf returns the entry of Automanaged.Hosts with the host of an address, or "" if there is not exactly one.
 func (c Config) hostOf(address string) string {
 	host, _, _ := net.SplitHostPort(address)
 	var found []string
@@ -152,29 +156,41 @@ func unreachable(address string) bool {
 	return err == nil && (host == "" || invalid == nil && ip.IsUnspecified())
 }
 
+// isNotInHost reports whether a character cannot be part of the name of a host.
+func isNotInHost(r rune) bool {
+	return r == utf8.RuneError || unicode.IsSpace(r) || !unicode.IsPrint(r)
+}
+
+// isEndpoint reports whether text is a URL, or a host and a port.
+func isEndpoint(text string) bool {
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		return host != ""
+	}
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host+u.Path != ""
+}
+
 // validate returns an error that names the invalid fields.
 func (c Config) validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	address := func(field, value string) {
-		_, port, err := net.SplitHostPort(value)
-		if number, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || number == 0 && field != "listen" {
+		host, port, err := net.SplitHostPort(value)
+		number, invalid := strconv.ParseUint(port, 10, 16)
+		switch {
+		case err != nil || invalid != nil || number == 0 && field != "listen" || strings.ContainsFunc(host, isNotInHost):
 			wrong("%s: %q is not a host and a port, such as 10.0.0.1:8090", field, value)
-		}
-	}
-	named := func(field, value string) {
-		address(field, value)
-		if host, _, _ := net.SplitHostPort(value); strings.Contains(host, ":") {
+		case strings.Contains(host, ":"):
 			wrong("%s: %q is an IPv6 address, which Proto.Actor does not support here: use a name", field, value)
 		}
 	}
-	if strings.ContainsAny(c.Name, "/@ ") {
-		wrong("name: %q has a slash, an @ or a space", c.Name)
+	if strings.ContainsFunc(c.Name, func(r rune) bool { return isNotInHost(r) || r == '/' || r == '@' }) {
+		wrong("name: %q has a slash, an @, a space, or a character that is not printable", c.Name)
 	}
-	named("listen", c.Listen)
+	address("listen", c.Listen)
 	switch {
 	case c.Advertise != "":
-		named("advertise", c.Advertise)
+		address("advertise", c.Advertise)
 		if unreachable(c.Advertise) {
 			wrong("advertise: %q has no host: set one that other members can connect to", c.Advertise)
 		}
@@ -204,9 +220,12 @@ func (c Config) validate() error {
 			}
 		}
 		if c.Automanaged.Listen == "" {
-			wrong("automanaged.listen: is empty, and not exactly one of automanaged.hosts has the host of listen: set it to this member's own one")
+			wrong("automanaged.listen: is empty, and it has no default, because not exactly one of automanaged.hosts has the host of listen: set it to the host and port at which this member answers polls")
 		} else {
 			address("automanaged.listen", c.Automanaged.Listen)
+			if c.Automanaged.Listen == c.Listen {
+				wrong("automanaged.listen: %q is listen, too: they must differ", c.Listen)
+			}
 		}
 		if c.Automanaged.Refresh < 0 {
 			wrong("automanaged.refresh: is negative")
@@ -214,6 +233,11 @@ func (c Config) validate() error {
 	case c.Provider == "etcd":
 		if len(c.Etcd.Endpoints) == 0 {
 			wrong("etcd.endpoints: is empty")
+		}
+		for i, endpoint := range c.Etcd.Endpoints {
+			if !isEndpoint(endpoint) {
+				wrong("etcd.endpoints[%d]: %q is not a URL, such as https://10.0.0.1:2379", i, endpoint)
+			}
 		}
 		if (c.Etcd.Username == "") != (c.Etcd.Password == "") {
 			wrong("etcd.username, etcd.password: one of them is empty")
@@ -238,9 +262,9 @@ func (c *Config) needs() string {
 	case "etcd":
 		return " (etcd must answer)"
 	case "":
-		return fmt.Sprintf(" (newProvider must list it, at %s)", c.Advertise)
+		return fmt.Sprintf(" (newProvider must list it, at %s, and %d members must confirm it: quorum)", c.Advertise, c.quorum(1))
 	}
-	return ""
+	return fmt.Sprintf(" (%d members must confirm it: quorum)", c.quorum(1))
 }
 
 // quorum returns how many members must confirm the membership.

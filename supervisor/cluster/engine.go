@@ -104,7 +104,7 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 		var panicked *guard.Panic
 		if errors.As(err, &panicked) {
 			if _, bug := panicked.Value.(runtime.Error); !bug { // the stack is of no use
-				err = fmt.Errorf("%v", panicked.Value)
+				err = errors.New(strings.Replace(fmt.Sprint(panicked.Value), "failed to listen: ", "listen: ", 1))
 			}
 		}
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
@@ -243,7 +243,7 @@ func (e *engine) leave() {
 	})
 }
 
-// quietly runs what panics if the engine has not started, or while it ends.
+// quietly runs a call of the engine, which may panic if the engine has not started, or while it ends.
 func (e *engine) quietly(f func()) {
 	guard.Call(func() (struct{}, error) { //nolint:errcheck // the incarnation ends anyway
 		f()
@@ -256,6 +256,9 @@ const lingerTime = 500 * time.Millisecond
 
 // leaveTime is how long the end of an incarnation waits for its provider.
 const leaveTime = 3 * time.Second
+
+// shutdownTime bounds how long a caller waits for the end of an incarnation.
+const shutdownTime = 5 * time.Second
 
 // Stop ends the incarnation in the background.
 func (e *engine) Stop() {
@@ -293,21 +296,23 @@ func (e *engine) end(ctx context.Context) {
 	}
 }
 
-// ranking returns the owner of shards, for the node. It remembers the answers for the members
-// that it was asked about last.
+// ranking returns the owners of shards, for the node. It remembers the answers for the list of
+// members that it was asked about last.
 type ranking struct {
-	mu      sync.Mutex // for place
+	mu      sync.Mutex
 	members []node.Address
 	table   *cluster.Rendezvous
 	owners  map[int]string
 }
 
-// owner returns the address of the member that Proto.Actor's rendezvous hashing selects. It
-// must be called from one goroutine.
+// owner returns the address of the member that Proto.Actor's rendezvous hashing selects. It may be
+// called from any goroutine.
 func (r *ranking) owner(shard int, members []node.Address) string {
 	if len(members) == 0 {
 		return ""
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	same := len(members) == len(r.members) && &members[0] == &r.members[0]
 	if same {
 		if address, known := r.owners[shard]; known {
@@ -319,13 +324,6 @@ func (r *ranking) owner(shard int, members []node.Address) string {
 	address := r.table.GetByClusterIdentity(&cluster.ClusterIdentity{Kind: shardKind, Identity: strconv.Itoa(shard)})
 	r.owners[shard] = address
 	return address
-}
-
-// place is owner for any goroutine.
-func (r *ranking) place(shard int, members []node.Address) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.owner(shard, members)
 }
 
 // rendezvous returns the engine's table for members.
@@ -340,6 +338,3 @@ func rendezvous(members []node.Address) *cluster.Rendezvous {
 	table.UpdateMembers(list)
 	return table
 }
-
-// shutdownTime bounds the end of an incarnation.
-const shutdownTime = 5 * time.Second

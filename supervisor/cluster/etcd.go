@@ -45,12 +45,10 @@ type etcdProvider struct {
 	running  sync.WaitGroup
 	shutdown sync.Once
 
-	// Below: before the goroutines start.
-
-	lease clientv3.LeaseID
+	lease clientv3.LeaseID // set before the goroutines start, as is self
 	self  *cluster.Member
 
-	members map[string]*cluster.Member // by key, of the goroutine that watches
+	members map[string]*cluster.Member // by key; once watch runs, only its goroutine uses them
 }
 
 // registration is the value of a member in etcd.
@@ -143,7 +141,7 @@ func (p *etcdProvider) renew() {
 	for {
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Lease/2)
-		if err != nil { // without answers, requests that still arrive must not keep the registration alive
+		if err != nil { // if requests arrive and answers do not, the registration must end: ask for an answer first
 			_, err = p.client.Get(ctx, p.prefix+p.self.Id)
 		}
 		if err == nil {

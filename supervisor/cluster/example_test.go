@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -52,6 +53,23 @@ func ExampleStart() {
 	fmt.Println(reply.Supervisor)
 }
 
+// Three members on three machines, which find each other by a list of hosts. Each runs this program
+// with its own address.
+func ExampleStart_automanaged() {
+	ctx, host := context.Background(), os.Getenv("HOST_IP")
+	servers := []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}}
+	member, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: servers},
+		Listen:      host + ":8090",
+		Provider:    "automanaged",
+		Automanaged: cluster.Automanaged{Hosts: []string{"10.0.0.1:6330", "10.0.0.2:6330", "10.0.0.3:6330"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer member.Stop(ctx)
+}
+
 // The members of one process, for tests.
 func ExampleNewInProcess() {
 	ctx, system, hub := context.Background(), actor.NewActorSystem(), cluster.NewInProcess()
@@ -84,7 +102,7 @@ func ExampleNewInProcess() {
 	}
 	fmt.Println(snapshot.Total, "sessions on", len(snapshot.Members), "members")
 	_ = members[0].PID()        // takes the commands of package messages
-	_ = members[0].Supervisor() // the member's own, for telemetry, health and Reload
+	_ = members[0].Supervisor() // the member's own, for Reload, health and toolset
 	_ = members[0].System()
 	// Output: 10 sessions on 2 members
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,12 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/node"
 )
+
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("cluster: the context is nil: use context.Background")
+
+// errStopped says that the member stops.
+var errStopped = errors.New("cluster: the member was stopped")
 
 // Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
 // goroutine.
@@ -62,19 +70,17 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	case system == nil:
 		return nil, errors.New("cluster: system: is nil: make one with actor.NewActorSystem")
 	}
-	if err := cfg.choosePort(); err != nil {
+	if err := cfg.setAddresses(); err != nil {
 		return nil, err
 	}
 	if _, err := remoteConfig(&cfg); err != nil {
 		return nil, err
 	}
 	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: relay.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
-	if cfg.TLS == nil {
-		m.logger.Warn().Str("member", cfg.Member).Msg("the connections between members are neither encrypted nor authenticated: set Config.TLS")
-	}
-	var places atomic.Pointer[func(messages.Key) bool]
+	m.warnWithoutTLS()
+	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
 	var err error
-	if m.supervisor, err = supervisor.Start(system, m.supervised(func(key messages.Key) bool {
+	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
 		f := places.Load()
 		return f != nil && (*f)(key)
 	})); err != nil {
@@ -101,6 +107,21 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	return m, nil
 }
 
+// warnWithoutTLS logs that the connections are not secure. Without a logger, and unless only this
+// machine can connect, the line goes to the default logger of package slog.
+func (m *Member) warnWithoutTLS() {
+	const insecure = "the connections between members are neither encrypted nor authenticated: set Config.TLS"
+	if m.cfg.TLS != nil {
+		return
+	}
+	m.logger.Warn().Str("member", m.cfg.Member).Msg(insecure)
+	host, _, _ := net.SplitHostPort(m.cfg.Listen)
+	ip, _ := netip.ParseAddr(host)
+	if m.logger.GetLevel() == zerolog.Disabled && host != "localhost" && !ip.IsLoopback() {
+		slog.Warn("cluster: "+insecure, "member", m.cfg.Member)
+	}
+}
+
 // start joins the cluster for the first time.
 func (m *Member) start(ctx context.Context, joined chan error) error {
 	failed := make(chan error, 1)
@@ -124,8 +145,9 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 	return err
 }
 
-// choosePort replaces port 0 by a free one, because others must know it.
-func (c *Config) choosePort() error {
+// setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
+// depend on the port.
+func (c *Config) setAddresses() error {
 	if host, port, _ := net.SplitHostPort(c.Listen); port == "0" {
 		addr, err := freeport.Addr(host)
 		if err != nil {
@@ -142,9 +164,9 @@ func (c *Config) choosePort() error {
 	return nil
 }
 
-// supervised returns the configuration of the supervisor: without the lease it dials nothing,
-// calls nothing and stores nothing.
-func (m *Member) supervised(places func(messages.Key) bool) supervisor.Config {
+// supervisorConfig returns the configuration of the supervisor: without the lease it dials nothing,
+// calls nothing and stores nothing. places reports whether a key belongs to this member.
+func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
 	wrap := cfg.WrapDialer
@@ -167,9 +189,9 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
 		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner, Place: new(ranking).place, Rejoin: func() { go m.rejoin() },
-		Joined: joined, Observe: m.supervisor.Subscribe,
-		MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
+		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
+		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
 
@@ -201,12 +223,6 @@ func (m *Member) join() error {
 	}
 	return nil
 }
-
-// errNoContext is the error for a nil context.
-var errNoContext = errors.New("cluster: the context is nil: use context.Background")
-
-// errStopped says that the member stops.
-var errStopped = errors.New("cluster: the member was stopped")
 
 // early keeps what an incarnation says before it has joined.
 type early struct {
@@ -268,8 +284,9 @@ func (m *Member) PID() *actor.PID { return m.node }
 func (m *Member) Client() *supervisor.Client { return m.client }
 
 // Supervisor returns the member's own supervisor, for Reload, package health, and what
-// telemetry.Instrument returns. Its commands and events concern this member only: send commands to
-// [Member.PID], and give packages toolset and debug the member.
+// telemetry.Instrument returns. Operations that are sent to it reach the owner of their key. All other
+// commands to it, and its events, concern this member only: use [Member.PID] and [Member.Subscribe], and
+// give packages toolset and debug the member.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
 
 // Servers returns the names of the servers of this member. All members should have the same.
@@ -320,7 +337,7 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // Calls that wait go to the members that own their keys then. With a shared store, MCP
 // sessions stay open for these members; the last member closes them, unless
 // [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
-// calls. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
+// calls, and needs up to a second to tell the others. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
 // it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {
@@ -330,14 +347,20 @@ func (m *Member) Stop(ctx context.Context) error {
 		m.mu.Lock()
 		m.stopped = true
 		m.mu.Unlock()
+		left := m.leave()
 		go func() {
 			defer close(m.done)
-			m.leave()
+			left()
 		}()
 	})
 	select {
 	case <-m.done:
 	case <-ctx.Done():
+		m.system.Root.Send(m.node, &node.LeaveNow{})
+		select {
+		case <-m.done:
+		case <-time.After(shutdownTime):
+		}
 	}
 	m.cancel()
 	err := m.supervisor.Stop(ctx)
@@ -356,16 +379,18 @@ func (m *Member) Stop(ctx context.Context) error {
 	}
 	select {
 	case <-m.done:
-		m.leave() // once the supervisor has stopped, the name of the node is free then
+		m.leave()() // once the supervisor has stopped, the name of the node is free then
 	default:
 	}
 	return err
 }
 
-// leave has the node leave, and waits until it has left.
-func (m *Member) leave() {
+// leave has the node leave. left waits until it has left.
+func (m *Member) leave() (left func()) {
 	box := actors.NewFuture(m.system, nil)
-	defer box.Close()
 	m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
-	<-box.Reply
+	return func() {
+		defer box.Close()
+		<-box.Reply
+	}
 }

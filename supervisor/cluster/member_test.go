@@ -51,15 +51,22 @@ type counters struct {
 	url  string
 	mu   sync.Mutex
 	open map[string]int // by scope
+
+	waiting, proceed chan struct{} // of the tool "wait"
 }
 
 func newCounters(t *testing.T) *counters {
-	s := &counters{open: map[string]int{}}
+	s := &counters{open: map[string]int{}, waiting: make(chan struct{}), proceed: make(chan struct{})}
 	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		var count atomic.Int64
 		server := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
 		mcp.AddTool(server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(count.Add(1))}}}, nil, nil
+		})
+		mcp.AddTool(server, &mcp.Tool{Name: "wait"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			s.waiting <- struct{}{}
+			<-s.proceed
+			return &mcp.CallToolResult{}, nil, nil
 		})
 		return server
 	}, nil)
@@ -371,6 +378,12 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		`listen: "[::1]:1" is an IPv6`: {Listen: "[::1]:1"},
 		`advertise: "[::1]:1" is an`:   {Advertise: "[::1]:1"},
 		`advertise: "x:0" is not a`:    {Advertise: "x:0"},
+		`advertise: "a b:9" is not a`:  {Advertise: "a b:9"},
+		`name: "a\nb" has a slash`:     {Name: "a\nb"},
+		`etcd.endpoints[0]: ""`:        {Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{""}}},
+		`etcd.endpoints[1]: "::junk"`:  {Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{"10.0.0.1:2379", "::junk"}}},
+		`hosts[0]: "[::1]:1" is an IP`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"[::1]:1"}}},
+		`automanaged.listen: "x:1" is`: {Listen: "x:1", Provider: "automanaged", Automanaged: cluster.Automanaged{Listen: "x:1", Hosts: []string{"x:1"}}},
 		"etcd.username, etcd.password": {Provider: "etcd", Etcd: cluster.Etcd{Username: "u"}},
 		`listen: "x:65536" is not`:     {Listen: "x:65536"},
 		`but listen is ":1"`:           {Listen: ":1"},
@@ -396,7 +409,7 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 	defer taken.Close()
 	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
 	for want, cfg := range map[string]cluster.Config{
-		"address already in use":    {Supervisor: servers, Listen: taken.Addr().String(), Provider: "in-process", InProcess: cluster.NewInProcess()},
+		"cannot join: listen: ":     {Supervisor: servers, Listen: taken.Addr().String(), Provider: "in-process", InProcess: cluster.NewInProcess()},
 		"newProvider: returned nil": {Supervisor: servers, NewProvider: func() (pac.ClusterProvider, error) { return nil, nil }},
 	} {
 		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
@@ -404,6 +417,68 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 		require.NotContains(t, err.Error(), "goroutine")
 		require.Nil(t, m)
 	}
+}
+
+// In the same actor system, and under the same name, a member can be started when the previous one has
+// stopped, and after a Start that has failed.
+func TestNameOfAStoppedMemberIsFree(t *testing.T) {
+	s := newCounters(t)
+	system := actor.NewActorSystem()
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	cfg.Quorum = 2
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := cluster.Start(ctx, system, cfg)
+	require.ErrorContains(t, err, "the member has not joined (2 members must confirm it: quorum)")
+
+	cfg.Quorum = 1
+	var previous *cluster.Member
+	for range 2 {
+		m, err := cluster.Start(t.Context(), system, cfg)
+		require.NoError(t, err)
+		call(t, m, "x")
+		if previous != nil {
+			_, err := previous.Client().Open(t.Context(), "counter", "x")
+			require.ErrorIs(t, err, messages.CodeClosed)
+			require.Empty(t, previous.Members())
+		}
+		require.NoError(t, m.Stop(t.Context()))
+		require.NoError(t, m.Stop(t.Context()))
+		previous = m
+	}
+}
+
+func TestStopWhoseContextEndsDoesNotDelayTheNextOne(t *testing.T) {
+	s := newCounters(t)
+	hub := cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
+	leaving, other := members[0], members[1]
+	scope := ""
+	for i := 0; scope == ""; i++ {
+		if r := call(t, other, fmt.Sprint(i)); r.Supervisor == "a" {
+			scope = fmt.Sprint(i)
+		}
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := other.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "wait"})
+		failed <- err
+	}()
+	<-s.waiting
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.Error(t, leaving.Stop(ctx))
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, messages.CodeLost)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the caller was not told")
+	}
+	close(s.proceed)
+	began := time.Now()
+	require.NoError(t, leaving.Stop(t.Context()))
+	require.Less(t, time.Since(began), 10*time.Second)
 }
 
 // The error of a certificate that other members would refuse is that of the member that has it.

@@ -59,9 +59,9 @@ type Message struct {
 
 var (
 	// ErrFull says that too much is waiting to be sent.
-	ErrFull = errors.New("link: too much is waiting for the member")
+	ErrFull = errors.New("too much is waiting for the member")
 	// ErrLarge says that a message is too large.
-	ErrLarge = errors.New("link: the message is larger than 64 MiB")
+	ErrLarge = errors.New("the message is larger than 64 MiB")
 )
 
 // Sent says how much of a message the transport got.
@@ -140,8 +140,8 @@ func (l *Link) Withdraw(s *Sent) bool {
 	return true
 }
 
-// Flush sends what may be sent now. Frames are read-only.
-func (l *Link) Flush(now time.Time, send func(*Frame)) {
+// flush sends what may be sent now. Frames are read-only.
+func (l *Link) flush(now time.Time, send func(*Frame)) {
 	for l.queue.Len() > 0 && l.flying < window && len(l.unacked) < windowFrames {
 		l.sendPart(now, send)
 	}
@@ -212,7 +212,7 @@ func (l *Link) Tick(now time.Time, send func(*Frame)) (next time.Time) {
 			l.transmit(f, send)
 		}
 	}
-	l.Flush(now, send)
+	l.flush(now, send)
 	if len(l.unacked) > 0 {
 		next = l.sentAt.Add(l.retry)
 	}
@@ -314,7 +314,7 @@ func (l *Link) acknowledged(now time.Time, upTo uint64) {
 	}
 }
 
-// Idle reports whether all messages have come.
+// Idle reports whether the peer has acknowledged all messages.
 func (l *Link) Idle() bool { return l.queue.Len() == 0 && len(l.unacked) == 0 }
 
 // Expects reports whether some parts of a message with an id have come, and not all.

@@ -278,7 +278,7 @@ func TestMessageWithoutItsLastPartHasNotArrived(t *testing.T) {
 	behind, err := l.Queue(Message{ID: 3, Body: body(window, 1)}, false)
 	require.NoError(t, err)
 	require.False(t, whole.MayHaveArrived())
-	l.Flush(time.Now(), func(*Frame) {})
+	l.flush(time.Now(), func(*Frame) {})
 	last, err := l.Queue(Message{ID: 4}, false)
 	require.NoError(t, err)
 	for range 10 { // the window is full
@@ -432,7 +432,7 @@ func TestMessageIsWithdrawnUntilItsFirstPartIsSent(t *testing.T) {
 	send := func(f *Frame) { frames = append(frames, f) }
 	large, err := a.Queue(Message{Type: "large", Body: make([]byte, 2*window)}, false)
 	require.NoError(t, err)
-	a.Flush(now, send)
+	a.flush(now, send)
 	small, err := a.Queue(Message{Type: "small"}, false)
 	require.NoError(t, err)
 	require.False(t, a.Withdraw(large), "some parts were sent")
@@ -444,8 +444,8 @@ func TestMessageIsWithdrawnUntilItsFirstPartIsSent(t *testing.T) {
 		f := frames[0]
 		frames = frames[1:]
 		b.Receive(now, f, func(m Message) { got = append(got, m.Type) })
-		b.Flush(now, func(f *Frame) { a.Receive(now, f, nil) })
-		a.Flush(now, send)
+		b.flush(now, func(f *Frame) { a.Receive(now, f, nil) })
+		a.flush(now, send)
 	}
 	require.Equal(t, []string{"large"}, got)
 	require.True(t, large.MayHaveArrived())

@@ -24,15 +24,14 @@ type Config struct {
 	Lease     *lease.Lease
 	LeaseTime time.Duration
 	// Quorum returns how many members, this one included, must confirm that it is a member,
-	// of a topology with the given number.
+	// in a topology with the given number of members.
 	Quorum func(members int) int
 
-	// Owner returns the address of the member that owns a shard.
+	// Owner returns the address of the member that owns a shard. It may be called from any goroutine,
+	// and is fast for the list of members of the last call.
 	Owner func(shard int, members []Address) string
-	// Previous is Owner for the members that may have had the shard before: others at each call.
+	// Previous is as Owner, for lists of members that differ from call to call.
 	Previous func(shard int, members []Address) string
-	// Place is Owner for any goroutine.
-	Place func(shard int, members []Address) string
 	// Rejoin starts a new incarnation in the background, which is brought by [Joined].
 	Rejoin func()
 	// Joined is called each time the node has its lease, and knows the members. The error is that
@@ -40,6 +39,8 @@ type Config struct {
 	Joined func(error)
 	// Observe has a function called with each event of the supervisor.
 	Observe func(func(messages.Event)) (cancel func())
+
+	CallTimeout time.Duration // of an operation without a deadline, until the supervisor has told its timeouts
 
 	MaxWaiting int  // calls to other members, or that wait for an owner; -1 is no bound
 	KeepOpen   bool // the members share a store: sessions stay open when they move
@@ -55,7 +56,8 @@ type Network interface {
 	ID() string
 	// Address returns the host and port at which others reach it.
 	Address() string
-	// Send sends an envelope to whoever listens at an address. It may be lost. Read-only.
+	// Send sends an envelope to whoever listens at an address. The envelope may be lost, and is
+	// read-only from then on.
 	Send(address string, e *wire.Envelope)
 	// Activate asks for the virtual actor of a shard. The answer is [Activated].
 	Activate(shard int)
@@ -102,6 +104,8 @@ type (
 	Expelled struct{ Network string }
 	// Leave makes the node leave the cluster. The reply is [Left].
 	Leave struct{}
+	// LeaveNow says that a node that leaves does not wait for calls any longer.
+	LeaveNow struct{}
 	// Left says that the node has left the cluster.
 	Left struct{}
 	// Watch has the events of other members sent to a function, which must not block, or

@@ -7,9 +7,18 @@
 //
 // Keys belong to shards. A shard is a virtual actor, which Proto.Actor's cluster activates on
 // one member. The node knows which shards are active here, asks the previous owners to release
-// them first, and releases those that have moved. See the files: route.go for the commands of
-// callers here, serve.go for those of callers elsewhere, shard.go, peer.go for the members,
-// gather.go for commands to all of them, proxy.go for PIDs of other members.
+// them first, and releases those that have moved. Read the files in this order:
+//
+//   - config.go: what package cluster and the node tell each other
+//   - node.go: the actor, and a table of its messages
+//   - route.go: commands of callers here
+//   - serve.go: commands of callers on other members
+//   - shard.go: which shards are active here, and how they move
+//   - peer.go: the other members, heartbeats, the lease, and leaving
+//   - gather.go: commands to all members
+//   - proxy.go: actors of other members, and questions to and from them
+//   - event.go: events of other members
+//   - process.go: PIDs without an actor, which pass on what they get
 //
 // A node imports nothing of Proto.Actor's cluster: the engine is behind [Network].
 package node

@@ -38,8 +38,9 @@ type gatherDue struct{ of *gather }
 
 // gather gives a command to all members. It reports false if this member may not do so.
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
-	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
-		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
+	_, inspects := cmd.(*messages.Inspect)
+	if why := n.whyFenced(); why != "" && !inspects {
+		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return false
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
@@ -83,8 +84,8 @@ func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
 	n.answerGather(c, g)
 }
 
-// take takes the reply of a member. A member that left, stops or did not answer is listed in
-// unanswered.
+// take takes the reply of a member. A member that left, stops, is too busy or did not answer in time is
+// listed in unanswered.
 func (g *gather) take(member string, reply messages.Reply) {
 	if f, failed := reply.(*messages.Failure); failed {
 		switch f.Code {
@@ -138,7 +139,7 @@ func (n *node) merge(g *gather) messages.Reply {
 		return g.closed()
 	}
 	if len(g.unanswered) > 0 {
-		return n.failure(g.cmd, messages.CodeUnavailable, "it was not done by "+strings.Join(g.unanswered, ", "))
+		return n.failure(g.cmd, messages.CodeUnavailable, "not confirmed by "+strings.Join(g.unanswered, ", "))
 	}
 	return g.parts[0].reply
 }
@@ -209,8 +210,8 @@ func (g *gather) limit(all *messages.Snapshot, most int) {
 	})
 }
 
-// mergeServer adds what a member says of a server. If the members disagree about its health,
-// the one that cannot reach it counts.
+// mergeServer adds what a member says of a server. If one of the members cannot reach the server, it
+// counts as down.
 func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.ServerSnapshot) {
 	all := servers[one.Name]
 	if all == nil {
@@ -236,8 +237,8 @@ func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.Serv
 	add(&all.Load, &one.Load)
 }
 
-// add adds the numbers of a struct, and of the structs, arrays and slices in it, to those of another one of
-// the same type.
+// add adds the integers of a struct, and of the structs, arrays and slices in it, to those of another one
+// of the same type. It ignores all other fields.
 func add[T any](sum, one *T) { addValue(reflect.ValueOf(sum).Elem(), reflect.ValueOf(one).Elem()) }
 
 func addValue(sum, one reflect.Value) {

@@ -45,6 +45,24 @@ func TestCutOffMemberIsFenced(t *testing.T) {
 		require.Equal(t, "2", q.text())
 		require.Len(t, a.known(), 3)
 		require.Equal(t, "a#1", a.current.id, "it was not removed")
+		require.Equal(t, 1, w.logs.count("member starts no calls"))
+	})
+}
+
+func TestAnotherMemberAtTheOwnAddressIsLogged(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		const message = "another member has the same address"
+		w.logs.allowed = []string{message}
+		a, b := w.members[0].current, w.members[1].current
+		listed := []Address{{ID: a.id, Host: a.m.address}, {ID: b.id, Host: b.m.address}, {ID: "x", Host: a.m.address}}
+		for lease := range 2 * rivalAfter {
+			if lease == rivalAfter-1 {
+				require.Zero(t, w.logs.count(message), "it may be an earlier incarnation")
+			}
+			a.tell(&Topology{Network: a.id, Members: listed}) // the world tells it otherwise now and then
+			time.Sleep(leaseTime)
+		}
+		require.Equal(t, 1, w.logs.count(message))
 	})
 }
 
@@ -485,7 +503,7 @@ func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
 		var number uint64
 		a.inNode(func(n *node) { number = n.beats })
 		var confirm []byte
-		w.members[1].inNode(func(n *node) { confirm = n.beat(number, true) })
+		w.members[1].inNode(func(n *node) { confirm = n.heartbeat(number, true) })
 		pause()
 		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
 			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,

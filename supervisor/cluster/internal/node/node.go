@@ -41,7 +41,7 @@ type node struct {
 	bindings  map[string]*messages.Bind // of callers here, by scope
 	watched   map[string]bool           // references of actors here that other members may know
 	asked     map[uint64]*question      // questions of other members
-	asking    map[uint64]foreign        // questions to handlers of other members
+	asking    map[uint64]ownQuestion    // questions to handlers of other members
 	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
 
 	stopped func() // has commands answered by the door in front of the node
@@ -49,9 +49,12 @@ type node struct {
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
 
 	watchers map[uint64]func(messages.Event)
-	observed func() // ends the observation of the own supervisor, or nil
+	observed func() // ends the observation of the own supervisor; nil if no member wants its events
 
-	timeouts actors.Timeouts // of the supervisor; zero until it has told them
+	timeouts actors.Timeouts // of the supervisor; Calls is nil until it has told them
+
+	held   bool                 // the lease, at the last tick
+	rivals map[string]time.Time // members at the own address, and since when: zero once that is logged
 
 	conflict string // why this member conflicts with another one, or empty
 
@@ -103,9 +106,10 @@ func newNode(cfg *Config) *node {
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]foreign{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, beatLog: map[uint64]*beat{},
+		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)
+	n.timeouts.Call = cfg.CallTimeout
 	return n
 }
 
@@ -245,7 +249,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *questionDue:
 		const reason = "there was no answer in time"
 		n.withdrawQuestion(c, msg.number, &messages.Refusal{Reason: reason}, reason)
-	case interface{ TakenBy() *actor.PID }:
+	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
 		n.onTaken(c, msg.TakenBy())
 	case *retryDue:
 		n.routeKey(c, msg.key)
@@ -267,7 +271,9 @@ func (n *node) onReport(c actor.Context, msg any) {
 		c.Respond(&Members{n.snapshot()})
 	case *Leave:
 		n.onLeave(c)
-	case *leaveDue:
+	case *LeaveNow:
+		n.leftAt = time.Now()
+	case *leaveDue: // Receive calls finishLeaving after each message
 	case *flushDue:
 		n.onFlushDue(c)
 	case *dropped:

@@ -396,6 +396,9 @@ func TestCallsHaveTheirDeadline(t *testing.T) {
 		p.fails(messages.CodeDeadline)
 		require.WithinDuration(t, p.deadline, *p.at.Load(), time.Second)
 
+		p = a.send(call(scope, "count", within(0)))
+		require.Contains(t, p.fails(messages.CodeDeadline).Detail, "had passed before the call came")
+
 		servers := slices.Clone(w.cfg.Servers)
 		servers[0].Limits.CallTimeout = 5 * time.Second
 		_, err := a.sup.Reload(w.t.Context(), servers) // of the member that is called

@@ -109,8 +109,8 @@ const (
 	// departedFor is how long a member that was removed gets heartbeats: if it still runs, it
 	// learns that it was removed.
 	departedFor = 10 * time.Minute
-	// departedBeats is how many rounds of heartbeats one to such a member takes: the engine tries
-	// to connect each time.
+	// departedBeats is in how many rounds such a member gets one heartbeat. They are few, because the
+	// engine tries to connect each time.
 	departedBeats = 8
 	// keptBeats is how many rounds of heartbeats may be confirmed.
 	keptBeats = 8
@@ -201,7 +201,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
-	n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(0, false)) // it answers if it knows this member
+	n.sendAlone(p.Host, p.ID, typeHeartbeat, n.heartbeat(0, false)) // it answers if it knows this member
 	if len(n.watchers) > 0 {
 		n.post(c, p, 0, &wantEvents{true})
 	}
@@ -244,7 +244,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 // cedeFor does as if a member that does not answer had ceded all shards.
 func (n *node) cedeFor(c actor.Context, p *peer) {
 	for _, s := range n.shards {
-		delete(s.ceding, p)
+		delete(s.waiting, p)
 		if s.claimed[p] {
 			n.onCeded(c, p, s.number)
 		}
@@ -357,12 +357,12 @@ func (n *node) onReceived(c actor.Context, e *wire.Envelope) {
 	case e.GetVersion() != wire.Version:
 		n.sendAlone(e.GetAddress(), e.GetFrom(), typeRefused, nil)
 	case e.GetTo() != n.net.ID():
-		n.answerFor(e)
+		n.answerUnknown(e)
 	case e.GetType() == typeHeartbeat && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onHeartbeat(c, p, e)
 	case e.GetType() == typeConfirm && e.GetSeq() == 0 && e.GetMessage() == 0:
 		n.onConfirm(c, p, e)
-	case p == nil || !p.alive():
+	case p == nil || !p.alive(): // it is not a member here yet, or no longer
 	default:
 		p.link.Receive(time.Now(), &link.Frame{
 			Seq: e.GetSeq(), Ack: e.GetAck(), Message: e.GetMessage(), Last: e.GetLast(), Type: e.GetType(), ID: e.GetId(), Body: e.GetBody(),
@@ -381,8 +381,8 @@ func (n *node) sendAlone(address, to, typ string, body []byte) {
 	})
 }
 
-// answerFor says that the incarnation that an envelope is for has ended.
-func (n *node) answerFor(e *wire.Envelope) {
+// answerUnknown answers an envelope for another incarnation at this address, which has ended.
+func (n *node) answerUnknown(e *wire.Envelope) {
 	if e.GetType() == typeUnknown || e.GetAddress() == "" {
 		return
 	}
@@ -438,11 +438,46 @@ func (n *node) onTick(c actor.Context) {
 		case !p.leaving && n.beats%departedBeats != 0:
 			continue
 		}
-		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.beat(n.beats, false))
+		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.heartbeat(n.beats, false))
 	}
 	n.renewAlone(now)
 	n.tellJoined()
+	n.logLease()
+	n.logRivals(now)
 }
+
+// logLease logs when the lease was lost, and when it is held again.
+func (n *node) logLease() {
+	held := n.cfg.Lease.Held()
+	switch {
+	case n.held && !held:
+		n.cfg.Logger.Warn().Str("member", n.cfg.Name).Msg("member starts no calls: too few others confirm that it is a member")
+	case held && !n.held:
+		n.cfg.Logger.Info().Str("member", n.cfg.Name).Msg("member has its lease")
+	}
+	n.held = held
+}
+
+// logRivals logs once that the provider lists another member at the own address. Its earlier incarnations
+// may be listed until their registration ends.
+func (n *node) logRivals(now time.Time) {
+	for _, m := range n.members {
+		if m.Host != n.net.Address() || m.ID == n.net.ID() {
+			continue
+		}
+		since, seen := n.rivals[m.ID]
+		switch {
+		case !seen:
+			n.rivals[m.ID] = now
+		case !since.IsZero() && now.Sub(since) > rivalAfter*n.cfg.LeaseTime:
+			n.rivals[m.ID] = time.Time{}
+			n.cfg.Logger.Error().Str("member", n.cfg.Name).Str("address", m.Host).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
+		}
+	}
+}
+
+// rivalAfter is how many leases a member at the own address must be listed until it is taken for another one.
+const rivalAfter = 5
 
 // checkGap ends the lease if the process was stopped for longer than the lease. It is
 // renewed when somebody confirms the membership.
@@ -457,27 +492,27 @@ func (n *node) checkGap(now time.Time) {
 	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Dur("gap", gap).Msg("member was stopped for longer than its lease")
 }
 
-// beat returns the body of a heartbeat.
-func (n *node) beat(number uint64, known bool) []byte {
+// heartbeat returns the body of a heartbeat, or of its answer.
+func (n *node) heartbeat(number uint64, known bool) []byte {
 	body, _ := json.Marshal(heartbeat{Number: number, Name: n.cfg.Name, Shards: n.cfg.Shards, Known: known})
 	return body
 }
 
-// onHeartbeat confirms the heartbeat of a member, or tells it that it is none.
+// onHeartbeat confirms the heartbeat of a member, or tells its sender that it was removed.
 func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	var h heartbeat
 	if json.Unmarshal(e.GetBody(), &h) != nil {
 		return
 	}
-	if p == nil { // the provider has not told this member yet
+	if p == nil { // the provider has not announced it here yet
 		return
 	}
 	n.heard(c, p, h)
 	known := p.member || p.leaving
-	if !known && !n.cfg.Lease.Held() { // it may be this member that was removed
+	if !known && !n.cfg.Lease.Held() { // maybe this member was removed, and not the other one
 		return
 	}
-	n.sendAlone(p.Host, p.ID, typeConfirm, n.beat(h.Number, known))
+	n.sendAlone(p.Host, p.ID, typeConfirm, n.heartbeat(h.Number, known))
 }
 
 // silent reports whether a member was not heard yet, or not since its connection has ended, or
@@ -523,7 +558,7 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 	}
 	n.heard(c, p, h)
 	if !h.Known {
-		n.onUnknown(c, p)
+		n.onRemoved(c, p)
 		return
 	}
 	n.checkGap(time.Now()) // first: it forgets the rounds from before a pause
@@ -541,14 +576,25 @@ func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
 	}
 }
 
-// onUnknown handles that another member has removed this one.
-func (n *node) onUnknown(c actor.Context, p *peer) {
+// onRemoved handles that another member has removed this one.
+func (n *node) onRemoved(c actor.Context, p *peer) {
 	if n.leaving == nil {
 		n.expelled(c, "the member "+p.label()+" has removed it")
 		return
 	}
 	p.ended = true
 	n.losePeer(c, p)
+}
+
+// whyFenced says why this member may not act, or returns "" if it may.
+func (n *node) whyFenced() string {
+	switch {
+	case n.net == nil:
+		return "this member is joining the cluster"
+	case !n.cfg.Lease.Held():
+		return "this member is cut off from the cluster"
+	}
+	return ""
 }
 
 // renewAlone renews the lease without others, if that is enough. There are no members before the first
@@ -662,7 +708,7 @@ func (n *node) linksIdle() bool {
 	return true
 }
 
-// leaveDue says that the time to leave is over.
+// leaveDue says that announceTime is over, or the time to leave.
 type leaveDue struct{}
 
 // finishLeaving ends the node when nothing is left to do.
@@ -710,7 +756,7 @@ type flushDue struct{}
 // finishAll answers all exchanges of a node that has left.
 func (n *node) finishAll(c actor.Context) {
 	for _, x := range n.exchanges {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	}
 }
 

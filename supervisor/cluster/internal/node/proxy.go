@@ -123,8 +123,8 @@ type question struct {
 	timer   *time.Timer
 }
 
-// foreign is a question of a session here to a handler of another member.
-type foreign struct {
+// ownQuestion is a question of a session here to a handler of another member.
+type ownQuestion struct {
 	peer *peer
 	id   string
 	pid  *actor.PID // takes the answer
@@ -236,7 +236,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 		return
 	case asks:
 		n.lastID++
-		n.asking[n.lastID] = foreign{p.peer, req.GetOrigin().Question, msg.sender}
+		n.asking[n.lastID] = ownQuestion{p.peer, req.GetOrigin().Question, msg.sender}
 		n.encode(c, req, &encoded{to: p.peer, asks: n.lastID, handler: p.ref})
 		return
 	case !there:

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -90,7 +91,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 		x.values = &called.Values
 	}
 	if n.leaving != nil && !n.left {
-		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "the member is leaving the cluster"))
+		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
 		return
 	}
 	n.begin(c, x)
@@ -128,17 +129,24 @@ func isThere(c actor.Context, pid *actor.PID) bool {
 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
+	reject := func(code messages.Code, detail string) {
+		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
+	}
 	if n.left {
-		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster")))
+		reject(messages.CodeClosed, "this member has left the cluster")
+		return
+	}
+	if !time.Now().Before(x.deadline) {
+		reject(messages.CodeDeadline, "the deadline had passed before the call came")
 		return
 	}
 	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
-		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))))
+		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
 		if owner := op.Head().Owner; owner != nil && !isThere(c, owner) { // also the member of a caller elsewhere
-			n.reply(c, x.caller, x.complete(op, n.failure(op, messages.CodeCancelled, ownerTerminated)))
+			reject(messages.CodeCancelled, ownerTerminated)
 			return
 		}
 	}
@@ -172,7 +180,7 @@ func (n *node) route(c actor.Context, x *exchange) {
 	owner := n.ownerOf(number)
 	switch {
 	case n.isLast():
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member has left the cluster"))
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case owner != nil && owner.peer != nil && owner.peer.version != 0:
 		n.refuse(c, x, owner.peer)
 	case owner == nil || owner.peer != nil && n.silent(owner.peer):
@@ -240,8 +248,8 @@ type valuesContext struct {
 // Value returns the value of a key, or nil.
 func (c valuesContext) Value(key any) any { return c.values.Value(key) }
 
-// encode encodes a command, a reply, a question or an answer. It has another goroutine do so if that may
-// be long, which then sends done to the node. Other commands keep their order.
+// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What may be large
+// is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
 func (n *node) encode(c actor.Context, v any, done *encoded) {
 	if !mayBeLarge(v) {
 		done.encode(v)
@@ -298,13 +306,13 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	if len(msg.body) > link.MaxMessage {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, link.ErrLarge.Error()))
-		return
-	}
 	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
 	if err != nil {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeBusy, err.Error()))
+		code := messages.CodeBusy
+		if errors.Is(err, link.ErrLarge) {
+			code = messages.CodeInvalid
+		}
+		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
 		return
 	}
 	x.sent = sent
@@ -329,7 +337,7 @@ func (n *node) wait(c actor.Context, x *exchange) {
 // byID compares exchanges by the order in which they came.
 func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
 
-// take returns the exchanges that wait, which do so no longer.
+// take removes and returns the exchanges that wait.
 func (of *keyed) take() []*exchange {
 	if of.retry != nil {
 		of.retry.Stop()
@@ -402,7 +410,8 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	n.reply(c, x.caller, reply)
 }
 
-// withdraw takes an exchange back that the network did not get yet: it will not run.
+// withdraw takes back an exchange of which the network got no part yet. It will not run then, and sent
+// is nil.
 func (n *node) withdraw(x *exchange) {
 	if x.sent != nil && x.to.link.Withdraw(x.sent) {
 		x.sent = nil
@@ -469,7 +478,7 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 // onHandedBack routes a call that the own supervisor does not run any longer.
 func (n *node) onHandedBack(c actor.Context, msg *actors.HandedBack) {
 	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted}
-	if s := n.boxes(msg.Caller); s != nil {
+	if s := n.servedBy(msg.Caller); s != nil {
 		n.answerMoved(c, s, past)
 		return
 	}
@@ -488,18 +497,9 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 		x.late, x.timer = true, after(c, grace, &overdue{x})
 		return
 	}
-	detail := "the member that owns the key did not answer"
-	switch {
-	case x.to != nil:
-		detail = fmt.Sprintf("the member %s did not answer", x.to.label())
-	case n.net == nil:
-		detail = "this member is joining the cluster"
-	case !n.cfg.Lease.Held():
-		detail = "this member is cut off from the cluster"
-	}
-	f := n.failure(x.cmd, messages.CodeDeadline, detail)
-	if x.to == nil {
-		f.Code = messages.CodeUnavailable
+	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
+	if x.to != nil {
+		f = n.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {

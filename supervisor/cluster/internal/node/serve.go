@@ -298,8 +298,8 @@ func (n *node) forget(s *served) {
 	s.proxies = nil
 }
 
-// boxes returns the command that a PID is the box of, or nil.
-func (n *node) boxes(pid *actor.PID) *served {
+// servedBy returns the command whose box a PID is, or nil.
+func (n *node) servedBy(pid *actor.PID) *served {
 	if pid == nil {
 		return nil
 	}

@@ -64,11 +64,11 @@ type shard struct {
 	number  int
 	state   shardState
 	here    bool                  // Proto.Actor has activated its virtual actor here
-	claimed map[*peer]bool        // that are asked to cede it
+	claimed map[*peer]bool        // members that were asked to cede it, and have not answered
 	timer   *time.Timer           // sends handoffDue, while activating
-	ceding  map[*peer]bool        // that wait until it is released
-	until   time.Time             // it was ceded: it is not activated here before
-	served  []*served             // that wait for it
+	waiting map[*peer]bool        // members that have claimed it, and wait until it is released
+	until   time.Time             // while cededAway: it is not activated here before this time
+	served  []*served             // commands that wait for it
 	keys    map[messages.Key]bool // of exchanges that wait for it
 }
 
@@ -103,8 +103,8 @@ func init() {
 	wire.Register[ceded]("ceded")
 }
 
-// cededFor is how long a member that has ceded a shard does not activate it again, if its own
-// view of the members still says that it owns it.
+// cededFor is how long a member that has ceded a shard does not activate it again, although its own
+// topology, which may be the older one, still says that the member owns it.
 const cededFor = 2 * time.Second
 
 // previousOwners is how many members are asked to cede a shard: the next ones in the order of
@@ -161,7 +161,7 @@ type view struct {
 // from any goroutine.
 func (n *node) places(key messages.Key) bool {
 	v := n.view.Load()
-	return v != nil && n.cfg.Lease.Held() && n.cfg.Place(ShardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
+	return v != nil && n.cfg.Lease.Held() && n.cfg.Owner(ShardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
 }
 
 // activate returns a shard that this member owns, and activates it if it is not active yet.
@@ -234,10 +234,10 @@ func (n *node) onHandoffDue(c actor.Context, s *shard) {
 // onClaim releases a shard for its next owner.
 func (n *node) onClaim(c actor.Context, from *peer, number int) {
 	if s := n.shards[number]; s != nil && s.state != cededAway {
-		if s.ceding == nil {
-			s.ceding = map[*peer]bool{}
+		if s.waiting == nil {
+			s.waiting = map[*peer]bool{}
 		}
-		s.ceding[from] = true
+		s.waiting[from] = true
 		n.release(c, number)
 		return
 	}
@@ -280,7 +280,12 @@ func (n *node) drop(c actor.Context, s *shard) {
 			n.answerMoved(c, call, call.history)
 		}
 	}
-	for p := range s.ceding {
+	n.answerClaims(c, s)
+}
+
+// answerClaims tells the members that have claimed a shard that no session of it is open here.
+func (n *node) answerClaims(c actor.Context, s *shard) {
+	for p := range s.waiting {
 		n.post(c, p, 0, &ceded{s.number})
 	}
 }
@@ -337,10 +342,8 @@ func (n *node) onShardsReleased(c actor.Context, msg *shardsReleased) {
 // onShardReleased tells those who have claimed a shard that it is theirs.
 func (n *node) onShardReleased(c actor.Context, s *shard) {
 	delete(n.shards, s.number)
-	for p := range s.ceding {
-		n.post(c, p, 0, &ceded{s.number})
-	}
-	if len(s.ceding) > 0 && n.leaving == nil {
+	n.answerClaims(c, s)
+	if len(s.waiting) > 0 && n.leaving == nil {
 		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor)}
 	}
 }

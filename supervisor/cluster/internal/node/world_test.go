@@ -147,8 +147,8 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Place: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
-		MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
+		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.ownBits.init(shards)
 	m.pid, err = m.node.spawn()
@@ -791,7 +791,7 @@ type logs struct {
 func (l *logs) logger() zerolog.Logger { return zerolog.New(l) }
 
 func (l *logs) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte(`"level":"error"`)) {
+	if bytes.Contains(p, []byte(`"level":"error"`)) || bytes.Contains(p, []byte(`"level":"warn"`)) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lines = append(l.lines, string(p))
@@ -799,11 +799,23 @@ func (l *logs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// count returns how many warnings and errors have a text.
+func (l *logs) count(text string) (count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			count++
+		}
+	}
+	return count
+}
+
 func (l *logs) errors() (errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.lines {
-		if !slices.ContainsFunc(l.allowed, func(part string) bool { return strings.Contains(line, part) }) {
+		if strings.Contains(line, `"level":"error"`) && !slices.ContainsFunc(l.allowed, func(part string) bool { return strings.Contains(line, part) }) {
 			errs = append(errs, fmt.Errorf("logged: %s", strings.ReplaceAll(line, `\n`, "\n")))
 		}
 	}

@@ -8,17 +8,17 @@ import (
 // What the plan assumes. docs/scale.md says where each figure comes from.
 const (
 	scopes        = 10_000_000
-	withoutStream = 10.00 * 1024              // bytes of an idle session: docs/performance.md, idle
-	withStream    = 39.87 * 1024              // likewise
-	collector     = 2                         // with GOGC=100 the heap grows to twice what is alive
-	memberMemory  = 12 << 30                  // for sessions, of 16 GiB
-	ports         = 60999 - 32768 + 1         // local ports for connections to one address of a server
-	opening       = 2.978e-3                  // seconds for a session and its first call: docs/performance.md, first
-	callsAgain    = 60                        // seconds within which all conversations that moved call again
-	beatsEach     = 2                         // heartbeats to each other member in a second: a quarter of a lease of 2 s
-	pollsEach     = 2                         // requests to each other member in a second: automanaged, every 0.5 s
-	renewalsEach  = 2                         // of a registration in etcd, in a second: a quarter of a lease of 2 s
-	gossipsEach   = gossipFanOut * 1000 / 300 // messages of gossip in a second
+	withoutStream = 10.00 * 1024      // bytes of an idle session: docs/performance.md, idle
+	withStream    = 39.87 * 1024      // likewise
+	collector     = 2                 // with GOGC=100 the heap grows to twice what is alive
+	memberMemory  = 12 << 30          // for sessions, of 16 GiB
+	ports         = 60999 - 32768 + 1 // local ports for connections to one address of a server
+	opening       = 2.978e-3          // seconds for a session and its first call: docs/performance.md, first
+	callsAgain    = 60                // seconds within which all conversations that moved call again
+	beatsEach     = 2                 // heartbeats to each other member in a second: every quarter of a lease of 2 s
+	pollsEach     = 2                 // requests to each other member in a second: automanaged, every 0.5 s
+	renewalsEach  = 2                 // of a registration in etcd, in a second: every quarter of a lease of 2 s
+	gossipsEach   = gossipFanOut / 3  // messages of gossip in a second: package cluster gossips every 3 s
 )
 
 // fullest is how much more than the mean the fullest member has: the balance with 65,536 shards.

@@ -48,11 +48,11 @@ type (
 		Params          any    `json:"params"`
 	}
 
-	ofKey struct {
+	cancel struct {
 		Key messages.Key `json:"key"`
 		ID  string       `json:"id,omitempty"`
 	}
-	ofKeyWithID struct {
+	restart struct {
 		ID  string       `json:"id,omitempty"`
 		Key messages.Key `json:"key"`
 	}

@@ -42,8 +42,7 @@ func startPair(t *testing.T, cfg func(name string) supervisor.Config) (a, b *clu
 	return members["a"], members["b"]
 }
 
-// scopeOn opens a session on a member, and returns its scope. Keys move while the members are new:
-// the session of the scope does not any longer.
+// scopeOn opens sessions until one is on the member, and returns its scope.
 func scopeOn(t *testing.T, m *cluster.Member, server string) (scope string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -73,7 +72,7 @@ func addTool(server *mcp.Server, name string) {
 	})
 }
 
-func TestToolsetHasTheToolsOfASessionOnAnotherMember(t *testing.T) {
+func TestToolsetFollowsASessionOnOtherMembers(t *testing.T) {
 	server := newTools("one")
 	a, b := startPair(t, func(string) supervisor.Config {
 		return supervisor.Config{Servers: []supervisor.Server{{Name: "s", InMemory: server}}}
@@ -111,4 +110,11 @@ func TestToolsetHasTheToolsOfASessionOnAnotherMember(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "b", result.Supervisor)
 	require.Equal(t, "two", text(result))
+	require.Equal(t, "two", tools.Outcome(result, nil).Text())
+
+	require.NoError(t, b.Stop(t.Context()))
+	result, err = tools.Call(t.Context(), "s__two", nil)
+	require.NoError(t, err)
+	require.Equal(t, "a", result.Supervisor)
+	require.Contains(t, tools.Outcome(result, nil).Text(), "may be gone.", "both members count from 1")
 }

@@ -26,7 +26,8 @@ const (
 // a server again. It covers the tools that pass the filters. There are no events for the first
 // list of a server.
 //
-// Stamp has the key, the generation of the session that was listed, and the time. Read-only.
+// Stamp has the key, the generation and the supervisor of the session that was listed, and the
+// time. Read-only.
 type DefinitionChanged struct {
 	messages.Stamp
 	// Toolset is the [Config.Scope] of the toolset.
@@ -59,7 +60,7 @@ func (e *DefinitionChanged) LogValue() slog.Value {
 
 // changes returns the events for the difference between two lists of a server, in the order of
 // the tools: removed ones first.
-func (t *Toolset) changes(l *list, generation uint64, before, after []*Tool) (events []*DefinitionChanged) {
+func (t *Toolset) changes(l *list, on session, before, after []*Tool) (events []*DefinitionChanged) {
 	known := map[string]*Tool{}
 	for _, tool := range after {
 		known[tool.Original] = tool
@@ -70,7 +71,7 @@ func (t *Toolset) changes(l *list, generation uint64, before, after []*Tool) (ev
 			tool = old
 		}
 		events = append(events, &DefinitionChanged{
-			Stamp:   messages.Stamp{Key: l.key, Generation: generation, Time: time.Now(), Supervisor: t.sup.PID().Id},
+			Stamp:   messages.Stamp{Key: l.key, Generation: on.generation, Time: time.Now(), Supervisor: on.supervisor},
 			Toolset: t.scope(), Tool: tool.Original, Change: change, Fields: fields, Before: old, After: now,
 		})
 	}

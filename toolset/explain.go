@@ -140,8 +140,11 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 	if err != nil {
 		text := Explain(err)
 		var f *messages.Failure
-		if errors.As(err, &f) && f != nil && t.isRenewed(f.Key, f.Generation) && explanations[f.Code].gone != isGone {
-			text += " " + serverIn(isGone, f.Key.Server)
+		if errors.As(err, &f) && f != nil {
+			said := explanations[f.Code].gone
+			if gone := t.gone(f.Key, session{f.Supervisor, f.Generation}); gone != "" && said != isGone && said != gone {
+				text += " " + serverIn(gone, f.Key.Server)
+			}
 		}
 		return Output{Parts: []Part{{Kind: KindText, Text: text}}, IsError: true}
 	}
@@ -149,26 +152,35 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 		return Convert(nil)
 	}
 	out := Convert(result.Result)
-	if t.isRenewed(result.Key, result.Generation) {
-		note := "Note: SERVER has a new session since its last result. " + isGone
+	if gone := t.gone(result.Key, session{result.Supervisor, result.Generation}); gone != "" {
+		note := "Note: SERVER has a new session since its last result. " + gone
 		out.Parts = append(out.Parts, Part{Kind: KindText, Text: serverIn(note, result.Key.Server)})
 	}
 	return out
 }
 
-// isRenewed notes the generation of an outcome, and reports whether it is newer than that of the
-// last outcome of the key.
-func (t *Toolset) isRenewed(key messages.Key, generation uint64) bool {
-	if t == nil || t.ctx == nil {
-		return false
+// gone notes the session of an outcome. If it is newer than that of the last outcome of the key,
+// gone returns what became of the state. If it has the generation that another member of a
+// cluster had, that member may have left it, or both count apart.
+func (t *Toolset) gone(key messages.Key, of session) string {
+	if t == nil || t.ctx == nil || of.generation == 0 {
+		return ""
 	}
 	l := t.listOf(key)
 	if l == nil {
-		return false
+		return ""
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := l.told
-	l.told = max(before, generation)
-	return before > 0 && generation > before
+	gone := isGone
+	for supervisor, generation := range l.told {
+		if generation == of.generation && supervisor != of.supervisor {
+			gone = mayBeGone
+		}
+	}
+	if len(l.told) == 0 || of.generation <= l.told[of.supervisor] {
+		gone = ""
+	}
+	l.told.raise(of.supervisor, of.generation)
+	return gone
 }

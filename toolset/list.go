@@ -3,6 +3,7 @@ package toolset
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"golang.org/x/sync/singleflight"
 
@@ -17,27 +18,53 @@ type list struct {
 	server Server // with the name and the scope of the key
 	fetch  singleflight.Group
 
-	tools []*Tool // of the last list; read-only
-	known []*Tool // as tools, but kept while the supervisor does not know the server
-	begun bool    // known was listed
-	told  uint64  // the newest generation that [Toolset.Outcome] has seen
+	tools []*Tool     // of the last list; read-only
+	known []*Tool     // as tools, but kept while the supervisor does not know the server
+	begun bool        // known was listed
+	told  generations // the newest that [Toolset.Outcome] has seen
 
 	// wanted counts the events that make the tools stale, seen those that the tools
 	// reflect. A new session counts by its generation, because its event may come after
 	// the list that was fetched on it.
 	wanted, seen news
-	evicted      uint64 // the newest generation that was evicted
+	evicted      session // the last one that was evicted
 }
 
 // news counts the events that have made a list stale.
 type news struct {
-	changes    uint64 // how often the tools may have changed
-	generation uint64 // of the session; in wanted, the oldest that is new enough
+	changes     uint64      // how often the tools may have changed
+	generations generations // of the session; in wanted, the oldest that are new enough
+}
+
+// generations has a generation of the session for each supervisor. The members of a cluster may
+// count apart.
+type generations map[string]uint64
+
+// raise makes a generation the newest of a supervisor, unless a newer one is known.
+func (g *generations) raise(supervisor string, generation uint64) {
+	if *g == nil {
+		*g = generations{}
+	}
+	(*g)[supervisor] = max((*g)[supervisor], generation)
+}
+
+// session is one MCP session of a key.
+type session struct {
+	supervisor string
+	generation uint64
 }
 
 // stale reports whether the tools must be listed again.
 func (l *list) stale() bool {
-	return l.seen.changes != l.wanted.changes || l.seen.generation < l.wanted.generation
+	if l.seen.changes != l.wanted.changes {
+		return true
+	}
+	for supervisor, generation := range l.wanted.generations {
+		if l.seen.generations[supervisor] < generation {
+			return true
+		}
+	}
+	return false
 }
 
 // join returns a channel that gets the end of the fetch of a list that must be fetched,
@@ -56,7 +83,7 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 // fetch fetches a list. No caller's context ends it.
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
-	seen := l.wanted // the reply reflects all events so far
+	seen := news{l.wanted.changes, maps.Clone(l.wanted.generations)} // the reply reflects all events so far
 	t.mu.Unlock()
 	reply, err := t.client.ListTools(ctx, l.key.Server, l.key.Scope)
 	var tools []*Tool
@@ -68,12 +95,12 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	switch {
 	case err == nil:
 		if l.begun {
-			for _, event := range t.changes(l, reply.Generation, l.known, tools) {
+			for _, event := range t.changes(l, session{reply.Supervisor, reply.Generation}, l.known, tools) {
 				t.changed.Put(event)
 			}
 		}
 		l.tools, l.known, l.begun, l.seen = tools, tools, true, seen
-		l.seen.generation = max(l.seen.generation, reply.Generation)
+		l.seen.generations.raise(reply.Supervisor, reply.Generation)
 		t.all = nil
 	case errors.Is(err, messages.ErrUnknownServer):
 		l.tools, t.all = nil, nil
@@ -121,13 +148,13 @@ func (t *Toolset) onEvent(event messages.Event) {
 	case *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
 		t.mark(e.Key, (*list).changed)
 	case *messages.SessionOpened:
-		t.mark(e.Key, func(l *list) { l.want(e.Generation) })
+		t.mark(e.Key, func(l *list) { l.opened(e.Supervisor, e.Generation) })
 	case *messages.SessionEvicted:
-		t.mark(e.Key, func(l *list) { l.evicted = max(l.evicted, e.Generation) })
+		t.mark(e.Key, func(l *list) { l.evicted = session{e.Supervisor, e.Generation} })
 	case *messages.SessionClosed:
 		t.mark(e.Key, func(l *list) {
-			if e.Generation > l.evicted {
-				l.want(e.Generation + 1)
+			if l.evicted != (session{e.Supervisor, e.Generation}) {
+				l.wanted.generations.raise(e.Supervisor, e.Generation+1)
 			}
 		})
 	}
@@ -136,8 +163,15 @@ func (t *Toolset) onEvent(event messages.Event) {
 // changed makes a list stale, whichever session it was fetched on.
 func (l *list) changed() { l.wanted.changes++ }
 
-// want makes a list stale if it was fetched on a session before the given generation.
-func (l *list) want(generation uint64) { l.wanted.generation = max(l.wanted.generation, generation) }
+// opened makes a list stale if it was fetched on another session: an older one, one of another
+// supervisor, or one of a process that has started again and counts from 1.
+func (l *list) opened(supervisor string, generation uint64) {
+	if generation < l.seen.generations[supervisor] {
+		l.changed()
+		return
+	}
+	l.wanted.generations.raise(supervisor, generation)
+}
 
 // mark changes the list of a key, if the toolset has one.
 func (t *Toolset) mark(key messages.Key, do func(*list)) {

@@ -93,3 +93,30 @@ func TestOutcomeComparesGenerations(t *testing.T) {
 		}, nil).Text())
 	})
 }
+
+// A session may move to another member of a cluster with its state, or without.
+func TestOutcomeComparesMembers(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		w.tools(ctx)
+		told := func(member string, generation uint64) string {
+			parts := w.Outcome(&messages.ToolResult{
+				Receipt: messages.Receipt{Key: messages.Key{Server: "one", Scope: "s"}, Generation: generation, Supervisor: member},
+				Result:  &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "x"}}},
+			}, nil).Parts
+			if len(parts) == 1 {
+				return ""
+			}
+			return parts[1].Text
+		}
+		require.Empty(w, told("a", 3), "the first outcome")
+		require.Contains(w, told("b", 3), "may be gone.", "a has left it to b, or both count apart")
+		require.Empty(w, told("b", 3))
+		require.Empty(w, told("a", 3), "an older one that comes late")
+		require.Contains(w, told("b", 4), "is gone.")
+		require.Contains(w, told("a", 4), "may be gone.")
+		require.Contains(w, told("c", 1), "is gone.", "it counts apart")
+
+		out := w.Outcome(nil, &messages.Failure{Key: messages.Key{Server: "one", Scope: "s"}, Code: messages.CodeLost, Supervisor: "d", Generation: 4})
+		require.Equal(w, 1, strings.Count(out.Text(), "may be gone."))
+	})
+}

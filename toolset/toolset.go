@@ -16,11 +16,24 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
+// Source runs the calls of a toolset: a *[supervisor.Supervisor], or a Member of package
+// supervisor/cluster. The sessions and the events of a Member are those of all members.
+type Source interface {
+	// System returns the actor system of the source.
+	System() *actor.ActorSystem
+	// Client returns a client that lists and calls tools.
+	Client() *supervisor.Client
+	// Servers returns the names of the configured servers.
+	Servers() []string
+	// Subscribe has handle called with each event until cancel is called.
+	Subscribe(handle func(messages.Event)) (cancel func())
+}
+
 // Toolset provides the tools of several servers to one agent. Close it: until then it is
-// subscribed to the actor system's EventStream.
+// subscribed to events.
 type Toolset struct {
 	cfg         Config
-	sup         *supervisor.Supervisor
+	source      Source
 	client      *supervisor.Client
 	stream      *eventstream.EventStream
 	unsubscribe func()
@@ -35,24 +48,24 @@ type Toolset struct {
 	found []string   // the names that [Toolset.Find] has found, the newest last
 }
 
-// New returns a toolset for servers of a supervisor that runs in the given actor
-// system. It fetches nothing before it is needed. The error names the fields of cfg
-// that are wrong, or says that the supervisor is not started or runs in another system.
-// A server that the supervisor does not know is in [Set.Missing].
-func New(system *actor.ActorSystem, sup *supervisor.Supervisor, cfg Config) (*Toolset, error) {
+// New returns a toolset for servers of a supervisor, or of a member of a cluster, that runs in
+// the given actor system. It fetches nothing before it is needed. The error names the fields of
+// cfg that are wrong, or says that the source is not started or runs in another system. A server
+// that the source does not know is in [Set.Missing].
+func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error) {
 	cfg = cfg.withDefaults()
-	if err := errors.Join(fits(system, sup), cfg.validate()); err != nil {
+	if err := errors.Join(fits(system, source), cfg.validate()); err != nil {
 		return nil, err
 	}
-	t := &Toolset{cfg: cfg, sup: sup, client: sup.Client(), stream: system.EventStream}
+	t := &Toolset{cfg: cfg, source: source, client: source.Client(), stream: system.EventStream}
 	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { t.stream.Publish(e) }, func(n uint64) {
 		system.Logger().Warn("events of a toolset were dropped, because their handlers were too slow", slog.Uint64("events", n))
 	}, func(_ *DefinitionChanged, reason any, stack []byte) {
 		system.Logger().Error("event handler panicked", slog.Any("reason", reason), slog.String("stack", string(stack)))
 	})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.arrange(sup.Servers())
-	t.unsubscribe = sup.Subscribe(t.onEvent)
+	t.arrange(source.Servers())
+	t.unsubscribe = source.Subscribe(t.onEvent)
 	return t, nil
 }
 
@@ -64,7 +77,7 @@ const maxEvents = 1 << 12
 func (t *Toolset) current() []*list {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if names := t.sup.Servers(); !slices.Equal(names, t.names) {
+	if names := t.source.Servers(); !slices.Equal(names, t.names) {
 		t.arrange(names)
 	}
 	return t.lists
@@ -91,13 +104,13 @@ func (t *Toolset) arrange(names []string) {
 	}
 }
 
-// fits returns an error if the supervisor was not started, or runs in another system.
-func fits(system *actor.ActorSystem, sup *supervisor.Supervisor) error {
+// fits returns an error if the source was not started, or runs in another system.
+func fits(system *actor.ActorSystem, source Source) error {
 	switch {
-	case sup.System() == nil:
+	case source == nil, source.System() == nil:
 		return errors.New("toolset: supervisor: is nil, or was not started: use the one that supervisor.Start returns")
-	case sup.System() != system:
-		return errors.New("toolset: system: is not that of the supervisor: use Supervisor.System")
+	case source.System() != system:
+		return errors.New("toolset: system: is not that of the supervisor: use its method System")
 	}
 	return nil
 }

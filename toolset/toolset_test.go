@@ -178,6 +178,53 @@ func TestToolsOfAllServersAreListedOnceAndCalled(t *testing.T) {
 	})
 }
 
+// elsewhere is a source with events of another supervisor, as the member of a cluster is.
+type elsewhere struct {
+	*supervisor.Supervisor
+	handle func(messages.Event)
+}
+
+func (s *elsewhere) Subscribe(handle func(messages.Event)) (cancel func()) {
+	s.handle = handle
+	return s.Supervisor.Subscribe(handle)
+}
+
+// The members of a cluster may count the generations of a session apart.
+func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		source := &elsewhere{Supervisor: w.sup}
+		tools, err := toolset.New(w.system, source, toolset.Config{Scope: "s", Servers: []toolset.Server{{Name: "one"}}})
+		require.NoError(w, err)
+		defer tools.Close()
+		lists := func() int {
+			before := w.one.listed()
+			_, err := tools.Tools(ctx)
+			require.NoError(w, err)
+			synctest.Wait() // until the events of the session have arrived
+			return w.one.listed() - before
+		}
+		at := func(generation uint64) messages.Stamp {
+			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Supervisor: "b", Generation: generation}
+		}
+		require.Equal(w, 1, lists())
+		require.Equal(w, 0, lists())
+		for _, event := range []messages.Event{
+			&messages.ToolsChanged{Stamp: at(1)},
+			&messages.SessionOpened{Stamp: at(5)},
+			&messages.SessionOpened{Stamp: at(6)},
+			&messages.SessionClosed{Stamp: at(6)},
+			&messages.SessionOpened{Stamp: at(1)}, // its process has started again
+		} {
+			source.handle(event)
+			require.Equal(w, 1, lists(), "%T", event)
+			require.Equal(w, 0, lists())
+		}
+		source.handle(&messages.SessionEvicted{Stamp: at(7)})
+		source.handle(&messages.SessionClosed{Stamp: at(7)})
+		require.Equal(w, 0, lists())
+	})
+}
+
 func TestCallListsOnlyWhenTheNameIsNotKnown(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		result, err := w.Call(ctx, "two__c", nil)

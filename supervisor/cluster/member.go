@@ -33,14 +33,14 @@ var errStopped = errors.New("cluster: the member was stopped")
 // Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
 // goroutine.
 type Member struct {
-	cfg        Config
-	system     *actor.ActorSystem
-	supervisor *supervisor.Supervisor
-	node       *actor.PID
-	client     *supervisor.Client
-	lease      *lease.Lease
-	logger     zerolog.Logger
-	watches    atomic.Uint64
+	cfg         Config
+	system      *actor.ActorSystem
+	supervisor  *supervisor.Supervisor
+	node        *actor.PID
+	client      *supervisor.Client
+	lease       *lease.Lease
+	logger      zerolog.Logger
+	subscribers *subscribers
 
 	ctx    context.Context // ends when the node has left
 	cancel context.CancelFunc
@@ -77,6 +77,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		return nil, err
 	}
 	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: relay.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
+	m.subscribers = newSubscribers(m.logger, m.watch)
 	m.warnWithoutTLS()
 	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
 	var err error
@@ -283,39 +284,38 @@ func (m *Member) PID() *actor.PID { return m.node }
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
 
-// Supervisor returns the member's own supervisor, for Reload and for packages health and toolset.
-// Operations that are sent to it reach the owner of their key. All other commands to it, and its events,
-// concern this member only: use [Member.PID] and [Member.Subscribe].
+// Supervisor returns the member's own supervisor, for Reload, package health, and what
+// telemetry.Instrument returns. Operations that are sent to it reach the owner of their key. All other
+// commands to it, and its events, concern this member only: use [Member.PID] and [Member.Subscribe], and
+// give packages toolset and debug the member.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
+
+// Servers returns the names of the servers of this member. All members should have the same.
+func (m *Member) Servers() []string { return m.supervisor.Servers() }
 
 // System returns the actor system that the member was started in.
 func (m *Member) System() *actor.ActorSystem { return m.system }
 
-// maxEvents bounds the events that are queued for a slow handle.
-const maxEvents = 1 << 14
-
 // Subscribe has handle called with each event of all members, in the order of each session,
-// until cancel is called. Stamp.Supervisor names the member. A slow handle delays nothing else, and
-// misses events; so does a member that cannot be reached fast enough.
+// until cancel is called. Stamp.Supervisor names the member. Handles are called one after the other. A slow
+// one delays no session, but the other handles, and all miss events while more than 16,384 wait. A member
+// that cannot be reached fast enough misses events as well.
 func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
-	id := m.watches.Add(1)
-	var canceled atomic.Bool
-	queue := relay.New(maxEvents, func(e messages.Event) {
-		if !canceled.Load() {
-			handle(e)
-		}
-	}, nil, func(e messages.Event, reason any, stack []byte) {
-		m.logger.Error().Type("event", e).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
-	})
-	put := func(e messages.Event) { queue.Put(e) }
-	own := m.supervisor.Subscribe(put)
-	m.system.Root.Send(m.node, &node.Watch{ID: id, Handle: put})
-	return sync.OnceFunc(func() {
-		canceled.Store(true)
-		own()
-		m.system.Root.Send(m.node, &node.Watch{ID: id, End: true})
-	})
+	return m.subscribers.add(handle)
 }
+
+// watch has put called with the events of all members, until end is called.
+func (m *Member) watch(put func(messages.Event)) (end func()) {
+	own := m.supervisor.Subscribe(put)
+	m.system.Root.Send(m.node, &node.Watch{ID: watchID, Handle: put})
+	return func() {
+		own()
+		m.system.Root.Send(m.node, &node.Watch{ID: watchID, End: true})
+	}
+}
+
+// watchID is the id of the only watch of a member.
+const watchID = 1
 
 // Members returns the members that this one knows, sorted by name. Their counts are zero: see
 // [messages.Inspect] for these. Answered is true for members that were heard of lately.

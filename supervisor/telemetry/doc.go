@@ -6,6 +6,12 @@
 //
 //	sup, stop, err := telemetry.Start(system, cfg, telemetry.Config{})
 //
+// [Instrument] is for the member of a cluster, which starts its supervisor itself:
+//
+//	cfg, observe, err := telemetry.Instrument(cfg, telemetry.Config{})
+//	member, err := cluster.Start(ctx, system, cluster.Config{Supervisor: cfg})
+//	stop, err := observe(member.Supervisor())
+//
 // # Spans
 //
 // The span of a call begins when the supervisor accepts the operation, and ends with the
@@ -30,5 +36,5 @@
 // # Cost
 //
 // If no provider is set when the supervisor starts, or only providers that do nothing, Start
-// does the same as supervisor.Start, and calls cost nothing more.
+// does the same as supervisor.Start, Instrument changes nothing, and calls cost nothing more.
 package telemetry

@@ -23,9 +23,9 @@ const scope = "github.com/mcpactor/mcpactor/supervisor/telemetry"
 
 // Config says where spans and metrics go. The zero value is useful.
 type Config struct {
-	// TracerProvider makes the spans. Defaults to the global one when Start is called.
+	// TracerProvider makes the spans. Defaults to the global one when Start or Instrument is called.
 	TracerProvider trace.TracerProvider
-	// MeterProvider takes the metrics. Defaults to the global one when Start is called.
+	// MeterProvider takes the metrics. Defaults to the global one when Start or Instrument is called.
 	MeterProvider metric.MeterProvider
 	// ToolNames adds the names of tools and prompts to mcp.client.operation.duration. Set it if
 	// the servers have few of them. Spans have these names in any case. Defaults to false.
@@ -38,14 +38,33 @@ type Config struct {
 //
 // Set the providers before: a provider that does nothing when Start is called is never used.
 func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *supervisor.Supervisor, stop func(), err error) {
-	t, err := newTelemetry(&cfg, to)
+	cfg, observe, err := Instrument(cfg, to)
 	if err != nil {
-		return nil, nil, fmt.Errorf("telemetry: %w", err)
+		return nil, nil, err
 	}
-	stop = func() {}
-	if t == nil {
-		sup, err = supervisor.Start(system, cfg)
-		return sup, stop, err
+	if sup, err = supervisor.Start(system, cfg); err != nil {
+		return nil, nil, err
+	}
+	if stop, err = observe(sup); err != nil {
+		return nil, nil, errors.Join(err, sup.Stop(context.Background()))
+	}
+	return sup, stop, nil
+}
+
+// Instrument is [Start] for a supervisor that something else starts, such as the member of a
+// cluster. Start that with the returned configuration, which sends the traces, and the metrics of
+// calls and dials. Then call observe with its supervisor at once, for all other metrics. stop is
+// that of Start.
+//
+// The returned configuration is for one supervisor: observe returns an error the second time. As
+// with Start, set the providers before.
+func Instrument(cfg supervisor.Config, to Config) (instrumented supervisor.Config, observe func(*supervisor.Supervisor) (stop func(), err error), err error) {
+	t, err := newTelemetry(&cfg, to)
+	switch {
+	case err != nil:
+		return supervisor.Config{}, nil, fmt.Errorf("telemetry: %w", err)
+	case t == nil:
+		return cfg, func(*supervisor.Supervisor) (func(), error) { return func() {}, nil }, nil
 	}
 	cfg.Interceptors = slices.Concat([]actors.Interceptor{t.intercept}, cfg.Interceptors)
 	inner := cfg.WrapDialer
@@ -54,29 +73,21 @@ func Start(system *actor.ActorSystem, cfg supervisor.Config, to Config) (sup *su
 			d = inner(d)
 		}
 		if d == nil {
-			return nil // Start says that this is wrong
+			return nil // supervisor.Start says that this is wrong
 		}
 		return &dialer{d, t}
 	}
-	if sup, err = supervisor.Start(system, cfg); err != nil {
-		return nil, nil, err
-	}
-	t.sup.Store(sup)
-	if t.metrics != nil {
-		if stop, err = t.metrics.observe(sup); err != nil {
-			return nil, nil, fmt.Errorf("telemetry: %w", errors.Join(err, sup.Stop(context.Background())))
-		}
-	}
-	return sup, stop, nil
+	return cfg, t.observe, nil
 }
 
 // telemetry is what the calls and dials of one supervisor are reported with.
 type telemetry struct {
-	sup        atomic.Pointer[supervisor.Supervisor]
-	tracer     trace.Tracer      // nil: no spans
-	metrics    *metrics          // nil: no metrics
-	transports map[string]string // network.transport by the name of the server
-	custom     map[string]bool   // the methods beyond MCP that are configured
+	sup        atomic.Pointer[supervisor.Supervisor] // nil until it is observed
+	servers    []string                              // their names, as they were configured
+	tracer     trace.Tracer                          // nil: no spans
+	metrics    *metrics                              // nil: no metrics
+	transports map[string]string                     // network.transport by the name of the server
+	custom     map[string]bool                       // the methods beyond MCP that are configured
 }
 
 // newTelemetry returns nil if nothing is recorded.
@@ -102,6 +113,7 @@ func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
 		return nil, nil
 	}
 	for _, srv := range cfg.Servers {
+		t.servers = append(t.servers, srv.Name)
 		switch {
 		case srv.URL != "":
 			t.transports[srv.Name] = "tcp"
@@ -113,6 +125,22 @@ func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
 		}
 	}
 	return t, nil
+}
+
+// observe reports the state and the events of the supervisor until stop is called.
+func (t *telemetry) observe(sup *supervisor.Supervisor) (stop func(), err error) {
+	switch {
+	case sup.PID() == nil:
+		return nil, errors.New("telemetry: supervisor: is nil, or was not started: use the one that was started with the configuration of Instrument")
+	case !t.sup.CompareAndSwap(nil, sup):
+		return nil, errors.New("telemetry: a supervisor with this configuration is observed already: call Instrument for each supervisor")
+	case t.metrics == nil:
+		return func() {}, nil
+	}
+	if stop, err = t.metrics.observe(sup); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	return stop, nil
 }
 
 // isReal reports whether a tracer makes spans of its own. One that does not returns the span of
@@ -127,7 +155,11 @@ func isReal(tracer trace.Tracer) bool {
 // server returns the name of a server for a metric: that of a call may be anything, and an
 // interceptor may answer it, or pass it on to another server.
 func (t *telemetry) server(name string) string {
-	if !slices.Contains(t.sup.Load().Servers(), name) {
+	names := t.servers
+	if sup := t.sup.Load(); sup != nil {
+		names = sup.Servers() // as the last reload has set them
+	}
+	if !slices.Contains(names, name) {
 		return other
 	}
 	return name

@@ -63,6 +63,47 @@ func TestSpanOfACallReachesTheServer(t *testing.T) {
 	stop()
 }
 
+func TestInstrumentedConfigurationIsForOneSupervisor(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+	start := func(cfg supervisor.Config) *supervisor.Supervisor {
+		sup, err := supervisor.Start(actor.NewActorSystem(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, sup.Stop(context.Background())) })
+		return sup
+	}
+	cfg, observe, err := Instrument(supervisor.Config{Servers: []supervisor.Server{{Name: "s", InMemory: server}}}, Config{TracerProvider: new(recorder)})
+	require.NoError(t, err)
+	for _, sup := range []*supervisor.Supervisor{nil, {}} {
+		_, err = observe(sup)
+		require.ErrorContains(t, err, "supervisor: is nil, or was not started")
+	}
+	first := start(cfg)
+	stop, err := observe(first)
+	require.NoError(t, err)
+	stop()
+	_, err = observe(first)
+	require.ErrorContains(t, err, "call Instrument for each supervisor")
+	_, err = observe(start(cfg))
+	require.ErrorContains(t, err, "call Instrument for each supervisor")
+
+	_, _, err = Instrument(supervisor.Config{}, Config{MeterProvider: broken{}})
+	require.ErrorContains(t, err, "telemetry: no such instrument")
+	plain, observe, err := Instrument(supervisor.Config{Name: "plain"}, Config{})
+	require.NoError(t, err)
+	require.Equal(t, supervisor.Config{Name: "plain"}, plain, "without a provider nothing changes")
+	stop, err = observe(nil)
+	require.NoError(t, err)
+	stop()
+}
+
+func TestServersHaveTheirNamesBeforeTheSupervisorIsObserved(t *testing.T) {
+	cfg := supervisor.Config{Servers: []supervisor.Server{{Name: "s"}}}
+	tel, err := newTelemetry(&cfg, Config{TracerProvider: new(recorder)})
+	require.NoError(t, err)
+	require.Equal(t, "s", tel.server("s"))
+	require.Equal(t, other, tel.server("t"))
+}
+
 // nothing is a dialer that returns neither a connection nor an error.
 type nothing struct{}
 

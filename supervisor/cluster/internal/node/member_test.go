@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/actors"
 	inner "github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
 )
@@ -339,6 +341,38 @@ func TestInterceptorsRunOnceForAnOperation(t *testing.T) {
 		for _, p := range all {
 			require.LessOrEqual(t, times[p.cmd.RequestID()], 1)
 		}
+	})
+}
+
+func TestSpanOfAClientIsTheTraceOnAnotherMember(t *testing.T) {
+	traces := make(chan messages.Trace, 2)
+	prepare := func(w *world) {
+		traces = make(chan messages.Trace, 2)
+		w.cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+				traces <- messages.TraceOf(ctx)
+				return next(ctx, op)
+			}
+		}}
+	}
+	inWorld(t, 2, prepare, func(w *world) {
+		client, scope := supervisor.NewClient(w.members[0].system, w.members[0].pid), w.scopeOf(w.members[1], 0)
+		traced := func(ctx context.Context) messages.Trace {
+			reply, err := client.Do(ctx, call(scope, "count"))
+			require.NoError(t, err)
+			require.Equal(t, "b", reply.(*messages.ToolResult).Supervisor)
+			return <-traces
+		}
+		state, err := trace.ParseTraceState("vendor=1")
+		require.NoError(t, err)
+		ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, TraceState: state,
+		}))
+		span := messages.Trace{Parent: "00-01000000000000000000000000000000-0200000000000000-01", State: "vendor=1"}
+		require.Equal(t, span, traced(ctx))
+		require.Empty(t, traced(context.Background()))
+		own := messages.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+		require.Equal(t, own, traced(messages.WithTrace(ctx, own)), "the trace of the operation takes precedence")
 	})
 }
 

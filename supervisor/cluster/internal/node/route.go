@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/caller"
@@ -218,8 +219,34 @@ func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, val
 func (n *node) give(c actor.Context, x *exchange, to *peer) {
 	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(c, x.cmd, &encoded{exchange: x, to: to, history: x.history})
+	n.encode(c, x.traced(), &encoded{exchange: x, to: to, history: x.history})
 }
+
+// traced returns the command of an exchange for another member. The values of the context of its
+// client do not cross: an operation without a trace gets the OpenTelemetry span among them.
+func (x *exchange) traced() messages.Command {
+	op, ok := x.cmd.(messages.Operation)
+	if !ok || x.values == nil || op.Head().Trace != (messages.Trace{}) {
+		return x.cmd
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(valuesContext{context.Background(), x.values}, carrier)
+	if len(carrier) == 0 {
+		return op
+	}
+	h := *op.Head()
+	h.Trace = messages.Trace{Parent: carrier.Get("traceparent"), State: carrier.Get("tracestate")}
+	return messages.With(op, h)
+}
+
+// valuesContext is a context with the values of another one.
+type valuesContext struct {
+	context.Context
+	values *caller.Values
+}
+
+// Value returns the value of a key, or nil.
+func (c valuesContext) Value(key any) any { return c.values.Value(key) }
 
 // encode encodes a command, a reply, a question or an answer, and has onEncoded called. What may be large
 // is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.

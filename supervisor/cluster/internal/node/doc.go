@@ -9,7 +9,8 @@
 // one member. The node knows which shards are active here, asks the previous owners to release
 // them first, and releases those that have moved. See the files: route.go for the commands of
 // callers here, serve.go for those of callers elsewhere, shard.go, peer.go for the members,
-// gather.go for commands to all of them, proxy.go for PIDs of other members.
+// gather.go for commands to all of them, binding.go for the bindings of scopes, proxy.go for PIDs of
+// other members.
 //
 // A node imports nothing of Proto.Actor's cluster: the engine is behind [Network].
 package node

@@ -36,11 +36,15 @@ type part struct {
 // gatherDue says that the time of a command to all members is over.
 type gatherDue struct{ of *gather }
 
-// gather gives a command to all members. It reports false if this member may not do so.
-func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
+// gather gives a command to all members, if this member may do so.
+func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
 	if _, inspects := cmd.(*messages.Inspect); !inspects && (n.net == nil || !n.cfg.Lease.Held()) {
 		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, "this member is cut off from the cluster"))
-		return false
+		return
+	}
+	var past history
+	if bind, binds := cmd.(*messages.Bind); binds {
+		past.Binding = n.addBinding(bind)
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	g.own = n.newOwnBox(c, g)
@@ -48,13 +52,12 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 	g.timer = after(c, limit, &gatherDue{g})
 	for _, p := range n.peers {
 		if p.alive() {
-			x := &exchange{cmd: cmd, gather: g}
+			x := &exchange{cmd: cmd, gather: g, history: past}
 			g.missing[x] = p.label()
 			n.add(x)
 			n.give(c, x, p)
 		}
 	}
-	return true
 }
 
 // onPart takes the reply of another member.

@@ -205,9 +205,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	if len(n.watchers) > 0 {
 		n.post(c, p, 0, &wantEvents{true})
 	}
-	for _, bind := range n.bindings {
-		n.sendBind(c, p, bind)
-	}
+	n.sendBindings(c, p)
 }
 
 // removePeer notes that a member is no longer in the topology. One that leaves still hands
@@ -422,6 +420,7 @@ func (n *node) onTick(c actor.Context) {
 	if n.net == nil {
 		return
 	}
+	n.sweepBindings(c, now)
 	n.checkGap(now)
 	n.beatAt = now
 	n.beats++

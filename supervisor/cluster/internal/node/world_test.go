@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -36,7 +37,7 @@ const (
 	leaseTime = 2 * time.Second
 	removal   = 3 * time.Second // after which the provider removes a member that it does not reach
 	shards    = 64
-	maxTime   = 10 * time.Minute // that a scenario may take
+	maxTime   = 20 * time.Minute // that a scenario may take
 )
 
 // world is a cluster in one process: members with nodes and supervisors of their own, the network
@@ -115,6 +116,7 @@ type member struct {
 	lease   *lease.Lease
 	killed  atomic.Bool
 	left    bool
+	old     bool // its Binds have no version. Guarded by w.mu
 
 	serial  int          // of the current incarnation, of which there may be none. Guarded by w.mu
 	current *incarnation // likewise
@@ -296,6 +298,12 @@ func (i *incarnation) Send(address string, e *wire.Envelope) {
 	defer w.mu.Unlock()
 	if i.stopped || i.m.killed.Load() || w.cut[[2]string{i.m.address, address}] {
 		return
+	}
+	if e.GetType() == "resent" && i.m.old {
+		var inner resent
+		if json.Unmarshal(e.GetBody(), &inner) == nil && inner.Type == "bind" {
+			e.Type, e.Body = inner.Type, inner.Body
+		}
 	}
 	copies := 1
 	if w.rand.Float64() < w.repeat {

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// bindAll binds scopes to an owner, or removes their bindings.
+func bindAll(m *member, scopes []string, owner *actor.PID) {
+	for _, scope := range scopes {
+		m.send(&messages.Bind{Scope: scope, Owner: owner})
+	}
+	time.Sleep(10 * time.Second)
+}
+
+// requireOpen opens a session in each scope that has none, runs a function, and checks afterwards which
+// sessions are open.
+func requireOpen(w *world, scopes []string, open bool, do func()) {
+	w.t.Helper()
+	for _, scope := range scopes {
+		w.live()[0].send(call(scope, "count")).ok()
+	}
+	do()
+	time.Sleep(2 * time.Second)
+	for _, scope := range scopes {
+		require.Equal(w.t, open, w.server.openOf(scope) > 0, "%s of %s", scope, w.ownerOf(scope).name)
+	}
+}
+
+// scopesOfAll returns two scopes of each live member.
+func scopesOfAll(w *world) (first, second []string) {
+	for _, m := range w.live() {
+		first, second = append(first, w.scopeOf(m, 0)), append(second, w.scopeOf(m, 1))
+	}
+	return first, second
+}
+
+func TestNewMemberLearnsTheLastBindingOnly(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		former, _ := a.spawn(nil)
+		latter, _ := b.spawn(nil)
+		var removed, replaced, all []string
+		for i := range 40 {
+			all = append(all, fmt.Sprint("scope", i))
+		}
+		removed, replaced = all[:20], all[20:]
+		bindAll(a, all, former)
+		bindAll(b, removed, nil)
+		bindAll(b, replaced, latter)
+		w.join()
+		w.awaitStable()
+		requireOpen(w, all, true, func() { a.system.Root.Stop(former) })
+		requireOpen(w, replaced, false, func() { b.system.Root.Stop(latter) })
+		requireOpen(w, removed, true, func() {})
+	})
+}
+
+func TestMemberThatWasAwayLearnsTheLastBinding(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("its member was killed=%v", killed), func(t *testing.T) {
+			inWorld(t, 4, nil, func(w *world) {
+				a, b := w.members[0], w.members[1]
+				removed, replaced := scopesOfAll(w)
+				former, _ := a.spawn(nil)
+				latter, _ := b.spawn(nil)
+				bindAll(a, append(removed, replaced...), former)
+				w.isolate(a)
+				bindAll(b, removed, nil)
+				bindAll(b, replaced, latter)
+				if killed {
+					w.kill(b)
+					time.Sleep(2 * removal)
+				}
+				w.heal(a)
+				w.awaitStable()
+				require.Equal(t, "a#2", a.current.id)
+				requireOpen(w, append(removed, replaced...), true, func() { a.system.Root.Stop(former) })
+				if !killed {
+					requireOpen(w, replaced, false, func() { b.system.Root.Stop(latter) })
+				}
+			})
+		})
+	}
+}
+
+// A scope has a session on each of two servers, on different members: the one that wins ends both.
+func TestMembersAgreeAfterConcurrentBinds(t *testing.T) {
+	inWorld(t, 3, func(w *world) { w.reorder = 3 * time.Millisecond }, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		ofA, _ := a.spawn(nil)
+		ofB, _ := b.spawn(nil)
+		var scopes []string
+		for i := range 30 {
+			scope := fmt.Sprint("scope", i)
+			p, q := a.send(&messages.Bind{Scope: scope, Owner: ofA}), b.send(&messages.Bind{Scope: scope, Owner: ofB})
+			require.IsType(t, &messages.Bound{}, p.reply())
+			require.IsType(t, &messages.Bound{}, q.reply())
+			one := c.send(call(scope, "count")).ok().Supervisor
+			other := c.send(call(scope, "count", onStdio)).ok().Supervisor
+			if one != other {
+				scopes = append(scopes, scope)
+			}
+		}
+		require.NotEmpty(t, scopes)
+		a.system.Root.Stop(ofA)
+		time.Sleep(2 * time.Second)
+		open := map[string]bool{}
+		w.server.set(func() {
+			for _, scope := range scopes {
+				open[scope] = len(w.server.open[messages.Key{Server: "s", Scope: scope}]) > 0
+				require.Equal(t, open[scope], len(w.server.open[messages.Key{Server: "stdio", Scope: scope}]) > 0, scope)
+			}
+		})
+		b.system.Root.Stop(ofB)
+		time.Sleep(2 * time.Second)
+		for scope := range open {
+			require.Zero(t, w.server.openOf(scope))
+		}
+	})
+}
+
+func onStdio(op *messages.CallTool) { op.Key.Server = "stdio" }
+
+// A member of version 0.2 sends no versions. Its Binds count as the last ones.
+func TestBindsOfOlderMembersAreUnderstood(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		w.mu.Lock()
+		b.old = true
+		w.mu.Unlock()
+		scopes, _ := scopesOfAll(w)
+		former, _ := a.spawn(nil)
+		latter, _ := b.spawn(nil)
+		last, _ := a.spawn(nil)
+		bindAll(a, scopes, former)
+		bindAll(b, scopes, latter)
+		requireOpen(w, scopes, true, func() { a.system.Root.Stop(former) })
+		bindAll(a, scopes, last)
+		requireOpen(w, scopes, true, func() { b.system.Root.Stop(latter) })
+		bindAll(b, scopes, nil)
+		requireOpen(w, scopes, true, func() { a.system.Root.Stop(last) })
+	})
+}
+
+// A caller may bind a new scope for each of its tasks.
+func TestBindingsThatHaveEndedAreForgotten(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		owner, _ := a.spawn(nil)
+		stays, _ := a.spawn(nil)
+		a.send(&messages.Bind{Scope: "owned", Owner: owner}).reply()
+		a.send(&messages.Bind{Scope: "removed", Handler: stays}).reply()
+		b.send(&messages.Bind{Scope: "removed"}).reply()
+		a.send(&messages.Bind{Scope: "stays", Owner: stays}).reply()
+		a.system.Root.Stop(owner)
+		known := func(m *member) (count int) {
+			m.inNode(func(n *node) { count = len(n.bindings) })
+			return count
+		}
+		time.Sleep(endedFor / 2)
+		require.Equal(t, 3, known(a))
+		require.Equal(t, 3, known(b))
+		time.Sleep(endedFor)
+		require.Equal(t, 1, known(a))
+		require.Equal(t, 1, known(b))
+	})
+}

@@ -126,8 +126,12 @@ func (n *node) answerGather(c actor.Context, g *gather) {
 	n.reply(c, g.caller, n.merge(g))
 }
 
-// merge returns one reply for those of all members.
+// merge returns one reply for those of all members. Members that do not have the server do not count if
+// others have it: they may differ while their configurations are reloaded.
 func (n *node) merge(g *gather) messages.Reply {
+	if others := slices.DeleteFunc(slices.Clone(g.parts), lacksServer); len(others) > 0 {
+		g.parts = others
+	}
 	slices.SortFunc(g.parts, func(a, b part) int { return cmp.Compare(a.member, b.member) })
 	for _, p := range g.parts {
 		if f, failed := p.reply.(*messages.Failure); failed {
@@ -146,6 +150,12 @@ func (n *node) merge(g *gather) messages.Reply {
 	return g.parts[0].reply
 }
 
+// lacksServer reports whether a member has refused a command because it does not have the server.
+func lacksServer(p part) bool {
+	f, failed := p.reply.(*messages.Failure)
+	return failed && f.Code == messages.CodeUnknownServer
+}
+
 // closed merges the replies to a close command.
 func (g *gather) closed() *messages.Closed {
 	all := &messages.Closed{ID: g.cmd.RequestID(), Unanswered: g.unanswered}
@@ -162,7 +172,10 @@ func (g *gather) closed() *messages.Closed {
 
 // snapshot merges the snapshots of the members.
 func (g *gather) snapshot(cmd *messages.Inspect) *messages.Snapshot {
-	all := &messages.Snapshot{ID: cmd.ID, Time: time.Now(), States: map[messages.State]int{}, Members: g.members}
+	all := &messages.Snapshot{
+		ID: cmd.ID, Time: time.Now(), States: map[messages.State]int{}, Members: g.members,
+		Servers: []messages.ServerSnapshot{}, Sessions: []messages.SessionSnapshot{},
+	}
 	servers := map[string]*messages.ServerSnapshot{}
 	for _, p := range g.parts {
 		one, ok := p.reply.(*messages.Snapshot)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -122,6 +123,71 @@ func TestMembersAgreeAfterConcurrentBinds(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for scope := range open {
 			require.Zero(t, w.server.openOf(scope))
+		}
+	})
+}
+
+// TestMembersAgreeOnBindingsAfterFaults binds few scopes at random while members come and go.
+// MCPACTOR_SEED repeats a run.
+func TestMembersAgreeOnBindingsAfterFaults(t *testing.T) {
+	inWorld(t, 4, func(w *world) { w.repeat, w.lose, w.reorder = 0.02, 0.05, 20*time.Millisecond }, func(w *world) {
+		r := rand.New(rand.NewPCG(w.seed, 5))
+		w.server.unstable = true
+		anyOf := func() *member { live := w.live(); return live[r.IntN(len(live))] }
+		for range 30 {
+			for range r.IntN(20) {
+				m := anyOf()
+				bind := &messages.Bind{Scope: fmt.Sprint("scope", r.IntN(10))}
+				if r.IntN(3) > 0 {
+					bind.Owner, _ = m.spawn(nil)
+				}
+				if r.IntN(3) > 0 {
+					bind.Handler = m.pid
+				}
+				m.send(bind)
+				if bind.Owner != nil && r.IntN(3) == 0 {
+					time.AfterFunc(time.Duration(r.IntN(3000))*time.Millisecond, func() { m.system.Root.Stop(bind.Owner) })
+				}
+				time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+			}
+			m := anyOf()
+			switch r.IntN(8) {
+			case 0:
+				if len(w.live()) > 3 {
+					m.leave()
+				}
+			case 1, 2:
+				w.join()
+			case 3:
+				if len(w.live()) > 3 {
+					w.kill(m)
+				}
+			case 4, 5:
+				w.isolate(m)
+				time.AfterFunc(time.Duration(r.IntN(10_000))*time.Millisecond, func() { w.heal(m) })
+			case 6:
+				other := anyOf()
+				w.cutLink(m, other, true)
+				time.AfterFunc(time.Duration(r.IntN(4000))*time.Millisecond, func() { w.cutLink(m, other, false) })
+			}
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		w.awaitStable()
+		var want map[string]bindVersion
+		for _, m := range w.live() {
+			got := map[string]bindVersion{}
+			m.inNode(func(n *node) {
+				for scope, b := range n.bindings {
+					if !n.hasEnded(b) {
+						got[scope] = b.version
+					}
+				}
+			})
+			if want == nil {
+				want = got
+			}
+			require.Equal(t, want, got, m.name)
 		}
 	})
 }

@@ -236,6 +236,9 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	}
 	n.onWantEvents(c, p, false)
 	n.cedeFor(c, p)
+	if n.net != nil && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
+		n.spreadBindings(c, p)
+	}
 	p.link, p.decoding, p.cancelled, p.knows = link.Link{}, map[uint64]bool{}, nil, map[string]bool{}
 }
 
@@ -420,7 +423,7 @@ func (n *node) onTick(c actor.Context) {
 	if n.net == nil {
 		return
 	}
-	n.sweepBindings(c, now)
+	n.sweepBindings(now)
 	n.checkGap(now)
 	n.beatAt = now
 	n.beats++

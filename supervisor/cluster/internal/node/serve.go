@@ -143,6 +143,8 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 		n.onWantEvents(c, from, msg.Want)
 	case *event:
 		n.onEvent(msg)
+	case *bindingsEnded:
+		n.onBindingsEnded(c, from, msg)
 	case *leaves:
 		n.onLeaves(c, from, msg)
 	default:

@@ -27,6 +27,11 @@ type bindVersion struct {
 	Member string `json:"member"` // of its caller
 }
 
+// compare says which of two versions is later.
+func (v bindVersion) compare(other bindVersion) int {
+	return cmp.Or(cmp.Compare(v.Time, other.Time), cmp.Compare(v.Member, other.Member))
+}
+
 // Between nodes.
 type (
 	// bindingsEnded says which bindings have ended, to members that may have earlier ones. Those of version 0.2
@@ -44,10 +49,6 @@ func init() { wire.Register[bindingsEnded]("bindings-ended") }
 
 // maxEnded is how many bindings a message has.
 const maxEnded = 1000
-
-func (v bindVersion) compare(other bindVersion) int {
-	return cmp.Or(cmp.Compare(v.Time, other.Time), cmp.Compare(v.Member, other.Member))
-}
 
 // endedFor is how long a binding that has ended is kept. After that, an earlier one of a member that was
 // removed, and joins again, comes back.

@@ -16,6 +16,7 @@
 //   - shard.go: which shards are active here, and how they move
 //   - peer.go: the other members, heartbeats, the lease, and leaving
 //   - gather.go: commands to all members
+//   - binding.go: the bindings of scopes, on which all members agree
 //   - proxy.go: actors of other members, and questions to and from them
 //   - event.go: events of other members
 //   - process.go: PIDs without an actor, which pass on what they get

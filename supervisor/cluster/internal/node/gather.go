@@ -36,12 +36,16 @@ type part struct {
 // gatherDue says that the time of a command to all members is over.
 type gatherDue struct{ of *gather }
 
-// gather gives a command to all members. It reports false if this member may not do so.
-func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) bool {
+// gather gives a command to all members, if this member may do so.
+func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
 	_, inspects := cmd.(*messages.Inspect)
 	if why := n.whyFenced(); why != "" && !inspects {
 		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
-		return false
+		return
+	}
+	var past history
+	if bind, binds := cmd.(*messages.Bind); binds {
+		past.Binding = n.addBinding(bind)
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	g.own = n.newOwnBox(c, g)
@@ -49,13 +53,12 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 	g.timer = after(c, limit, &gatherDue{g})
 	for _, p := range n.peers {
 		if p.alive() {
-			x := &exchange{cmd: cmd, gather: g}
+			x := &exchange{cmd: cmd, gather: g, history: past}
 			g.missing[x] = p.label()
 			n.add(x)
 			n.give(c, x, p)
 		}
 	}
-	return true
 }
 
 // onPart takes the reply of another member.
@@ -124,8 +127,12 @@ func (n *node) answerGather(c actor.Context, g *gather) {
 	n.reply(c, g.caller, n.merge(g))
 }
 
-// merge returns one reply for those of all members.
+// merge returns one reply for those of all members. Members that do not have the server do not count if
+// others have it: they may differ while their configurations are reloaded.
 func (n *node) merge(g *gather) messages.Reply {
+	if others := slices.DeleteFunc(slices.Clone(g.parts), lacksServer); len(others) > 0 {
+		g.parts = others
+	}
 	slices.SortFunc(g.parts, func(a, b part) int { return cmp.Compare(a.member, b.member) })
 	for _, p := range g.parts {
 		if f, failed := p.reply.(*messages.Failure); failed {
@@ -144,6 +151,12 @@ func (n *node) merge(g *gather) messages.Reply {
 	return g.parts[0].reply
 }
 
+// lacksServer reports whether a member has refused a command because it does not have the server.
+func lacksServer(p part) bool {
+	f, failed := p.reply.(*messages.Failure)
+	return failed && f.Code == messages.CodeUnknownServer
+}
+
 // closed merges the replies to a close command.
 func (g *gather) closed() *messages.Closed {
 	all := &messages.Closed{ID: g.cmd.RequestID(), Unanswered: g.unanswered}
@@ -160,7 +173,10 @@ func (g *gather) closed() *messages.Closed {
 
 // snapshot merges the snapshots of the members.
 func (g *gather) snapshot(cmd *messages.Inspect) *messages.Snapshot {
-	all := &messages.Snapshot{ID: cmd.ID, Time: time.Now(), States: map[messages.State]int{}, Members: g.members}
+	all := &messages.Snapshot{
+		ID: cmd.ID, Time: time.Now(), States: map[messages.State]int{}, Members: g.members,
+		Servers: []messages.ServerSnapshot{}, Sessions: []messages.SessionSnapshot{},
+	}
 	servers := map[string]*messages.ServerSnapshot{}
 	for _, p := range g.parts {
 		one, ok := p.reply.(*messages.Snapshot)

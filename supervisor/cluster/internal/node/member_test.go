@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -261,6 +262,39 @@ func TestCommandsToAllMembers(t *testing.T) {
 		key := messages.Key{Server: "s", Scope: scope}
 		require.IsType(t, &messages.Done{}, a.send(&messages.Restart{Key: key}).reply())
 		require.Equal(t, 1, a.send(&messages.CloseSession{Key: key}).reply().(*messages.Closed).Sessions)
+	})
+}
+
+func TestSnapshotOfOneMemberIsThatOfItsSupervisor(t *testing.T) {
+	inWorld(t, 1, nil, func(w *world) {
+		a := w.members[0]
+		key := messages.To("s", "scope").Key
+		for _, cmd := range []*messages.Inspect{{ID: "i"}, {Server: "other"}, {Scope: "scope", Limit: 1}, {Limit: -1}} {
+			merged := a.send(cmd).reply().(*messages.Snapshot)
+			p := newSent(a, cmd)
+			a.system.Root.RequestWithCustomSender(a.sup.PID(), cmd, p.pid)
+			own := p.reply().(*messages.Snapshot)
+			p.close()
+			require.Len(t, merged.Members, 1)
+			merged.Members, own.Time = nil, merged.Time
+			require.Equal(t, own, merged)
+			a.send(call(key.Scope, "count")).ok()
+		}
+	})
+}
+
+// The configuration of the members is reloaded one after the other.
+func TestCommandsAboutAServerThatSomeMembersLack(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		w.cfg.Servers = append(slices.Clone(w.cfg.Servers), supervisor.Server{Name: "new", URL: "http://fake.invalid"})
+		w.join()
+		w.awaitStable()
+		for _, m := range w.members {
+			require.IsType(t, &messages.Done{}, m.send(&messages.Forget{Server: "new"}).reply())
+			require.Equal(t, &messages.Closed{ID: "i"}, m.send(&messages.CloseServer{ID: "i", Server: "new"}).reply())
+			m.send(&messages.Forget{Server: "other"}).fails(messages.CodeUnknownServer)
+			m.send(&messages.CloseServer{Server: "other"}).fails(messages.CodeUnknownServer)
+		}
 	})
 }
 

@@ -37,12 +37,14 @@ type node struct {
 	byKey     map[messages.Key]*keyed
 	lastID    uint64
 	served    map[servedID]*served
-	boxed     map[string]*served        // by the id of the box
-	bindings  map[string]*messages.Bind // of callers here, by scope
-	watched   map[string]bool           // references of actors here that other members may know
-	asked     map[uint64]*question      // questions of other members
-	asking    map[uint64]ownQuestion    // questions to handlers of other members
-	lines     map[string][]*peer        // by reference of a subscriber here: the members whose lines it has not handled, in order
+	boxed     map[string]*served     // by the id of the box
+	bindings  map[string]*binding    // by scope
+	bindTime  int64                  // of the last Bind that is known
+	sweptAt   time.Time              // when bindings were last forgotten
+	watched   map[string]bool        // references of actors here that other members may know
+	asked     map[uint64]*question   // questions of other members
+	asking    map[uint64]ownQuestion // questions to handlers of other members
+	lines     map[string][]*peer     // by reference of a subscriber here: the members whose lines it has not handled, in order
 
 	stopped func() // has commands answered by the door in front of the node
 
@@ -105,7 +107,7 @@ func newNode(cfg *Config) *node {
 	n := &node{
 		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
-		bindings: map[string]*messages.Bind{}, watched: map[string]bool{}, asked: map[uint64]*question{},
+		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
 	}
 	n.ownBits.init(cfg.Shards)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -504,5 +506,25 @@ func TestBoundScopeEndsWithItsOwner(t *testing.T) {
 		require.Zero(t, w.server.openOf(scope))
 		require.Zero(t, w.server.openOf(late))
 		require.Zero(t, c.processes()["proxy"])
+	})
+}
+
+func TestArgumentsMayHaveNumbersOfAnySize(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		for _, m := range w.members {
+			w.members[0].send(call(w.scopeOf(m, 0), "count", with("n", json.Number("1e400")))).ok()
+		}
+	})
+}
+
+func TestCommandThatTheOwnerDoesNotUnderstandIsNamed(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		op := call(w.scopeOf(b, 0), "count", func(op *messages.CallTool) { op.Params.Meta = mcp.Meta{"n": json.Number("1e400")} })
+		f := a.send(op).fails(messages.CodeInvalid)
+		require.Contains(t, f.Detail, "the member b does not understand the command")
+		require.Equal(t, &messages.Failure{
+			ID: op.ID, Key: op.Key, Op: op.Method(), Target: "count", Code: f.Code, Detail: f.Detail, Supervisor: "b",
+		}, f)
 	})
 }

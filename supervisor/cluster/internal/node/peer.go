@@ -205,9 +205,7 @@ func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
 	if len(n.watchers) > 0 {
 		n.post(c, p, 0, &wantEvents{true})
 	}
-	for _, bind := range n.bindings {
-		n.sendBind(c, p, bind)
-	}
+	n.sendBindings(c, p)
 }
 
 // removePeer notes that a member is no longer in the topology. One that leaves still hands
@@ -238,6 +236,9 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	}
 	n.onWantEvents(c, p, false)
 	n.cedeFor(c, p)
+	if n.net != nil && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
+		n.spreadBindings(c, p)
+	}
 	p.link, p.decoding, p.cancelled, p.knows = link.Link{}, map[uint64]bool{}, nil, map[string]bool{}
 }
 
@@ -422,6 +423,7 @@ func (n *node) onTick(c actor.Context) {
 	if n.net == nil {
 		return
 	}
+	n.sweepBindings(now)
 	n.checkGap(now)
 	n.beatAt = now
 	n.beats++

@@ -482,39 +482,10 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	delete(n.watched, ref)
 	delete(n.lines, ref)
 	n.cancelOwned(c, ref)
-	for scope, bind := range n.bindings {
-		if bind.Owner != nil && (refs{}).Ref(bind.Owner) == ref {
-			delete(n.bindings, scope)
-		}
-	}
 	for _, p := range n.peers {
 		if p.knows[ref] {
 			delete(p.knows, ref)
 			n.post(c, p, 0, &gone{ref})
 		}
 	}
-}
-
-// onBind binds a scope on all members: its sessions may live on any of them.
-func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
-	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if key.Validate() != nil {
-		c.Forward(n.cfg.Supervisor)
-		return
-	}
-	n.watch(c, cmd)
-	if !n.gather(c, cmd, controlTime) {
-		return
-	}
-	delete(n.bindings, key.Scope)
-	if cmd.Owner != nil || cmd.Handler != nil {
-		n.bindings[key.Scope] = cmd
-	}
-}
-
-// sendBind tells a member that has joined of a binding.
-func (n *node) sendBind(c actor.Context, p *peer, bind *messages.Bind) {
-	n.lastID++
-	n.post(c, p, n.lastID, bind)
-	n.introduce(c, p, bind)
 }

@@ -419,8 +419,13 @@ func (n *node) withdraw(x *exchange) {
 }
 
 // complete adds to a failure what was known before about the command. A member that has not run
-// the command says nothing of the members before it.
+// the command says nothing of the members before it, and one that does not understand it nothing of the
+// command.
 func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
+	if f.Op == "" {
+		of := messages.NewFailure(cmd, f.Code, f.Detail)
+		f.ID, f.Key, f.Op, f.Target = of.ID, of.Key, of.Op, of.Target
+	}
 	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
 	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
 	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {

@@ -34,10 +34,11 @@ type served struct {
 type (
 	// history is what was done with a command before.
 	history struct {
-		Runs        int    `json:"runs"`
-		MayHaveRun  bool   `json:"mayHaveRun"`
-		Detail      string `json:"detail,omitempty"`
-		Intercepted bool   `json:"intercepted"` // it has passed the interceptors of a member
+		Runs        int         `json:"runs"`
+		MayHaveRun  bool        `json:"mayHaveRun"`
+		Detail      string      `json:"detail,omitempty"`
+		Intercepted bool        `json:"intercepted"` // it has passed the interceptors of a member
+		Binding     bindVersion `json:"binding,omitzero"`
 	}
 	// resent is a command with a history.
 	resent struct {
@@ -142,6 +143,8 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 		n.onWantEvents(c, from, msg.Want)
 	case *event:
 		n.onEvent(msg)
+	case *bindingsEnded:
+		n.onBindingsEnded(c, from, msg)
 	case *leaves:
 		n.onLeaves(c, from, msg)
 	default:
@@ -194,6 +197,10 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 	if cancel, ok := cmd.(*messages.Cancel); ok {
 		n.cancelServed(c, cancel.Key.Normal(), cancel.ID)
 		c.Send(n.cfg.Supervisor, cancel)
+		return
+	}
+	if bind, binds := cmd.(*messages.Bind); binds && !n.acceptBinding(from, bind, past.Binding) {
+		n.answerTo(c, from, id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
 		return
 	}
 	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}

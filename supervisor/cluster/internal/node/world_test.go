@@ -36,7 +36,7 @@ const (
 	leaseTime = 2 * time.Second
 	removal   = 3 * time.Second // after which the provider removes a member that it does not reach
 	shards    = 64
-	maxTime   = 10 * time.Minute // that a scenario may take
+	maxTime   = 20 * time.Minute // that a scenario may take
 )
 
 // world is a cluster in one process: members with nodes and supervisors of their own, the network

@@ -210,6 +210,13 @@ func mapOrRaw(data json.RawMessage, isMap bool) (any, error) {
 		return data, nil
 	}
 	var m map[string]any
-	err := unmarshal(data, &m)
-	return m, err
+	if allExact(data) {
+		err := unmarshal(data, &m)
+		return m, err
+	}
+	if err := decodeNumbers(data, &m); err != nil { // one may be too large for a float64
+		return nil, undecoded(data, &m, err)
+	}
+	withDigits(m)
+	return m, nil
 }

@@ -17,14 +17,19 @@ func restoreDigits(data []byte, decoded any) error {
 	if allExact(data) {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
 	var tree any
-	if err := d.Decode(&tree); err != nil {
+	if err := decodeNumbers(data, &tree); err != nil {
 		return &Error{Problem: "is not JSON", Cause: err}
 	}
 	replace(reflect.ValueOf(decoded).Elem(), tree)
 	return nil
+}
+
+// decodeNumbers decodes JSON with each number of a value of type any as a json.Number.
+func decodeNumbers(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
 // allExact reports whether a float64 has the value of each number in valid JSON.

@@ -88,6 +88,12 @@ func TestDigitsSurviveInAllValues(t *testing.T) {
 	require.Equal(t, []any{big, nil, nil}, list.Result.StructuredContent)
 }
 
+func TestArgumentsMayHaveNumbersThatNoFloatIsCloseTo(t *testing.T) {
+	args := map[string]any{"n": json.Number("1e400"), "list": []any{json.Number("-1e-400"), 1.5, "1e400"}}
+	require.Equal(t, args, again(t, &messages.CallTool{Params: &mcp.CallToolParams{Arguments: args}}).(*messages.CallTool).Params.Arguments)
+	require.Equal(t, args, again(t, &messages.Custom{Name: "acme/x", Params: args}).(*messages.Custom).Params)
+}
+
 func TestAllExactFindsNumbersOutsideOfStrings(t *testing.T) {
 	for text, want := range map[string]bool{
 		`1`: true, `-0`: true, `0.5`: true, `[1,2.25,-3]`: true, `9007199254740993`: false, `9007199254740992`: true,

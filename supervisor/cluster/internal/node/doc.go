@@ -14,7 +14,10 @@
 //   - route.go: commands of callers here
 //   - serve.go: commands of callers on other members
 //   - shard.go: which shards are active here, and how they move
-//   - peer.go: the other members, heartbeats, the lease, and leaving
+//   - peer.go: the other members
+//   - heartbeat.go: heartbeats, and the lease that they renew
+//   - leave.go: how this member leaves
+//   - envelope.go: what goes over the network
 //   - gather.go: commands to all members
 //   - binding.go: the bindings of scopes, on which all members agree
 //   - proxy.go: actors of other members, and questions to and from them

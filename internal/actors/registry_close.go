@@ -142,7 +142,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
-	closing.timer = after(c, closeTime(r.slowest()), &closeDue{closing})
+	closing.timer = after(c, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closeCommands[closing] = struct{}{}
 	if r.cfg.Store != nil && !order.leave {
@@ -153,8 +153,9 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 }
 
 // closeTime returns how long a close command or a [Release] takes at most, also one with Now: sessions
-// may not respond. The arguments are the drain and the close timeout of the slowest servers.
-func closeTime(drainTime, closeTime time.Duration) time.Duration {
+// may not respond.
+func (r *registry) closeTime() time.Duration {
+	drainTime, closeTime := r.slowest()
 	return drainTime + 2*closeTime + 3*unresponsiveAfter
 }
 

@@ -114,7 +114,7 @@ func (r *registry) tellTimeouts(c actor.Context) {
 	if r.cluster.HandBack == nil {
 		return
 	}
-	t := &Timeouts{Calls: make(map[string]time.Duration, len(r.servers)), Call: r.defaults.CallTimeout, Close: closeTime(r.slowest())}
+	t := &Timeouts{Calls: make(map[string]time.Duration, len(r.servers)), Call: r.defaults.CallTimeout, Close: r.closeTime()}
 	for name, srv := range r.servers {
 		t.Calls[name] = srv.limits.CallTimeout
 		t.Connect = max(t.Connect, srv.limits.ConnectTimeout)

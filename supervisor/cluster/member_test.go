@@ -100,6 +100,12 @@ func (s *counters) start(t *testing.T, cfg cluster.Config) *cluster.Member {
 	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url, PerKey: func(_ context.Context, key messages.Key) (supervisor.Server, error) {
 		return supervisor.Server{URL: s.url, Headers: map[string]string{"Scope": key.Scope}}, nil
 	}}}
+	return startMember(t, cfg)
+}
+
+// startMember starts a member with an actor system of its own. It is stopped at the end of the test.
+func startMember(t *testing.T, cfg cluster.Config) *cluster.Member {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
@@ -454,12 +460,7 @@ func TestStopWhoseContextEndsDoesNotDelayTheNextOne(t *testing.T) {
 	hub := cluster.NewInProcess()
 	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
 	leaving, other := members[0], members[1]
-	scope := ""
-	for i := 0; scope == ""; i++ {
-		if r := call(t, other, fmt.Sprint(i)); r.Supervisor == "a" {
-			scope = fmt.Sprint(i)
-		}
-	}
+	scope := scopeOn(t, leaving, "counter")
 	failed := make(chan error, 1)
 	go func() {
 		_, err := other.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "wait"})

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -22,24 +21,16 @@ import (
 // the end of the test.
 func startPair(t *testing.T, cfg func(name string) supervisor.Config) (a, b *cluster.Member) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	hub, members := cluster.NewInProcess(), map[string]*cluster.Member{}
-	for _, name := range []string{"a", "b"} {
+	hub := cluster.NewInProcess()
+	start := func(name string) *cluster.Member {
 		member := inProcess(hub, name)
 		member.Supervisor = cfg(name)
-		m, err := cluster.Start(ctx, actor.NewActorSystem(), member)
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			defer cancel()
-			require.NoError(t, m.Stop(ctx))
-		})
-		members[name] = m
+		return startMember(t, member)
 	}
-	knows(t, members["a"], 2)
-	knows(t, members["b"], 2)
-	return members["a"], members["b"]
+	a, b = start("a"), start("b")
+	knows(t, a, 2)
+	knows(t, b, 2)
+	return a, b
 }
 
 // scopeOn opens sessions until one is on the member, and returns its scope.

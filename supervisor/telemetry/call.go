@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -40,7 +41,7 @@ func (t *telemetry) intercept(next actors.Runner) actors.Runner {
 		if t.tracer != nil {
 			ctx, k.span = t.tracer.Start(within(ctx, op.Head().Trace, true), nameOf(op),
 				trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributesOf(op, op.Head().Key.Server)...))
-			if spanned := traceOf(ctx); spanned.Parent != "" {
+			if spanned := tracecontext.Of(ctx); spanned.Parent != "" {
 				h := *op.Head()
 				h.Trace, k.trace = spanned, spanned.Parent
 				op, ctx = messages.With(op, h), messages.WithTrace(ctx, spanned)

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -41,7 +42,7 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 		var spanned context.Context
 		spanned, span = d.t.tracer.Start(within(ctx, parent, false), "dial", trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(attribute.String(attrServer, req.Key.Server)))
-		req.Trace = traceOf(spanned)
+		req.Trace = tracecontext.Of(spanned)
 		ctx = messages.WithTrace(spanned, req.Trace)
 	}
 	var e *mcpbridge.Error
@@ -101,7 +102,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 // spanned runs an operation in a span of its own, which the request carries to the server.
 func (c *conn) spanned(ctx context.Context, span trace.Span, op messages.Operation) (messages.Result, error) {
 	defer span.End()
-	result, err := c.do(messages.WithTrace(ctx, traceOf(ctx)), op)
+	result, err := c.do(messages.WithTrace(ctx, tracecontext.Of(ctx)), op)
 	fail(span, errorType(result, err), mcpbridge.AsError(err))
 	return result, err
 }

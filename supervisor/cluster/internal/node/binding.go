@@ -97,10 +97,8 @@ func (n *node) acceptBinding(from *peer, bind *messages.Bind, version bindVersio
 
 // hasEnded reports whether a binding was removed, or its owner has terminated, or its member is lost.
 func (n *node) hasEnded(b *binding) bool {
-	if b.bind.Owner != nil {
-		if _, there := n.cfg.System.ProcessRegistry.Get(b.bind.Owner); !there {
-			return true
-		}
+	if b.bind.Owner != nil && !n.isThere(b.bind.Owner) {
+		return true
 	}
 	return removes(b.bind) || b.from != nil && !n.reaches(b.from)
 }

@@ -287,7 +287,7 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 	to := pidOf(msg.Ref)
 	switch value := value.(type) {
 	case *messages.StderrLine:
-		if _, there := c.ActorSystem().ProcessRegistry.Get(to); !there {
+		if !n.isThere(to) {
 			return
 		}
 		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)

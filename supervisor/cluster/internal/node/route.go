@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/supervisor/cluster/internal/wire"
@@ -122,8 +122,8 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 const ownerTerminated = "its owner has terminated"
 
 // isThere reports whether an actor here has not terminated.
-func isThere(c actor.Context, pid *actor.PID) bool {
-	_, there := c.ActorSystem().ProcessRegistry.Get(pid)
+func (n *node) isThere(pid *actor.PID) bool {
+	_, there := n.cfg.System.ProcessRegistry.Get(pid)
 	return there
 }
 
@@ -145,7 +145,7 @@ func (n *node) begin(c actor.Context, x *exchange) {
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
-		if owner := op.Head().Owner; owner != nil && !isThere(c, owner) { // also the member of a caller elsewhere
+		if owner := op.Head().Owner; owner != nil && !n.isThere(owner) { // also the member of a caller elsewhere
 			reject(messages.CodeCancelled, ownerTerminated)
 			return
 		}
@@ -229,13 +229,10 @@ func (x *exchange) traced() messages.Command {
 	if !ok || x.values == nil || op.Head().Trace != (messages.Trace{}) {
 		return x.cmd
 	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(valuesContext{context.Background(), x.values}, carrier)
-	if len(carrier) == 0 {
+	h := *op.Head()
+	if h.Trace = tracecontext.Of(valuesContext{context.Background(), x.values}); h.Trace == (messages.Trace{}) {
 		return op
 	}
-	h := *op.Head()
-	h.Trace = messages.Trace{Parent: carrier.Get("traceparent"), State: carrier.Get("tracestate")}
 	return messages.With(op, h)
 }
 

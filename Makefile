@@ -83,9 +83,14 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 	go test -run '^TestLoad' -v ./tests -load.keys=1000
 
 .PHONY: real
-real: ## run the tests with real servers: needs Node, npm and Chromium, and installs what is missing; RACE=-race for the race detector
+real: ## run the tests with real servers: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
 	tests/real/install
 	go test $(RACE) -tags real ./tests/real
+
+.PHONY: nginx
+nginx: ## run the tests with nginx in front of real servers: some cases still fail
+	tests/real/install
+	go test -tags real,nginx -run Nginx ./tests/real
 
 .PHONY: conformance
 conformance: ## run the official conformance suites for clients: needs npm, and installs the rest

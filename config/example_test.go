@@ -21,11 +21,11 @@ func Example() {
 	system := newSystem()
 	loader := config.Loader{
 		LookupEnv: lookup, // defaults to os.LookupEnv
-		Variable: func(name string) (string, bool) {
-			if name == "input:issues-key" {
+		Input: func(in config.Input) (string, bool) {
+			if in.ID == "issues-key" {
 				return lookup("ISSUES_KEY")
 			}
-			return "", false
+			return "", false // the servers that need it are left out
 		},
 	}
 	file, err := loader.Load("testdata/.vscode/mcp.json")

@@ -69,12 +69,16 @@ type Loader struct {
 	// LookupEnv returns environment variables. Defaults to [os.LookupEnv].
 	LookupEnv func(name string) (value string, ok bool)
 	// Variable returns the values of variables that LookupEnv does not know, by the text
-	// between the braces: "input:api-key" for an input of VS Code, "workspaceFolder",
-	// "LIBRECHAT_USER_ID". For ${NAME} it takes precedence over LookupEnv. Load itself knows
+	// between the braces: "workspaceFolder", "LIBRECHAT_USER_ID". For ${NAME} it takes precedence over LookupEnv. Load itself knows
 	// "userHome", "pathSeparator" and, for a file in a folder .vscode or .cursor,
 	// "workspaceFolder". A variable without a value is an error. Defaults to nil, which
 	// returns no value.
 	Variable func(name string) (value string, ok bool)
+	// Input returns the value of ${input:id} in a file of VS Code. It is called once for each
+	// input that an enabled server needs, and that Variable does not return for the name
+	// "input:id". A server whose input has no value is left out, with a warning; if no server is
+	// left, that is an error. Defaults to nil, which returns no value.
+	Input func(Input) (value string, ok bool)
 }
 
 // Load reads a file with the zero [Loader].
@@ -104,5 +108,5 @@ func (l Loader) reader(name string) *reader {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
-	return &reader{loader: l, name: name, file: &File{}, names: map[string]*node{}}
+	return &reader{loader: l, name: name, file: &File{}, names: map[string]*node{}, answers: map[string]string{}}
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"regexp"
 	"strings"
+
+	"github.com/mcpactor/mcpactor/internal/nearest"
 )
 
 // unsafe matches the characters that opencode replaces in the names of servers and tools.
@@ -45,7 +47,7 @@ func (r *reader) permissions(n *node) {
 
 // restrictsByName reports whether n is an object of permissions that denies tools of a server.
 func (r *reader) restrictsByName(n *node) bool {
-	if name := plain(n.name); name != "tools" && name != "permission" && name != "permissions" {
+	if name := nearest.Plain(n.name); name != "tools" && name != "permission" && name != "permissions" {
 		return false
 	}
 	if n.kind != isObject {
@@ -63,7 +65,7 @@ func (r *reader) restrictsByName(n *node) bool {
 
 // denies reports whether a value denies a tool, or some of its calls.
 func denies(n *node) bool {
-	if n.kind == isBoolean && n.text == "false" || n.kind == isText && plain(n.text) == "deny" {
+	if n.kind == isBoolean && n.text == "false" || n.kind == isText && nearest.Plain(n.text) == "deny" {
 		return true
 	}
 	for _, item := range n.items {

@@ -15,9 +15,12 @@ type reader struct {
 
 	file    *File
 	errs    []error
-	entries []*node          // the nodes of file.Supervisor.Servers, in the same order
-	names   map[string]*node // the same nodes by the names of the servers
-	current *node            // the server that is being read, or nil
+	entries []*node           // the nodes of file.Supervisor.Servers, in the same order
+	names   map[string]*node  // the same nodes by the names of the servers
+	current *node             // the server that is being read, or nil
+	inputs  *node             // the inputs of VS Code, or nil
+	answers map[string]string // the values of inputs, by their ids
+	lacking []lack            // the inputs that servers lack, which are left out
 
 	opencode bool       // {env:VAR} is supported
 	dollars  dollarMode // how to treat $VAR

@@ -8,9 +8,9 @@ import (
 
 // root reads the root object of the file.
 func (r *reader) root(n *node) {
-	var mcpServers, servers, contextServers, mcp, settings, inputs *node
+	var mcpServers, servers, contextServers, mcp, settings *node
 	targets := map[string]any{
-		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &inputs, "supervisor": &settings,
+		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &r.inputs, "supervisor": &settings,
 	}
 	known := slices.Sorted(maps.Keys(targets))
 	var others []*node
@@ -57,6 +57,7 @@ func (r *reader) root(n *node) {
 		}
 		r.unknownInFile(field, known)
 	}
+	r.reportLacking()
 	if len(r.errs) == 0 && len(r.file.Supervisor.Servers) == 0 {
 		r.fail(all, "has no enabled server")
 	}
@@ -70,9 +71,9 @@ func (r *reader) nested(mcp *node) *node {
 		return mcp
 	}
 	r.opencode = mcp.field("inputs") == nil
-	var found, inputs *node
+	var found *node
 	names := []string{"servers", "inputs"}
-	r.fields(mcp, map[string]any{names[0]: &found, names[1]: &inputs}, func(field *node) { r.unknownInFile(field, names) })
+	r.fields(mcp, map[string]any{names[0]: &found, names[1]: &r.inputs}, func(field *node) { r.unknownInFile(field, names) })
 	return found
 }
 

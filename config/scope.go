@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -33,15 +32,6 @@ var scopeMark = "\x00scope:" + rand.Text() + "\x00"
 // scopeFields are the fields of a server in which the scope may be.
 var scopeFields = []string{"command", "args", "env", "environment", "cwd", "url", "serverUrl", "httpUrl", "headers", "setup"}
 
-var (
-	// script matches the options of shells after which the next argument that is no option is code.
-	script = regexp.MustCompile(`(?i)^(-[a-z]*c|-c[eiluvx]+|--command)$`)
-	// commandLine matches the options of cmd and PowerShell after which all arguments are code.
-	commandLine = regexp.MustCompile(`(?i)^(/c|/k|-command)$`)
-	// shellOption matches what may stand between -c and the code.
-	shellOption = regexp.MustCompile(`^(--|[-+][A-Za-z]+)$`)
-)
-
 // scope returns the mark for ${scope} in a value, or adds an error where it is not supported.
 func (r *reader) scope(n *node) string {
 	switch field := r.fieldOf(n); {
@@ -51,8 +41,6 @@ func (r *reader) scope(n *node) string {
 		r.fail(n, "the program cannot depend on the scope: use ${scope} in its arguments")
 	case field.name == "setup" && !isBelow(n, "arguments"):
 		r.fail(n, "the tool cannot depend on the scope: use ${scope} in its arguments")
-	case isCode(n):
-		r.fail(n, "a shell would run the scope as code: put ${scope} into env, and use the variable in quotes")
 	default:
 		return scopeMark
 	}
@@ -74,21 +62,6 @@ func isProgram(field, n *node) bool {
 	return n == field || field.kind == isList && n.index == 0 || field.kind == isObject && !isBelow(n, "args") && !isBelow(n, "env")
 }
 
-// isCode reports whether a shell runs an argument of a command as code.
-func isCode(n *node) bool {
-	if n.parent.kind != isList {
-		return false
-	}
-	next := true // n is the next argument that is no option
-	for _, before := range slices.Backward(n.parent.items[:n.index]) {
-		if commandLine.MatchString(before.text) || next && script.MatchString(before.text) {
-			return true
-		}
-		next = next && shellOption.MatchString(before.text)
-	}
-	return strings.HasPrefix(n.text, "--command=")
-}
-
 // isBelow reports whether a value is in an object or list of a name.
 func isBelow(n *node, name string) bool {
 	for ; n != nil; n = n.parent {
@@ -104,6 +77,10 @@ func isBelow(n *node, name string) bool {
 func (r *reader) perKey(n *node, e *entry) {
 	t := template{server: e.server}
 	if !t.depends() {
+		return
+	}
+	if i, err := t.checkArguments(); err != nil {
+		r.fail(argumentOf(n, i), "%w", err)
 		return
 	}
 	resolved, err := t.replace(messages.DefaultScope)
@@ -130,6 +107,22 @@ func placeOf(n *node, field string) *node {
 		}
 	}
 	return n
+}
+
+// argumentOf returns the argument of a server's command with an index.
+func argumentOf(n *node, i int) *node {
+	command := n.field("command")
+	list := n.field("args")
+	switch command.kind {
+	case isList: // the first one is the program
+		list, i = command, i+1
+	case isObject:
+		list = command.field("args")
+	}
+	if list == nil || list.kind != isList || i >= len(list.items) {
+		return command
+	}
+	return list.items[i]
 }
 
 // template is a server with the mark of the scope in some of its texts.

@@ -34,16 +34,16 @@ func ofScope(t testing.TB, srv mcpbridge.Server, scope string) (*mcpbridge.Serve
 
 func TestScopeIsReplacedForEachKey(t *testing.T) {
 	root := t.TempDir()
-	srv := serverWith(t, `{"command": "x", "args": ["--user", "${scope}", "--file=/data/${scope}/x ${scope}", "plain"],
+	srv := serverWith(t, `{"command": "x", "args": ["--user", "${scope}", "--file=/data/${scope}/x,${scope}", "plain"],
 		"env": {"USER_ID": "${scope}", "KEY": "${TOKEN}"}, "cwd": %q,
 		"setup": [{"tool": "open", "arguments": {"of": ["${scope}", 1], "scope": "for ${scope}"}}]}`, filepath.Join(root, "${scope}", "src"))
 	require.NotNil(t, srv.PerKey)
-	require.Equal(t, []string{"--user", "default", "--file=/data/default/x default", "plain"}, srv.Args)
+	require.Equal(t, []string{"--user", "default", "--file=/data/default/x,default", "plain"}, srv.Args)
 	require.NoDirExists(t, filepath.Join(root, "default"), "it is made for a session")
 	for _, scope := range []string{"ann", "bob@example.com", "$(id)", "default"} {
 		got, err := ofScope(t, srv, scope)
 		require.NoError(t, err)
-		require.Equal(t, []string{"--user", scope, "--file=/data/" + scope + "/x " + scope, "plain"}, got.Args)
+		require.Equal(t, []string{"--user", scope, "--file=/data/" + scope + "/x," + scope, "plain"}, got.Args)
 		require.Equal(t, scope, got.Env["USER_ID"])
 		require.Equal(t, srv.Env["KEY"], got.Env["KEY"])
 		require.Equal(t, filepath.Join(root, scope, "src"), got.Dir)
@@ -125,15 +125,6 @@ func TestScopeWhereItIsNotSupportedIsAnError(t *testing.T) {
 		{`{"command": "${scope}"}`, "a.command: the program cannot depend on the scope"},
 		{`{"command": ["${scope}", "x"]}`, "a.command[0]: the program cannot depend on the scope"},
 		{`{"command": {"path": "${scope}"}}`, "a.command.path: the program cannot depend on the scope"},
-		{`{"command": "sh", "args": ["-c", "ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
-		{`{"command": ["bash", "-lc", "ls ${scope}"]}`, "a.command[2]: a shell would run the scope as code"},
-		{`{"command": "cmd", "args": ["/C", "dir ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
-		{`{"command": "cmd", "args": ["/d", "/c", "npx", "files", "${scope}"]}`, "a.args[4]: a shell would run the scope as code"},
-		{`{"command": "powershell", "args": ["-Command", "ls", "${scope}"]}`, "a.args[2]: a shell would run the scope as code"},
-		{`{"command": "sh", "args": ["-ce", "ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
-		{`{"command": "sh", "args": ["-c", "--", "ls ${scope}"]}`, "a.args[2]: a shell would run the scope as code"},
-		{`{"command": "bash", "args": ["-c", "-x", "+B", "ls ${scope}"]}`, "a.args[3]: a shell would run the scope as code"},
-		{`{"command": "su", "args": ["ann", "--command=ls ${scope}"]}`, "a.args[1]: a shell would run the scope as code"},
 		{`{"command": "x", "envFile": "${scope}"}`, "a.envFile: cannot depend on the scope"},
 		{`{"command": "x", "deny": ["${scope}"]}`, "a.deny[0]: cannot depend on the scope"},
 		{`{"command": "x", "displayName": "${scope}"}`, "a.displayName: cannot depend on the scope"},
@@ -155,9 +146,7 @@ func TestScopeWhereItIsNotSupportedIsAnError(t *testing.T) {
 	}
 	_, err := parse("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}, \"supervisor\": {\n\"store\": \"${scope}\"}}")
 	require.ErrorContains(t, err, "line 2: supervisor.store: cannot depend on the scope")
-	got := serverWith(t, `{"command": "sh", "args": ["-c", "ls \"$0\"", "${scope}"]}`)
-	require.Equal(t, "default", got.Args[2], "it is an argument of the script")
-	got = serverWith(t, `{"command": "x", "args": ["${env:scope}"]}`)
+	got := serverWith(t, `{"command": "x", "args": ["${env:scope}"]}`)
 	require.Equal(t, []string{"of the environment"}, got.Args, "it is an environment variable")
 	require.Nil(t, got.PerKey)
 }

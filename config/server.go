@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -64,7 +65,7 @@ func (r *reader) server(n *node) {
 		return
 	}
 	e := &entry{}
-	before := len(r.errs)
+	before, lacking := len(r.errs), len(r.lacking)
 	r.current = n
 	defer func() { r.current = nil }()
 	r.fields(n, e.fields(), r.unknownInServer)
@@ -83,6 +84,10 @@ func (r *reader) server(n *node) {
 	}
 	r.filters(e)
 	r.perKey(n, e)
+	if len(r.lacking) > lacking { // nothing can be said of the values that are missing
+		r.errs = r.errs[:before]
+		return
+	}
 	if len(r.errs) > before {
 		return
 	}
@@ -148,7 +153,7 @@ var kinds = map[string]string{
 func (r *reader) remote(n *node, e *entry) {
 	kind, source := "", ""
 	for _, given := range []struct{ field, kind string }{{"type", e.kind}, {"transport", e.transport}, {"transportType", e.transportType}} {
-		known := kinds[plain(given.kind)]
+		known := kinds[nearest.Plain(given.kind)]
 		switch {
 		case given.kind == "":
 		case known == "":

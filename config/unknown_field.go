@@ -4,14 +4,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/mcpactor/mcpactor/internal/nearest"
 )
 
 // strict reads an object that only this package has. An unknown field is an error.
 func (r *reader) strict(n *node, targets map[string]any) {
 	r.fields(n, targets, func(field *node) {
 		known := slices.Sorted(maps.Keys(targets))
-		if name := nearest(field.name, known); name != "" {
+		if name := nearest.Of(field.name, known); name != "" {
 			r.fail(field, "is not a field: did you mean %q?", name)
 			return
 		}
@@ -25,7 +26,7 @@ const ownFile = "put the servers into a file of their own, with allow, deny and 
 // unknownInServer reports an unknown field of a server: as an error if it may be misspelt or
 // restrict the server, else as a warning.
 func (r *reader) unknownInServer(n *node) {
-	if name := nearest(n.name, slices.Sorted(maps.Keys((&entry{}).fields()))); name != "" {
+	if name := nearest.Of(n.name, slices.Sorted(maps.Keys((&entry{}).fields()))); name != "" {
 		r.fail(n, "is not a field: did you mean %q?", name)
 		return
 	}
@@ -38,13 +39,13 @@ func (r *reader) unknownInServer(n *node) {
 
 // unknownInFile reports an unknown field beside the servers, in the same way.
 func (r *reader) unknownInFile(n *node, known []string) {
-	switch name := nearest(n.name, known); {
+	switch name := nearest.Of(n.name, known); {
 	case n.name == "$schema" || n.kind == isNull:
 		return
 	case name != "" && n.name != "server": // server is a field of opencode
 		r.fail(n, "is not a field: did you mean %q?", name)
 		return
-	case slices.Contains(switches, plain(n.name)) && restricts(n, switches):
+	case slices.Contains(switches, nearest.Plain(n.name)) && restricts(n, switches):
 		r.fail(n, "may restrict the servers, but is not supported: %s", ownFile)
 		return
 	}
@@ -63,15 +64,15 @@ func (r *reader) unknown(n *node) {
 
 // restriction returns the first field in n that restricts tools or servers, at any depth, or nil.
 func (r *reader) restriction(n *node) *node {
-	name := plain(n.name)
+	name := nearest.Plain(n.name)
 	switch {
-	case slices.Contains(words, name) || slices.Contains(inObject[plain(n.parent.name)], name):
+	case slices.Contains(words, name) || slices.Contains(inObject[nearest.Plain(n.parent.name)], name):
 		if !restricts(n, []string{name}) || name == "chatmcpaccess" && n.text == "all" {
 			return nil
 		}
 		return n
 	case r.opencode && r.restrictsByName(n),
-		!r.opencode && n.kind == isText && plain(n.text) == "deny":
+		!r.opencode && n.kind == isText && nearest.Plain(n.text) == "deny":
 		return n
 	}
 	for _, item := range n.items {
@@ -113,7 +114,7 @@ var (
 // something. A neutral value restricts nothing. Neither does false in a field that forbids, nor
 // true in a field that allows.
 func restricts(n *node, words []string) bool {
-	name := plain(n.name)
+	name := nearest.Plain(n.name)
 	if strings.Contains(name, "approve") || strings.HasPrefix(name, "alwaysallow") { // permits a tool without asking the user, as this module always does
 		return false
 	}
@@ -136,64 +137,4 @@ func neutral(n *node) bool {
 		return !slices.ContainsFunc(n.items, func(item *node) bool { return !neutral(item) })
 	}
 	return false
-}
-
-// plain returns a name in lower case, without punctuation.
-func plain(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
-
-// nearest returns the known name that is most similar to name, or "" if none is similar. It
-// ignores case and punctuation, and tolerates one typing error from four letters on, and two
-// from six.
-func nearest(name string, known []string) string {
-	best, least := "", 3
-	one := plain(name)
-	for _, candidate := range known {
-		other := plain(candidate)
-		if len(one) > len(other)+2 {
-			continue
-		}
-		allowed := 0
-		switch longer := max(len(one), len(other)); {
-		case longer >= 6:
-			allowed = 2
-		case longer >= 4:
-			allowed = 1
-		}
-		if d := distance(one, other); d <= allowed && d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// distance returns the optimal string alignment distance of two texts: how many letters must be
-// inserted, deleted, replaced or swapped with the next one to change one into the other.
-func distance(one, other string) int {
-	before, last := []int(nil), make([]int, len(other)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(one) {
-		row := make([]int, len(other)+1)
-		row[0] = i + 1
-		for j := range len(other) {
-			cost := 1
-			if one[i] == other[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && one[i] == other[j-1] && one[i-1] == other[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(other)]
 }

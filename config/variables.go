@@ -78,7 +78,7 @@ func (r *reader) braced(n *node, body string) string {
 	}
 	switch {
 	case strings.HasPrefix(body, "input:"):
-		r.fail(n, "needs the input %q, for which the original client asks its user: supply it in Loader.Variable, or write ${VAR} for an environment variable", body[len("input:"):])
+		return r.input(n, body[len("input:"):])
 	case strings.HasPrefix(body, "file:"):
 		return r.contents(n, body[len("file:"):])
 	case strings.HasPrefix(body, "workspaceFolder"):

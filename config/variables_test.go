@@ -85,3 +85,47 @@ func TestInvalidEnvironmentFilesAreErrors(t *testing.T) {
 		require.ErrorContains(t, err, "of the file is invalid", text)
 	}
 }
+
+// A file of VS Code with inputs: each is asked for once, and a server without one is left out.
+func TestInputsAreSuppliedByAFunction(t *testing.T) {
+	const file = `{
+		"inputs": [
+			{"type": "promptString", "id": "key", "description": "The key", "password": true},
+			{"type": "pickString", "id": "mode", "options": ["a", {"label": "B", "value": "b"}], "default": "a"}
+		],
+		"servers": {
+			"one": {"command": "x", "env": {"KEY": "${input:key}", "MODE": "${input:mode}"}},
+			"two": {"url": "http://x/${input:key}"},
+			"three": {"url": "${input:other}", "deny": ["x"]},
+			"off": {"url": "${input:unused}", "disabled": true},
+			"four": {"command": "y"}
+		}
+	}`
+	var asked []config.Input
+	loader := config.Loader{Input: func(in config.Input) (string, bool) {
+		asked = append(asked, in)
+		return "value of " + in.ID, in.ID != "other"
+	}}
+	got, err := loader.Parse([]byte(file))
+	require.NoError(t, err)
+	require.ElementsMatch(t, []config.Input{
+		{ID: "key", Description: "The key", Password: true}, {ID: "mode", Default: "a", Options: []string{"a", "b"}}, {ID: "other"},
+	}, asked)
+	var names []string
+	for _, srv := range got.Supervisor.Servers {
+		names = append(names, srv.Name)
+	}
+	require.Equal(t, []string{"four", "one", "two"}, names)
+	require.Equal(t, map[string]string{"KEY": "value of key", "MODE": "value of mode"}, got.Supervisor.Servers[1].Env)
+	require.Len(t, got.Tools, 3)
+	require.Len(t, got.Warnings, 1)
+	require.Equal(t, `line 9: servers.three.url: the server is left out: it needs the input "other": supply it in Loader.Input, or --input of mcpactor`, got.Warnings[0].String())
+
+	_, err = config.Loader{}.Parse([]byte(`{"servers": {"one": {"url": "${input:key}"}}}`))
+	require.ErrorContains(t, err, `servers.one.url: needs the input "key"`)
+	got, err = config.Loader{}.Parse([]byte(file))
+	require.NoError(t, err)
+	require.Equal(t, "four", got.Supervisor.Servers[0].Name)
+	_, err = config.Loader{}.Parse([]byte(`{"servers": {"a": {"command": "x"}}, "supervisor": {"store": "${input:key}"}}`))
+	require.ErrorContains(t, err, "needs the input")
+}

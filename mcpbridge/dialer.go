@@ -27,6 +27,10 @@ type DialRequest struct {
 	// answered the handshake. The dial may take longer than that, and may fail. It
 	// must not block. It may be nil.
 	Answered func()
+	// Admit asks for a permit to open a second session beside the first, which settles whether the
+	// server still knows the first. It may block until ctx ends. Call release when the second session
+	// is opened, or could not be. It may be nil: then no permit is needed.
+	Admit func(ctx context.Context) (release func(), err error)
 	// Down is called at most once, from any goroutine, when the session ends by itself.
 	// [Error.Session] says what became of it. Down is not called for an end that an
 	// operation reports, nor after Close has begun. It must not block.
@@ -75,6 +79,9 @@ type Bridge interface {
 	// Strays returns how many answers were dropped because they belong to other
 	// connections. Some servers send each answer to all of their sessions.
 	Strays() uint64
+	// Skipped returns how many bytes stdio servers wrote to their stdout that are no messages,
+	// and were skipped.
+	Skipped() uint64
 	// Close closes the idle HTTP connections. Call it when all sessions are closed.
 	Close()
 }

@@ -17,8 +17,12 @@
 // connection, an HTTP/2 server said that it did not process the request, or the closing brace
 // of the message was never written.
 //
-// Requests have ids that no other connection of this process uses. An answer with the id of
-// another connection is dropped and counted: see [Bridge].
+// Requests have ids of ten digits, which fit in 32 bits, and which no other connection of this
+// process uses. An answer with the id of another connection is dropped and counted: see [Bridge].
+// Over streamable HTTP an answer counts only in the response to its own POST, unless that
+// was a 202 or broke off: then it may come on any stream of the session.
+//
+// [Error.MayHaveRun] lists the ways in which a request ends, and what is known of the call then.
 //
 // # How expiry is recognized
 //
@@ -27,41 +31,58 @@
 // sessions, too. These rules are for requests that carry a session id. Without a session id
 // nothing expires.
 //
-//   - A 404 or 410, unless it is a JSON-RPC error with the id of the request: the session has
-//     expired. But if the session has answered nothing since initialize, the request is first
-//     repeated for up to 2 s.
+//   - A 404 or 410, unless it is a JSON-RPC error with the id of the request, or a page in HTML: the
+//     session has expired. But if the session has answered nothing since initialize, the request is
+//     first repeated for up to 2 s, and a page counts as well.
 //   - A result, the error -32602 to a resources/read whose URI it repeats, or one of the errors
 //     -32042, -32020, -32021 and -32022: the session is alive.
 //   - A 429, no connection, or a connection that broke: this says nothing about the session.
+//   - A 502, 503 or 504 without the id of the request, or a page in HTML with 404 or 410: a front
+//     has answered in place of the server. The session is unheard.
 //   - Any other 4xx or 5xx, a redirect that is not followed, any other JSON-RPC error, or an
 //     event stream that ends empty: there is doubt.
 //
+// A session without an id may be in doubt as well, if its protocol is older than 2026-07-28. A 404
+// without a session id is a wrong URL.
+//
 // Doubt is settled once for all callers of a session. No caller waits for this longer than
-// 5 s, nor past its deadline. The bridge asks the session a question: a ping, and one page
-// of a list that the server has declared.
+// 5 s, with a JSON-RPC error on 2xx no longer than 1 s, nor past its deadline. The bridge asks the
+// session a question: a ping, and one page of a list that the server has declared. Each is judged
+// alone. A result counts only if its request was sent after the refusal had arrived.
 //
-//   - If there is a result, the session is alive. For 30 s, a refusal with the same status and
-//     code, of the same operation and tool, causes no doubt.
-//   - If the question is refused with the status and code of the call, the bridge opens a second
-//     session, the control, and asks it the same question. If the control answers, and the first
-//     session refuses once more, the first session has expired: the next dial adopts the control,
-//     and one DELETE is sent for the expired session. If the control refuses in the same way, or
-//     cannot be opened, the session is alive, and the control is ended.
-//   - Otherwise (no answer, another refusal, 429) the doubt remains. A later refusal that
-//     causes doubt leads to another question, but not before 1 s has passed. This interval
-//     grows, up to 30 s.
+//   - If the list has a result, or the ping where no list is declared, the session is alive. For 30 s,
+//     a refusal with the same status, code and text, of the same operation and tool, causes no doubt,
+//     unless a front answers meanwhile. Another text is asked about again, once a second at most.
+//   - If the ping or the list is refused with the status and code of the call, the bridge opens a second
+//     session, the control, and asks it what was refused. If the control answers otherwise on 2xx, and
+//     the first session refuses once more, the first session has expired: the next dial adopts the
+//     control, and one DELETE is sent for the expired session. If the control refuses in the same way,
+//     or cannot be opened, the session is alive, and the control is ended. Calls that are not sent yet
+//     wait for the verdict, for 1 s at most. That a server has no ping (-32601) is an answer.
+//   - If the server cannot be reached, or a front answers, the question is repeated for as long as a
+//     caller waits.
+//   - Otherwise (another refusal, 429) the doubt remains: the caller gets its own error, which says that the
+//     call may have run. A later refusal that causes doubt leads to another question, but not before 1 s
+//     has passed. This interval grows, up to 30 s.
 //
-// A call that an expired session has refused did not run if the status of the call is a 4xx, or
-// its answer a JSON-RPC error, and the question was refused in the same way. After a 5xx, a 302
-// or 303, or an event stream that ends empty, the call may have run.
+// While a session is unheard, operations wait before they are sent. An operation that a front has answered
+// returns at once ([Unheard]): it can be repeated if it may run twice, and then waits. The question is
+// repeated after 100 ms, and then less often, down to once a second. After 2 s a control is
+// opened as well: some servers refuse an unknown session with a 503.
 //
-// HTTP+SSE and stdio have no control: if the question is refused in the same way as the
-// call, and there was no result between the two, the session counts as broken. The same
-// rules apply to an attempt to resume a session, to the standalone stream, and to the ping
-// that keeps a session alive.
+// What a refusal by an expired session proves of the call: a 4xx without the id of the call, which is
+// like the refusal of the question, shows that the call did not run. So does a refusal that has the
+// id of the call, or is a JSON-RPC error on 2xx, if the server refuses a session that was never issued in the same
+// words: the bridge asks that once. After anything else the call may have run: a 5xx, a 302 or 303, an event stream
+// that ends empty, or other words.
 //
-// Questions and controls are sent with the current credentials, which they do not refresh. None
-// is sent to a server that cannot be reached.
+// HTTP+SSE and stdio have no control. If the list is refused in the same way as the
+// call, the session counts as broken; but not if the answer is the error -32601 or -32602.
+//
+// An attempt to resume a session asks the same question, and an answer to the ping is enough. Anything else leads to
+// the control. The attempt fails only if the control cannot be opened.
+//
+// Questions and controls are sent with the current credentials, which they do not refresh.
 //
 // # What is sent where
 //

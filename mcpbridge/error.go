@@ -3,10 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/visible"
@@ -78,7 +75,14 @@ const (
 	// Broken: the connection of the session broke. Over HTTP the server may still know the
 	// session.
 	Broken
+	// Unheard: something in front of the server has answered in its place. The session can be
+	// used: operations wait until the server is heard again. So an operation that may run twice can
+	// be repeated.
+	Unheard
 )
+
+// HasEnded reports whether the session cannot be used any more.
+func (f Fate) HasEnded() bool { return f == Gone || f == Broken }
 
 // Error says what went wrong, and what that means for the call and its session.
 // Its text contains no session ids, headers, arguments or control characters, and may
@@ -90,6 +94,13 @@ type Error struct {
 	Session Fate
 	// Detail is the cause as text.
 	Detail string
+	// Shared is what other keys may see of Detail, if that contains what the server said: the
+	// words of a server may be about the key that it refuses. Empty means all of it. Other keys
+	// see it when a failed dial shows that the server is down.
+	Shared string
+	// Remedy says what to change, such as "check the host in url", if only a change of the
+	// configuration or of the credentials can help. It is empty if another attempt can help.
+	Remedy string
 	// Sent is true when some of the request may have reached the server.
 	Sent bool
 	// RetryAfter is the delay that the server asked for, or 0.
@@ -104,18 +115,29 @@ type Error struct {
 	Status int
 	// Code is the code of the JSON-RPC error that the server answered with, or 0.
 	Code int64
-	// Doubt is true for a refusal that may be about the session, without proof.
+	// Own is true if the answer bears the id of the request: it may come from whoever has carried
+	// out the request.
+	Own bool
+	// Begun is true if the server has taken an earlier request of the same operation, which may have
+	// run it, whatever became of the last request.
+	Begun bool
+	// Doubt is true for a refusal that may be about the session, without proof. The call may
+	// have run.
 	Doubt bool
 	// Quote is output of the server that only the caller may read: see [Error.ForCaller].
 	Quote string
 }
 
-// Error returns the class and the detail.
+// Error returns the class, the detail and the remedy.
 func (e *Error) Error() string {
-	if e.Detail == "" {
-		return e.Class.String()
+	text := e.Class.String()
+	if e.Detail != "" {
+		text += ": " + e.Detail
 	}
-	return e.Class.String() + ": " + e.Detail
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
 
 // ForCaller returns the detail for the callers whose calls failed. If a stdio server ended,
@@ -131,33 +153,6 @@ func (e *Error) ForCaller() string {
 			return e.Detail
 		}
 	}
-}
-
-// MayHaveRun reports whether the call may have run, although it failed. A refusal by a live
-// session does not prove that the call did not run, unless its status or code says so.
-func (e *Error) MayHaveRun() bool {
-	switch e.Class {
-	case Lost:
-		return true
-	case Internal, Protocol, ServerError:
-		return e.Sent
-	case Invalid:
-		return e.Sent && e.Status >= 400 && !notCarriedOut[e.Status] && !refusesTheRequest(e.Code)
-	}
-	return false
-}
-
-// refusesTheRequest reports whether a JSON-RPC error says that the request itself is
-// wrong: all errors of the JSON-RPC specification except the internal one.
-func refusesTheRequest(code int64) bool {
-	return -32700 <= code && code <= -32600 && code != jsonrpc.CodeInternalError
-}
-
-// notCarriedOut are the statuses with which a request is refused before it is carried out.
-var notCarriedOut = map[int]bool{
-	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusLengthRequired: true,
-	http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true, http.StatusUnsupportedMediaType: true,
-	http.StatusMisdirectedRequest: true, http.StatusUpgradeRequired: true, http.StatusRequestHeaderFieldsTooLarge: true,
 }
 
 // Unwrap returns the underlying error.

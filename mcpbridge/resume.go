@@ -74,8 +74,10 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of the process. Its methods may be called from
-// any goroutine, but only one at a time for each key. They may block until ctx ends. A
-// method owns its arguments, and the caller owns what a method returns.
+// any goroutine, but only one at a time for each key. They may block until ctx ends, which a
+// supervisor lets happen after 2 seconds: it then opens sessions without the store, and asks
+// it again some seconds later. A method owns its arguments, and the caller owns what a method
+// returns.
 type Store interface {
 	// Load returns the record of a key, or nil when there is none.
 	Load(ctx context.Context, key messages.Key) (*Record, error)

@@ -95,6 +95,12 @@ type Server struct {
 
 	// InMemory is a server in this process. Each session connects to it through a pipe in
 	// memory.
+	//
+	// A handler of the server that panics fails its call with [messages.CodeServerError], and
+	// the session stays open: the first session adds a middleware to the server, which does
+	// nothing for sessions of others. A panic in another goroutine, such as one that a handler
+	// has started, or in a middleware that was added later, cannot be contained, and ends the
+	// process.
 	InMemory *mcp.Server
 
 	// ProtocolVersion is the version to ask the server for, such as "2025-11-25". Defaults
@@ -112,8 +118,8 @@ type Server struct {
 	// fails. Read-only.
 	Setup []*mcp.CallToolParams
 	// KeepAlive is how often an idle session is pinged. A session that misses
-	// a ping counts as lost. Protocol 2026-07-28 has no ping. Defaults to 0:
-	// never.
+	// a ping counts as lost. A server that speaks protocol 2026-07-28, which has no ping, is
+	// sent server/discover instead. Defaults to 0: never.
 	KeepAlive time.Duration
 	// Limits are bounds and timeouts of this server. They take the place of those of the
 	// supervisor. Defaults to none.

@@ -13,6 +13,13 @@ import "github.com/asynkron/protoactor-go/actor"
 // treated in the same way. A restart of the owner by its own supervisor is no termination.
 // The owner must be an actor.
 //
+// Without an owner, a binding ends with another Bind only. At most 65,536 scopes may be bound to
+// handlers without owners: one more is refused with [CodeBusy], unless the handler of another one has
+// terminated, whose binding is then removed.
+//
+// Servers only ask for what the configuration of the supervisor declares: if that is nothing, a Bind
+// with a Handler is refused with [CodeInvalid].
+//
 // To cancel a single operation with its asker, see [Header.Owner].
 //
 // Send to: the supervisor.

@@ -72,6 +72,13 @@ type Header struct {
 	// Deadline is the latest time of the reply. Zero means that the operation has the
 	// configured call timeout.
 	Deadline time.Time
+	// WaitUntil is the latest time at which the operation waits: for its session, or for other
+	// calls of it. If it still waits then, it fails with [CodeUnavailable] and the last cause,
+	// and certainly did not run. The operation may run for longer, until Deadline. One that was
+	// sent, and may have run, is not concerned. With a time that has passed, the operation runs
+	// only if its session is open and can run it at once; if there is none, one is opened. Zero
+	// means that it may wait until Deadline.
+	WaitUntil time.Time
 	// Replay says whether the operation is replayed when its answer was lost.
 	Replay Replay
 	// Subscriber gets the [Progress] of the operation, before the reply. The Subscriber of
@@ -198,7 +205,10 @@ const DefaultInspectLimit = 1000
 // If more sessions are selected than Limit, the first ones in this order are listed: by
 // state, from draining over broken, connecting and waiting to ready; then by the name of
 // the server; then those that have been in their state for longest. The time that a
-// snapshot takes grows with the sessions that it lists, and not with the other sessions.
+// snapshot takes grows with the sessions that it lists, and, up to 1,000 of these, not with the other
+// sessions. A list of more than 64 sessions is put together in steps, between which other
+// messages are handled: the counts are those of the first step, and a session is listed as it was in
+// its own. Callers who ask for the same at the same time share the list, which is read-only.
 //
 // Send to: the supervisor.
 // Replies: [Snapshot] or [Failure].

@@ -42,6 +42,7 @@ type CustomResult struct {
 // CustomNotification is a notification that is not part of MCP. Only those are reported that
 // are in the CustomNotifications of the server's configuration.
 type CustomNotification struct {
+	named[CustomNotification]
 	Stamp
 	notified
 	// Method is the name of the notification, such as "acme/changed".
@@ -50,6 +51,3 @@ type CustomNotification struct {
 	// or nil. Read-only.
 	Params json.RawMessage `json:"params,omitempty"`
 }
-
-// String returns the key and the method, and no parameters.
-func (e *CustomNotification) String() string { return e.Key.String() + " " + e.Method }

@@ -6,8 +6,11 @@ import "time"
 // Events are published on the EventStream of the actor system, those of one session in the
 // order in which they happened. Subscribers also get each [Notification]. Events contain
 // no arguments, no results and no session ids. As JSON they are objects with the names of
-// the tags, in which durations are strings such as "1.5s".
+// the tags and the name of the event in "type", in which durations are strings such as "1.5s".
+// Their method String returns one line, without what a server says in its own words.
 type Event interface {
+	// EventName returns the name, such as "session_opened": that of the type in snake case.
+	EventName() string
 	// GetStamp returns the stamp.
 	GetStamp() Stamp
 	event()
@@ -36,6 +39,7 @@ func (Stamp) event() {}
 
 // SessionOpened says that a key has its first connection.
 type SessionOpened struct {
+	named[SessionOpened]
 	Stamp
 	// Attached is true if the connection resumes an MCP session from the store, which was
 	// opened before a restart of this process.
@@ -48,18 +52,21 @@ type SessionOpened struct {
 
 // SessionExpired says that the server no longer knows the MCP session.
 type SessionExpired struct {
+	named[SessionExpired]
 	Stamp
 	Cause string `json:"cause,omitempty"`
 }
 
 // SessionLost says that the connection of a session broke.
 type SessionLost struct {
+	named[SessionLost]
 	Stamp
 	Cause string `json:"cause,omitempty"`
 }
 
 // SessionRestarting says that a session is going to dial again.
 type SessionRestarting struct {
+	named[SessionRestarting]
 	Stamp
 	// Attempt is the number of failures that the strategy still remembers.
 	Attempt int `json:"attempt"`
@@ -70,13 +77,15 @@ type SessionRestarting struct {
 
 // SessionRestarted says that a session has a connection again.
 type SessionRestarted struct {
+	named[SessionRestarted]
 	Stamp
 	// Attached is true if the connection resumes the MCP session: its state on the server
 	// is kept, and the generation is the same.
 	Attached bool `json:"attached"`
 	// Protocol is the negotiated version of MCP.
 	Protocol string `json:"protocol,omitempty"`
-	// Elapsed is the time since the fault.
+	// Elapsed is the time since the fault, or, if nobody waited for the session then, since the
+	// call that wanted it again.
 	Elapsed time.Duration `json:"elapsed"`
 	// Lifetime is how long the MCP session that has ended was open, or 0 if it was resumed.
 	Lifetime time.Duration `json:"lifetime"`
@@ -84,6 +93,7 @@ type SessionRestarted struct {
 
 // CallReplayed says that an operation is run again, see [Receipt.Attempt].
 type CallReplayed struct {
+	named[CallReplayed]
 	Stamp
 	// ID is the operation's [Header.ID].
 	ID string `json:"id,omitempty"`
@@ -98,6 +108,7 @@ type CallReplayed struct {
 // SessionGaveUp says that the strategy has given up a session: it does not dial before
 // RetryAt, unless the server has refused its credentials and they have changed.
 type SessionGaveUp struct {
+	named[SessionGaveUp]
 	Stamp
 	Cause string `json:"cause,omitempty"`
 	// RetryAt is when a call may dial again.
@@ -122,12 +133,14 @@ const (
 
 // SessionEvicted says that a session drains because of a cap, a quota or the idle timeout.
 type SessionEvicted struct {
+	named[SessionEvicted]
 	Stamp
 	Reason EvictReason `json:"reason"`
 }
 
 // SessionClosed says that a session is closed.
 type SessionClosed struct {
+	named[SessionClosed]
 	Stamp
 	// Cause is why the MCP session could not be closed on the server, or empty.
 	Cause string `json:"cause,omitempty"`
@@ -138,6 +151,7 @@ type SessionClosed struct {
 // OwnerTerminated says that the owner of scopes or operations has terminated, see [Bind] and
 // [Header.Owner]. Its stamp has no key and no generation.
 type OwnerTerminated struct {
+	named[OwnerTerminated]
 	Stamp
 	// Owner is the address and the id of the actor: "address/id".
 	Owner string `json:"owner"`
@@ -165,12 +179,14 @@ func (notified) notification() {}
 
 // ToolsChanged says that the server's list of tools has changed.
 type ToolsChanged struct {
+	named[ToolsChanged]
 	Stamp
 	notified
 }
 
 // PromptsChanged says that the server's list of prompts has changed.
 type PromptsChanged struct {
+	named[PromptsChanged]
 	Stamp
 	notified
 }
@@ -178,6 +194,7 @@ type PromptsChanged struct {
 // ResourcesChanged says that the server's list of resources, or of resource templates, has
 // changed.
 type ResourcesChanged struct {
+	named[ResourcesChanged]
 	Stamp
 	notified
 }
@@ -185,6 +202,7 @@ type ResourcesChanged struct {
 // ResourceUpdated says that a resource has changed. The subscriber of the [Subscribe] for
 // the resource gets it, too.
 type ResourceUpdated struct {
+	named[ResourceUpdated]
 	Stamp
 	notified
 	URI string `json:"uri"`
@@ -192,6 +210,7 @@ type ResourceUpdated struct {
 
 // ServerLog is a log message of the server, see [SetLogLevel].
 type ServerLog struct {
+	named[ServerLog]
 	Stamp
 	notified
 	// Level is one of the levels of [SetLogLevel].
@@ -202,12 +221,10 @@ type ServerLog struct {
 	Data any `json:"data,omitempty"`
 }
 
-// String returns the key and the level, which are not secret.
-func (e *ServerLog) String() string { return e.Key.String() + " log " + e.Level }
-
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
 // before the reply.
 type Progress struct {
+	named[Progress]
 	Stamp
 	notified
 	// ID is the operation's [Header.ID].

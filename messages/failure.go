@@ -98,12 +98,15 @@ type Failure struct {
 	// server has ended, Detail contains the end of its stderr, which may quote the arguments
 	// of calls.
 	Detail string `json:"detail,omitempty"`
+	// Remedy says what to change, if the operation cannot succeed before the configuration or the
+	// credentials have changed: RetryAfter is 0 then. It is empty for other failures.
+	Remedy string `json:"remedy,omitempty"`
 	// Generation is that of the MCP session that the operation ran on, or 0.
 	Generation uint64 `json:"generation,omitempty"`
 	// Attempt counts how often the operation was run on a session, from 1. It is 0 if the
 	// operation was never run, and in a failure that an interceptor has made.
 	Attempt int `json:"attempt,omitempty"`
-	// Replayed is true if the operation was sent a second time.
+	// Replayed is true if the operation was sent more than once.
 	Replayed bool `json:"replayed"`
 	// MayHaveRun is true if the operation may have run, so that sending it again could run
 	// it twice.
@@ -178,8 +181,8 @@ const (
 	maxDetail = 2048
 )
 
-// Error returns one line of bounded length: the operation, its target, the key, the code
-// and the detail.
+// Error returns one line of bounded length: the operation, its target, the key, the code,
+// the detail, and the remedy or when to try again.
 func (f *Failure) Error() string {
 	if f == nil {
 		return "no failure: a nil *messages.Failure"
@@ -203,7 +206,11 @@ func (f *Failure) Error() string {
 		b.WriteString(": ")
 		b.WriteString(oneLine(f.Detail))
 	}
-	if f.RetryAfter > 0 {
+	switch {
+	case f.Remedy != "":
+		b.WriteString("; ")
+		b.WriteString(oneLine(f.Remedy))
+	case f.RetryAfter > 0:
 		b.WriteString("; try again in ")
 		b.WriteString(f.RetryAfter.Round(time.Millisecond).String())
 	}

@@ -259,6 +259,30 @@ func TestEventsAndFailuresHaveALogValue(t *testing.T) {
 
 var humps = regexp.MustCompile(`[a-z][A-Z]`)
 
+// An event can be printed: its text has its name, its key and what happened, on one line, and
+// nothing that a server says in its own words.
+func TestEventsPrintTheirNameAndWhatHappened(t *testing.T) {
+	for _, msg := range recorded {
+		e, isEvent := msg.(Event)
+		if !isEvent {
+			continue
+		}
+		v := reflect.ValueOf(msg).Elem()
+		fill(t, v, v.Type().Name())
+		require.Equal(t, snake(v.Type().Name()), e.EventName())
+		text := fmt.Sprint(e)
+		require.True(t, strings.HasPrefix(text, e.EventName()+" server/scope generation=3"), text)
+		require.NotContains(t, text, "message", "%T", e)
+		require.NotContains(t, text, "data", "%T", e)
+		require.Equal(t, text, fmt.Sprintf("%v", e))
+		data, err := json.Marshal(e)
+		require.NoError(t, err)
+		require.Contains(t, string(data), fmt.Sprintf(`"type":%q`, e.EventName()))
+	}
+	lost := &SessionLost{Stamp: Stamp{Key: Key{"s", "a"}, Generation: 2}, Cause: "reset\nsession_opened"}
+	require.Equal(t, "session_lost s/a generation=2 cause=reset session_opened", lost.String())
+}
+
 // snake returns a name in snake case.
 func snake(name string) string {
 	return strings.ToLower(humps.ReplaceAllStringFunc(name, func(at string) string { return at[:1] + "_" + at[1:] }))

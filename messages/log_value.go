@@ -23,76 +23,76 @@ func causeAttr(cause string) slog.Attr { return slog.String("cause", oneLine(cau
 
 // LogValue returns the event for a log.
 func (e *SessionOpened) LogValue() slog.Value {
-	return e.log("session_opened", slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol), durationAttr("elapsed", e.Elapsed))
+	return e.log(e.EventName(), slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol), durationAttr("elapsed", e.Elapsed))
 }
 
 // LogValue returns the event for a log.
-func (e *SessionExpired) LogValue() slog.Value { return e.log("session_expired", causeAttr(e.Cause)) }
+func (e *SessionExpired) LogValue() slog.Value { return e.log(e.EventName(), causeAttr(e.Cause)) }
 
 // LogValue returns the event for a log.
-func (e *SessionLost) LogValue() slog.Value { return e.log("session_lost", causeAttr(e.Cause)) }
+func (e *SessionLost) LogValue() slog.Value { return e.log(e.EventName(), causeAttr(e.Cause)) }
 
 // LogValue returns the event for a log.
 func (e *SessionRestarting) LogValue() slog.Value {
-	return e.log("session_restarting", slog.Int("attempt", e.Attempt), durationAttr("delay", e.Delay), causeAttr(e.Cause))
+	return e.log(e.EventName(), slog.Int("attempt", e.Attempt), durationAttr("delay", e.Delay), causeAttr(e.Cause))
 }
 
 // LogValue returns the event for a log.
 func (e *SessionRestarted) LogValue() slog.Value {
-	return e.log("session_restarted", slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol),
+	return e.log(e.EventName(), slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol),
 		durationAttr("elapsed", e.Elapsed), durationAttr("lifetime", e.Lifetime))
 }
 
 // LogValue returns the event for a log.
 func (e *SessionGaveUp) LogValue() slog.Value {
-	return e.log("session_gave_up", causeAttr(e.Cause), slog.Time("retryAt", e.RetryAt))
+	return e.log(e.EventName(), causeAttr(e.Cause), slog.Time("retryAt", e.RetryAt))
 }
 
 // LogValue returns the event for a log.
 func (e *SessionEvicted) LogValue() slog.Value {
-	return e.log("session_evicted", slog.String("reason", string(e.Reason)))
+	return e.log(e.EventName(), slog.String("reason", string(e.Reason)))
 }
 
 // LogValue returns the event for a log.
 func (e *SessionClosed) LogValue() slog.Value {
-	return e.log("session_closed", causeAttr(e.Cause), durationAttr("lifetime", e.Lifetime))
+	return e.log(e.EventName(), causeAttr(e.Cause), durationAttr("lifetime", e.Lifetime))
 }
 
 // LogValue returns the event for a log.
 func (e *CallReplayed) LogValue() slog.Value {
-	return e.log("call_replayed", slog.String("id", oneLine(e.ID)), slog.String("method", e.Method), slog.String("target", oneLine(e.Target)), slog.Int("attempt", e.Attempt))
+	return e.log(e.EventName(), slog.String("id", oneLine(e.ID)), slog.String("method", e.Method), slog.String("target", oneLine(e.Target)), slog.Int("attempt", e.Attempt))
 }
 
 // LogValue returns the event for a log.
 func (e *OwnerTerminated) LogValue() slog.Value {
-	return e.log("owner_terminated", slog.String("owner", e.Owner), slog.Int("scopes", len(e.Scopes)), slog.Int("cancelled", e.Cancelled))
+	return e.log(e.EventName(), slog.String("owner", e.Owner), slog.Int("scopes", len(e.Scopes)), slog.Int("cancelled", e.Cancelled))
 }
 
 // LogValue returns the event for a log.
-func (e *ToolsChanged) LogValue() slog.Value { return e.log("tools_changed") }
+func (e *ToolsChanged) LogValue() slog.Value { return e.log(e.EventName()) }
 
 // LogValue returns the event for a log.
-func (e *PromptsChanged) LogValue() slog.Value { return e.log("prompts_changed") }
+func (e *PromptsChanged) LogValue() slog.Value { return e.log(e.EventName()) }
 
 // LogValue returns the event for a log.
-func (e *ResourcesChanged) LogValue() slog.Value { return e.log("resources_changed") }
+func (e *ResourcesChanged) LogValue() slog.Value { return e.log(e.EventName()) }
 
 // LogValue returns the event for a log, with the URI without its user, query and fragment.
 func (e *ResourceUpdated) LogValue() slog.Value {
-	return e.log("resource_updated", slog.String("uri", withoutSecrets(e.URI)))
+	return e.log(e.EventName(), slog.String("uri", withoutSecrets(e.URI)))
 }
 
 // LogValue returns the level for a log, and nothing of the message.
-func (e *ServerLog) LogValue() slog.Value { return e.log("server_log", slog.String("level", e.Level)) }
+func (e *ServerLog) LogValue() slog.Value { return e.log(e.EventName(), slog.String("level", e.Level)) }
 
 // LogValue returns the method for a log, and no parameters.
 func (e *CustomNotification) LogValue() slog.Value {
-	return e.log("custom_notification", slog.String("method", e.Method))
+	return e.log(e.EventName(), slog.String("method", e.Method))
 }
 
 // LogValue returns the progress for a log, without the message of the server.
 func (e *Progress) LogValue() slog.Value {
-	return e.log("progress", slog.String("id", e.ID), slog.Float64("progress", e.Progress), slog.Float64("total", e.Total))
+	return e.log(e.EventName(), slog.String("id", e.ID), slog.Float64("progress", e.Progress), slog.Float64("total", e.Total))
 }
 
 // LogValue returns the fields of the failure that are set, for a log. The detail is one
@@ -114,6 +114,7 @@ func (f *Failure) LogValue() slog.Value {
 	}
 	add("id", oneLine(f.ID))
 	add("detail", oneLine(f.Detail))
+	add("remedy", oneLine(f.Remedy))
 	if f.Generation > 0 {
 		attrs = append(attrs, slog.Uint64("generation", f.Generation), slog.Int("attempt", f.Attempt), slog.Bool("replayed", f.Replayed))
 	}

@@ -261,7 +261,7 @@ func (m *SetRoots) Validate() error {
 }
 
 // Ping checks that the server answers on the session of the key. Protocol 2026-07-28 has no
-// ping: a server that speaks it refuses the operation.
+// ping: a server that speaks it is sent server/discover instead.
 //
 // Send to: the supervisor.
 // Replies: [Pong] or [Failure].

@@ -37,7 +37,7 @@ type Receipt struct {
 	// 1 if the operation was replayed, or if the server had not processed it before. It is
 	// 0 if nothing had to be run.
 	Attempt int `json:"attempt"`
-	// Replayed is true if the operation was sent a second time.
+	// Replayed is true if the operation was sent more than once.
 	Replayed bool `json:"replayed"`
 	// Supervisor is the id of the PID of the supervisor.
 	Supervisor string `json:"supervisor"`
@@ -252,7 +252,8 @@ type ServerSnapshot struct {
 	Health Health `json:"health"`
 	// Since is when the server came up or went down, or zero if that is not known.
 	Since time.Time `json:"since,omitzero"`
-	// Cause is why the server is down, or empty.
+	// Cause is why the server is down, or empty. It does not quote the server, whose words
+	// may be about the key that it has refused.
 	Cause string `json:"cause,omitempty"`
 	// RetryAt is when a server that is down is probed next, if calls wait for it, or zero.
 	RetryAt time.Time `json:"retryAt,omitzero"`
@@ -329,12 +330,15 @@ type Counters struct {
 	GaveUp   uint64 `json:"gaveUp"`   // how often the strategy gave up a session
 	Restarts uint64 `json:"restarts"` // restarts of session actors
 	Replayed uint64 `json:"replayed"` // further runs of operations
-	// Dropped counts events and notifications that were dropped because the handlers of the
-	// EventStream were too slow.
+	// Dropped counts events, notifications and dead letters that were dropped because the handlers of
+	// the EventStream were too slow, notifications that a server sent too fast, and messages to processes
+	// that do not return.
 	Dropped uint64 `json:"dropped"`
 	// Strays counts answers of servers that were dropped because they belong to other
 	// connections.
 	Strays uint64 `json:"strays"`
+	// TextSkipped is how many bytes stdio servers wrote to their stdout that are no messages.
+	TextSkipped uint64 `json:"textSkipped"`
 	// LinesDropped counts log lines that were dropped because the writer was too slow.
 	LinesDropped uint64 `json:"linesDropped"`
 }

@@ -179,6 +179,18 @@ type progressKey struct{}
 // PrivateKey keeps the function from operations that this one causes.
 func (progressKey) PrivateKey() {}
 
+// waitKey is the key of the time in a context of [WithWaitUntil].
+type waitKey struct{}
+
+// PrivateKey keeps the time from operations that this one causes.
+func (waitKey) PrivateKey() {}
+
+// WithWaitUntil returns a context for operations of a [Client], which wait for their sessions until
+// a time, and may then run until the deadline. See [messages.Header.WaitUntil].
+func WithWaitUntil(ctx context.Context, until time.Time) context.Context {
+	return context.WithValue(ctx, waitKey{}, until)
+}
+
 // maxNotes is how many notifications of progress wait for a slow function.
 const maxNotes = 256
 
@@ -268,6 +280,9 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		}
 		if notes != nil {
 			h.Subscriber = box.PID
+		}
+		if h.WaitUntil.IsZero() {
+			h.WaitUntil, _ = ctx.Value(waitKey{}).(time.Time)
 		}
 		if h.Attributes.Len() == 0 {
 			h.Attributes = messages.AttributesOf(ctx)

@@ -128,6 +128,7 @@ func ExampleSupervisor_eventsAsJSON() {
 		log.Fatal(err)
 	}
 	fmt.Println(string(data))
+	fmt.Println(event)
 
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -138,6 +139,7 @@ func ExampleSupervisor_eventsAsJSON() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	logger.Info("session", "mcp", event)
 	// Output:
-	// {"key":{"server":"search","scope":"ann"},"generation":2,"time":"2026-07-28T12:00:00Z","supervisor":"mcpactor1","attempt":1,"cause":"connection reset","delay":"250ms"}
+	// {"type":"session_restarting","key":{"server":"search","scope":"ann"},"generation":2,"time":"2026-07-28T12:00:00Z","supervisor":"mcpactor1","attempt":1,"cause":"connection reset","delay":"250ms"}
+	// session_restarting search/ann generation=2 attempt=1 delay=250ms cause=connection reset
 	// level=INFO msg=session mcp.event=session_restarting mcp.key=search/ann mcp.generation=2 mcp.attempt=1 mcp.delay=250ms mcp.cause="connection reset"
 }

@@ -32,8 +32,10 @@
 //     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
 //     TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
-//     is idempotent, or the caller allows it. State is not discarded: after a connection
-//     broke, its MCP session is resumed if the server still has it.
+//     is idempotent, or the caller allows it. It is no replay if a call is sent again that an
+//     HTTP/2 server says it did not process; this happens at most six times. State is not
+//     discarded: after a connection broke, its MCP session is resumed if the server still has
+//     it.
 //     (TestLostCallIsReplayedWhenThatIsSafe; TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
 //     TestSessionsOfBrokenConnectionsAreResumedWithTheirState;

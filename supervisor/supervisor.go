@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
@@ -33,6 +35,7 @@ type Supervisor struct {
 	bridge      mcpbridge.Bridge
 	logger      *relay.Logger
 	events      *relay.Relay[any] // to the EventStream
+	post        *relay.Post       // to actors and processes of the user
 	intercepted operationCount    // operations that run in interceptors
 	stop        sync.Once
 	done        chan struct{}   // closed when the actors have stopped
@@ -66,25 +69,33 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	if !ok {
 		return nil, errors.New("supervisor: store: is in use by another supervisor that runs: give each supervisor a store of its own")
 	}
+	store := cfg.Store
+	if store != nil {
+		store = storelimit.New(store)
+	}
 	s := &Supervisor{
 		system: system, bridge: bridge, done: make(chan struct{}), logger: logger,
 	}
 	s.target = newTarget(system, nil, s.done)
 	s.noteServers(cfg.Servers)
+	// The functions do not lead to s: the PID would never be freed.
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
-		s.logger.Warn().Uint64("events", n).Msg("events were dropped, because their handlers were too slow")
+		logger.Warn().Uint64("events", n).Msg("events were dropped, because their handlers were too slow")
 	}, func(event, reason any, stack []byte) {
-		s.logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
+		logger.Error().Type("event", event).Interface("reason", reason).Bytes("stack", stack).Msg("event handler panicked")
+	})
+	s.post = relay.NewPost(system, s.events, func(message, reason any, stack []byte) {
+		logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
 	})
 	pid, free := actors.Start(system, actors.Config{
-		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events,
+		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast,
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
-		Store: cfg.Store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Forget: bridge.Forget,
+		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, Asked: asked(cfg.Capabilities), HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Store: store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
 			release()
@@ -112,6 +123,11 @@ func (s *Supervisor) logStopped(left int) {
 		return
 	}
 	s.logger.Info().Msg("supervisor stopped")
+}
+
+// asked reports whether a capability lets servers send requests.
+func asked(can *mcp.ClientCapabilities) bool {
+	return can != nil && (can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0)
 }
 
 // unbounded returns a bound, or math.MaxInt for -1.
@@ -321,6 +337,9 @@ func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
 	if !s.events.Flush(ctx) {
 		stuck = append(stuck, "an event handler does not return")
 	}
+	if !s.post.Flush(ctx) {
+		stuck = append(stuck, "a process that was sent a message does not return")
+	}
 	if !s.logger.Flush(ctx) {
 		stuck = append(stuck, "the log writer does not return")
 	}
@@ -332,7 +351,7 @@ type StopError struct {
 	// Left are the keys that could not be closed, with the reason.
 	Left []messages.Left
 	// Stuck says in words which code of the caller has not returned: an event handler, an
-	// interceptor, the writer of the log.
+	// interceptor, a process that was sent a message, the writer of the log.
 	Stuck []string
 	// Cause is why Stop returned before all was closed, or nil.
 	Cause error

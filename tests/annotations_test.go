@@ -27,9 +27,9 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 		deadline time.Duration // of the call
 		answered time.Duration
 	}{
-		"the listing hangs":               {listNeverAnswered, time.Minute, 5 * time.Second},
-		"the deadline comes first":        {listNeverAnswered, 3 * time.Second, 3 * time.Second},
-		"the listing heeds no context":    {func(context.Context) error { time.Sleep(20 * time.Second); return nil }, time.Minute, 7500 * time.Millisecond},
+		"the listing hangs":               {listNeverAnswered, time.Minute, 500 * time.Millisecond},
+		"the deadline comes first":        {listNeverAnswered, 400 * time.Millisecond, 400 * time.Millisecond},
+		"the listing heeds no context":    {func(context.Context) error { time.Sleep(20 * time.Second); return nil }, time.Minute, 3 * time.Second},
 		"the listing is refused":          {func(context.Context) error { return &mcpbridge.Error{Class: mcpbridge.ServerError} }, time.Minute, 0},
 		"the connection breaks meanwhile": {func(context.Context) error { return brokenError("connection reset") }, time.Minute, 0},
 	} {

@@ -39,6 +39,18 @@ func TestServerThatIsDownForAWhileHealsWithoutHelp(t *testing.T) {
 	})
 }
 
+// The time that a restart took is that for which somebody waited: a session that nobody wants is
+// opened when it is called again.
+func TestRestartTakesNoLongerThanSomebodyWaitedForIt(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		h.server.breakConnection("a", true)
+		time.Sleep(20 * time.Second) // synctest
+		h.send(call("a", "count")).ok()
+		require.Less(t, awaitEvent(h, func(*messages.SessionRestarted) bool { return true }).Elapsed, time.Second)
+	})
+}
+
 // D2: no session gives up, and a server that stays down is dialed about once a second.
 func TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

@@ -98,6 +98,7 @@ func TestBadCommandsAreRefusedByName(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "count", on("nobody"))).fails(messages.CodeUnknownServer)
 		h.send(&messages.CloseServer{Server: "nobody"}).fails(messages.CodeUnknownServer)
+		require.Equal(t, `no server "S" is configured: did you mean "s"?`, h.send(call("a", "count", on("S"))).fails(messages.CodeUnknownServer).Detail)
 		require.Contains(t, h.send(call("a", "")).fails(messages.CodeInvalid).Detail, "tool name")
 		h.send(&messages.CallTool{Header: messages.To("s", "a")}).fails(messages.CodeInvalid)
 		for name, scope := range map[string]string{

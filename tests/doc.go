@@ -5,7 +5,7 @@
 //
 // Scenarios about order and time run in the fake time of testing/synctest, on a fake
 // server (fake_server_test.go) or on the servers of package faults without a socket
-// (local_server_test.go). Scenarios about transports run on real sockets
+// (local_server_test.go). Poor and odd servers have no SDK (raw_server_test.go). Scenarios about transports run on real sockets
 // (http_server_test.go) and real processes (process_test.go). A soak combines all
 // faults at random, on all transports (soak_test.go).
 //
@@ -71,13 +71,21 @@
 //	    TestProcessThatHangsIsEndedWithinBounds
 //	    TestServerThatHangsIsReplacedWhenItMissesAPing
 //	    TestServerThatStopsAnsweringPingsIsReplaced
-//	C6  TestGarbageOnStdoutRestartsTheProcess
+//	C6  TestEndlessOrHalfLineOnStdoutRestartsTheProcess
+//	    TestTextOnStdoutIsSkipped
 //	C7  TestFloodOnStderrBlocksNobodyAndIsNotKept
 //	C8  TestStandaloneStreamThatIsCutOrRefusedHarmsNothing
 //	C9  TestLostCallIsNotReplayedAndTheSessionIsResumed
 //	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C10 TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult
 //	    TestEachCallIsTreatedByWhatHappenedToIt
+//	C11 TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd
+//	    TestRequestsOfOurOwnThatAProcessRefusesChangeNoCall
+//	    TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall
+//	    TestRequestsOfOurOwnThatAreRefusedChangeNoCall
+//	    TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall
+//	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
+//	C12 TestFrontsChangeNothing
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp
 //	D2  TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline
 //	D3  TestServerThatFlapsIsDialedABoundedNumberOfTimes
@@ -100,7 +108,8 @@
 //	F1  TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer
 //	    TestCancelledCallIsAnsweredOnceWhereverItIs
 //	    TestCancelledCallIsCancelledOnTheServer
-//	F2  TestDeadlinePassesInFlightAndWhileWaiting
+//	F2  TestACallWaitsNoLongerThanItMay
+//	    TestDeadlinePassesInFlightAndWhileWaiting
 //	    TestSessionThatBacksOffServesDeadlinesCancelsAndCloses
 //	F3  TestAskerThatStopsBeforeItsAnswerHarmsNothing
 //	F4  TestFloodOnOneSessionIsBounded

@@ -29,7 +29,8 @@ type fakeServer struct {
 	mu       sync.Mutex
 	sessions map[string]*int // the counters, by the id of a session that the server knows
 	conns    map[messages.Key]*fakeConn
-	runs     map[string]int // executions, by call id
+	heard    map[messages.Key]func(messages.Notification, messages.Operation) // of the connections
+	runs     map[string]int                                                   // executions, by call id
 	serial   int
 	listed   bool // a tools/list was answered
 
@@ -48,7 +49,7 @@ type fakeServer struct {
 }
 
 func newFakeServer() *fakeServer {
-	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, runs: map[string]int{}}
+	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, heard: map[messages.Key]func(messages.Notification, messages.Operation){}, runs: map[string]int{}}
 }
 
 func (f *fakeServer) set(change func()) {
@@ -84,6 +85,7 @@ func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 		f.sessions[c.id] = new(int)
 	}
 	f.conns[req.Key] = c
+	f.heard[req.Key] = req.Heard
 	return c, nil
 }
 

@@ -23,6 +23,9 @@ import (
 
 func TestMain(m *testing.M) {
 	faults.Main()
+	if name := os.Getenv(rawVar); name != "" {
+		runRaw(name)
+	}
 	if dir := os.Getenv(ownerVar); dir != "" {
 		runOwner(dir)
 	}

@@ -32,6 +32,7 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
 		require.Empty(t, closed.Left)
+		synctest.Wait()
 		require.True(t, running.answered(), "it has drained")
 		require.Equal(t, "done", running.text())
 

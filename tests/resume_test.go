@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -155,6 +158,44 @@ func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
 			require.Contains(t, log.String(), "store failed to list")
 		})
 	}
+}
+
+// H-D8: a store that never returns delays the opening of one session in a while, and neither other
+// calls nor Stop, and it holds a bounded number of goroutines.
+func TestStoreThatIgnoresItsContextDelaysOneSession(t *testing.T) {
+	release := lazyChannel()
+	var hangs atomic.Bool
+	store := failingStore{func(context.Context) error {
+		if hangs.Load() {
+			<-release()
+		}
+		return nil
+	}}
+	var log strings.Builder
+	inFakeTime(t, supervisor.Config{Store: store, Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(h *harness) {
+		h.send(call("open", "count")).ok()
+		hangs.Store(true)
+		synctest.Wait()
+		before, delays := runtime.NumGoroutine(), 0
+		for n := range 100 {
+			began := time.Now()
+			require.Equal(t, "1", h.send(call(fmt.Sprint("new", n), "count", within(3*time.Second))).text())
+			if time.Since(began) > 0 {
+				delays++
+			}
+			h.send(call("open", "count")).ok()
+		}
+		require.Equal(t, 1, delays, "all of them in less than the pause")
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+100+64, "one for each session, and not one for each request to the store")
+		require.Contains(t, log.String(), `"error":"the store does not return"`)
+		require.Contains(t, log.String(), `"error":"the store has not answered lately"`)
+
+		began := time.Now()
+		require.Equal(t, 1, h.send(&messages.CloseScope{Scope: "open"}).reply().(*messages.Closed).Sessions)
+		h.stop()
+		require.Less(t, time.Since(began), 10*time.Second)
+		close(release())
+	})
 }
 
 func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {

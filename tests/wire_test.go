@@ -124,19 +124,36 @@ func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
 	})
 }
 
-// C6
-func TestGarbageOnStdoutRestartsTheProcess(t *testing.T) {
+// C6: text is skipped, whatever runs meanwhile, and the first is logged.
+func TestTextOnStdoutIsSkipped(t *testing.T) {
+	overStdio(t, "", supervisor.Config{}, func(h *harness) {
+		first := pid(t, h.send(call("a", "pid")))
+		op := call("a", "wait")
+		waiting := h.send(op)
+		h.awaitExecution(op)
+		require.Zero(t, h.inspect().Counters.TextSkipped)
+		for range 3 {
+			require.Equal(t, "done", h.send(call("a", "garble")).text())
+		}
+		require.EqualValues(t, 3*len("Segmentation fault (just kidding)\n"), h.inspect().Counters.TextSkipped)
+		require.Equal(t, first, pid(t, h.send(call("a", "pid"))))
+		h.cancel(waiting)
+		waiting.fails(messages.CodeCancelled)
+		require.Equal(t, 1, h.dials.dialed())
+	})
+}
+
+// C6: text without an end, and half a message.
+func TestEndlessOrHalfLineOnStdoutRestartsTheProcess(t *testing.T) {
 	for tool, c := range map[string]struct {
 		size   int
 		detail string
 	}{
-		"garble": {0, "invalid character"},
-		"line":   {50 << 20, "16777216"},
-		"half":   {0, "status 0"},
+		"line": {50 << 20, "more than 1 MB of text without the end of a line"},
+		"half": {0, "status 0"},
 	} {
 		t.Run(tool, func(t *testing.T) {
-			cfg := supervisor.Config{}
-			overProcess(t, faults.NewProcess(t.TempDir(), ""), func(s *mcpbridge.Server) { s.MaxResult = 16 << 20 }, cfg, func(h *harness) {
+			overStdio(t, "", supervisor.Config{}, func(h *harness) {
 				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 				first := pid(t, h.send(call("a", "pid")))
 				op := call("a", "wait")
@@ -173,7 +190,7 @@ func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
 		detail string
 	}{
 		faults.Mute:     {messages.CodeUnavailable, "timed out"},
-		faults.Babbling: {messages.CodeProtocol, "invalid character"},
+		faults.Babbling: {messages.CodeUnavailable, "writes text to stdout, and no answer"},
 		faults.Antique:  {messages.CodeProtocol, "version"},
 	} {
 		t.Run(string(trait), func(t *testing.T) {

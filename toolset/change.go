@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"encoding/json"
 	"log/slog"
 	"strconv"
 	"time"
@@ -45,15 +46,27 @@ type DefinitionChanged struct {
 	After  *Tool `json:"-"`
 }
 
-// String returns the key, the tool and the change, and no text of the definition.
+// EventName returns "definition_changed".
+func (e *DefinitionChanged) EventName() string { return "definition_changed" }
+
+// String returns the name, the key, the tool and the change, and no text of the definition.
 func (e *DefinitionChanged) String() string {
-	return e.Key.String() + " " + string(e.Change) + " " + strconv.Quote(e.Tool)
+	return e.EventName() + " " + e.Key.String() + " " + string(e.Change) + " " + strconv.Quote(e.Tool)
+}
+
+// MarshalJSON returns an object, with the name of the event in "type".
+func (e *DefinitionChanged) MarshalJSON() ([]byte, error) {
+	type plain DefinitionChanged
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		*plain
+	}{e.EventName(), (*plain)(e)})
 }
 
 // LogValue returns the event for a log, and no text of the definition.
 func (e *DefinitionChanged) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("event", "definition_changed"), slog.String("key", e.Key.String()), slog.Uint64("generation", e.Generation),
+		slog.String("event", e.EventName()), slog.String("key", e.Key.String()), slog.Uint64("generation", e.Generation),
 		slog.String("toolset", e.Toolset), slog.String("tool", e.Tool), slog.String("change", string(e.Change)), slog.Any("fields", e.Fields),
 	)
 }

@@ -117,11 +117,12 @@ func TestEventPrintsNoTextOfTheServer(t *testing.T) {
 		Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2}, Toolset: "t", Tool: "a\nb", Change: toolset.ToolRedefined,
 		Fields: []toolset.Field{toolset.FieldDescription}, Before: &toolset.Tool{Description: "secret"}, After: &toolset.Tool{Description: "secret"},
 	}
-	require.Equal(t, `one/s redefined "a\nb"`, e.String())
+	require.Equal(t, `definition_changed one/s redefined "a\nb"`, e.String())
 	var line strings.Builder
 	slog.New(slog.NewTextHandler(&line, nil)).Info("changed", "event", e)
 	text, err := json.Marshal(e)
 	require.NoError(t, err)
+	require.Contains(t, string(text), `{"type":"definition_changed",`)
 	for _, text := range []string{line.String(), string(text), fmt.Sprintf("%v", e)} {
 		require.NotContains(t, text, "secret")
 		require.Contains(t, text, "redefined")

@@ -52,10 +52,41 @@ var explanations = map[messages.Code]explanation{
 	messages.CodeInternal:      {what: "The program that makes the calls has a fault.", next: notAgain, final: true},
 }
 
+// What is told of a call that was not sent, because its server is away.
+var (
+	// unlisted is for a listing before the call that failed for a reason that is not the call's.
+	unlisted = explanation{what: "The tools of SERVER could not be listed.", next: "Try againWHEN, or continue without this server.", when: " later"}
+	// unheard is for a call that waited for a session until its deadline.
+	unheard = explanation{what: "SERVER did not answer in time.", next: "Try againWHEN, or continue without this server.", when: " later"}
+	// unusable is for a server that works only after somebody has changed its configuration.
+	unusable = explanation{what: "SERVER cannot be used as it is configured.", next: "Do not try again before somebody has corrected that. Continue without this server.", final: true}
+)
+
+// explanationOf returns what a model is told of a failure.
+func explanationOf(f *messages.Failure) explanation {
+	e, known := explanations[f.Code]
+	switch {
+	case f.Remedy != "" && f.Code != messages.CodeUnauthorized:
+		return unusable
+	case !known:
+		return explanation{what: "The call failed.", detail: true, next: onlyAsked, final: true}
+	case f.Code == messages.CodeDeadline && f.Supervisor != "" && f.Attempt == 0:
+		return unheard
+	case f.Op != "tools/list":
+		return e
+	}
+	switch f.Code {
+	case messages.CodeInvalid, messages.CodeServerError, messages.CodeProtocol, messages.CodeDeadline:
+		return unlisted
+	}
+	return e
+}
+
 // Explain tells a model why a call failed, in a few sentences: what happened, whether the tool may
 // have run, whether to try again and when, and what state of the session is gone. There is a text
 // for each code of package messages. The detail of the failure is quoted where it helps a model:
-// for [messages.CodeInvalid], [messages.CodeRefused] and [messages.CodeServerError].
+// for [messages.CodeInvalid], [messages.CodeRefused] and [messages.CodeServerError]. The failure of
+// a listing before the call says that the server is away, and not that the call is wrong.
 //
 // err is the error of [Toolset.Call] or of another call. An error that is not a
 // [*messages.Failure] and does not wrap one is quoted. The text of nil is empty.
@@ -67,10 +98,7 @@ func Explain(err error) string {
 	case !errors.As(err, &f) || f == nil:
 		return "The call failed: " + quoted(err.Error()) + " " + onlyAsked
 	}
-	e, known := explanations[f.Code]
-	if !known {
-		e = explanation{what: "The call failed.", detail: true, next: onlyAsked, final: true}
-	}
+	e := explanationOf(f)
 	texts := []string{serverIn(e.what, f.Key.Server)}
 	if e.detail && f.Detail != "" {
 		texts[0] = strings.TrimSuffix(texts[0], ".") + ": " + quoted(f.Detail)

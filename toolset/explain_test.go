@@ -133,3 +133,23 @@ func TestExplanationQuotesWhatHelpsOnly(t *testing.T) {
 	require.Contains(t, Explain(&messages.Failure{Op: "tools/list", Code: messages.CodeLost, MayHaveRun: true}), "The tool did not run.")
 	require.Contains(t, Explain(context.Canceled), "context canceled")
 }
+
+func TestModelIsNotBlamedForAServerThatIsAway(t *testing.T) {
+	for want, f := range map[string]*messages.Failure{
+		`Server "files" did not answer in time. The tool did not run. Try again in 2 seconds, or continue without this server.`: {
+			Op: "tools/call", Code: messages.CodeDeadline, Supervisor: "mcpactor1", RetryAfter: 2 * time.Second,
+		},
+		`The tools of server "files" could not be listed. The tool did not run. Try again later, or continue without this server.`: {
+			Op: "tools/list", Code: messages.CodeInvalid, Detail: "method not found",
+		},
+		`The result did not arrive in time. The tool did not run. Try again once. Ask for less in one call if that is possible.`: {
+			Op: "tools/call", Code: messages.CodeDeadline, Supervisor: "mcpactor1", Attempt: 1,
+		},
+		`Server "files" cannot be used as it is configured. The tool did not run. Do not try again before somebody has corrected that. Continue without this server.`: {
+			Op: "tools/list", Code: messages.CodeUnavailable, Detail: "not found", Remedy: "check command",
+		},
+	} {
+		f.Key.Server = "files"
+		require.Equal(t, want, Explain(f))
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -76,7 +78,7 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 	if !l.stale() {
 		return nil
 	}
-	ctx = caller.Shared(t.ctx, ctx)
+	ctx = messages.WithTrace(caller.Shared(t.ctx, ctx), traceOf(ctx))
 	return l.fetch.DoChan("", func() (any, error) { return nil, t.fetch(ctx, l) })
 }
 
@@ -110,15 +112,15 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 
 // refresh waits until a list reflects all events before the call.
 func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singleflight.Result) error {
-	if err := l.wait(ctx, fetch); err != nil {
+	if err := t.wait(ctx, l, fetch); err != nil {
 		return err
 	}
 	// That fetch may have begun before the list became stale. The next one has not.
-	return l.wait(ctx, t.join(ctx, l))
+	return t.wait(ctx, l, t.join(ctx, l))
 }
 
 // wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
-func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error {
+func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.Result) error {
 	if fetch == nil {
 		return nil
 	}
@@ -131,11 +133,32 @@ func (l *list) wait(ctx context.Context, fetch <-chan singleflight.Result) error
 	case result := <-fetch:
 		return result.Err
 	case <-ctx.Done():
-		return &messages.Failure{
-			Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-			Detail: "the list is still being fetched: a later call uses it",
+		return t.late(ctx, l)
+	}
+}
+
+// inspectTimeout bounds how long the question takes whether a server is down.
+const inspectTimeout = 500 * time.Millisecond
+
+// late returns why a list did not come before ctx ended: its server is down, or slow.
+func (t *Toolset) late(ctx context.Context, l *list) *messages.Failure {
+	f := &messages.Failure{
+		Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
+		Detail: "the list is still being fetched: a later call uses it",
+	}
+	asking, cancel := context.WithTimeout(t.ctx, inspectTimeout)
+	defer cancel()
+	reply, err := t.client.Do(asking, &messages.Inspect{Server: l.key.Server, Limit: 1})
+	if err != nil {
+		return f
+	}
+	for _, srv := range reply.(*messages.Snapshot).Servers {
+		if srv.Name == l.key.Server && srv.Health == messages.HealthDown {
+			f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(srv.Cause, string(messages.CodeUnavailable)+": ")
+			f.RetryAfter = max(0, time.Until(srv.RetryAt))
 		}
 	}
+	return f
 }
 
 // onEvent records events that make a list stale. A session that was closed does,

@@ -47,6 +47,15 @@ func hashedName(server, tool string, n int) string {
 	return name[:min(len(name), maxName-len(suffix))] + suffix
 }
 
+// prefixOf returns how the safe names of a server's tools begin, unless they are cut.
+func prefixOf(server string) string { return unsafe.ReplaceAllString(server, "_") + "__" }
+
+// fits reports whether a tool of a server may have this safe name.
+func fits(name, server string) bool {
+	prefix := prefixOf(server)
+	return strings.HasPrefix(name, prefix[:min(len(prefix), maxName-len("_")-2*longHash)]) // the rest may be a hash
+}
+
 // distinct gives tools that share a name a longer hash, in place. The tools differ in
 // server or original name.
 func distinct(tools []*Tool) {

@@ -2,6 +2,7 @@ package toolset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset/rank"
 )
@@ -74,7 +76,8 @@ func (s *Set) Tool(name string) *Tool {
 // [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
 // The message has a copy of the arguments.
 //
-// The error is a [*messages.Failure]. Its code is [messages.CodeInvalid] if there is no such
+// The error is a [*messages.Failure]. It is that of [Missing] if the name may be that of a tool of
+// a server that could not be listed. Its code is [messages.CodeInvalid] if there is no such
 // tool, or the arguments are not a JSON object, and [messages.CodeRefused] if [Config.Policy]
 // does not allow the call. Call does not ask: use [Toolset.Approve] for that.
 func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
@@ -109,15 +112,67 @@ func (s *Set) prepare(name string, arguments any) (*messages.CallTool, error) {
 	return call, nil
 }
 
-// unknown returns the failure for a name that no tool has.
-func (s *Set) unknown(name string) *messages.Failure {
+// unknown returns the failure for a name that no listed tool has.
+func (s *Set) unknown(name string) error {
 	detail := fmt.Sprintf("no tool has the name %.100q", name)
-	if s != nil && len(s.Missing) > 0 {
-		servers := make([]string, len(s.Missing))
-		for i, missing := range s.Missing {
-			servers[i] = missing.Server
+	if s == nil {
+		return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
+	}
+	away := Missing{}
+	for _, missing := range s.Missing {
+		if fits(name, missing.Server) && len(missing.Server) > len(away.Server) {
+			away = missing
 		}
-		detail += "; not listed: " + strings.Join(servers, ", ")
+	}
+	if away.Err != nil {
+		return beforeCall(away.Err)
+	}
+	if meant := s.nearest(name); meant != "" {
+		detail += fmt.Sprintf(": did you mean %q?", meant)
 	}
 	return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
+}
+
+// nearest returns the name of the tool that was probably meant, or "". The server may be missing
+// in the name, or misspelt.
+func (s *Set) nearest(name string) string {
+	if s.catalog == nil {
+		return ""
+	}
+	var own []*Tool // of the server in the name
+	for _, tool := range s.catalog.tools {
+		if fits(name, tool.Server) {
+			own = append(own, tool)
+		}
+	}
+	if len(own) > 0 {
+		return nearestOf(strings.TrimPrefix(name, prefixOf(own[0].Server)), own, func(t *Tool) string { return t.Original })
+	}
+	return cmp.Or(
+		nearestOf(name, s.catalog.tools, func(t *Tool) string { return t.Original }),
+		nearestOf(name, s.catalog.tools, func(t *Tool) string { return t.Name }),
+	)
+}
+
+// nearestOf returns the safe name of the tool whose text is the most similar one, or "".
+func nearestOf(wanted string, tools []*Tool, text func(*Tool) string) string {
+	texts := make([]string, len(tools))
+	for i, tool := range tools {
+		texts[i] = text(tool)
+	}
+	if i := slices.Index(texts, nearest.Of(wanted, texts)); i >= 0 {
+		return tools[i].Name
+	}
+	return ""
+}
+
+// beforeCall returns the failure of a listing as that of a call which was not sent.
+func beforeCall(err error) error {
+	var f *messages.Failure
+	if !errors.As(err, &f) || f == nil {
+		return err
+	}
+	unsent := *f
+	unsent.MayHaveRun, unsent.Replayed = false, false
+	return &unsent
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -54,7 +55,7 @@ type Toolset struct {
 // that the source does not know is in [Set.Missing].
 func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error) {
 	cfg = cfg.withDefaults()
-	if err := errors.Join(fits(system, source), cfg.validate()); err != nil {
+	if err := errors.Join(isUsable(system, source), cfg.validate()); err != nil {
 		return nil, err
 	}
 	t := &Toolset{cfg: cfg, source: source, client: source.Client(), stream: system.EventStream}
@@ -104,8 +105,8 @@ func (t *Toolset) arrange(names []string) {
 	}
 }
 
-// fits returns an error if the source was not started, or runs in another system.
-func fits(system *actor.ActorSystem, source Source) error {
+// isUsable returns an error if the source was not started, or runs in another system.
+func isUsable(system *actor.ActorSystem, source Source) error {
 	switch {
 	case source == nil, source.System() == nil:
 		return errors.New("toolset: supervisor: is nil, or was not started: use the one that supervisor.Start returns")
@@ -132,24 +133,12 @@ func (t *Toolset) Close() {
 //
 // The error is a [*messages.Failure]: ctx ended before all lists were fetched, or the
 // toolset was closed. The end of ctx ends no fetch. A fetch has the attributes and the trace of
-// the ctx that it began with, see [messages.WithAttributes], and no other values.
+// the ctx that it began with, as in [Toolset.Approve], and no other values.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 	if f := t.check(ctx); f != nil {
 		return nil, f
 	}
-	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
-	defer cancel()
-	lists := t.current()
-	fetches := make([]<-chan singleflight.Result, len(lists))
-	for i, l := range lists {
-		fetches[i] = t.join(ctx, l)
-	}
-	var missing []Missing
-	for i, l := range lists {
-		if err := t.refresh(limited, l, fetches[i]); err != nil {
-			missing = append(missing, Missing{Server: l.key.Server, Err: err})
-		}
-	}
+	missing := t.refreshAll(ctx, t.current())
 	switch {
 	case t.ctx.Err() != nil:
 		return nil, errClosed()
@@ -157,6 +146,23 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 		return nil, errGaveUp(ctx)
 	}
 	return t.known(missing), nil
+}
+
+// refreshAll fetches lists that are missing or stale, all at once, and returns the servers that
+// could not be listed.
+func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []Missing) {
+	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
+	defer cancel()
+	fetches := make([]<-chan singleflight.Result, len(lists))
+	for i, l := range lists {
+		fetches[i] = t.join(ctx, l)
+	}
+	for i, l := range lists {
+		if err := t.refresh(limited, l, fetches[i]); err != nil {
+			missing = append(missing, Missing{Server: l.key.Server, Err: err})
+		}
+	}
+	return missing
 }
 
 // known returns the tools that were listed so far.
@@ -198,9 +204,11 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 }
 
 // Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.
-// The message has the attributes and the trace of ctx, see [messages.WithAttributes]. Other fields
+// The message has the attributes and the trace of ctx, see [messages.WithAttributes], or else the
+// span of OpenTelemetry in ctx as its trace. Other fields
 // of its header may be set, as in that of [Set.Call]. Send it to the supervisor once. Approve waits for the answer of
-// [Policy.Ask], and no longer than ctx. It lists tools if the name is unknown. With a policy it
+// [Policy.Ask], and no longer than ctx. If the name is unknown, it lists the tools of the servers
+// that the name fits, and fails as the listing if such a server cannot be listed. With a policy it
 // also lists the tools of a server that may have changed them, so that the policy sees the
 // current definition. If the definition has changed when the answer comes, it asks again, up to 8
 // times. For [FindTool] there is no message: use [Toolset.Find].
@@ -221,6 +229,14 @@ func (t *Toolset) Approve(ctx context.Context, name string, arguments any) (*mes
 	return call, err
 }
 
+// traceOf returns the trace of a context, or else that of the span of OpenTelemetry in it.
+func traceOf(ctx context.Context) messages.Trace {
+	if trace := messages.TraceOf(ctx); trace.Parent != "" {
+		return trace
+	}
+	return tracecontext.Of(ctx)
+}
+
 // maxRounds is how often a call is put to the policy because the definition of its tool changes.
 const maxRounds = 8
 
@@ -234,7 +250,7 @@ func (t *Toolset) approve(ctx context.Context, name string, arguments any) (call
 		if call, err = set.prepare(name, arguments); err != nil {
 			return nil, err
 		}
-		call.Attributes, call.Trace = messages.AttributesOf(ctx), messages.TraceOf(ctx)
+		call.Attributes, call.Trace = messages.AttributesOf(ctx), traceOf(ctx)
 		tool := set.Tool(name)
 		if t.cfg.Policy == nil || tool.Digest == approved {
 			return call, nil
@@ -248,13 +264,17 @@ func (t *Toolset) approve(ctx context.Context, name string, arguments any) (call
 }
 
 // with returns a set that has the tool of a name, if there is one, in its current definition if
-// there is a policy.
+// there is a policy. The set says which servers could not be listed that may have the tool.
 func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
-	t.current()
+	lists := t.current()
 	set := t.known(nil)
 	tool := set.Tool(name)
 	if tool == nil {
-		return t.Tools(ctx)
+		missing := t.refreshAll(ctx, slices.DeleteFunc(slices.Clone(lists), func(l *list) bool { return !fits(name, l.key.Server) }))
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, errGaveUp(ctx)
+		}
+		return t.known(missing), nil
 	}
 	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
 	if t.cfg.Policy == nil || l == nil {
@@ -268,7 +288,7 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 		if ctx.Err() != nil {
 			return nil, errGaveUp(ctx)
 		}
-		return nil, err
+		return nil, beforeCall(err)
 	}
 	return t.known(nil), nil
 }

@@ -225,25 +225,6 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 	})
 }
 
-func TestCallListsOnlyWhenTheNameIsNotKnown(t *testing.T) {
-	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
-		result, err := w.Call(ctx, "two__c", nil)
-		require.NoError(w, err)
-		require.Equal(w, "c{}", toolset.Convert(result.Result).Text())
-		w.changed("one", "s")
-		_, err = w.Call(ctx, "one__a", nil)
-		require.NoError(w, err)
-		require.Equal(w, 1, w.one.listed())
-
-		_, err = w.Call(ctx, "one__z", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
-		require.ErrorContains(w, err, `no tool has the name "one__z"`)
-		require.Equal(w, 2, w.one.listed())
-		_, err = w.Call(ctx, "one__a", "[]")
-		require.ErrorIs(w, err, messages.ErrInvalid)
-	})
-}
-
 func TestToolsThatChangedAreListedAgain(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		before, err := w.Tools(ctx)
@@ -355,8 +336,7 @@ func TestReloadIsFollowed(t *testing.T) {
 		reload(one)
 		require.Equal(w, "one__a one__b !two", w.tools(ctx), "it was removed")
 		_, err := w.Call(ctx, "two__d", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
-		require.ErrorContains(w, err, "not listed: two")
+		require.ErrorIs(w, err, messages.ErrUnknownServer)
 		reload(one, two)
 		require.Equal(w, "one__a one__b two__d", w.tools(ctx), "it is back")
 		require.Equal(w, 1, w.one.listed())
@@ -448,7 +428,9 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		require.ErrorIs(w, set.Missing[0].Err, messages.ErrServerError)
 		require.ErrorIs(w, set.Missing[1].Err, messages.ErrUnknownServer)
 		_, err = w.Call(ctx, "one__a", nil)
-		require.ErrorContains(w, err, "not listed: one, none")
+		require.EqualError(w, err, "tools/list on one/s: server_error: down")
+		_, err = set.Call("none__x", nil)
+		require.ErrorIs(w, err, messages.ErrUnknownServer)
 
 		w.one.set(nil, 0)
 		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))

@@ -282,10 +282,10 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", v.sentCalls, v.answered, v.replayed, short(v.slowest), s.Seed)
 	if s.final != nil {
 		n := s.final.Counters
-		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d lost, %d restarts, %d evicted\n", n.Dials, n.Opened, n.Expired, n.Lost, n.Restarts, n.Evicted)
+		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d restarts, %d evicted; %d connections lost\n", n.Dials, n.Opened, n.Expired, n.Restarts, n.Evicted, n.Lost)
 	}
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
-		fmt.Fprintf(out, "%d failed with %s\n", v.failures[code], code)
+		fmt.Fprintf(out, "%d calls failed with %s\n", v.failures[code], code)
 	}
 	return printClaims(out, claims)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -13,10 +14,10 @@ var errServerDown = &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbr
 
 // askForAddress asks the registry whether a dial may continue. It blocks until the answer
 // comes or ctx ends.
-func askForAddress(ctx context.Context, system *actor.ActorSystem, registry *actor.PID, msg *addressFound) error {
+func askForAddress(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, msg *addressFound) error {
 	future := NewFuture(system, nil)
 	defer future.Close()
-	system.Root.RequestWithCustomSender(registry, msg, future.PID)
+	registry.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
 	select {
 	case reply := <-future.Reply:
 		if allowed, ok := reply.(*addressAllowed); ok && allowed.is {

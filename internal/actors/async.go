@@ -13,21 +13,20 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// async runs f, which may block, in a goroutine, and sends its result to the actor.
-func (cfg *Config) async(c actor.Context, f func() any) {
-	root, self := c.ActorSystem().Root, c.Self()
-	cfg.dispatcher.Schedule(func() { root.Send(self, f()) })
+// async runs f, which may block, in a goroutine, and sends its result to an actor.
+func (cfg *Config) async(to *mailbox.Mailbox, f func() any) {
+	cfg.dispatcher.Schedule(func() { to.PostUserMessage(f()) })
 }
 
 // runsOn returns the options of an actor that has this mailbox.
 func (cfg *Config) runsOn(m *mailbox.Mailbox) []actor.PropsOption {
+	m.Post = cfg.Post
 	return []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return m }), actor.WithDispatcher(cfg.dispatcher)}
 }
 
-// after sends a message to the actor itself after d.
-func after(c actor.Context, d time.Duration, msg any) *time.Timer {
-	root, self := c.ActorSystem().Root, c.Self()
-	return time.AfterFunc(d, func() { root.Send(self, msg) })
+// after sends a message to an actor after d.
+func after(to *mailbox.Mailbox, d time.Duration, msg any) *time.Timer {
+	return time.AfterFunc(d, func() { to.PostUserMessage(msg) })
 }
 
 // unresponsiveAfter is how long a call may ignore the end of its context before it is

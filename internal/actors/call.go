@@ -39,11 +39,24 @@ type call struct {
 
 	node node[*call] // in a queue
 
+	// These belong to the registry, also while the session has the call:
+	at        *registration                // the session that has the call, or nil
+	named     struct{ older, newer *call } // in callNames
+	cancelled bool                         // its cancellation was queued or sent
+
 	firstCtx callctx.Context // of the first run
 
 	// While it runs:
 	conn mcpbridge.Conn
 	ctx  *callctx.Context // cancelled at the deadline, by the session
+}
+
+// parkedUntil returns when the call is answered if it still waits.
+func (k *call) parkedUntil() time.Time {
+	if at := k.op.Head().WaitUntil; !at.IsZero() && at.Before(k.deadline) && k.lost == nil {
+		return at
+	}
+	return k.deadline
 }
 
 // failure returns the reply for a call that has failed.
@@ -58,8 +71,16 @@ func (k *call) failure(code messages.Code, detail string) *messages.Failure {
 func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	f := k.failure(e.Class.Code(), e.ForCaller())
 	f.MayHaveRun = f.MayHaveRun || e.MayHaveRun()
-	f.RetryAfter, f.Cause = e.RetryAfter, e
+	f.Remedy, f.Cause = e.Remedy, e
+	retryIn(f, e.RetryAfter)
 	return f
+}
+
+// retryIn sets the time until another attempt makes sense, unless only a remedy helps.
+func retryIn(f *messages.Failure, d time.Duration) {
+	if f.Remedy == "" {
+		f.RetryAfter = max(0, d)
+	}
 }
 
 // unavailable returns the reply for a call that gets no connection because of an error.
@@ -95,14 +116,14 @@ func (k *call) addReceipt(result messages.Result) messages.Reply {
 }
 
 // maxUnprocessed is how many runs of a call are not counted as a replay, because the server
-// has said that it did not process them.
+// has certainly not processed them.
 const maxUnprocessed = 6
 
-// noteUnprocessed notes a run that the server has not processed, while the session stays
-// open. An HTTP/2 server says this about requests that exceed its limit of streams, or that
-// arrive just before it closes the connection. It may say the same on the next connection.
+// noteUnprocessed notes a run that the server has not processed: there was no connection, the bridge has kept
+// it from a session that has expired, or an HTTP/2 server has said so, about requests that exceed its limit of
+// streams, or that arrive just before it closes the connection. It may say the same on the next connection.
 func (k *call) noteUnprocessed(e *mcpbridge.Error) {
-	if e.Class == mcpbridge.NotSent && e.Session == mcpbridge.Alive && k.unprocessed < maxUnprocessed {
+	if e.Class == mcpbridge.NotSent && k.unprocessed < maxUnprocessed {
 		k.unprocessed++
 	}
 }
@@ -127,7 +148,7 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 		return false, false
 	case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:
 		return true, false
-	case e.Class != mcpbridge.Lost:
+	case e.Class != mcpbridge.Lost && e.Session != mcpbridge.Unheard:
 		return false, false
 	case replay == messages.ReplayAlways || k.op.Idempotent():
 		return true, false
@@ -142,7 +163,7 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 
 // matches reports whether a call is cancelled.
 func (m *cancelCalls) matches(k *call) bool {
-	return k == m.call || m.call == nil && (m.all || k.op.RequestID() == m.id) && k.serial <= m.upTo
+	return k == m.call || m.call == nil && k.serial <= m.upTo
 }
 
 // tool returns the name of the tool that is called, or "".
@@ -191,4 +212,12 @@ func (k *call) perform(ctx context.Context, conn mcpbridge.Conn) (result message
 		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
 	}
 	return conn.Do(ctx, k.op)
+}
+
+// codeOfWait returns the code of the failure of a call that has waited for too long.
+func (k *call) codeOfWait(now time.Time) messages.Code {
+	if now.Before(k.deadline) {
+		return messages.CodeUnavailable
+	}
+	return messages.CodeDeadline
 }

@@ -20,6 +20,7 @@ type Config struct {
 	Strategy Strategy
 	Logger   *relay.Logger     // which never blocks
 	Events   *relay.Relay[any] // to the EventStream
+	Post     *relay.Post       // to actors and processes of others
 
 	MaxSessions     int // open sessions, including those that drain
 	MaxInFlight     int // running calls of one session
@@ -41,6 +42,7 @@ type Config struct {
 	Interceptors []Interceptor // the first one is the outermost
 
 	Handler        *actor.PID    // for requests of servers, or nil
+	Asked          bool          // servers are told that they may send requests
 	HandlerTimeout time.Duration // for the answer of Handler
 	Subscriber     *actor.PID    // for notifications of servers, or nil
 
@@ -50,6 +52,8 @@ type Config struct {
 	// Strays returns how many responses of servers were dropped because they belong to
 	// other connections. It must not block.
 	Strays func() uint64
+	// Skipped returns how many bytes of stdout were skipped. It must not block.
+	Skipped func() uint64
 
 	// Forget makes the dialer forget what it knows of a server. It must not block. It may be
 	// nil.

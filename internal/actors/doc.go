@@ -66,10 +66,49 @@
 //   - interceptors ([front.intercept]) and the waiting for a handler's answer ([ask])
 //   - requests to the store ([keyStore])
 //
-// Log lines and events leave through package relay, which queues them. The strategy is
-// called by the registry, and must not block.
+// # What could call out
 //
-// The time of a step of the registry does not grow with the number of sessions, calls or
-// operations. Work on many of them, such as [messages.CloseAll] or a burst of
-// cancellations, is divided into steps of at most 64.
+// No code of others runs in the goroutine of an actor, not by way of the engine either. These could
+// call such code, or wait for it:
+//
+//   - A send. Proto.Actor publishes what is sent to a PID without a process as a dead letter, and calls
+//     all handlers of the EventStream before Send returns. It calls the middleware of the
+//     receiver's mailbox, waits if that mailbox is bounded and full, runs the receiver itself if its
+//     dispatcher is synchronized, runs what was piped to a future, and calls the process of a user and
+//     the resolver of a remote address. Middleware of the root context sees each send. So everything
+//     for others leaves through [relay.Post], which only queues. Our actors send to each other by
+//     posting to their mailboxes.
+//   - Watch and Unwatch are sends, and go the same way. Those who watch an actor of ours are told by the
+//     mailbox, through the Post, and not by the engine; so is who touches it with an [actor.Touch].
+//     A [door] tells its watchers likewise.
+//   - The engine logs the failure of an actor through the logger of the system. The mailbox of a session
+//     tells the registry of a failure itself. The supervision event goes to the EventStream
+//     through the queue of events.
+//   - The end of the registry. The engine stops its children by sends. The registry stops when it
+//     knows that all of them have ended. Only if user code stops the registry, the engine may publish dead
+//     letters meanwhile.
+//   - Log lines and events leave through package relay, which queues them, and drops and counts those
+//     beyond a bound. Handlers of the EventStream and the writer of the log run in its
+//     goroutines.
+//   - Producers, spawning and receivers are ours, without middleware. The process registry of Proto.Actor is
+//     a map with locks that nobody holds for long.
+//   - The metrics of Proto.Actor, if the user has switched them on, are recorded by the engine as it
+//     handles a message. An instrument of OpenTelemetry must not block.
+//   - Config.Tenant, the strategy and its deciders are called by the registry, and [mcpbridge.Conn.Hint],
+//     Info and Resume of a connection that the user has wrapped by the session. They are policies
+//     without I/O, and must not block. A panic of one is contained.
+//
+// # What is bounded
+//
+// The time of a step of the registry does not grow with the number of sessions, scopes, calls or
+// operations. Work on many of them is divided into steps of at most 64 ([walkStep]), which other messages
+// pass: a walk through the sessions of a server ([walk]), a close command, a snapshot ([listing]), the end of
+// an owner ([ownerEnd]), the calls that a session hands back or that have waited too long. One snapshot
+// is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
+// is dropped at once. A step of a session may handle all calls of its key, which MaxInFlight and
+// MaxWaiting bound.
+//
+// The notifications of a connection that are on their way to the registry are bounded
+// ([onTheirWay]), so are bindings without an owner ([maxUnowned]), and what waits for a process of a
+// user ([relay.Post]). What callers send is not bounded: they share the process.
 package actors

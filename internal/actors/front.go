@@ -28,7 +28,6 @@ type front struct {
 	*registry
 	run           Runner // the interceptors, around the Runner that passes operations on
 	interceptions interceptions
-	unpassed      int         // interceptions of which no call was passed on
 	stopTimer     *time.Timer // sends stopDue
 }
 
@@ -55,15 +54,6 @@ type (
 	stopDue struct{}
 )
 
-// IgnoreDeadLetterLogging: interceptors may run longer than the registry.
-func (*passedOn) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*withdrawn) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*intercepted) IgnoreDeadLetterLogging() {}
-
 // overtime is how long interceptors have, after the deadline or after a cancellation, to
 // return the outcome of the operation.
 const overtime = 500 * time.Millisecond
@@ -71,7 +61,7 @@ const overtime = 500 * time.Millisecond
 // newFront returns the front of a registry.
 func newFront(r *registry) *front {
 	f := &front{registry: r, interceptions: newInterceptions()}
-	r.cancellations.deliver, r.cancelIntercepted = f.cancel, f.cancelScope
+	r.cancelIntercepted.named, r.cancelIntercepted.scope = f.cancelNamed, f.cancelScope
 	return f
 }
 
@@ -102,8 +92,6 @@ func (f *front) Receive(c actor.Context) {
 		f.onOperation(c, f.newClientCall(c, msg))
 	case *ResentCall:
 		f.onResentCall(c, msg)
-	case *messages.Inspect:
-		f.onInspect(c, msg)
 	case *Stop:
 		f.onStop(c)
 	case *passedOn:
@@ -127,7 +115,7 @@ func (f *front) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), c.Self()))
+	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), f.mailbox))
 }
 
 // onOperation runs an operation through the interceptors. Operations that the registry
@@ -135,7 +123,7 @@ func (f *front) onStarted(c actor.Context) {
 func (f *front) onOperation(c actor.Context, k *call) {
 	limits := f.limits(k.key.Server)
 	switch waiting := f.waiting + f.unpassed; {
-	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline) || f.orphaned(c, k) != nil:
+	case malformed(k) != nil || f.stopping || !time.Now().Before(k.deadline) || f.orphaned(k) != nil:
 		f.accept(c, k)
 	case f.handBack(c, k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:
@@ -164,7 +152,7 @@ func (f *front) onResentCall(c actor.Context, msg *ResentCall) {
 func (f *front) intercept(c actor.Context, k *call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.deadline)
 	i := &interception{call: k, cancel: cancel}
-	i.timer = after(c, time.Until(k.deadline)+overtime, &interceptionDue{i})
+	i.timer = after(f.mailbox, time.Until(k.deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
 	f.own(c, k, ownedCall{cancel: func(c actor.Context) { f.cancelOne(c, i, ownerTerminated) }})
 	f.unpassed++
@@ -173,14 +161,14 @@ func (f *front) intercept(c actor.Context, k *call) {
 	h := *k.op.Head()
 	h.Key, h.Deadline = k.key, k.deadline
 	op, run := messages.With(k.op, h), f.run
-	f.cfg.async(c, func() any { return i.run(ctx, run, op) })
+	f.cfg.async(f.mailbox, func() any { return i.run(ctx, run, op) })
 }
 
 // onPassedOn gives the registry a call that interceptors have passed on, unless the caller
 // has its reply already.
 func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 	if !f.interceptions.has(msg.of) || msg.of.cancelled {
-		c.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was cancelled"))
+		f.cfg.Post.Send(msg.call.caller, msg.call.failure(messages.CodeCancelled, "the operation was cancelled"))
 		return
 	}
 	if !msg.of.passesOn {
@@ -192,9 +180,9 @@ func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 
 // onWithdrawn cancels a call that was passed on, also if it was handed back since.
 func (f *front) onWithdrawn(c actor.Context, k *call) {
-	f.tell(c, k.key, &cancelCalls{call: k})
+	k.cancel("")
 	if f.cluster.Owns != nil && !f.cluster.Owns(k.key) && k.op.RequestID() != "" {
-		c.Send(f.cluster.HandBack, &Withdrawn{&messages.Cancel{Key: k.key, ID: k.op.RequestID()}})
+		f.cfg.Post.Send(f.cluster.HandBack, &Withdrawn{&messages.Cancel{Key: k.key, ID: k.op.RequestID()}})
 	}
 }
 
@@ -206,27 +194,34 @@ func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 	f.reply(c, msg.of, msg.reply)
 }
 
-// cancel cancels the operations of an id: those that run through the interceptors, and
-// those that sessions have.
-func (f *front) cancel(c actor.Context, m queuedCancel) {
-	for i := range f.interceptions.of(m.Key.Normal(), m.ID) {
-		if i.serial <= m.upTo {
-			f.cancelOne(c, i, "")
-		}
+// cancelNamed cancels the operations of an id that run through the interceptors.
+func (f *front) cancelNamed(c actor.Context, key messages.Key, id string) {
+	for i := range f.interceptions.of(key, id) {
+		f.cancelLater(c, i, "")
 	}
-	f.registry.cancel(c, m)
 }
 
 // cancelScope cancels the operations of a scope that run through the interceptors. It returns how
 // many had not been passed on.
-func (f *front) cancelScope(c actor.Context, scope, detail string) (count int) {
+func (f *front) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
 	for i := range f.interceptions.scopes[scope] {
+		if i.serial > upTo {
+			continue
+		}
 		if !i.passesOn {
 			count++
 		}
-		f.cancelOne(c, i, detail)
+		f.cancelLater(c, i, detail)
 	}
 	return count
+}
+
+// cancelLater cancels one operation in its turn.
+func (f *front) cancelLater(c actor.Context, i *interception, detail string) {
+	if !i.call.cancelled {
+		i.call.cancelled = true
+		f.cancellations.add(c, i.key, func(c actor.Context) { f.cancelOne(c, i, detail) })
+	}
 }
 
 // cancelOne cancels one operation. If a call was passed on, the session answers that call,
@@ -242,7 +237,7 @@ func (f *front) cancelOne(c actor.Context, i *interception, detail string) {
 	i.cancelled = true
 	i.cancel()
 	i.timer.Stop()
-	i.timer = after(c, overtime, &interceptionDue{i})
+	i.timer = after(f.mailbox, overtime, &interceptionDue{i})
 }
 
 // onInterceptionDue answers an operation whose interceptors are too slow.
@@ -277,24 +272,15 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 	}
 	i.timer.Stop()
 	i.cancel()
-	if i.caller != nil {
-		c.Send(i.caller, reply)
-	}
-	f.stopIfEmpty(c)
-}
-
-// onInspect adds the operations that interceptors hold to the calls that wait.
-func (f *front) onInspect(c actor.Context, cmd *messages.Inspect) {
-	snap := f.snapshot(cmd)
-	snap.Waiting += f.unpassed
-	f.respond(c, snap)
+	f.cfg.Post.Send(i.caller, reply)
+	f.stopIfEmpty()
 }
 
 // onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *front) onStop(c actor.Context) {
 	if !f.stopping && len(f.interceptions.all) > 0 {
 		drainTime, closeTime := f.slowest()
-		f.stopTimer = after(c, drainTime+closeTime, &stopDue{})
+		f.stopTimer = after(f.mailbox, drainTime+closeTime, &stopDue{})
 	}
 	f.registry.Receive(c)
 }
@@ -303,8 +289,8 @@ func (f *front) onStop(c actor.Context) {
 func (f *front) onStopDue(c actor.Context) {
 	n := 0
 	for i := range f.interceptions.all {
-		if n++; n > drainStep {
-			c.Send(c.Self(), &stopDue{})
+		if n++; n > walkStep {
+			f.mailbox.PostUserMessage(&stopDue{})
 			return
 		}
 		f.onInterceptionDue(c, i)

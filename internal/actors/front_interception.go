@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -115,7 +116,7 @@ func (c interceptionContext) Value(key any) any {
 }
 
 // passOn returns the Runner behind the last interceptor: it sends operations to the front.
-func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
+func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 		i, ok := ctx.Value(interceptionKey{}).(*interception)
 		switch {
@@ -129,7 +130,7 @@ func passOn(system *actor.ActorSystem, front *actor.PID) Runner {
 }
 
 // passOn sends an operation to the front, and waits for the reply.
-func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *actor.PID, op messages.Operation) (messages.Result, error) {
+func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
 	future := NewFuture(system, nil)
 	defer future.Close()
 	k := &call{
@@ -146,13 +147,13 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	if at, ok := ctx.Deadline(); ok && at.Before(k.deadline) {
 		k.deadline = at
 	}
-	system.Root.Send(front, &passedOn{i, k})
+	front.PostUserMessage(&passedOn{i, k})
 	select {
 	case msg := <-future.Reply:
 		return k.outcome(msg)
 	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
-			system.Root.Send(front, &withdrawn{k})
+			front.PostUserMessage(&withdrawn{k})
 		}
 	}
 	timer := time.NewTimer(overtime / 2)

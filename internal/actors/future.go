@@ -56,3 +56,6 @@ func (*futureProcess) SendSystemMessage(*actor.PID, any) {}
 
 // Stop does nothing.
 func (*futureProcess) Stop(*actor.PID) {}
+
+// Prompt: a message is taken or dropped at once.
+func (*futureProcess) Prompt() {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -37,14 +38,8 @@ type (
 	}
 )
 
-// IgnoreDeadLetterLogging: the session may have stopped.
-func (*asked) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*questionOver) IgnoreDeadLetterLogging() {}
-
 // ask has a session ask its handler, and waits for the answer. It blocks.
-func ask(ctx context.Context, system *actor.ActorSystem, session *actor.PID, req messages.Request, of messages.Operation) messages.Answer {
+func ask(ctx context.Context, system *actor.ActorSystem, session *mailbox.Mailbox, req messages.Request, of messages.Operation) messages.Answer {
 	q := &question{req: req, of: of, open: make(chan struct{}, 1), answer: make(chan messages.Answer, 1)}
 	q.open <- struct{}{}
 	q.pid, _ = system.ProcessRegistry.Add(q, "question"+system.ProcessRegistry.NextId())
@@ -52,10 +47,10 @@ func ask(ctx context.Context, system *actor.ActorSystem, session *actor.PID, req
 	ctx, cancel := context.WithDeadline(ctx, req.GetOrigin().Deadline)
 	defer cancel()
 	req.GetOrigin().Question = q.pid.Id
-	system.Root.Send(session, &asked{q})
+	session.PostUserMessage(&asked{q})
 	select {
 	case answer := <-q.answer:
-		system.Root.Send(session, &questionOver{q, ""})
+		session.PostUserMessage(&questionOver{q, ""})
 		return answer
 	case <-ctx.Done():
 	}
@@ -63,7 +58,7 @@ func ask(ctx context.Context, system *actor.ActorSystem, session *actor.PID, req
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		reason = "there was no answer in time"
 	}
-	system.Root.Send(session, &questionOver{q, reason})
+	session.PostUserMessage(&questionOver{q, reason})
 	return &messages.Refusal{Reason: reason}
 }
 
@@ -107,25 +102,11 @@ func (q *question) SendSystemMessage(_ *actor.PID, message any) {
 // Stop does nothing.
 func (*question) Stop(*actor.PID) {}
 
+// Prompt: what it gets is settled at once.
+func (*question) Prompt() {}
+
 // NoHandler is why a question is refused that no handler can answer.
 const NoHandler = "nobody is there who could answer"
-
-// watch watches the handler, for as long as the question is open. It reports whether there is a
-// handler that has not stopped.
-func (q *question) watch(system *actor.ActorSystem) (there bool) {
-	process, there := system.ProcessRegistry.Get(q.handler)
-	if there {
-		process.SendSystemMessage(q.handler, &actor.Watch{Watcher: q.pid})
-	}
-	return there
-}
-
-// unwatch ends the watching, unless the handler has stopped.
-func (q *question) unwatch(system *actor.ActorSystem) {
-	if process, there := system.ProcessRegistry.Get(q.handler); there {
-		process.SendSystemMessage(q.handler, &actor.Unwatch{Watcher: q.pid})
-	}
-}
 
 // reasonOf returns why a question is withdrawn whose operation has failed.
 func reasonOf(f *messages.Failure) string {

@@ -9,14 +9,16 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// walkStep is how many sessions, scopes or calls one message stands for at most. A step of that size
+// takes less than a millisecond, and other messages are handled between two of them.
+const walkStep = 64
+
 // From the registry to a session, beside [call].
 type (
-	// cancelCalls cancels one call, or those with an id, or all, whose serial is at most upTo.
+	// cancelCalls cancels one call, or without one those whose serial is at most upTo.
 	cancelCalls struct {
-		id     string
-		all    bool
-		upTo   uint64
 		call   *call
+		upTo   uint64
 		detail string // of the failures
 	}
 	// handlerBound says which handler the scope has, or none.
@@ -113,6 +115,8 @@ type (
 	notified struct {
 		of   *registration
 		note messages.Notification
+
+		heard onTheirWay // it is one of them
 	}
 	// dialAbandoned says that a dial has ended without an outcome. There is no connection.
 	dialAbandoned struct{ of *registration }
@@ -151,18 +155,38 @@ type (
 	}
 )
 
-// IgnoreDeadLetterLogging: it may come when the registry has stopped.
-func (*handshakeAnswered) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*addressFound) IgnoreDeadLetterLogging() {}
-
 // IgnoreDeadLetterLogging: the dial may have ended.
 func (*addressAllowed) IgnoreDeadLetterLogging() {}
 
 // maxQueuedNotifications bounds the notifications of one session that are queued, for the
 // EventStream or while the session is connecting.
 const maxQueuedNotifications = 1000
+
+// maxOnTheirWay bounds the notifications of one connection that are on their way to the registry, which is
+// short: only a server that floods reaches it.
+const maxOnTheirWay = 1 << 14
+
+// onTheirWay are the notifications of a connection that the session or the registry has not handled. A
+// server that sends more is too fast: the next ones are dropped.
+type onTheirWay chan struct{}
+
+// add adds a notification, and reports whether there was room.
+func (w onTheirWay) add() bool {
+	select {
+	case w <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// remove removes a notification that was handled.
+func (w onTheirWay) remove() {
+	select {
+	case <-w:
+	default:
+	}
+}
 
 // From a session's goroutines and timers to itself.
 type (
@@ -195,6 +219,8 @@ type (
 	notificationReceived struct {
 		note messages.Notification
 		of   messages.Operation // whose progress it is, or nil
+
+		heard onTheirWay // it is one of them
 	}
 	// connDetached says that a connection is detached.
 	connDetached struct{ conn mcpbridge.Conn }
@@ -214,15 +240,6 @@ type (
 	// timerFired says that a deadline or a ping may be due.
 	timerFired struct{}
 )
-
-// IgnoreDeadLetterLogging: it may come when the session has stopped.
-func (*stderrReady) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: it may come when the session has stopped.
-func (*disconnected) IgnoreDeadLetterLogging() {}
-
-// IgnoreDeadLetterLogging: as above.
-func (*notificationReceived) IgnoreDeadLetterLogging() {}
 
 // From the registry's goroutines and timers to itself.
 type (

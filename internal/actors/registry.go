@@ -5,7 +5,9 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
+	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -48,27 +51,36 @@ type registry struct {
 	tenants       map[string]*tenant       // that have sessions
 	generations   *generations
 
-	waitingServers   list.List // *server with a lane that is ready, in the order in which they get grants
-	processStarts    int       // processes that are starting
-	maxProcessStarts int       // how many may start at once
+	waitingServers   list.List            // *server with a lane that is ready, in the order in which they get grants
+	waitingControls  map[*server]struct{} // with a session that waits for a permit to open a second one
+	processStarts    int                  // processes that are starting
+	maxProcessStarts int                  // how many may start at once
 	idleTimer        *time.Timer
 	idleAt           time.Time                  // when idleTimer fires
 	closeCommands    map[*closeCommand]struct{} // without a reply so far
 	leftovers        leftovers
-	pending          int // requests to the store, and operations of the front: the registry stops after them
+	children         int       // session actors whose end is not known
+	pending          int       // requests to the store, and operations of the front: the registry stops after them
+	calls            callNames // that sessions have
 	cancellations    cancellations
 	owners           owners
 	cluster          Cluster // whose Owns is nil without a cluster
 	waiting          int     // calls that are parked in sessions
+	unpassed         int     // operations that interceptors have, and have not passed on
+	inspections      inspections
 	counters         messages.Counters
-	stopping         bool            // calls are rejected
-	finished         bool            // all sessions are closed, and the actor stops
-	unknownTypes     map[string]bool // types of unknown messages that were logged
-	mailbox          *mailbox.Mailbox
+	stopping         bool             // calls are rejected
+	finished         bool             // all sessions are closed, and the actor stops
+	unknownTypes     map[string]bool  // types of unknown messages that were logged
+	mailbox          *mailbox.Mailbox // of this actor
 
-	// cancelIntercepted cancels the operations of a scope that run through interceptors. It returns
-	// how many had not been passed on. nil without interceptors.
-	cancelIntercepted func(c actor.Context, scope, detail string) int
+	// cancelIntercepted cancels operations that run through interceptors: those with an id, and
+	// those of a scope up to a serial, of which it returns how many had not been passed on. nil
+	// without interceptors.
+	cancelIntercepted struct {
+		named func(c actor.Context, key messages.Key, id string)
+		scope func(c actor.Context, scope string, upTo uint64, detail string) int
+	}
 }
 
 // Start spawns a registry and returns the PID that takes all commands, [Reload], [Stop] and the
@@ -79,8 +91,10 @@ func Start(system *actor.ActorSystem, cfg Config) (pid *actor.PID, free bool) {
 	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
 	cfg.Name = name
 	// It holds nothing of cfg, which may lead to the PID: the door would never be freed.
-	late := func(message any, sender *actor.PID) { Answer(system.Root, name, message, sender) }
-	return door.Open(system, name, late, func(stopped func()) *actor.PID {
+	post := cfg.Post
+	late := func(message any, sender *actor.PID) { Answer(post, name, message, sender) }
+	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }
+	return door.Open(system, name, late, ended, func(stopped func()) *actor.PID {
 		then := cfg.Stopped
 		cfg.Stopped = func(left []messages.Left) {
 			stopped()
@@ -108,17 +122,17 @@ func newRegistry(cfg *Config, m *mailbox.Mailbox) *registry {
 	entries := map[messages.Key]*entry{}
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
-		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
+		registrations: map[string]*registration{}, waitingControls: map[*server]struct{}{}, generations: newGenerations(rememberedKeys),
 		index:         registrationIndex{groups: map[string]*group{}, entries: entries},
 		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		calls: callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 		defaults: cfg.limitsOf(mcpbridge.Limits{}), quotas: map[string]*quota{}, tenants: map[string]*tenant{},
 	}
 	r.sessions.setLimit(cfg.MaxSessions)
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, r.servers)
 	}
-	r.cancellations.deliver = r.cancel
+	r.cancellations.mailbox, r.cancellations.queues = m, map[messages.Key]*cancelQueue{}
 	return r
 }
 
@@ -210,6 +224,10 @@ func (r *registry) onReport(c actor.Context) {
 		r.onDialAbandoned(c, msg.of)
 	case *addressFound:
 		r.onAddressFound(c, msg)
+	case *controlWanted:
+		r.onControlWanted(c, msg)
+	case *controlDone:
+		r.onControlDone(c, msg.of)
 	case *handshakeAnswered:
 		r.onHandshakeAnswered(c, msg.of)
 	case *startPermitDue:
@@ -224,8 +242,14 @@ func (r *registry) onReport(c actor.Context) {
 		r.onCloseDue(c, msg.of)
 	case *closeStepDue:
 		r.drainNext(c, msg.of)
-	case *forgetStepDue:
-		r.forgetNext(c, msg)
+	case *walkDue:
+		r.continueWalk(c, msg.walk)
+	case *ownerEnd:
+		r.continueEnd(c, msg)
+	case *ownerEnded:
+		r.onOwnerEnded(msg)
+	case *listing:
+		r.continueListing(msg)
 	case *cancelDue:
 		r.onCancelDue(c)
 	case *storeListed:
@@ -283,7 +307,7 @@ func (r *registry) accept(c actor.Context, k *call) {
 		f = r.rejection(k, time.Now())
 	}
 	if f == nil {
-		f = r.orphaned(c, k)
+		f = r.orphaned(k)
 	}
 	if f == nil {
 		r.forward(c, k)
@@ -295,9 +319,7 @@ func (r *registry) accept(c actor.Context, k *call) {
 // reject answers a call that no session has. It may have an owner, if a session has handed it
 // back.
 func (r *registry) reject(c actor.Context, k *call, f *messages.Failure) {
-	if k.caller != nil {
-		c.Send(k.caller, f)
-	}
+	r.cfg.Post.Send(k.caller, f)
 	r.countRejected(k.key.Server, f.Code)
 	r.logReply(k, f.Code)
 	r.disown(c, k)
@@ -329,7 +351,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 	case r.stopping:
 		return k.failure(messages.CodeDraining, "the supervisor is stopping")
 	case r.servers[k.key.Server] == nil:
-		return k.failure(messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(k.key.Server)))
+		return k.failure(messages.CodeUnknownServer, r.noServer(k.key.Server))
 	case !now.Before(k.deadline):
 		return k.failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
@@ -339,15 +361,15 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 		ep = reg.server.endpoint
 	}
 	if r.cfg.FailFast && ep.down && !ep.allowsProbe(now) && (reg == nil || reg.unconnected()) {
-		f := k.unavailable(ep.cause)
-		f.RetryAfter = max(0, ep.next.Sub(now))
+		f := k.unavailable(ep.causeFor(reg))
+		retryIn(f, ep.next.Sub(now))
 		return f
 	}
 	limits, t := r.servers[k.key.Server].limits, r.tenantOf(k.key, reg)
 	switch most := limits.MaxInFlight + limits.MaxWaiting; {
 	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
 		f := k.unavailable(reg.cause.Cause)
-		f.RetryAfter = reg.breakerUntil.Sub(now)
+		retryIn(f, reg.breakerUntil.Sub(now))
 		return f
 	case k.kept:
 	case reg != nil && reg.outstanding >= most:
@@ -370,14 +392,15 @@ func (r *registry) forward(c actor.Context, k *call) {
 	}
 	reg := r.sessionOf(c, k.key)
 	if !k.passedOn { // else the front does so
-		r.own(c, k, ownedCall{session: reg})
+		r.own(c, k, ownedCall{})
 	}
 	reg.outstanding++
 	reg.calls++
 	r.recount(reg)
 	r.touch(c, reg)
 	r.tellLimits(c, reg)
-	c.Send(reg.pid, k)
+	r.calls.add(k, reg)
+	reg.send(k)
 }
 
 // recount updates the number of waiting calls after the calls or the state of a session
@@ -406,14 +429,18 @@ func (reg *registration) hasRoom(inFlight int) bool {
 // onCallReplied notes that a session has replied to a call.
 func (r *registry) onCallReplied(c actor.Context, msg *callReplied) {
 	reg := msg.of
+	r.calls.remove(msg.call)
 	if msg.call.op.Head().Owner != nil {
 		r.disown(c, msg.call)
+	}
+	reg.group.load.countReplied(msg, time.Now())
+	r.logReply(msg.call, msg.code)
+	if reg.removed() {
+		return // other code has stopped the actor
 	}
 	reg.outstanding--
 	r.recount(reg)
 	r.touch(c, reg)
-	reg.group.load.countReplied(msg, reg.usedAt)
-	r.logReply(msg.call, msg.code)
 	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
 		r.grantDials(c)
 	}
@@ -425,8 +452,16 @@ func (r *registry) respond(c actor.Context, reply messages.Reply) {
 		f.Supervisor = r.cfg.Name
 	}
 	if c.Sender() != nil {
-		c.Send(c.Sender(), reply)
+		r.cfg.Post.Send(c.Sender(), reply)
 	}
+}
+
+// noServer says that no server of a name is configured, and which one may be meant.
+func (r *registry) noServer(name string) string {
+	if meant := nearest.Of(name, slices.Sorted(maps.Keys(r.servers))); meant != "" {
+		return fmt.Sprintf("no server %q is configured: did you mean %q?", truncated(name), meant)
+	}
+	return fmt.Sprintf("no server %q is configured", truncated(name))
 }
 
 // truncated returns the first 128 bytes of a name that a caller chose.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -17,76 +18,153 @@ const (
 	cancelBurst = 64
 )
 
-// cancellations delivers cancellations, at most cancelBurst in each interval of
-// cancelPace, and queues the rest.
-type cancellations struct {
-	deliver func(actor.Context, queuedCancel)
-	queue   []queuedCancel
-	used    int         // of cancelBurst, in this interval
-	timer   *time.Timer // sends cancelDue; nil after an interval without cancellations
+// callName is how a [messages.Cancel] names a call.
+type callName struct {
+	session *registration
+	id      string
 }
 
-// queuedCancel is a cancellation of the operations that came before it, or of one operation.
-type queuedCancel struct {
-	*messages.Cancel
-	upTo uint64 // the serial of the last operation before it
+// callNames finds the calls that sessions have by their ids. Calls of one name are linked. Adding and
+// removing one takes constant time.
+type callNames map[callName]*call
 
-	cancel func(actor.Context) // cancels one operation; nil for a Cancel
+// add adds a call that a session is about to get.
+func (names callNames) add(k *call, to *registration) {
+	k.at = to
+	if k.op.RequestID() == "" {
+		return // it cannot be cancelled by name
+	}
+	name := callName{to, k.op.RequestID()}
+	if k.named.older = names[name]; k.named.older != nil {
+		k.named.older.named.newer = k
+	}
+	names[name] = k
+}
+
+// remove removes a call that its session no longer has.
+func (names callNames) remove(k *call) {
+	name := callName{k.at, k.op.RequestID()}
+	older, newer := k.named.older, k.named.newer
+	if older != nil {
+		older.named.newer = newer
+	}
+	switch {
+	case newer != nil:
+		newer.named.older = older
+	case older != nil:
+		names[name] = older
+	default:
+		delete(names, name)
+	}
+	k.at, k.named.older, k.named.newer = nil, nil, nil
+}
+
+// cancellations delivers cancellations, at most cancelBurst in each interval of
+// cancelPace, and queues the rest. The keys take turns, so that a key with many does not delay
+// the others. There is at most one cancellation of each operation.
+type cancellations struct {
+	mailbox *mailbox.Mailbox // of the registry
+	queues  map[messages.Key]*cancelQueue
+	order   []*cancelQueue // those that are not empty, in the order of their turns
+	used    int            // of cancelBurst, in this interval
+	timer   *time.Timer    // sends cancelDue; nil after an interval without cancellations
+}
+
+// cancelQueue has the cancellations of a key that wait.
+type cancelQueue struct {
+	key   messages.Key
+	queue []func(actor.Context)
 }
 
 // cancelDue says that an interval of cancelPace is over.
 type cancelDue struct{}
 
-// onCancel delivers a cancellation, or queues it.
-func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
-	if msg.ID == "" {
-		return
-	}
-	r.cancellations.add(c, queuedCancel{Cancel: msg, upTo: r.counters.Calls})
-}
-
 // add delivers a cancellation, or queues it.
-func (q *cancellations) add(c actor.Context, m queuedCancel) {
+func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor.Context)) {
 	if q.timer == nil {
-		q.timer = after(c, cancelPace, &cancelDue{})
+		q.timer = after(q.mailbox, cancelPace, &cancelDue{})
 	}
-	if q.used >= cancelBurst {
-		q.queue = append(q.queue, m)
+	if q.used < cancelBurst && len(q.order) == 0 {
+		q.used++
+		cancel(c)
 		return
 	}
-	q.used++
-	q.run(c, m)
+	of := q.queues[key]
+	if of == nil {
+		of = &cancelQueue{key: key}
+		q.queues[key] = of
+		q.order = append(q.order, of)
+	}
+	of.queue = append(of.queue, cancel)
 }
 
-// run delivers a cancellation.
-func (q *cancellations) run(c actor.Context, m queuedCancel) {
-	if m.cancel != nil {
-		m.cancel(c)
-		return
+// next removes the next cancellation. There must be one.
+func (q *cancellations) next() func(actor.Context) {
+	of := q.order[0]
+	q.order[0] = nil
+	q.order = q.order[1:]
+	cancel := of.queue[0]
+	of.queue[0] = nil
+	if of.queue = of.queue[1:]; len(of.queue) > 0 {
+		q.order = append(q.order, of)
+	} else {
+		delete(q.queues, of.key)
 	}
-	q.deliver(c, m)
+	return cancel
 }
 
 // onCancelDue delivers the next queued cancellations.
 func (r *registry) onCancelDue(c actor.Context) {
 	q := &r.cancellations
-	q.timer = nil
-	q.used = min(len(q.queue), cancelBurst)
-	if q.used == 0 {
-		q.queue = nil
+	q.timer, q.used = nil, 0
+	if len(q.order) == 0 {
+		q.order = nil
 		return
 	}
-	q.timer = after(c, cancelPace, &cancelDue{})
-	burst := q.queue[:q.used]
-	q.queue = q.queue[q.used:]
-	for _, m := range burst {
-		q.run(c, m)
+	q.timer = after(q.mailbox, cancelPace, &cancelDue{})
+	for ; q.used < cancelBurst && len(q.order) > 0; q.used++ {
+		q.next()(c)
 	}
 }
 
-// cancel sends a cancellation to the sessions of its key.
-func (r *registry) cancel(c actor.Context, m queuedCancel) {
-	r.tell(c, m.Key.Normal(), &cancelCalls{id: m.ID, upTo: m.upTo})
+// onCancel cancels the operations of a key that have an id. If there is none, it does nothing.
+func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+	if msg.ID == "" {
+		return
+	}
+	key := msg.Key.Normal()
+	if r.cancelIntercepted.named != nil {
+		r.cancelIntercepted.named(c, key, msg.ID)
+	}
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	if e.current != nil {
+		r.cancelNamed(c, e.current, msg.ID)
+	}
+	for _, reg := range e.draining {
+		r.cancelNamed(c, reg, msg.ID)
+	}
+}
+
+// cancelNamed cancels the calls of a session that have an id.
+func (r *registry) cancelNamed(c actor.Context, reg *registration, id string) {
+	for k := r.calls[callName{reg, id}]; k != nil; k = k.named.older {
+		if !k.cancelled {
+			k.cancelled = true
+			r.cancellations.add(c, reg.key, func(actor.Context) { k.cancel("") })
+		}
+	}
+}
+
+// cancel has the session of a call cancel it. If no session has it, it was answered, or is being handed
+// back, and is not accepted again.
+func (k *call) cancel(detail string) {
+	k.cancelled = true
+	if k.at != nil {
+		k.at.send(&cancelCalls{call: k, detail: detail})
+	}
 }
 
 // onCancelScope cancels the operations of a scope.
@@ -95,25 +173,23 @@ func (r *registry) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	if !r.isValid(c, cmd, key.Validate()) {
 		return
 	}
-	r.cancelScope(c, key.Scope, "")
+	r.cancelScope(c, key.Scope, r.counters.Calls, "")
 	r.respond(c, &messages.Done{ID: cmd.ID})
 }
 
-// tell sends a cancellation to all sessions of a key, those that drain included.
-func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
-	e := r.entries[key]
-	if e == nil {
-		return
+// cancelScope cancels the calls of a scope on all servers whose serial is at most upTo, and returns how
+// many had no reply.
+func (r *registry) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
+	msg := &cancelCalls{upTo: upTo, detail: detail}
+	for _, reg := range r.index.ofScope(scope) {
+		count += reg.outstanding
+		reg.send(msg)
+		r.entries[reg.key].cancelledUpTo = upTo
 	}
-	if e.current != nil {
-		c.Send(e.current.pid, msg)
+	if r.cancelIntercepted.scope != nil {
+		count += r.cancelIntercepted.scope(c, scope, upTo, detail)
 	}
-	for _, reg := range e.draining {
-		c.Send(reg.pid, msg)
-		if reg.order.evict {
-			e.cancelled.add(msg, reg.server.limits.MaxInFlight+reg.server.limits.MaxWaiting)
-		}
-	}
+	return count
 }
 
 // onCallsHandedBack accepts, for the successor of an evicted session, the calls that the
@@ -121,12 +197,13 @@ func (r *registry) tell(c actor.Context, key messages.Key, msg *cancelCalls) {
 func (r *registry) onCallsHandedBack(c actor.Context, msg *callsHandedBack) {
 	msg.of.outstanding -= len(msg.calls)
 	r.recount(msg.of)
-	var cancelled cancelledCalls
+	var upTo uint64
 	if e := r.entries[msg.of.key]; e != nil {
-		cancelled = e.cancelled
+		upTo = e.cancelledUpTo
 	}
 	for _, k := range msg.calls {
-		if cancelled.includes(k) {
+		r.calls.remove(k)
+		if k.cancelled || upTo > 0 && k.serial <= upTo {
 			r.reject(c, k, k.failure(messages.CodeCancelled, ""))
 			continue
 		}

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +22,7 @@ type closeCommand struct {
 
 	upTo    uint64          // the serial of the last session to close
 	cursors []*registration // for each server, the next session to drain
+	scopes  bool            // the scopes of an owner that has terminated are being drained
 
 	waiting      map[*registration]struct{}  // told to drain, and not closed yet
 	leftovers    map[messages.Key][]leftover // to be closed, of keys not in begun
@@ -31,9 +31,6 @@ type closeCommand struct {
 	begun        map[messages.Key]bool       // keys whose leftovers are being closed, or were
 	cleanups     int                         // how many members of waiting close leftovers
 }
-
-// drainStep is how many sessions are told to drain in one step of the registry.
-const drainStep = 64
 
 // maxCleanups is how many keys of one close command have their leftovers closed at once.
 const maxCleanups = 16
@@ -64,7 +61,7 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	case *messages.Bind:
 		r.onBind(c, cmd)
 	case *messages.Inspect:
-		r.respond(c, r.snapshot(cmd))
+		r.onInspect(c, cmd)
 	}
 }
 
@@ -119,7 +116,7 @@ func (r *registry) isValid(c actor.Context, cmd messages.Command, err error) boo
 // isConfigured reports whether a server is configured, and rejects the command otherwise.
 func (r *registry) isConfigured(c actor.Context, cmd messages.Command, server string) bool {
 	if r.servers[server] == nil {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(server))))
+		r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(server)))
 	}
 	return r.servers[server] != nil
 }
@@ -142,7 +139,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
-	closing.timer = after(c, r.closeTime(), &closeDue{closing})
+	closing.timer = after(r.mailbox, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closeCommands[closing] = struct{}{}
 	if r.cfg.Store != nil && !order.leave {
@@ -171,9 +168,9 @@ func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server 
 	return func(server string) bool { return match(messages.Key{Server: server}) }
 }
 
-// drainNext drains the next sessions of a close command, at most drainStep of them.
+// drainNext drains the next sessions of a close command, at most walkStep of them.
 func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
-	for n := 0; n < drainStep && len(closing.cursors) > 0 && !closing.replied; n++ {
+	for n := 0; n < walkStep && len(closing.cursors) > 0 && !closing.replied; n++ {
 		last := len(closing.cursors) - 1
 		reg := closing.cursors[last]
 		if reg == nil || reg.serial > closing.upTo {
@@ -186,14 +183,21 @@ func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 		}
 	}
 	if len(closing.cursors) > 0 && !closing.replied {
-		c.Send(c.Self(), &closeStepDue{closing})
+		r.mailbox.PostUserMessage(&closeStepDue{closing})
 		return
 	}
 	r.continueClose(c, closing)
 }
 
+// drains reports whether there may be sessions that were not told to drain.
+func (closing *closeCommand) drains() bool { return len(closing.cursors) > 0 || closing.scopes }
+
 // drainFor drains a session for a close command.
 func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
+	if closing.replied {
+		r.drain(c, reg, closing.order)
+		return
+	}
 	if _, ok := closing.waiting[reg]; !ok {
 		closing.waiting[reg] = struct{}{}
 		reg.closeCommands = append(reg.closeCommands, closing)
@@ -204,13 +208,13 @@ func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registr
 // continueClose closes the leftovers of a close command, once all of its sessions were
 // told to drain, and replies if nothing is left to wait for.
 func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
-	for n := 0; len(closing.cursors) == 0 && closing.cleanups < maxCleanups && !closing.replied; n++ {
+	for n := 0; !closing.drains() && closing.cleanups < maxCleanups && !closing.replied; n++ {
 		key, more := closing.nextLeftover()
 		if !more {
 			break
 		}
-		if n == drainStep { // most keys have no leftovers
-			c.Send(c.Self(), &closeStepDue{closing})
+		if n == walkStep { // most keys have no leftovers
+			r.mailbox.PostUserMessage(&closeStepDue{closing})
 			return
 		}
 		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
@@ -243,7 +247,7 @@ func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
 			continue
 		}
 		e := r.entries[key]
-		if e != nil && e.current != nil && len(closing.cursors) > 0 && e.current.serial <= closing.upTo {
+		if e != nil && e.current != nil && closing.drains() && e.current.serial <= closing.upTo {
 			r.drainFor(c, closing, e.current)
 		}
 		_, left := closing.leftovers[key]
@@ -277,7 +281,7 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 
 // replyIfDone replies to a close command if nothing is left to wait for.
 func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
-	if closing.replied || closing.listingStore || len(closing.cursors)+len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
+	if closing.replied || closing.listingStore || closing.drains() || len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
 		return
 	}
 	closing.replied = true
@@ -285,9 +289,9 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	delete(r.closeCommands, closing)
 	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
 	if closing.caller != nil {
-		c.Send(closing.caller, closing.reply)
+		r.cfg.Post.Send(closing.caller, closing.reply)
 	}
-	r.stopIfEmpty(c)
+	r.stopIfEmpty()
 }
 
 // onCloseDue replies to a close command that takes too long. Leftovers whose closing has
@@ -308,6 +312,6 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
 		}
 	}
-	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.listingStore = nil, nil, nil, nil, false
+	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
 	r.replyIfDone(c, closing)
 }

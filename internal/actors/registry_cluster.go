@@ -119,7 +119,7 @@ func (r *registry) tellTimeouts(c actor.Context) {
 		t.Calls[name] = srv.limits.CallTimeout
 		t.Connect = max(t.Connect, srv.limits.ConnectTimeout)
 	}
-	c.Send(r.cluster.HandBack, t)
+	r.cfg.Post.Send(r.cluster.HandBack, t)
 }
 
 // handBack sends a call whose key another member owns to the cluster, and reports whether it has
@@ -139,7 +139,7 @@ func (r *registry) handBack(c actor.Context, k *call) bool {
 		back.MayHaveRun, back.Detail = true, k.lost.ForCaller()
 	}
 	r.disown(c, k)
-	c.Send(r.cluster.HandBack, back)
+	r.cfg.Post.Send(r.cluster.HandBack, back)
 	return true
 }
 

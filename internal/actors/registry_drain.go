@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"strings"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -20,7 +22,7 @@ func (r *registry) drain(c actor.Context, reg *registration, order drain) {
 	}
 	reg.order = order
 	r.tellLimits(c, reg)
-	c.Send(reg.pid, &order)
+	reg.send(&order)
 }
 
 // changes reports whether a drain asks for more than the one before: it leaves running calls less
@@ -58,7 +60,7 @@ func (r *registry) takeOutOfUse(reg *registration) {
 // onSessionClosed stops the actor of a session that is closed.
 func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 	if r.registrations[msg.of.pid.Id] == msg.of {
-		c.Stop(msg.of.pid)
+		msg.of.mailbox.PostSystemMessage(&actor.Stop{})
 		if msg.cleanedUp > 0 {
 			r.serverUp(c, msg.of)
 		}
@@ -70,13 +72,13 @@ func (r *registry) onSessionClosed(c actor.Context, msg *sessionClosed) {
 // onTerminated removes a session whose actor was stopped by other code, or what belongs to an
 // owner that has terminated.
 func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
+	if strings.HasPrefix(msg.Who.Id, c.Self().Id+"/session") {
+		r.children--
+		defer r.stopIfEmpty()
+	}
 	if reg := r.registrations[msg.Who.Id]; reg != nil {
 		if !reg.draining {
 			r.takeOutOfUse(reg)
-		}
-		r.disownAll(c, reg)
-		for range reg.outstanding { // the session has answered them when it was stopped
-			reg.group.load.count(messages.CodeClosed)
 		}
 		r.finishSession(c, &sessionClosed{of: reg, leftovers: reg.leftovers})
 	}
@@ -114,5 +116,5 @@ func (r *registry) finishSession(c actor.Context, msg *sessionClosed) {
 		r.continueClose(c, closing)
 	}
 	reg.closeCommands = nil
-	r.stopIfEmpty(c)
+	r.stopIfEmpty()
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -34,7 +35,7 @@ type endpoint struct {
 	seenAt time.Time        // when the server last answered, or zero
 	since  time.Time        // when it came up or went down, or zero
 	down   bool             // the last dial found no server
-	cause  *mcpbridge.Error // of the last failed dial; nil while up
+	cause  *mcpbridge.Error // of the last failed dial, as all keys may see it; nil while up
 
 	queued   int             // sessions that are queued, of all its servers
 	probes   []*registration // that dial while the endpoint is down, the oldest first
@@ -47,9 +48,6 @@ type endpoint struct {
 
 // probeDue says that an endpoint may be probed.
 type probeDue struct{ of *endpoint }
-
-// IgnoreDeadLetterLogging: it may come when the registry has stopped.
-func (*probeDue) IgnoreDeadLetterLogging() {}
 
 // allowsProbe reports whether another probe may begin.
 func (ep *endpoint) allowsProbe(now time.Time) bool {
@@ -82,7 +80,7 @@ func (ep *endpoint) showsDown(e *mcpbridge.Error) bool {
 
 // noteFailure notes a dial that found no server, and how long it took.
 func (ep *endpoint) noteFailure(reg *registration, e *mcpbridge.Error, took time.Duration, now time.Time) {
-	cause := &mcpbridge.Error{Class: e.Class, Server: e.Server, Detail: e.Detail} // without what concerns the key, because all keys get it
+	cause := shared(e)
 	most := maxProbeInterval
 	if took > immediate || e.RetryAfter > 0 {
 		most = slowProbeInterval
@@ -102,6 +100,25 @@ func (ep *endpoint) noteFailure(reg *registration, e *mcpbridge.Error, took time
 	ep.cause = cause
 	spread := time.Duration((0.8 + 0.2*rand.Float64()) * float64(ep.interval)) // other processes may probe the same server
 	ep.next = ep.probedAt.Add(spread)
+}
+
+// shared returns what all keys may see of the error of one of them: nothing that concerns that
+// key, and nothing that the server said to it.
+func shared(e *mcpbridge.Error) *mcpbridge.Error {
+	return &mcpbridge.Error{Class: e.Class, Server: e.Server, Detail: cmp.Or(e.Shared, e.Detail), Remedy: e.Remedy}
+}
+
+// causeFor returns why the server is down, for the callers of one session, or of none: as its
+// own dial has found it, if that was the same, or if it started a process, whose stderr is then
+// quoted; otherwise what all keys may see.
+func (ep *endpoint) causeFor(reg *registration) *mcpbridge.Error {
+	if reg == nil || reg.cause == nil || !reg.cause.Dialing {
+		return ep.cause
+	}
+	if own := reg.cause.Cause; reg.server.Command != "" || shared(own).Error() == ep.cause.Error() {
+		return own
+	}
+	return ep.cause
 }
 
 // forget forgets whether the server is up, and all probes. Sessions stay queued.

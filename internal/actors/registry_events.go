@@ -8,9 +8,10 @@ import (
 
 // onNotified publishes a notification, and sends it to the subscriber.
 func (r *registry) onNotified(c actor.Context, msg *notified) {
+	msg.heard.remove()
 	about(r.cfg.Logger.Debug(), msg.of.key, msg.of.generation).Type("notification", msg.note).Msg("notification received")
 	if r.cfg.Subscriber != nil {
-		c.Send(r.cfg.Subscriber, msg.note)
+		r.cfg.Post.Send(r.cfg.Subscriber, msg.note)
 	}
 	r.cfg.Events.PutOf(msg.of, maxQueuedNotifications, msg.note)
 }

@@ -98,7 +98,7 @@ func (r *registry) startIdleTimer(c actor.Context, at time.Time) {
 	}
 	r.stopIdleTimer()
 	r.idleAt = at
-	r.idleTimer = after(c, time.Until(at), &idleDue{})
+	r.idleTimer = after(r.mailbox, time.Until(at), &idleDue{})
 }
 
 // stopIdleTimer stops the timer for the next idle timeout, if it runs.

@@ -15,23 +15,23 @@ import (
 // registry sends the grant later. The registry decides about the fault when the new
 // incarnation sends faulted. HandleFailure itself cannot decide, because a failure
 // overtakes messages that the actor has sent before.
-func (r *registry) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	directive := actor.RestartDirective
+func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	reg := r.registrations[pid.Id]
-	if _, typed := reason.(*Fault); !typed && reg != nil {
+	if reg == nil {
+		return // it was told to stop
+	}
+	if _, typed := reason.(*Fault); !typed {
 		reg.bugs++
 	}
-	if reg == nil || reg.bugs > maxBugs {
-		directive = actor.StopDirective
+	directive, order := actor.RestartDirective, any(&actor.Restart{})
+	if reg.bugs > maxBugs {
+		directive, order = actor.StopDirective, &actor.Stop{}
+	} else {
+		r.counters.Restarts++
+		reg.restarts++
 	}
 	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
-	if directive == actor.StopDirective {
-		supervisor.StopChildren(pid)
-		return
-	}
-	r.counters.Restarts++
-	reg.restarts++
-	supervisor.RestartChildren(pid)
+	reg.mailbox.PostSystemMessage(order)
 }
 
 // maxBugs is how many panics a session may have between two connections. The panic may be
@@ -69,7 +69,7 @@ func (r *registry) onFaulted(c actor.Context, msg *faulted) {
 	case reg.wasOpen:
 		r.publish(&messages.SessionRestarting{Stamp: r.stamp(reg), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
 	}
-	c.Send(reg.pid, &directive{cause: f, gaveUp: d.GiveUp, failParked: d.GiveUp || !reg.wasOpen, retryAt: reg.notBefore})
+	reg.send(&directive{cause: f, gaveUp: d.GiveUp, failParked: d.GiveUp || !reg.wasOpen, retryAt: reg.notBefore})
 }
 
 // attributeToServer reports whether a dial failed because the server is down, and then
@@ -96,13 +96,13 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 		before := ep.down
 		ep.noteFailure(reg, e, took, now)
 		if !before {
-			span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", e.Error()), "delay", ep.next.Sub(now)).Msg("server is down")
+			span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", ep.cause.Error()), "delay", ep.next.Sub(now)).Msg("server is down")
 			if r.cfg.FailFast {
 				r.sendServerDownToAll(c, ep)
 			}
 		}
 	}
-	c.Send(reg.pid, &directive{cause: f, failParked: !wait, retryAt: later(reg.notBefore, ep.next)})
+	reg.send(&directive{cause: f, failParked: !wait, retryAt: later(reg.notBefore, ep.next)})
 	return true
 }
 

@@ -8,14 +8,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// forgetStepDue says that the next sessions of a server are to forget their faults. Its
-// sender is the sender of the command.
-type forgetStepDue struct {
-	cmd  *messages.Forget
-	next *registration // or nil
-	upTo uint64        // the serial of the last session
-}
-
 // onForget forgets what is known of a server, and of its sessions in steps.
 func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 	if !r.isConfigured(c, cmd, cmd.Server) {
@@ -27,31 +19,20 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 	}
 	for place := range r.servers[cmd.Server].places() {
 		for _, probe := range place.endpoint.probes {
-			c.Send(probe.pid, &abandonDial{})
+			probe.send(&abandonDial{})
 		}
 		place.endpoint.forget()
 	}
 	r.grantDials(c)
-	step := &forgetStepDue{cmd: cmd, upTo: r.index.serial}
-	if g := r.index.groups[cmd.Server]; g != nil {
-		step.next = g.first
-	}
-	r.forgetNext(c, step)
-}
-
-// forgetNext forgets the faults of the next sessions, at most drainStep of them.
-func (r *registry) forgetNext(c actor.Context, step *forgetStepDue) {
-	reg := step.next
-	for n := 0; reg != nil && reg.serial <= step.upTo; reg = reg.newer {
-		if n++; n > drainStep {
-			c.RequestWithCustomSender(c.Self(), &forgetStepDue{step.cmd, reg, step.upTo}, c.Sender())
-			return
-		}
-		if !reg.draining && reg.state() != "" {
-			r.forgetFaults(c, reg)
-		}
-	}
-	r.respond(c, &messages.Done{ID: step.cmd.ID})
+	caller := c.Sender()
+	r.beginWalk(c, &walk{
+		cmd: cmd, caller: caller, done: func(actor.Context) { r.cfg.Post.Send(caller, &messages.Done{ID: cmd.ID}) },
+		visit: func(c actor.Context, reg *registration) {
+			if !reg.draining {
+				r.forgetFaults(c, reg)
+			}
+		},
+	}, func(server string) bool { return server == cmd.Server })
 }
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it
@@ -63,6 +44,6 @@ func (r *registry) forgetFaults(c actor.Context, reg *registration) {
 	if reg.state() == messages.StateBroken {
 		r.setState(reg, messages.StateWaiting)
 	}
-	c.Send(reg.pid, &forget{})
+	reg.send(&forget{})
 	r.advance(c, reg)
 }

@@ -19,9 +19,6 @@ type startPermitDue struct {
 	dialed time.Time // identifies the dial
 }
 
-// IgnoreDeadLetterLogging: it may come when the registry has stopped.
-func (*startPermitDue) IgnoreDeadLetterLogging() {}
-
 // onDialRequested queues a session for a grant. The session has no connection, so that
 // its slot is free for others until it has its grant.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
@@ -59,11 +56,11 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 		r.enqueue(reg, now)
 		r.grantDials(c)
 		if reg.queuePosition != nil && r.cfg.FailFast && reg.server.endpoint.down {
-			r.sendServerDown(c, reg)
+			r.sendServerDown(reg)
 		}
 	case wait > 0:
 		reg.stopBackoffTimer()
-		reg.backoffTimer = after(c, wait, &backoffDue{reg})
+		reg.backoffTimer = after(r.mailbox, wait, &backoffDue{reg})
 	default:
 		// advance is called again when the predecessor is closed
 	}
@@ -121,6 +118,7 @@ func (r *registry) freeDialPermits(srv *server, now time.Time) int {
 // time it takes grows with the servers, the places without a permit, the grants and the
 // evictions, and not with the length of the queues.
 func (r *registry) grantDials(c actor.Context) {
+	r.grantControls(c)
 	now := time.Now()
 	full := false
 	for left := r.waitingServers.Len(); left > 0; left-- {
@@ -175,11 +173,11 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	if srv.Command != "" {
 		reg.holdsStartPermit = true
 		r.processStarts++
-		reg.startTimer = after(c, startPermitLimit, &startPermitDue{reg, now})
+		reg.startTimer = after(r.mailbox, startPermitLimit, &startPermitDue{reg, now})
 	}
 	r.updateRank(reg)
 	r.tellLimits(c, reg)
-	c.Send(reg.pid, &grant{})
+	reg.send(&grant{})
 }
 
 // returnPermits takes back the permits of a dial. Call grantDials after it.

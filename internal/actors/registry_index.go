@@ -15,6 +15,7 @@ type registrationIndex struct {
 	groups  map[string]*group       // by server
 	entries map[messages.Key]*entry // those of the registry
 	serial  uint64                  // of the last session
+	changes uint64                  // of states
 }
 
 // group is the sessions of one server. It stays when it is empty.
@@ -56,12 +57,17 @@ func (r *registrationIndex) add(reg *registration) {
 // setState notes the state of a session.
 func (r *registrationIndex) setState(reg *registration, state messages.State) {
 	if reg.state() != state {
+		r.changes++
+		reg.stateSince = r.changes
 		reg.group.states.put(&reg.stateNode, rank(slices.Index(States[:], state)), reg)
 	}
 }
 
 // state returns the state of the session, or "" if it was removed.
 func (reg *registration) state() messages.State { return States[reg.stateNode.rank] }
+
+// removed reports whether the session was removed.
+func (reg *registration) removed() bool { return reg.state() == "" }
 
 // remove removes a session. Its field newer stays valid: a close command may point to the
 // session.
@@ -98,14 +104,14 @@ func (r *registrationIndex) ofScope(scope string) (all []*registration) {
 
 // matching returns the sessions that a filter selects, and their number by state. They are
 // ordered by state, and within a state by the name of the server.
-func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.State]int, all iter.Seq[*registration]) {
+func (r *registrationIndex) matching(f inspected) (counts map[messages.State]int, all iter.Seq[*registration]) {
 	counts = map[messages.State]int{}
 	wanted := func(reg *registration) bool {
-		return (f.Server == "" || reg.key.Server == f.Server) && (f.State == "" || reg.state() == f.State)
+		return (f.server == "" || reg.key.Server == f.server) && (f.state == "" || reg.state() == f.state)
 	}
-	if f.Scope != "" {
+	if f.scope != "" {
 		var found []*registration
-		for _, reg := range r.ofScope((messages.Key{Scope: f.Scope}).Normal().Scope) {
+		for _, reg := range r.ofScope((messages.Key{Scope: f.scope}).Normal().Scope) {
 			if wanted(reg) {
 				counts[reg.state()]++
 				found = append(found, reg)
@@ -115,12 +121,12 @@ func (r *registrationIndex) matching(f *messages.Inspect) (counts map[messages.S
 	}
 	var servers []string
 	for name, g := range r.groups {
-		if f.Server != "" && name != f.Server {
+		if f.server != "" && name != f.server {
 			continue
 		}
 		servers = append(servers, name)
 		for at, state := range States {
-			if n := g.states.len(rank(at)); n > 0 && (f.State == "" || f.State == state) {
+			if n := g.states.len(rank(at)); n > 0 && (f.state == "" || f.state == state) {
 				counts[state] += n
 			}
 		}

@@ -24,7 +24,7 @@ func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
 		all = append(all, reg)
 	}
 	listed := func(f messages.Inspect) (n int) {
-		counts, found := r.matching(&f)
+		counts, found := r.matching(inspected{f.Server, f.Scope, f.State, 0})
 		got := slices.Collect(found)
 		for _, count := range counts {
 			n += count

@@ -5,41 +5,195 @@ import (
 	"slices"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// snapshot returns the snapshot that a command asks for.
-func (r *registry) snapshot(cmd *messages.Inspect) *messages.Snapshot {
-	now := time.Now()
-	counts, matching := r.index.matching(cmd)
-	snap := &messages.Snapshot{
-		ID: cmd.ID, Time: now, Counters: r.counters, States: counts,
-		Open: r.sessions.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting, Stopping: r.stopping,
+// maxSelected is how many sessions are selected in one step. More are found by a walk through all.
+const maxSelected = 1000
+
+// listing puts the sessions of a snapshot together in steps. It is sent again for each step. There is one
+// at a time: the commands that come meanwhile wait for the next one, and those that select the same
+// sessions share it.
+type listing struct {
+	of       inspected
+	askers   []asker
+	snapshot *messages.Snapshot
+	limit    int
+	regs     []*registration // of which snapshots are taken
+	listed   []listedSession
+	walks    bool // regs are found by a walk, in no order
+}
+
+// inspected is what an Inspect selects.
+type inspected struct {
+	server, scope string
+	state         messages.State
+	limit         int
+}
+
+// asker waits for a snapshot.
+type asker struct {
+	id  string
+	pid *actor.PID
+}
+
+// listedSession is a session with its place in a listing.
+type listedSession struct {
+	messages.SessionSnapshot
+	rank  rank
+	since uint64 // in the order in which sessions have got their states
+}
+
+// inspections are the listing that is put together, and those that wait.
+type inspections struct {
+	current *listing
+	waiting []*listing
+}
+
+// onInspect answers with a snapshot. One with more sessions than a step may handle is put together in
+// steps.
+func (r *registry) onInspect(c actor.Context, cmd *messages.Inspect) {
+	of := inspected{cmd.Server, cmd.Scope, cmd.State, cmp.Or(cmd.Limit, messages.DefaultInspectLimit)}
+	who := asker{cmd.ID, c.Sender()}
+	if r.inspections.current == nil {
+		r.inspections.current = &listing{of: of, askers: []asker{who}}
+		r.beginListing(r.inspections.current)
+		return
 	}
-	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped(), r.cfg.Logger.Dropped()
+	for _, waiting := range r.inspections.waiting {
+		if waiting.of == of {
+			waiting.askers = append(waiting.askers, who)
+			return
+		}
+	}
+	if len(r.inspections.waiting) == maxSelected {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, "too many snapshots are being put together"))
+		return
+	}
+	r.inspections.waiting = append(r.inspections.waiting, &listing{of: of, askers: []asker{who}})
+}
+
+// beginListing counts and selects the sessions of a listing, and takes its first step.
+func (r *registry) beginListing(l *listing) {
+	counts, matching := r.index.matching(l.of)
+	l.snapshot = &messages.Snapshot{
+		Time: time.Now(), Counters: r.counters, States: counts,
+		Open: r.sessions.open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
+		Servers: r.serverSnapshots(l.of.server),
+	}
+	snap := l.snapshot
+	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {
 		snap.Counters.Strays = r.cfg.Strays()
+	}
+	if r.cfg.Skipped != nil {
+		snap.Counters.TextSkipped = r.cfg.Skipped()
 	}
 	for _, n := range counts {
 		snap.Total += n
 	}
-	snap.Servers = r.serverSnapshots(cmd.Server)
-	limit := cmp.Or(cmd.Limit, messages.DefaultInspectLimit)
-	if limit < 0 {
-		limit = snap.Total
+	if l.limit = min(l.of.limit, snap.Total); l.of.limit < 0 {
+		l.limit = snap.Total
 	}
-	limit = min(limit, snap.Total)
-	snap.Sessions = make([]messages.SessionSnapshot, 0, limit)
+	if l.walks = l.limit > maxSelected && l.of.scope == ""; l.walks {
+		r.beginWalk(nil, &walk{
+			visit: func(_ actor.Context, reg *registration) {
+				if l.of.state == "" || reg.state() == l.of.state {
+					l.take(reg, r.cfg.Name)
+				}
+			},
+			done: func(actor.Context) { r.endListing(l) },
+		}, func(server string) bool { return l.of.server == "" || l.of.server == server })
+		return
+	}
 	for reg := range matching {
-		if len(snap.Sessions) == limit {
+		if len(l.regs) == l.limit {
 			break
 		}
-		one := reg.snapshot(now)
-		one.Supervisor = r.cfg.Name
-		snap.Sessions = append(snap.Sessions, one)
+		l.regs = append(l.regs, reg)
 	}
-	slices.SortFunc(snap.Sessions, func(a, b messages.SessionSnapshot) int { return a.Key.Compare(b.Key) })
-	return snap
+	r.continueListing(l)
+}
+
+// continueListing takes the next step of a listing.
+func (r *registry) continueListing(l *listing) {
+	if l.snapshot == nil {
+		r.beginListing(l)
+		return
+	}
+	n := min(walkStep, len(l.regs))
+	for _, reg := range l.regs[:n] {
+		if !reg.removed() {
+			l.take(reg, r.cfg.Name)
+		}
+	}
+	if l.regs = l.regs[n:]; len(l.regs) > 0 {
+		r.mailbox.PostUserMessage(l)
+		return
+	}
+	r.endListing(l)
+}
+
+// take adds the snapshot of a session.
+func (l *listing) take(reg *registration, supervisor string) {
+	one := reg.snapshot(l.snapshot.Time)
+	one.Supervisor = supervisor
+	l.listed = append(l.listed, listedSession{one, reg.stateNode.rank, reg.stateSince})
+}
+
+// endListing answers with a listing, and begins the next one. A long one is sorted in a goroutine.
+func (r *registry) endListing(l *listing) {
+	r.inspections.current = nil
+	post := r.cfg.Post
+	if len(l.listed) <= walkStep {
+		l.answer(post)
+	} else {
+		r.cfg.dispatcher.Schedule(func() { l.answer(post) })
+	}
+	if len(r.inspections.waiting) > 0 {
+		r.inspections.current = r.inspections.waiting[0]
+		r.inspections.waiting = r.inspections.waiting[1:]
+		r.mailbox.PostUserMessage(r.inspections.current)
+	}
+}
+
+// failListings answers all who wait for a snapshot with a failure.
+func (r *registry) failListings(code messages.Code, detail string) {
+	all := r.inspections.waiting
+	if r.inspections.current != nil {
+		all = append(all, r.inspections.current)
+	}
+	r.inspections = inspections{}
+	for _, l := range all {
+		for _, asker := range l.askers {
+			f := messages.NewFailure(&messages.Inspect{ID: asker.id}, code, detail)
+			f.Supervisor = r.cfg.Name
+			r.cfg.Post.Send(asker.pid, f)
+		}
+	}
+}
+
+// answer sends the snapshot to those who wait for it.
+func (l *listing) answer(post *relay.Post) {
+	if l.walks && l.limit < len(l.listed) {
+		slices.SortFunc(l.listed, func(a, b listedSession) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Key.Server, b.Key.Server), cmp.Compare(a.since, b.since))
+		})
+		l.listed = l.listed[:l.limit]
+	}
+	slices.SortFunc(l.listed, func(a, b listedSession) int { return a.Key.Compare(b.Key) })
+	sessions := make([]messages.SessionSnapshot, len(l.listed))
+	for i := range l.listed {
+		sessions[i] = l.listed[i].SessionSnapshot
+	}
+	for _, asker := range l.askers {
+		mine := *l.snapshot
+		mine.ID, mine.Sessions = asker.id, sessions
+		post.Send(asker.pid, &mine)
+	}
 }
 
 // serverSnapshots returns the snapshots of the configured servers, sorted by name, or that
@@ -94,7 +248,7 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 		}
 	}
 	if ep := reg.server.endpoint; ep.down && reg.queuePosition != nil {
-		one.Cause, one.RetryAt = ep.cause.Error(), ep.next
+		one.Cause, one.RetryAt = ep.causeFor(reg).Error(), ep.next
 	}
 	return one
 }

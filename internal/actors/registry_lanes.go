@@ -239,18 +239,3 @@ func (r *registry) unstick(t *tenant) {
 		}
 	}
 }
-
-// waits yields the sessions of a server that wait for a grant, at all its places.
-func (srv *server) waits(yield func(*registration) bool) {
-	for _, lanes := range []*list.List{&srv.ready, &srv.stuck} {
-		for e := lanes.Front(); e != nil; e = e.Next() {
-			for p := e.Value.(*lane).order.Front(); p != nil; p = p.Next() {
-				for q := p.Value.(*placeQueue).sessions.Front(); q != nil; q = q.Next() {
-					if !yield(q.Value.(*registration)) {
-						return
-					}
-				}
-			}
-		}
-	}
-}

@@ -53,7 +53,7 @@ func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
 func (r *registry) tellLimits(c actor.Context, reg *registration) {
 	if reg.limits != reg.server.limits {
 		reg.limits = reg.server.limits
-		c.Send(reg.pid, &limitsChanged{reg.limits})
+		reg.send(&limitsChanged{reg.limits})
 	}
 }
 
@@ -68,9 +68,6 @@ func (r *registry) slowest() (drain, shut time.Duration) {
 // capDue says that a server may have more sessions than its cap, which a reload has lowered.
 type capDue struct{ of *server }
 
-// IgnoreDeadLetterLogging: it may come when the registry has stopped.
-func (*capDue) IgnoreDeadLetterLogging() {}
-
 // onCapDue evicts idle sessions of a server until its cap holds. Busy sessions stay until
 // they are idle, or are evicted for another session.
 func (r *registry) onCapDue(c actor.Context, srv *server) {
@@ -80,8 +77,8 @@ func (r *registry) onCapDue(c actor.Context, srv *server) {
 		if q.open-q.draining <= q.limit {
 			return
 		}
-		if n == drainStep {
-			c.Send(c.Self(), &capDue{srv})
+		if n == walkStep {
+			r.mailbox.PostUserMessage(&capDue{srv})
 			return
 		}
 		n++

@@ -67,6 +67,9 @@ func notCommand(msg any) string {
 	return fmt.Sprintf("%T is not a command: send one of package messages", msg)
 }
 
+// bugDetail is the detail of the failure of a command whose handling has panicked.
+const bugDetail = "a bug in the registry, see the log"
+
 // recoverBug recovers from a panic, and replies to the current command. A nil pointer is
 // the mistake of the caller, and is not logged.
 func (r *registry) recoverBug(c actor.Context) {
@@ -87,11 +90,21 @@ func (r *registry) recoverBug(c actor.Context) {
 		return
 	}
 	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	switch msg.(type) {
+	switch from := msg.(type) {
 	case *Reload, *Release:
 		ok = true
+	case *listing:
+		r.failListings(messages.CodeInternal, bugDetail)
+	case *walkDue:
+		r.failListings(messages.CodeInternal, bugDetail)
+		if from.cmd != nil {
+			r.cfg.Post.Send(from.caller, messages.NewFailure(from.cmd, messages.CodeInternal, bugDetail))
+		}
+	case *messages.Inspect:
+		r.failListings(messages.CodeInternal, bugDetail)
+		return
 	}
 	if ok {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, "a bug in the registry, see the log"))
+		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
 }

@@ -1,7 +1,8 @@
 package actors
 
 import (
-	"maps"
+	"container/list"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,10 +11,16 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// maxUnowned is how many scopes may be bound to a handler without an owner: nothing but the end of
+// the handler, or another Bind, ends such a binding.
+const maxUnowned = 1 << 16
+
 // owners are the bindings of scopes, and the actors that scopes and calls belong to.
 type owners struct {
 	bindings map[string]*messages.Bind // by scope
 	all      map[ownerName]*owner
+	unowned  int          // bindings without an owner
+	orphans  []*heldScope // those of unowned whose handler has terminated, the oldest first
 }
 
 // ownerName identifies the actor of a PID.
@@ -22,18 +29,25 @@ type ownerName struct{ address, id string }
 // nameOf returns the name of the actor of a PID.
 func nameOf(pid *actor.PID) ownerName { return ownerName{pid.Address, pid.Id} }
 
-// owner is an actor that scopes or calls belong to. The registry watches it once, for as long
-// as there are any.
+// owner is an actor that scopes or calls belong to, or that handles the requests of scopes without an
+// owner. The registry watches it once, for as long as there are any.
 type owner struct {
 	pid    *actor.PID
-	scopes map[string]struct{} // that are bound to it
-	calls  map[*call]ownedCall // that name it, and have no reply
+	scopes map[string]*list.Element // whose bindings end with it
+	order  list.List                // of *heldScope: the same, in the order in which they were bound
+	calls  map[*call]ownedCall      // that name it, and have no reply
+}
+
+// heldScope is a scope whose binding ends with an actor.
+type heldScope struct {
+	scope string
+	owned bool           // it belongs to the actor, which does not only handle its requests
+	bind  *messages.Bind // the binding
 }
 
 // ownedCall is what the registry knows of a call that has an owner.
 type ownedCall struct {
-	session *registration       // that has the call, or nil
-	cancel  func(actor.Context) // cancels a call that interceptors have, or is nil
+	cancel func(actor.Context) // cancels a call that interceptors have, or is nil
 }
 
 // ownerTerminated is the detail of the failure of a call whose owner has terminated.
@@ -44,29 +58,99 @@ func newOwners() owners {
 	return owners{bindings: map[string]*messages.Bind{}, all: map[ownerName]*owner{}}
 }
 
+// holderOf returns the actor whose end ends a binding.
+func holderOf(bind *messages.Bind) *actor.PID {
+	if bind.Owner != nil {
+		return bind.Owner
+	}
+	return bind.Handler
+}
+
 // onBind binds a scope, or removes its binding.
 func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
 	if !r.isValid(c, cmd, key.Validate()) || !r.isRunning(c, cmd) {
 		return
 	}
-	previous := r.owners.bindings[key.Scope]
-	if cmd.Owner != nil {
-		r.watchOwner(c, cmd.Owner).scopes[key.Scope] = struct{}{}
+	if f := r.bindRejection(c, cmd, r.owners.bindings[key.Scope]); f != nil {
+		r.respond(c, f)
+		return
 	}
-	if previous != nil && previous.Owner != nil && (cmd.Owner == nil || nameOf(previous.Owner) != nameOf(cmd.Owner)) {
-		o := r.owners.all[nameOf(previous.Owner)]
-		delete(o.scopes, key.Scope)
-		r.releaseOwner(c, o)
+	if holder := holderOf(cmd); holder != nil {
+		r.watchOwner(c, holder).hold(&heldScope{key.Scope, cmd.Owner != nil, cmd})
 	}
-	delete(r.owners.bindings, key.Scope)
-	if cmd.Owner != nil || cmd.Handler != nil {
+	r.unbind(c, key.Scope, holderOf(cmd))
+	if holderOf(cmd) != nil {
 		r.owners.bindings[key.Scope] = cmd
+		if cmd.Owner == nil {
+			r.owners.unowned++
+		}
 	}
 	for _, reg := range r.index.ofScope(key.Scope) {
-		c.Send(reg.pid, &handlerBound{cmd.Handler})
+		reg.send(&handlerBound{cmd.Handler})
 	}
 	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
+}
+
+// bindRejection returns the failure of a Bind that cannot do what it says, or nil.
+func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
+	switch {
+	case cmd.Handler != nil && !r.cfg.Asked:
+		return messages.NewFailure(cmd, messages.CodeInvalid,
+			"handler: no server would ask it, because no capability is declared: set Capabilities of the configuration, such as elicitation, or its Handler")
+	case cmd.Handler == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
+		return nil
+	case r.owners.unowned >= maxUnowned && !r.forgetOrphan(c):
+		return messages.NewFailure(cmd, messages.CodeBusy,
+			fmt.Sprintf("%d scopes are bound to handlers without owners: name an owner, or remove bindings", r.owners.unowned))
+	}
+	return nil
+}
+
+// unbind removes the binding of a scope, if there is one. next is the actor that the scope belongs to
+// from now on, or nil.
+func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
+	previous := r.owners.bindings[scope]
+	if previous == nil {
+		return
+	}
+	delete(r.owners.bindings, scope)
+	if previous.Owner == nil {
+		r.owners.unowned--
+	}
+	held := nameOf(holderOf(previous))
+	if o := r.owners.all[held]; o != nil && (next == nil || nameOf(next) != held) {
+		o.release(scope)
+		r.releaseOwner(c, o)
+	}
+}
+
+// forgetOrphan removes a binding without an owner whose handler has terminated. It reports whether there
+// was one.
+func (r *registry) forgetOrphan(c actor.Context) bool {
+	for len(r.owners.orphans) > 0 {
+		first := r.owners.orphans[0]
+		r.owners.orphans = r.owners.orphans[1:]
+		if r.owners.bindings[first.scope] == first.bind {
+			r.unbind(c, first.scope, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// hold notes that the binding of a scope ends with the actor.
+func (o *owner) hold(held *heldScope) {
+	o.release(held.scope)
+	o.scopes[held.scope] = o.order.PushBack(held)
+}
+
+// release notes that the binding of a scope does not end with the actor.
+func (o *owner) release(scope string) {
+	if at := o.scopes[scope]; at != nil {
+		o.order.Remove(at)
+		delete(o.scopes, scope)
+	}
 }
 
 // handlerOf returns the handler of a scope, or nil.
@@ -81,9 +165,9 @@ func (s *owners) handlerOf(scope string) *actor.PID {
 func (r *registry) watchOwner(c actor.Context, pid *actor.PID) *owner {
 	o := r.owners.all[nameOf(pid)]
 	if o == nil {
-		o = &owner{pid: pid, scopes: map[string]struct{}{}, calls: map[*call]ownedCall{}}
+		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*call]ownedCall{}}
 		r.owners.all[nameOf(pid)] = o
-		c.Watch(pid)
+		r.cfg.Post.Watch(pid, c.Self())
 	}
 	return o
 }
@@ -92,7 +176,7 @@ func (r *registry) watchOwner(c actor.Context, pid *actor.PID) *owner {
 func (r *registry) releaseOwner(c actor.Context, o *owner) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(r.owners.all, nameOf(o.pid))
-		c.Unwatch(o.pid)
+		r.cfg.Post.Unwatch(o.pid, c.Self())
 	}
 }
 
@@ -100,17 +184,15 @@ func (r *registry) releaseOwner(c actor.Context, o *owner) {
 // its watchers.
 func (r *registry) releaseOwners(c actor.Context) {
 	for _, o := range r.owners.all {
-		c.Unwatch(o.pid)
+		r.cfg.Post.Unwatch(o.pid, c.Self())
 	}
 	r.owners = newOwners()
 }
 
 // orphaned returns the rejection of a call whose owner is known to have terminated, or nil.
-func (r *registry) orphaned(c actor.Context, k *call) *messages.Failure {
-	if pid := k.op.Head().Owner; pid != nil {
-		if _, there := c.ActorSystem().ProcessRegistry.Get(pid); !there {
-			return k.failure(messages.CodeCancelled, ownerTerminated)
-		}
+func (r *registry) orphaned(k *call) *messages.Failure {
+	if pid := k.op.Head().Owner; pid != nil && r.cfg.Post.Gone(pid) {
+		return k.failure(messages.CodeCancelled, ownerTerminated)
 	}
 	return nil
 }
@@ -138,81 +220,116 @@ func (r *registry) disown(c actor.Context, k *call) {
 	}
 }
 
-// disownAll notes that a session, which other code has stopped, has answered its calls.
-func (r *registry) disownAll(c actor.Context, reg *registration) {
-	for _, o := range r.owners.all {
-		for k, owned := range o.calls {
-			if owned.session == reg {
-				r.disown(c, k)
-			}
-		}
-	}
+// ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps. It
+// is sent again for each step.
+type ownerEnd struct {
+	of      *owner
+	upTo    uint64        // the serial of the last call before the end
+	last    uint64        // that of the last session
+	next    *list.Element // in the order of the scopes
+	event   *messages.OwnerTerminated
+	closing *closeCommand // of the scopes, or nil
 }
 
 // onOwnerTerminated cancels what belongs to an actor that has terminated, and closes its
-// scopes.
+// scopes: with one command for all, because each command lists the store.
 func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
 	o := r.owners.all[nameOf(who)]
 	if o == nil {
 		return
 	}
 	delete(r.owners.all, nameOf(who))
-	event := &messages.OwnerTerminated{
-		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id, Scopes: slices.Sorted(maps.Keys(o.scopes)),
-	}
+	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.index.serial, next: o.order.Front(), event: &messages.OwnerTerminated{
+		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id,
+	}}
+	r.continueEnd(c, end)
+}
+
+// continueEnd takes the next step of the end of an owner.
+func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
+	o := end.of
+	n := 0
 	for k, owned := range o.calls {
-		if _, bound := o.scopes[k.key.Scope]; bound {
+		if n++; n > walkStep {
+			break
+		}
+		delete(o.calls, k)
+		if at := o.scopes[k.key.Scope]; at != nil && at.Value.(*heldScope).owned {
 			continue // it is cancelled with its scope
 		}
-		event.Cancelled++
-		cancel := owned.cancel
-		if cancel == nil {
-			cancel = func(c actor.Context) { r.tell(c, k.key, &cancelCalls{call: k, detail: ownerTerminated}) }
+		r.cancelOwned(c, end, k, owned)
+	}
+	for ; len(o.calls) == 0 && end.next != nil && n < walkStep; n++ {
+		held := end.next.Value.(*heldScope)
+		end.next = end.next.Next()
+		r.endBinding(c, end, held)
+	}
+	if len(o.calls) > 0 || end.next != nil {
+		r.mailbox.PostUserMessage(end)
+		return
+	}
+	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
+		r.pending++
+		r.cfg.async(r.mailbox, func() any { // it may be long
+			slices.Sort(end.event.Scopes)
+			return &ownerEnded{end.event}
+		})
+	}
+	if end.closing != nil {
+		end.closing.scopes = false
+		r.continueClose(c, end.closing)
+	}
+}
+
+// ownerEnded brings the event of the end of an owner.
+type ownerEnded struct{ event *messages.OwnerTerminated }
+
+// onOwnerEnded publishes the end of an owner.
+func (r *registry) onOwnerEnded(msg *ownerEnded) {
+	r.pending--
+	r.publish(msg.event)
+	r.stopIfEmpty()
+}
+
+// cancelOwned cancels a call whose owner has terminated, if it has no reply.
+func (r *registry) cancelOwned(c actor.Context, end *ownerEnd, k *call, owned ownedCall) {
+	cancel := owned.cancel
+	if cancel == nil {
+		cancel = func(actor.Context) { k.cancel(ownerTerminated) }
+	}
+	end.event.Cancelled++
+	r.cancellations.add(c, k.key, cancel)
+}
+
+// endBinding ends the binding of a scope. If the actor that has terminated was its owner, its calls are
+// cancelled, and its sessions are closed. The scope may have another binding by now.
+func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
+	scope := held.scope
+	if !held.owned { // the requests of its servers are refused, until there is another Bind
+		if r.owners.orphans = append(r.owners.orphans, held); len(r.owners.orphans) > maxUnowned {
+			r.forgetOrphan(c)
 		}
-		r.cancellations.add(c, queuedCancel{cancel: cancel})
+		return
 	}
-	for _, scope := range event.Scopes {
-		delete(r.owners.bindings, scope)
-		event.Cancelled += r.cancelScope(c, scope, ownerTerminated)
+	if r.owners.bindings[scope] == held.bind {
+		r.unbind(c, scope, nil)
 	}
-	r.publish(event)
+	end.event.Scopes = append(end.event.Scopes, scope)
+	end.event.Cancelled += r.cancelScope(c, scope, end.upTo, ownerTerminated)
 	if r.stopping { // all is being closed
 		return
 	}
-	r.closeScopes(c, o.scopes)
-}
-
-// closeScopes closes the sessions of scopes as by [messages.CloseScope], with one command for all:
-// each command lists the store.
-func (r *registry) closeScopes(c actor.Context, scopes map[string]struct{}) {
-	if len(scopes) == 0 {
-		return
-	}
-	match := func(k messages.Key) bool {
-		_, its := scopes[k.Scope]
-		return its
-	}
-	closing := r.newCloseCommand(c, &messages.CloseScope{}, match, drain{})
-	for scope := range scopes {
-		for _, reg := range r.index.ofScope(scope) {
-			r.drainFor(c, closing, reg)
+	if end.closing == nil {
+		match := func(k messages.Key) bool {
+			at := end.of.scopes[k.Scope]
+			return at != nil && at.Value.(*heldScope).owned
 		}
+		end.closing = r.newCloseCommand(c, &messages.CloseScope{}, match, drain{})
+		end.closing.scopes, end.closing.upTo = true, end.last
 	}
-	r.continueClose(c, closing)
-}
-
-// cancelScope cancels the calls of a scope on all servers, and returns how many had no reply.
-func (r *registry) cancelScope(c actor.Context, scope, detail string) (count int) {
-	msg := &cancelCalls{all: true, upTo: r.counters.Calls, detail: detail}
 	for _, reg := range r.index.ofScope(scope) {
-		count += reg.outstanding
-		c.Send(reg.pid, msg)
-		if reg.order.evict {
-			r.entries[reg.key].cancelled.add(msg, reg.limits.MaxInFlight+reg.limits.MaxWaiting)
+		if reg.serial <= end.closing.upTo {
+			r.drainFor(c, end.closing, reg)
 		}
 	}
-	if r.cancelIntercepted != nil {
-		count += r.cancelIntercepted(c, scope, detail)
-	}
-	return count
 }

@@ -50,7 +50,7 @@ func (r *registry) pinRejection(cmd *messages.Pin, key messages.Key) *messages.F
 	case r.stopping:
 		f = messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping")
 	case r.servers[key.Server] == nil:
-		f = messages.NewFailure(cmd, messages.CodeUnknownServer, fmt.Sprintf("no server %q is configured", truncated(key.Server)))
+		f = messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(key.Server))
 	default:
 		return nil
 	}

@@ -19,12 +19,12 @@ import (
 func (r *registry) onAddressFound(c actor.Context, msg *addressFound) {
 	reg, now := msg.of, time.Now()
 	if !reg.dialing {
-		c.Respond(&addressAllowed{false})
+		r.cfg.Post.Send(c.Sender(), &addressAllowed{false})
 		return
 	}
 	reg.addressed = true
 	if reg.server.address == msg.address {
-		c.Respond(&addressAllowed{true})
+		r.cfg.Post.Send(c.Sender(), &addressAllowed{true})
 		return
 	}
 	left, to := reg.server, r.place(reg.server, msg.address)
@@ -48,7 +48,7 @@ func (r *registry) onAddressFound(c actor.Context, msg *addressFound) {
 	reg.server = to
 	to.users++
 	left.leave()
-	c.Respond(&addressAllowed{allowed})
+	r.cfg.Post.Send(c.Sender(), &addressAllowed{allowed})
 	r.grantDials(c)
 }
 

@@ -24,7 +24,7 @@ func (r *registry) serverUp(c actor.Context, reg *registration) {
 	}
 	for _, probe := range ep.probes {
 		if probe != reg {
-			c.Send(probe.pid, &abandonDial{})
+			probe.send(&abandonDial{})
 		}
 	}
 	ep.down, ep.cause, ep.probes = false, nil, nil
@@ -41,7 +41,7 @@ func (r *registry) scheduleProbe(c actor.Context, ep *endpoint) {
 	}
 	if wait := time.Until(ep.next); ep.down && ep.queued > 0 && ep.timer == nil && wait > 0 {
 		ep.firesAt = ep.next
-		ep.timer = after(c, wait, &probeDue{ep})
+		ep.timer = after(r.mailbox, wait, &probeDue{ep})
 	}
 }
 
@@ -60,7 +60,7 @@ func (r *registry) onProbeDue(c actor.Context, ep *endpoint) {
 	if len(ep.probes) >= limit && !now.Before(ep.next) {
 		ep.next = now.Add(slowProbeInterval)
 		if limit > 1 {
-			c.Send(ep.probes[1].pid, &abandonDial{})
+			ep.probes[1].send(&abandonDial{})
 		}
 	}
 	r.grantDials(c)
@@ -89,21 +89,22 @@ func (r *registry) onHandshakeAnswered(c actor.Context, reg *registration) {
 // sendServerDownToAll fails the waiting calls of all sessions that are queued for an
 // endpoint.
 func (r *registry) sendServerDownToAll(c actor.Context, ep *endpoint) {
-	for _, srv := range r.servers {
-		if srv.endpoint != ep && len(srv.keyed) == 0 {
-			continue
-		}
-		for reg := range srv.waits {
-			if reg.server.endpoint == ep {
-				r.sendServerDown(c, reg)
+	r.beginWalk(c, &walk{
+		done: func(actor.Context) {},
+		visit: func(_ actor.Context, reg *registration) {
+			if reg.queuePosition != nil && reg.server.endpoint == ep && ep.down {
+				r.sendServerDown(reg)
 			}
-		}
-	}
+		},
+	}, func(server string) bool {
+		srv := r.servers[server]
+		return srv != nil && (srv.endpoint == ep || len(srv.keyed) > 0)
+	})
 }
 
 // sendServerDown fails the waiting calls of a session that is queued for a server that is
 // down.
-func (r *registry) sendServerDown(c actor.Context, reg *registration) {
+func (r *registry) sendServerDown(reg *registration) {
 	ep := reg.server.endpoint
-	c.Send(reg.pid, &serverDown{cause: ep.cause, retryAt: ep.next})
+	reg.send(&serverDown{cause: ep.causeFor(reg), retryAt: ep.next})
 }

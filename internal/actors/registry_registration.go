@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -16,13 +17,15 @@ import (
 type registration struct {
 	key     messages.Key
 	pid     *actor.PID
-	server  *server // as it was configured when the session was spawned
-	decider Decider // nil before the first fault
+	mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
+	server  *server          // as it was configured when the session was spawned
+	decider Decider          // nil before the first fault
 
 	serial        uint64 // in the order of spawning
 	group         *group
 	older, newer  *registration          // in group
 	stateNode     lruNode[*registration] // in group, by state
+	stateSince    uint64                 // when the session got its state, in the order of all such changes
 	closeCommands []*closeCommand        // that wait for the session to be closed
 
 	waiting     int               // outstanding calls that wait, see [registry.recount]
@@ -65,6 +68,9 @@ type registration struct {
 	breakerUntil time.Time   // calls are rejected until then
 	backoffTimer *time.Timer // sends backoffDue
 }
+
+// send sends a message to the session.
+func (reg *registration) send(msg any) { reg.mailbox.PostUserMessage(msg) }
 
 // rank returns the rank of the session in the LRU order.
 func (reg *registration) rank() rank {
@@ -138,10 +144,13 @@ func (r *registry) start(c actor.Context, reg *registration, d *durable) {
 		reg.quotas[2].of = &reg.tenant.sessions
 	}
 	d.limits = reg.limits
-	d.cfg, d.key, d.server, d.registry, d.registration = r.cfg, reg.key, &reg.server.Server, c.Self(), reg
+	d.cfg, d.key, d.server, d.registry, d.registration = r.cfg, reg.key, &reg.server.Server, r.mailbox, reg
 	d.handler = r.owners.handlerOf(reg.key.Scope)
 	props := actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, r.cfg.runsOn(&d.mailbox)...)
+	reg.mailbox = &d.mailbox
+	d.mailbox.Parent = r.mailbox
 	reg.pid = c.SpawnPrefix(props, "session")
+	r.children++
 	r.registrations[reg.pid.Id] = reg
 	r.index.add(reg)
 }
@@ -207,9 +216,6 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	reg.removeRank()
 	r.leaveTenant(reg)
 	r.grantDials(c)
-	if len(e.draining) == 0 {
-		e.cancelled = cancelledCalls{}
-	}
 	for _, other := range e.draining {
 		r.advance(c, other) // one that closes leftovers waits for its predecessor
 	}

@@ -62,6 +62,6 @@ func (r *registry) handSettingsOver(c actor.Context, msg *sessionClosed) {
 		tail = nil
 	}
 	if e.current != nil && (!msg.settings.empty() || tail != nil) {
-		c.Send(e.current.pid, &adoptSettings{msg.settings, tail})
+		e.current.send(&adoptSettings{msg.settings, tail})
 	}
 }

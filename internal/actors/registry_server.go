@@ -16,6 +16,7 @@ type server struct {
 	limits          *mcpbridge.Limits // of the server, or of the supervisor; read-only
 	sessions        *quota            // also of the sessions before and after a reload
 	dialing         int               // dial permits in use
+	controls        []*controlWanted  // that wait for one
 	queued          int               // sessions that wait for a grant here, in all lanes
 	queuedPosition  *list.Element     // in queuedPlaces of the base; nil while nothing is queued
 	lane            lane              // of the sessions without a tenant

@@ -11,15 +11,16 @@ func (r *registry) onStop(c actor.Context) {
 	if !r.stopping {
 		r.stopping = true
 		r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, anyKey, drain{leave: r.cfg.LeaveOpen}))
-		r.stopIfEmpty(c)
+		r.stopIfEmpty()
 	}
 }
 
-// stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for.
-func (r *registry) stopIfEmpty(c actor.Context) {
-	if r.stopping && !r.finished && len(r.registrations)+len(r.closeCommands)+r.pending == 0 {
+// stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
+// publish a dead letter for each child that has stopped, and whose end it has not noted.
+func (r *registry) stopIfEmpty() {
+	if r.stopping && !r.finished && r.children+len(r.registrations)+len(r.closeCommands)+r.pending == 0 {
 		r.finished = true
-		c.Stop(c.Self())
+		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}
 }
 
@@ -40,6 +41,7 @@ func (r *registry) onStopped(c actor.Context) {
 	for closing := range r.closeCommands {
 		r.onCloseDue(c, closing)
 	}
-	r.cfg.answerUnread(c, r.mailbox)
+	r.failListings(messages.CodeClosed, stoppedDetail)
+	r.mailbox.Close(r.cfg.answer)
 	r.cfg.Stopped(r.leftovers.list())
 }

@@ -19,7 +19,7 @@ type storeListed struct {
 func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 	cfg, match := r.cfg, closing.match
 	r.pending++
-	cfg.async(c, func() any {
+	cfg.async(r.mailbox, func() any {
 		var keys []messages.Key
 		keyStore{cfg: cfg}.try("list", func(ctx context.Context) error {
 			all, err := cfg.Store.Keys(ctx)
@@ -39,5 +39,5 @@ func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
 		msg.of.listingStore, msg.of.stored = false, msg.keys
 		r.continueClose(c, msg.of)
 	}
-	r.stopIfEmpty(c)
+	r.stopIfEmpty()
 }

@@ -30,11 +30,11 @@ func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 	}
 	if e := r.entries[key]; e != nil {
 		for _, reg := range e.draining {
-			c.Send(reg.pid, &tailTo{cmd.Subscriber})
+			reg.send(&tailTo{cmd.Subscriber})
 		}
 		if e.current != nil {
 			e.current.tailSet = true
-			c.Send(e.current.pid, &tailTo{cmd.Subscriber})
+			e.current.send(&tailTo{cmd.Subscriber})
 			r.touch(c, e.current)
 		}
 	}

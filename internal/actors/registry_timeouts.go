@@ -8,33 +8,37 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onCallsTimedOut answers calls whose deadline has passed before there was a connection.
+// onCallsTimedOut answers calls that may not wait any longer for a connection.
 // The failure says what the session was waiting for.
 func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 	reg, now := msg.of, time.Now()
 	ep := reg.server.endpoint
 	for _, k := range msg.calls {
 		reg.outstanding--
+		r.calls.remove(k)
 		r.disown(c, k)
-		f := k.failure(messages.CodeDeadline, "while waiting for the session")
+		f := k.failure(k.codeOfWait(now), "while waiting for the session")
 		switch {
 		case ep.down:
-			cause := ep.cause
-			if reg.server.Command != "" && reg.cause != nil && reg.cause.Dialing {
-				cause = reg.cause.Cause // with the stderr of the process of this key
-			}
-			f = k.unavailable(cause)
-			f.RetryAfter = max(0, ep.next.Sub(now))
+			f = k.unavailable(ep.causeFor(reg))
+			f.Remedy = "" // the server has been there before, and may come back
+			retryIn(f, ep.next.Sub(now))
 		case r.exhausted(reg) != "":
-			f.Code, f.Detail = messages.CodeBusy, r.exhausted(reg)
+			f.Detail = r.exhausted(reg)
+			if f.Code == messages.CodeDeadline {
+				f.Code = messages.CodeBusy
+			}
 		case reg.cause != nil:
 			f.Detail += ", which had failed: " + forCaller(reg.cause)
+			if f.Code == messages.CodeUnavailable {
+				f.Cause, f.RetryAfter = reg.cause.Cause, max(0, reg.notBefore.Sub(now))
+			}
 		}
 		reg.group.load.count(f.Code)
 		r.logReply(k, f.Code)
 		reg.group.load.Durations.Add(now.Sub(k.accepted))
 		if k.caller != nil {
-			c.Send(k.caller, f)
+			r.cfg.Post.Send(k.caller, f)
 		}
 	}
 	r.recount(reg)

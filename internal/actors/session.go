@@ -130,6 +130,7 @@ func (s *session) releasing(c actor.Context) {
 func (s *session) idle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *call:
+		s.wantedAt = time.Now()
 		s.park(c, msg)
 		s.proceed(c)
 	case *callReturned:
@@ -191,7 +192,7 @@ func (s *session) abandoning(c actor.Context) {
 	case *dialed:
 		s.onAbandoned(c, msg)
 	case *notificationReceived:
-		// of a connection that is about to be released
+		msg.heard.remove() // of a connection that is about to be released
 	default:
 		s.always(c)
 	}
@@ -311,7 +312,7 @@ func (s *session) onStarted(c actor.Context) {
 		return
 	case s.cause != nil:
 		s.state = s.deciding
-		c.Send(s.registry, &faulted{s.registration, s.cause})
+		s.report(&faulted{s.registration, s.cause})
 		s.releaseOld(c)
 	default:
 		s.proceed(c)
@@ -336,7 +337,7 @@ func (s *session) onDirective(c actor.Context, msg *directive) {
 func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
 	for _, k := range s.parked.take() {
 		f := k.unavailable(cause)
-		f.RetryAfter = max(f.RetryAfter, time.Until(retryAt))
+		retryIn(f, max(f.RetryAfter, time.Until(retryAt)))
 		s.reply(c, k, f)
 	}
 }
@@ -351,10 +352,10 @@ func (s *session) proceed(c actor.Context) {
 		s.state = s.releasing
 	case s.wanted():
 		s.state = s.queued
-		c.Send(s.registry, &dialRequested{s.registration})
+		s.report(&dialRequested{s.registration})
 	default:
 		s.state = s.idle
-		c.Send(s.registry, &becameIdle{s.registration})
+		s.report(&becameIdle{s.registration})
 	}
 }
 
@@ -371,6 +372,9 @@ func (s *session) idleIfUnwanted(c actor.Context) {
 		s.proceed(c)
 	}
 }
+
+// report sends a message to the registry.
+func (s *session) report(msg any) { s.registry.PostUserMessage(msg) }
 
 // stamp returns the stamp of an event of the session.
 func (s *session) stamp() messages.Stamp {

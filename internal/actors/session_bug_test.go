@@ -148,6 +148,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 			}
 		}
 		system := actor.NewActorSystem()
+		cfg.Post = relay.NewPost(system, cfg.Events, nil)
 		pid := system.Root.Spawn(NewRegistry(cfg))
 		var boxes []box
 		send := func(cmd messages.Command) box {
@@ -204,8 +205,10 @@ func TestReloadThatPanicsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
+		events := relay.New(100, func(any) {}, nil, nil)
 		pid, _ := Start(system, Config{
-			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
+			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
+			Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1,
 			ConnectTimeout: time.Minute, CallTimeout: time.Minute, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
 			Stopped: func([]messages.Left) { close(stopped) },

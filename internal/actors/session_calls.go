@@ -15,7 +15,7 @@ import (
 func (s *session) park(c actor.Context, k *call) {
 	s.parked.push(k)
 	s.openedUnused = false
-	s.wakeBy(c, k.deadline)
+	s.wakeBy(c, k.parkedUntil())
 }
 
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
@@ -55,19 +55,23 @@ func (s *session) start(c actor.Context, k *call) {
 	if k.runs == 1 {
 		k.answered.waited = time.Since(k.accepted)
 	} else {
-		c.Send(s.registry, &callReplayed{s.registration, k.op, k.runs})
+		s.report(&callReplayed{s.registration, k.op, k.runs})
 	}
 	s.addRunning(k)
-	pause, root, self := k.pause(), c.ActorSystem().Root, c.Self()
+	pause, self := k.pause(), &s.mailbox
 	s.cfg.dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
 		result, err := k.performAfter(ctx, pause, conn)
-		root.Send(self, &callReturned{k, conn, result, err})
+		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
 
-// listTimeout bounds tools/list for the annotations of tools whose calls were lost.
-const listTimeout = 5 * time.Second
+// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
+// must not keep the callers waiting.
+const listTimeout = time.Second / 2
+
+// unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
+const unheardListTimeout = 5 * time.Second
 
 // decideReplay decides about a parked call that was lost and whose tool may not be
 // idempotent. Without the annotations of the tool the call stays parked, and the tools are
@@ -84,9 +88,12 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 	case !s.listingTools:
 		s.listingTools = true
 		s.listings++
-		conn := s.conn
-		s.cfg.async(c, func() any {
-			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.op.Head().Trace), listTimeout)
+		conn, timeout := s.conn, listTimeout
+		if k.lost.Session == mcpbridge.Unheard {
+			timeout = unheardListTimeout
+		}
+		s.cfg.async(&s.mailbox, func() any {
+			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.op.Head().Trace), timeout)
 			defer cancel()
 			return &toolsListed{conn, runWithin(ctx, "tools/list", func(ctx context.Context) error {
 				_, err := conn.Do(ctx, &messages.ListTools{})
@@ -103,13 +110,18 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	if msg.conn != s.conn {
 		return
 	}
+	e := mcpbridge.AsError(msg.err)
+	hasEnded := e != nil && e.Session.HasEnded()
+	if hasEnded && e.Class == mcpbridge.NotSent {
+		s.connectionEnded(e) // the next session lists them
+	}
 	s.listedTools = true
 	for k := range s.parked.all() {
 		if k.needsHint {
 			s.decideReplay(c, k)
 		}
 	}
-	if e := mcpbridge.AsError(msg.err); e != nil && e.Session != mcpbridge.Alive {
+	if hasEnded {
 		s.connectionEnded(e)
 	}
 }
@@ -132,7 +144,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 		s.onCallFailed(c, k, e)
 	}
 	// An error of an older connection does not concern the current one.
-	if e != nil && e.Session != mcpbridge.Alive && msg.conn == s.conn && s.drainOrder == nil {
+	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
 		s.connectionEnded(e)
 	}
 }
@@ -145,7 +157,7 @@ func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	}
 	k.noteUnprocessed(e)
 	again, needsHint := k.mayReplay(e)
-	if again && e.Class == mcpbridge.Lost {
+	if again && e.MayHaveRun() {
 		k.lost = e
 	}
 	switch {
@@ -154,9 +166,9 @@ func (s *session) onCallFailed(c actor.Context, k *call, e *mcpbridge.Error) {
 	case s.drainOrder == nil:
 		k.conn, k.needsHint = nil, needsHint
 		s.parked.pushFront(k)
-		s.wakeBy(c, k.deadline)
+		s.wakeBy(c, k.parkedUntil())
 	case s.drainOrder.evict && !needsHint:
-		c.Send(s.registry, &callsHandedBack{s.registration, []*call{k}})
+		s.report(&callsHandedBack{s.registration, []*call{k}})
 	case s.drainOrder.evict: // the annotations of its tool cannot be listed any more
 		s.reply(c, k, k.failureOf(e))
 	default:
@@ -200,8 +212,6 @@ func (s *session) reply(c actor.Context, k *call, reply messages.Reply) {
 		k.answered.code = f.Code
 	}
 	k.answered.of, k.answered.call = s.registration, k
-	c.Send(s.registry, &k.answered)
-	if k.caller != nil {
-		c.Send(k.caller, reply)
-	}
+	s.report(&k.answered)
+	s.cfg.Post.Send(k.caller, reply)
 }

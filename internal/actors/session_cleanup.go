@@ -51,7 +51,7 @@ func (s *session) startCleanup(c actor.Context) {
 	}
 	s.state = s.loadingRecord
 	store := s.store()
-	s.cfg.async(c, func() any { return &recordLoaded{store.load()} })
+	s.cfg.async(&s.mailbox, func() any { return &recordLoaded{store.load()} })
 }
 
 // loadingRecord: the record of the store is awaited.
@@ -111,14 +111,14 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 	}
 	s.state = s.cleanupQueued
 	s.wakeBy(c, s.graceEnds)
-	c.Send(s.registry, &dialRequested{s.registration})
+	s.report(&dialRequested{s.registration})
 }
 
 // onCleanupGrant closes the leftovers.
 func (s *session) onCleanupGrant(c actor.Context) {
 	s.state = s.cleaningUp
 	w, cfg, timeout, store, generation := *s.cleanup, s.cfg, s.limits.CloseTimeout, s.store(), s.generation
-	s.cfg.async(c, func() any { return w.run(cfg, timeout, store, generation) })
+	s.cfg.async(&s.mailbox, func() any { return w.run(cfg, timeout, store, generation) })
 }
 
 // finishCleanup sends the last message, unless timerFired comes first.

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,13 +34,13 @@ func (s *session) serveDeadlines(c actor.Context) {
 	}
 }
 
-// expireParked answers parked calls whose deadline has passed. Without a connection, the
+// expireParked answers parked calls that may not wait any longer. Without a connection, the
 // registry answers them: it knows what the session is waiting for.
 func (s *session) expireParked(c actor.Context, now time.Time) {
 	var calls []*call
 	for k := range s.parked.all() {
-		if now.Before(k.deadline) {
-			s.wakeBy(c, k.deadline)
+		if until := k.parkedUntil(); now.Before(until) {
+			s.wakeBy(c, until)
 			continue
 		}
 		s.parked.remove(k)
@@ -47,14 +48,14 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 		case k.needsHint:
 			s.reply(c, k, k.failureOf(k.lost))
 		case s.conn != nil:
-			s.reply(c, k, k.failure(messages.CodeDeadline, "while waiting for other calls of the session (MaxInFlight)"))
+			s.reply(c, k, k.failure(k.codeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
 			k.replied = true
 			calls = append(calls, k)
 		}
 	}
-	if len(calls) > 0 {
-		c.Send(s.registry, &callsTimedOut{s.registration, calls})
+	for part := range slices.Chunk(calls, walkStep) {
+		s.report(&callsTimedOut{s.registration, part})
 	}
 }
 
@@ -73,7 +74,7 @@ func (s *session) ping(c actor.Context) {
 	}
 	s.pinging = true
 	conn, timeout := s.conn, s.server.KeepAlive
-	s.cfg.async(c, func() any {
+	s.cfg.async(&s.mailbox, func() any {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &call{op: &messages.Ping{}}
@@ -91,9 +92,9 @@ func (s *session) onPingReturned(msg *pingReturned) {
 	}
 	e := mcpbridge.AsError(msg.err)
 	switch {
-	case e == nil || e.Session == mcpbridge.Alive && e.Class != mcpbridge.Deadline:
+	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:
 		s.pinging = false
-	case e.Session != mcpbridge.Alive:
+	case e.Session.HasEnded():
 		s.connectionEnded(e)
 	}
 }
@@ -107,7 +108,7 @@ func (s *session) wakeBy(c actor.Context, at time.Time) {
 		return // timerFired is in the mailbox
 	}
 	s.wakeAt = at
-	s.wakeTimer = after(c, max(0, time.Until(at)), &timerFired{})
+	s.wakeTimer = after(&s.mailbox, max(0, time.Until(at)), &timerFired{})
 }
 
 // stopTimer stops the timer, and reports whether timerFired will not come.

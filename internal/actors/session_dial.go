@@ -82,6 +82,9 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		}
 	}
 	conn, err = dial(ctx, d.cfg.Dialer, d.req)
+	if err == nil {
+		err = checkSessionID(conn)
+	}
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
 		err = runWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
 		if err != nil {
@@ -110,6 +113,22 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	return msg
 }
 
+// maxSessionID is the longest id of an MCP session that is kept, in bytes. A request with a longer one is
+// too large for most servers.
+const maxSessionID = 8 << 10
+
+// checkSessionID returns an error if the id of an MCP session is too long.
+func checkSessionID(conn mcpbridge.Conn) error {
+	resume := conn.Resume()
+	if resume == nil || len(resume.SessionID) <= maxSessionID {
+		return nil
+	}
+	return &mcpbridge.Error{
+		Class: mcpbridge.Protocol, Server: mcpbridge.Present,
+		Detail: fmt.Sprintf("the server has given the session an id of %d bytes; at most %d are accepted", len(resume.SessionID), maxSessionID),
+	}
+}
+
 // onGrant dials. If a dial that was aborted still opens a connection, the connection is
 // closed, unless its MCP session is to be left open.
 func (s *session) onGrant(c actor.Context) {
@@ -117,14 +136,14 @@ func (s *session) onGrant(c actor.Context) {
 	wanted, abort := context.WithCancelCause(context.Background())
 	s.abortDial = abort
 
-	root, self := c.ActorSystem().Root, c.Self()
+	self := &s.mailbox
 	d := dialAttempt{
 		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.operations(), previous: s.resumable,
 		generation: s.generation, above: s.above, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
-		root.Send(self, msg)
+		self.PostUserMessage(msg)
 		if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {
 			closeWithin(d.limits.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
 		}
@@ -133,12 +152,17 @@ func (s *session) onGrant(c actor.Context) {
 
 // dialRequest returns the request for a dial, with the callbacks that send messages.
 func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
-	system, self, key := c.ActorSystem(), c.Self(), s.key
+	system, self, key := c.ActorSystem(), &s.mailbox, s.key
+	events, heard := s.cfg.Events, make(onTheirWay, maxOnTheirWay)
 	req := mcpbridge.DialRequest{
 		Key: key, Roots: s.settings.roots, Stderr: &s.tail.stderr,
-		Down: func(e *mcpbridge.Error) { system.Root.Send(self, &disconnected{s, e}) },
+		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
-			system.Root.Send(self, &notificationReceived{n, of})
+			if !heard.add() {
+				events.PutOf(heard, 0, n) // which drops and counts it
+				return
+			}
+			self.PostUserMessage(&notificationReceived{n, of, heard})
 		},
 	}
 	for k := range s.parked.all() {
@@ -146,13 +170,14 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 		break
 	}
 	registry, of := s.registry, s.registration
-	req.Answered = func() { system.Root.Send(registry, &handshakeAnswered{of}) }
+	req.Answered = func() { registry.PostUserMessage(&handshakeAnswered{of}) }
+	req.Admit = func(ctx context.Context) (func(), error) { return admitControl(ctx, system, registry, of) }
 	if s.server.PerKey != nil {
 		req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
 			return askForAddress(ctx, system, registry, &addressFound{of, srv.Endpoint()})
 		}
 	}
-	if s.resumable != nil {
+	if s.resumable != nil && !s.expired {
 		req.Resume = s.resumable.Resume()
 	}
 	if time.Now().Before(s.refusedUntil) {
@@ -196,7 +221,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	}
 	s.openedAt = time.Now()
 	if restarted {
-		elapsed = s.openedAt.Sub(s.lostAt)
+		elapsed = min(s.openedAt.Sub(s.lostAt), s.openedAt.Sub(s.wantedAt))
 		s.openedUnused = s.parked.count == 0
 	}
 	if !restarted || msg.generation != s.generation {
@@ -204,7 +229,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	}
 	info := s.conn.Info()
 	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
-	c.Send(s.registry, &opened{s.registration, s.generation, info, restarted, msg.expired, elapsed, msg.elapsed, lifetime})
+	s.report(&opened{s.registration, s.generation, info, restarted, msg.expired, elapsed, msg.elapsed, lifetime})
 	for _, h := range s.earlyNotifications {
 		s.onNotification(c, h)
 	}
@@ -247,7 +272,7 @@ func (s *session) refusedAgain(msg *dialed) bool {
 // is one, is released.
 func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 	s.earlyEnd, s.earlyNotifications = nil, nil
-	c.Send(s.registry, &dialAbandoned{s.registration})
+	s.report(&dialAbandoned{s.registration})
 	if conn != nil {
 		s.oldConn, s.closingConn = conn, nil
 		s.releaseOld(c)

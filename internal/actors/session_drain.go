@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,13 +19,14 @@ const cancelPause = 50 * time.Millisecond
 func (s *session) onDrain(c actor.Context, msg *drain) {
 	s.state, s.drainOrder = s.draining, msg
 	parked := s.parked.take()
-	switch {
-	case !msg.evict:
+	if !msg.evict {
 		for _, k := range parked {
 			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
 		}
-	case len(parked) > 0:
-		c.Send(s.registry, &callsHandedBack{s.registration, parked})
+		parked = nil
+	}
+	for part := range slices.Chunk(parked, walkStep) {
+		s.report(&callsHandedBack{s.registration, part})
 	}
 	s.graceEnds = s.endOfGrace(msg)
 	if s.abortDial != nil {
@@ -113,7 +115,7 @@ func (s *session) sendClosed(c actor.Context) {
 	if s.drainOrder != nil && s.drainOrder.restart {
 		s.lastMessage.settings, s.lastMessage.tail = s.settings, tail
 	}
-	c.Send(s.registry, &s.lastMessage)
+	s.report(&s.lastMessage)
 }
 
 // waitsForCalls reports whether a caller waits for a call that runs.
@@ -134,7 +136,7 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	pause, timeout, store := s.running.count > 0, s.limits.CloseTimeout, s.store()
 	keep := s.drainOrder.leave // the record
 	leave := keep && conn.Resume() != nil
-	s.cfg.async(c, func() any {
+	s.cfg.async(&s.mailbox, func() any {
 		if pause {
 			<-time.After(cancelPause)
 		}
@@ -208,11 +210,7 @@ func (s *session) onStopped(c actor.Context) {
 	}
 	s.cancelRunning()
 	for _, k := range s.owed() {
-		if k.caller != nil {
-			f := k.failure(messages.CodeClosed, "the session was stopped")
-			f.MayHaveRun = f.MayHaveRun || k.conn != nil
-			c.Send(k.caller, f)
-		}
+		s.replyStopped(c, k)
 	}
 	s.withdrawAll(c)
 	s.parked.take()
@@ -223,5 +221,18 @@ func (s *session) onStopped(c actor.Context) {
 		}
 	}
 	s.conn, s.oldConn, s.resumable = nil, nil, nil
-	s.cfg.answerUnread(c, &s.mailbox)
+	s.mailbox.Close(func(message any) {
+		if k, is := message.(*call); is {
+			s.replyStopped(c, k)
+			return
+		}
+		s.cfg.answer(message)
+	})
+}
+
+// replyStopped answers a call that is left when other code has stopped the actor.
+func (s *session) replyStopped(c actor.Context, k *call) {
+	f := k.failure(messages.CodeClosed, "the session was stopped")
+	f.MayHaveRun = f.MayHaveRun || k.conn != nil
+	s.reply(c, k, f)
 }

@@ -18,8 +18,8 @@ type durable struct {
 	key          messages.Key
 	server       *mcpbridge.Server // read-only
 	limits       *mcpbridge.Limits // read-only; replaced by limitsChanged
-	registry     *actor.PID
-	registration *registration // belongs to the registry, not read here
+	registry     *mailbox.Mailbox  // of the registry
+	registration *registration     // belongs to the registry, not read here
 
 	generation  uint64
 	above       uint64          // the first generation is higher, unless the store has a record to resume
@@ -37,6 +37,7 @@ type durable struct {
 	// resumable was oldConn, or is nil. The server may still have its MCP session, which
 	// the next dial resumes, or which is closed if there is no next dial.
 	resumable mcpbridge.Conn
+	expired   bool // the MCP session of resumable has expired, and is not resumed
 
 	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
 	// runs. Its parameter is errLeft, or nil.
@@ -55,6 +56,7 @@ type durable struct {
 	cause    *Fault    // of the last restart, or nil
 	failedAt time.Time // when that fault happened
 	lostAt   time.Time // when the last connection ended
+	wantedAt time.Time // when a call last came while none was wanted
 
 	wakeTimer *time.Timer // sends timerFired; nil when it will not come
 	wakeAt    time.Time   // when wakeTimer fires

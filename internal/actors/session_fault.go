@@ -29,6 +29,9 @@ const stableAfter = time.Minute
 
 // fail ends the incarnation with a fault. It does not return.
 func (s *session) fail(f *Fault) {
+	if f.Class == mcpbridge.Expired {
+		s.stateless = false // the next MCP session is another one
+	}
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()
 	if !f.Dialing {

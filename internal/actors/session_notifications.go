@@ -11,11 +11,12 @@ import (
 func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	stamp := s.stamp()
 	if msg.of != nil {
+		msg.heard.remove()
 		for k := range s.running.all() {
 			if k.op == msg.of && !k.replied {
 				stamp.Generation = k.generation
 				msg.note.SetStamp(stamp)
-				c.Send(k.op.Head().Subscriber, msg.note)
+				s.cfg.Post.Send(k.op.Head().Subscriber, msg.note)
 			}
 		}
 		return
@@ -23,16 +24,18 @@ func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 	msg.note.SetStamp(stamp)
 	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
 		for _, subscriber := range s.settings.subscribers(updated.URI) {
-			c.Send(subscriber, updated)
+			s.cfg.Post.Send(subscriber, updated)
 		}
 	}
-	c.Send(s.registry, &notified{s.registration, msg.note})
+	s.report(&notified{s.registration, msg.note, msg.heard})
 }
 
 // onEarlyNotification keeps a notification for onDialed.
 func (s *session) onEarlyNotification(msg *notificationReceived) {
 	if len(s.earlyNotifications) < maxQueuedNotifications {
 		s.earlyNotifications = append(s.earlyNotifications, msg)
+	} else {
+		msg.heard.remove()
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 	if len(q.calls) > 0 && end.Before(origin.Deadline) {
 		origin.Deadline = end
 	}
-	if q.handler = s.handlerOf(q); !q.watch(c.ActorSystem()) {
+	if q.handler = s.handlerOf(q); q.handler == nil || !s.cfg.Post.Watch(q.handler, q.pid) {
 		q.settle(&messages.Refusal{Reason: NoHandler})
 		return
 	}
@@ -39,7 +39,7 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 		s.questions = map[*question]struct{}{}
 	}
 	s.questions[q] = struct{}{}
-	c.RequestWithCustomSender(q.handler, q.req, q.pid)
+	s.cfg.Post.Request(q.handler, q.req, q.pid)
 }
 
 // attribute finds the running calls that a question may belong to: those of its operation if
@@ -111,7 +111,7 @@ func (s *session) withdraw(c actor.Context, q *question, reason string) {
 	}
 	delete(s.questions, q)
 	if q.settle(&messages.Refusal{Reason: reason}) {
-		c.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
+		s.cfg.Post.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
 	}
-	q.unwatch(c.ActorSystem())
+	s.cfg.Post.Unwatch(q.handler, q.pid)
 }

@@ -20,21 +20,28 @@ func (s *session) releaseOld(c actor.Context) {
 	}
 	s.cancelRunning()
 	conn, timeout := s.oldConn, s.limits.CloseTimeout
+	release := conn.Detach
+	if s.hasExpired() && !s.wanted() {
+		release = conn.Close // no dial will adopt a second session that was opened beside it
+	}
 	s.closingConn = conn
-	s.cfg.async(c, func() any {
-		closeWithin(timeout, conn.Detach) //nolint:errcheck // its MCP session is resumed, or is closed later
+	s.cfg.async(&s.mailbox, func() any {
+		closeWithin(timeout, release) //nolint:errcheck // its MCP session is resumed, or is closed later
 		return &connDetached{conn}
 	})
 }
 
+// hasExpired reports whether the last fault was that the MCP session has expired.
+func (s *session) hasExpired() bool { return s.cause != nil && s.cause.Class == mcpbridge.Expired }
+
 // onConnDetached notes that the old connection is detached. Its MCP session is resumed by
-// the next dial, unless it has expired.
+// the next dial. If it has expired, it is kept for a second session that was opened beside it.
 func (s *session) onConnDetached(msg *connDetached) {
 	if msg.conn != s.oldConn {
 		return
 	}
 	s.oldConn, s.closingConn = nil, nil
-	if (s.cause == nil || s.cause.Class != mcpbridge.Expired) && msg.conn.Resume() != nil {
+	if s.expired = s.hasExpired(); s.expired || msg.conn.Resume() != nil {
 		s.resumable = msg.conn
 	}
 }

@@ -16,10 +16,10 @@ func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 	}
 	switch op.(type) {
 	case *messages.Subscribe:
-		c.Watch(subscriber)
+		s.cfg.Post.Watch(subscriber, c.Self())
 	case *messages.Unsubscribe:
 		if !s.settings.hasSubscriber(subscriber) && !samePID(subscriber, s.tail.subscriber) {
-			c.Unwatch(subscriber)
+			s.cfg.Post.Unwatch(subscriber, c.Self())
 		}
 	}
 }
@@ -29,7 +29,7 @@ func (s *session) recordSettings(c actor.Context, op messages.Operation) {
 func (s *session) unwatchSubscribers(c actor.Context) {
 	for _, subscription := range s.settings.subscriptions {
 		if subscription.Subscriber != nil {
-			c.Unwatch(subscription.Subscriber)
+			s.cfg.Post.Unwatch(subscription.Subscriber, c.Self())
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (s *session) onSettingsAdopted(c actor.Context, msg *adoptSettings) {
 	}
 	for _, subscription := range s.settings.subscriptions {
 		if subscription.Subscriber != nil {
-			c.Watch(subscription.Subscriber)
+			s.cfg.Post.Watch(subscription.Subscriber, c.Self())
 		}
 	}
 }

@@ -25,16 +25,16 @@ type lineTaken interface{ TakenBy() *actor.PID }
 // onTail replaces the subscriber of the tail.
 func (s *session) onTail(c actor.Context, subscriber *actor.PID) {
 	if before := s.tail.subscriber; before != nil && !s.settings.hasSubscriber(before) {
-		c.Unwatch(before)
+		s.cfg.Post.Unwatch(before, c.Self())
 	}
 	s.tail.subscriber, s.tail.untaken = subscriber, 0
 	if subscriber == nil {
 		s.tail.stderr.Follow(nil)
 		return
 	}
-	c.Watch(subscriber)
-	root, self := c.ActorSystem().Root, c.Self()
-	s.tail.stderr.Follow(func() { root.Send(self, &stderrReady{}) })
+	s.cfg.Post.Watch(subscriber, c.Self())
+	self := &s.mailbox
+	s.tail.stderr.Follow(func() { self.PostUserMessage(&stderrReady{}) })
 }
 
 // onSubscriberTerminated ends what a subscriber has subscribed to.
@@ -61,7 +61,7 @@ func (s *session) sendLines(c actor.Context) {
 	}
 	for _, line := range s.tail.stderr.Take(maxUntaken - s.tail.untaken) {
 		s.tail.untaken++
-		c.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line.Text, Dropped: line.Dropped})
+		s.cfg.Post.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line.Text, Dropped: line.Dropped}, c.Self())
 	}
 }
 

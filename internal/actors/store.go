@@ -2,15 +2,18 @@ package actors
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // keyStore reads and writes the records of one key in the store of the configuration, if
 // there is one. Errors of the store are logged, and otherwise ignored. Its methods may
-// block.
+// block, as long as package storelimit lets them.
 type keyStore struct {
 	cfg *Config
 	key messages.Key
@@ -56,7 +59,15 @@ func (s keyStore) try(what string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CloseTimeout)
 	defer cancel()
 	began := time.Now()
-	if err := runWithin(ctx, "the store", f); err != nil {
-		span(about(s.cfg.Logger.Warn(), s.key, 0), "elapsed", time.Since(began)).Err(err).Msg("store failed to " + what)
+	err := f(ctx)
+	if err == nil {
+		return
 	}
+	line := span(about(s.cfg.Logger.Warn(), s.key, 0), "elapsed", time.Since(began))
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		line.Bytes("stack", panicked.Stack)
+		err = fmt.Errorf("panic: %T", panicked.Value) // the value may be a record
+	}
+	line.Err(err).Msg("store failed to " + what)
 }

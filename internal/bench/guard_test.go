@@ -157,9 +157,10 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 	n := &counter{got: map[string]int{}}
 	stopped := make(chan struct{})
 	system := actor.NewActorSystem(noLog)
+	events := relay.New(100, func(any) {}, nil, nil)
 	props := actors.NewRegistry(actors.Config{
 		Servers: []mcpbridge.Server{{Name: serverName, URL: "http://instant.invalid"}}, Dialer: instantDialer{}, Strategy: supervisor.Strategy{},
-		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
+		Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
 		MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
 		ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
 		Stopped: func([]messages.Left) { close(stopped) },

@@ -127,3 +127,6 @@ func (a *agent) SendUserMessage(_ *actor.PID, msg any) { a.replies <- actor.Unwr
 
 func (a *agent) SendSystemMessage(*actor.PID, any) {}
 func (a *agent) Stop(*actor.PID)                   {}
+
+// Prompt says that the agent stands for an actor: a message is queued at once.
+func (a *agent) Prompt() {}

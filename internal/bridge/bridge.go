@@ -39,7 +39,7 @@ type Bridge struct {
 	known    *mcp.ClientCapabilities // what the servers are told, or nil
 	controls controls
 	strays   atomic.Uint64
-	log      *slog.Logger // of the SDK, or nil
+	bridgeLog
 
 	mu      sync.Mutex
 	servers map[string]*endpoint
@@ -50,13 +50,15 @@ type Bridge struct {
 // what the servers are told that they can ask for; nil is nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, b.controls.compare}
+	b.opener = opener{
+		newClient(capabilities, b.sdkLog()), &b.strays, b.noteSkipped, b.panicked, &b.controls,
+	}
 	b.controls.opener, b.known = &b.opener, capabilities
 	b.Set(servers)
 	return b
 }
 
-// LogTo makes the SDK log to a logger. It must be called before the first dial.
+// LogTo makes the bridge and the SDK log to a logger. It must be called before the first dial.
 func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
 
 // sdkLog returns the handler of what the SDK logs.
@@ -115,6 +117,9 @@ func (b *Bridge) Forget(server string) {
 // Strays returns how many answers were dropped because they belong to other connections.
 func (b *Bridge) Strays() uint64 { return b.strays.Load() }
 
+// Skipped returns how many bytes of stdout were skipped because they are no messages.
+func (b *Bridge) Skipped() uint64 { return b.skipped.bytes.Load() }
+
 // Prune closes the idle connections to servers that a Set has replaced.
 func (b *Bridge) Prune() {
 	b.mu.Lock()
@@ -166,7 +171,7 @@ func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 		return c, nil
 	}
 	if req.Resume != nil && at.transport().HasSessions() && at.owns(req.Resume, req.credentials) {
-		c, e := b.attach(ctx, at, req)
+		c, e := b.controls.attach(ctx, at, req)
 		if e == nil || e.Session != mcpbridge.Gone || req.Only {
 			return c, e
 		}
@@ -176,44 +181,4 @@ func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	}
 	req.Resume = nil
 	return b.opener.dial(ctx, at, req)
-}
-
-// attach resumes a session that the server may still know. The question of [doubts]
-// shows whether it does. If the answer is in doubt, the control decides, and the session that
-// it has opened is adopted if the first is dead.
-func (b *Bridge) attach(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
-	quiet := req
-	quiet.Down = nil // nobody owns the session before it has answered
-	c, e := b.opener.dial(ctx, at, quiet)
-	if e != nil {
-		return nil, e
-	}
-	var asked reply
-	if !req.Only {
-		if asked = c.question(ctx); asked.refusal != nil && asked.refusal.Doubt { // the credentials are new by now
-			asked = c.question(wire.WithoutRefresh(ctx))
-		}
-		e = asked.refusal
-	}
-	switch {
-	case e == nil:
-		c.belongsTo(req.DialRequest)
-		c.info.Attached = true
-		if req.Answered != nil {
-			req.Answered()
-		}
-		return c, nil
-	case e.Doubt && b.controls.compareUntil(ctx, c, asked) == verdictDead:
-		go c.endQuietly() // whoever dials does not wait for it
-		c.discard()
-		if second := b.controls.adopt(ctx, at, req); second != nil {
-			return second, nil
-		}
-		return nil, unavailable(e)
-	}
-	c.discard()
-	if e.Session != mcpbridge.Gone {
-		e = unavailable(e)
-	}
-	return nil, e
 }

@@ -87,7 +87,7 @@ func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
 func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
 	k := kind{method: method}
 	if refusal != nil {
-		k.status, k.code = refusal.Status, refusal.Code
+		k.status, k.code, k.said = refusal.Status, refusal.Code, wire.EvidenceOf(refusal).Said
 	}
 	c.doubts.inquire(k)
 }

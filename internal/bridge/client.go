@@ -10,10 +10,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 	"github.com/mcpactor/mcpactor/internal/bridge/results"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/internal/schemas"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -32,6 +34,8 @@ type handler interface {
 	logLevel() string
 	// carriesParams reports whether the connection adds the parameters that an exchange carries.
 	carriesParams() bool
+	// isModern reports whether the session has a protocol after 2025-11-25.
+	isModern() bool
 }
 
 // handlerOf returns the handler of the session that ctx belongs to. The SDK hands the
@@ -51,6 +55,7 @@ func (nobody) origin(mcp.Params) *wire.Exchange { return nil }
 func (nobody) currentRoots() *messages.SetRoots { return nil }
 func (nobody) logLevel() string                 { return "" }
 func (nobody) carriesParams() bool              { return false }
+func (nobody) isModern() bool                   { return false }
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -231,10 +236,14 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 			req = withoutParams{req}
 		}
 		result, err := next(ctx, method, req)
-		if raw := ex.Result(); raw != nil {
-			return results.Decode(method, raw)
+		raw := ex.Result()
+		if raw == nil {
+			return result, err
 		}
-		return result, err
+		if err := results.Check(method, raw, h.isModern()); err != nil {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
+		}
+		return results.Decode(method, raw)
 	}
 }
 

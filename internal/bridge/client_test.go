@@ -195,6 +195,9 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 		}
 		c, e := p.dial(t.Context(), 1<<20)
 		require.Nil(t, e)
+		modern := *c.info.Server // whose results ask for input
+		modern.ProtocolVersion = "2026-07-28"
+		c.info.Server = &modern
 		_, err := c.Do(t.Context(), toolCall())
 		require.Equal(t, mcpbridge.Lost, mcpbridge.AsError(err).Class, "%v", err)
 		require.NoError(t, c.Close(t.Context()))
@@ -202,17 +205,21 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 }
 
 func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
-	one, other := new(conn), new(conn)
-	one.setHints([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}})
+	one, other := &conn{at: new(endpoint)}, new(conn)
+	one.setHints([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.toolEdits())
 	safe, known := one.Hint("read")
 	require.True(t, safe && known)
 	safe, known = one.Hint("write")
 	require.True(t, !safe && known)
 	_, known = other.Hint("read")
 	require.False(t, known, "another user may have other tools")
-	one.clearHints()
+	before := one.toolEdits()
+	one.heardOnWire("notifications/tools/list_changed", nil)
 	_, known = one.Hint("read")
 	require.False(t, known)
+	one.setHints([]*mcp.Tool{{Name: "read"}}, before)
+	_, known = one.Hint("read")
+	require.False(t, known, "the list may be from before the change")
 }
 
 // A stream of an older protocol that was cut without ids may have missed something.

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -31,16 +32,19 @@ type conn struct {
 	key      messages.Key
 	identity string // of whoever owns the credentials
 	owner    atomic.Pointer[owner]
-	results  atomic.Uint64 // how many operations had one
+	begun    atomic.Uint64 // how many operations have begun
+	result   atomic.Uint64 // the last of them that had a result, by that count
 	doubts   doubts
-	// compare settles a doubt by a second session.
-	compare func(context.Context, *conn, reply) verdict
+	seconds  seconds
+
+	wroteText atomic.Bool // the server has written what is no message
 
 	asked atomic.Int32 // requests of the server that are not answered yet
 	roots atomic.Pointer[messages.SetRoots]
 
 	mu    sync.Mutex
 	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
+	edits int             // how often the tools have changed, as far as the server has said so
 	level string          // of the log, for protocol 2026-07-28, or empty
 
 	cancel  context.CancelFunc // ends Cut, and so whatever the session waits for
@@ -51,10 +55,18 @@ type conn struct {
 	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
+// seconds opens second sessions, to compare their answers with those of a first one: see [controls].
+type seconds interface {
+	compare(ctx context.Context, first *conn, q question, again []request, isAway bool) (verdict, *mcpbridge.Error)
+	// endFor ends the session that is kept beside a first one.
+	endFor(ctx context.Context, first *conn) error
+}
+
 // owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
 type owner struct {
 	down  func(*mcpbridge.Error)
-	heard func(messages.Notification, messages.Operation) // or nil
+	admit func(context.Context) (release func(), err error) // or nil
+	heard func(messages.Notification, messages.Operation)   // or nil
 	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
 }
 
@@ -66,7 +78,7 @@ type handshake struct {
 
 // belongsTo makes whoever dials the owner of the session.
 func (c *conn) belongsTo(req mcpbridge.DialRequest) {
-	c.owner.Store(&owner{req.Down, req.Heard, req.Ask})
+	c.owner.Store(&owner{req.Down, req.Admit, req.Heard, req.Ask})
 }
 
 // reportDown tells the owner that the session has ended by itself.
@@ -109,12 +121,13 @@ func (c *conn) endQuietly() {
 // Info describes the session.
 func (c *conn) Info() mcpbridge.Info { return c.info }
 
-// Resume returns what it takes to attach again.
+// Resume returns what it takes to attach again; nil if the session has expired.
 func (c *conn) Resume() *mcpbridge.Resume {
-	session, id := c.link.Resumable(), c.cs.ID()
-	if session == nil || id == "" {
+	session := c.link.Resumable()
+	if session == nil || c.cs.ID() == "" || session.HasExpired() {
 		return nil
 	}
+	id := session.SessionID()
 	return &mcpbridge.Resume{
 		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
 		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(),
@@ -128,8 +141,16 @@ func (c *conn) Hint(tool string) (safe, known bool) {
 	return c.hints[tool], c.hints != nil
 }
 
-// setHints remembers which tools may run twice.
-func (c *conn) setHints(tools []*mcp.Tool) {
+// toolEdits returns how often the tools have changed.
+func (c *conn) toolEdits() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.edits
+}
+
+// setHints remembers which tools may run twice. edits is what [conn.toolEdits] was before the first page of the
+// list was asked for: if the tools have changed since, some of the list may be from before that.
+func (c *conn) setHints(tools []*mcp.Tool, edits int) {
 	hints := make(map[string]bool, len(tools))
 	for _, tool := range tools {
 		if a := tool.Annotations; a != nil {
@@ -138,7 +159,9 @@ func (c *conn) setHints(tools []*mcp.Tool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hints = hints
+	if c.edits == edits {
+		c.hints = hints
+	}
 }
 
 // clearHints forgets which tools may run twice: the tools have changed.
@@ -146,6 +169,7 @@ func (c *conn) clearHints() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hints = nil
+	c.edits++
 }
 
 // secrets returns what no error text about the session may contain.
@@ -158,12 +182,16 @@ func (c *conn) secrets() []string {
 
 // explain says what err means, and how the server ended if it did.
 func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error {
-	e := ex.Explain(ctx, err, append(c.secrets(), c.cs.ID())...)
+	id := c.cs.ID()
+	e := ex.Explain(ctx, err, cmp.Or(ex.As, id), append(c.secrets(), id)...)
 	if e.Session == mcpbridge.Broken {
 		if e.Class == mcpbridge.Lost && c.link.NeverRead(ex) {
 			e.Class = mcpbridge.NotSent
 		}
 		c.describeEnd(e)
+	}
+	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError {
+		e.Remedy = remedyFor(e, &c.at.Server)
 	}
 	return e
 }
@@ -177,19 +205,22 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 	return detail != ""
 }
 
-// Close ends the session on the server, then here.
+// Close ends the session on the server, with the second one that an inquiry may have opened, then here.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
+	c.doubts.end(ctx)
 	c.link.Closing()
 	defer c.at.releaseIdle()
+	second := c.seconds.endFor(ctx, c)
 	refused := c.link.EndSession(ctx)
-	return errors.Join(refused, c.Detach(ctx))
+	return errors.Join(second, refused, c.Detach(ctx))
 }
 
 // Detach ends the session here.
 func (c *conn) Detach(ctx context.Context) error {
 	c.isClosing.Store(true)
 	defer c.leave.Do(c.at.release)
+	c.doubts.end(ctx)
 	c.link.Closing()
 	c.cancel()
 	c.closing.Do(func() {

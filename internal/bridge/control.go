@@ -2,8 +2,8 @@ package bridge
 
 import (
 	"context"
-	"net/http"
-	"reflect"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,82 +25,123 @@ type controls struct {
 // control is a second session that answers what the first session of its key refuses.
 type control struct {
 	conn  *conn
+	first *conn
 	timer *time.Timer // ends it when nobody adopts it
 }
+
+// leastWait is the least time that a second session, and then the first, has to answer if the first has
+// not answered before.
+const leastWait = 500 * time.Millisecond
 
 // compare opens a second session and asks it what c has refused. If the second session
 // answers, with the same credentials, and c refuses once more, then c is
 // dead, and the second session is kept to be adopted. Otherwise the refusal is
-// not about the session, and the second session is ended.
-func (cs *controls) compare(ctx context.Context, c *conn, asked reply) verdict {
-	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
+// not about the session, and the second session is ended. isAway is true if c was not answered at all, or by a
+// front. The error is that of the opening.
+func (cs *controls) compare(ctx context.Context, c *conn, q question, again []request, isAway bool) (verdict, *mcpbridge.Error) {
+	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(ctx), c.ConnectTimeout)
 	defer cancel()
+	var first question
+	hasID := c.cs.ID() != ""
+	if !hasID { // without an id, the second session takes the place of the first
+		first = c.question(ctx, questionTimeout, all, again...)
+		if slices.ContainsFunc(again, func(r request) bool { return first[r].read() == readKnown }) {
+			return verdictAlive, nil
+		}
+	}
+	began := time.Now()
 	second, e := cs.opener.open(ctx, c.at, attempt{
 		DialRequest: mcpbridge.DialRequest{Key: c.key, Roots: c.roots.Load()},
 		credentials: c.Credentials, control: true,
 	})
-	switch {
-	case e == nil:
-	case e.Status < 400 && e.Code == 0, e.Status >= 500, e.Status == http.StatusTooManyRequests, e.Status == http.StatusRequestTimeout:
-		return verdictUnsettled // a server that cannot be asked has not refused
-	default:
-		return verdictAlive
+	if e != nil {
+		return judgeOpening(e), e
 	}
-	result := verdictUnsettled
-	answer := second.question(ctx)
-	switch again := c.question(ctx); {
-	case again.refusal == nil:
-		result = verdictAlive
-	case wire.Alike(answer.refusal, asked.refusal):
-		result = verdictAlive
-	case answer.refusal == nil && (wire.Alike(again.refusal, asked.refusal) || again.refusal.Session == mcpbridge.Gone) && reflect.DeepEqual(answer.credentials, asked.credentials):
-		cs.keep(second, c.ConnectTimeout)
-		return verdictDead
+	limit := questionTimeout
+	if isAway {
+		limit = min(limit, max(leastWait, 2*time.Since(began)))
+	}
+	answers := second.persist(ctx, limit, again)
+	switch {
+	case !hasID || answers == (question{}):
+	case isAway: // the front may be the server itself
+		first = c.question(ctx, limit, all, again...)
+	default:
+		first = c.persist(ctx, limit, again)
+	}
+	v := q.judgeControl(again, answers, first)
+	if v == verdictDead && ctx.Err() == nil {
+		cs.keep(second, c)
+		return v, nil
 	}
 	second.discard()
-	return result
+	if v == verdictDead {
+		v = verdictUnsettled
+	}
+	return v, nil
+}
+
+// persist asks again what a front has answered: it may stand before several servers, one of which is away.
+func (c *conn) persist(ctx context.Context, limit time.Duration, requests []request) (q question) {
+	for range persistence {
+		q = c.question(ctx, limit, all, requests...)
+		if !q.meetsFront() || !wire.Sleep(ctx, persistPause) {
+			break
+		}
+	}
+	return q
 }
 
 // compareUntil is compare for a dial, which waits no longer than ctx lasts. What is left
 // then is cleaned up in the background.
-func (cs *controls) compareUntil(ctx context.Context, c *conn, asked reply) verdict {
-	found := make(chan verdict, 1)
-	go func() { found <- cs.compare(wire.WithoutRefresh(ctx), c, asked) }()
+func (cs *controls) compareUntil(ctx context.Context, c *conn, q question, again []request) (verdict, *mcpbridge.Error) {
+	type found struct {
+		verdict
+		*mcpbridge.Error
+	}
+	compared := make(chan found, 1)
+	go func() {
+		v, e := cs.compare(ctx, c, q, again, true)
+		compared <- found{v, e}
+	}()
 	select {
-	case v := <-found:
-		return v
+	case f := <-compared:
+		return f.verdict, f.Error
 	case <-ctx.Done():
-		return verdictUnsettled
+		return verdictUnsettled, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "timed out while connecting"}
 	}
 }
 
 // keep keeps a session until it is adopted, or for a limited time.
-func (cs *controls) keep(c *conn, limit time.Duration) {
+func (cs *controls) keep(second, first *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if before := cs.kept[c.key]; before != nil && before.timer.Stop() {
+	if before := cs.kept[second.key]; before != nil && before.timer.Stop() {
 		go before.conn.discard()
 	}
 	if cs.kept == nil {
 		cs.kept = map[messages.Key]*control{}
 	}
-	cs.kept[c.key] = &control{c, time.AfterFunc(limit, func() {
+	cs.kept[second.key] = &control{second, first, time.AfterFunc(first.ConnectTimeout, func() {
 		cs.mu.Lock()
-		if kept := cs.kept[c.key]; kept != nil && kept.conn == c {
-			delete(cs.kept, c.key)
+		if kept := cs.kept[second.key]; kept != nil && kept.conn == second {
+			delete(cs.kept, second.key)
 		}
 		cs.mu.Unlock()
-		c.discard()
+		second.discard()
 	})}
 }
 
-// take returns the session that is kept for a key, or nil.
-func (cs *controls) take(key messages.Key) *conn {
+// take returns what is kept for a key, or nil; if first is not nil, only what was opened beside that.
+func (cs *controls) take(key messages.Key, first *conn) *conn {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	kept := cs.kept[key]
+	if kept == nil || first != nil && kept.first != first {
+		return nil
+	}
 	delete(cs.kept, key)
-	if kept == nil || !kept.timer.Stop() {
+	if !kept.timer.Stop() {
 		return nil
 	}
 	return kept.conn
@@ -108,7 +149,7 @@ func (cs *controls) take(key messages.Key) *conn {
 
 // adopt gives whoever dials the session that is kept for the key, or nil.
 func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := cs.take(req.Key)
+	c := cs.take(req.Key, nil)
 	switch {
 	case c == nil:
 		return nil
@@ -119,6 +160,19 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	c.IsControl.Store(false)
 	c.belongsTo(req.DialRequest)
 	return c
+}
+
+// endFor ends the session that is kept beside a first one. It may be called again if it failed.
+func (cs *controls) endFor(ctx context.Context, first *conn) error {
+	second := cs.take(first.key, first)
+	if second == nil {
+		return nil
+	}
+	if err := second.Close(ctx); err != nil {
+		cs.keep(second, first)
+		return errors.Join(errors.New("the second session, which was opened to settle doubt"), err)
+	}
+	return nil
 }
 
 // end ends the sessions that are kept.

@@ -170,7 +170,6 @@ var refusals = map[string]answering{
 	"200, as an event":      says(200, outbound.TypeSSE, "data: "+failure("%s", "-32000", "Not connected")+"\n\n"),
 	"200, unknown method":   says(200, outbound.TypeJSON, failure("%s", "-32601", "Method not found")),
 	"500":                   says(500, outbound.TypeJSON, `{"error":"No valid session ID"}`),
-	"503":                   says(503, "", "session is unknown on this API instance"),
 	"599, HTML, in Finnish": says(599, "text/html", "<p>istunto on päättynyt</p>"),
 }
 
@@ -193,7 +192,9 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			close(errs)
 			for e := range errs {
 				require.Equal(t, mcpbridge.Gone, e.Session, "%v", e)
-				if strings.HasPrefix(name, "5") { // it may come after the call has run
+				if !e.Sent { // the question was refused before
+					require.Equal(t, mcpbridge.NotSent, e.Class, "%v", e)
+				} else if strings.HasPrefix(name, "5") { // it may come after the call has run
 					require.Equal(t, mcpbridge.Lost, e.Class, "%v", e)
 				} else {
 					require.Equal(t, mcpbridge.Expired, e.Class, "%v", e)
@@ -201,7 +202,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			}
 			require.Len(t, downs(), 1)
 			require.Equal(t, 1, s.count(rpc.MethodInitialize), "one control")
-			require.LessOrEqual(t, s.count("ping"), 3, "one question, that of the control, and the first once more")
+			require.LessOrEqual(t, s.count("ping"), 4, "one question, that of the control, the first once more, and as a session that was never issued")
 
 			next := redial(t, s, c)
 			require.False(t, next.Info().Attached)
@@ -230,11 +231,11 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 					require.Equal(t, mcpbridge.Alive, e.Session, "%v", e)
 					require.NotContains(t, []mcpbridge.Class{mcpbridge.Expired, mcpbridge.Lost, mcpbridge.NotSent}, e.Class)
 				}
-				require.Equal(t, 1, s.count("ping"), "the verdict holds for a while")
+				require.Equal(t, 1, s.count("tools/list"), "the verdict holds for a while")
 				require.Zero(t, s.count(rpc.MethodInitialize))
 				time.Sleep(aliveFor + time.Second)
 				do(c)
-				require.Equal(t, 2, s.count("ping"))
+				require.Equal(t, 2, s.count("tools/list"))
 				require.Empty(t, downs())
 				require.NoError(t, c.Close(context.Background()))
 			})
@@ -245,8 +246,8 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 // What a server says to every request of every session is not about the session.
 func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 	for name, ways := range map[string]map[string]answering{
-		"opening is refused":      {rpc.MethodInitialize: says(401, "", "no"), "ping": says(401, "", "no")},
-		"the question is refused": {"ping": says(401, "", "no")},
+		"opening is refused":      {rpc.MethodInitialize: says(401, "", "no"), "ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
+		"the question is refused": {"ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSessions(says(404, "", ""))
@@ -279,14 +280,14 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 			},
 			"another refusal": says(403, "", ""),
 			"rate limited":    says(429, "", ""),
-			"broken":          fails,
 		} {
 			time.Sleep(time.Hour) // pauses are over
-			s.answers(says(400, "", ""), map[string]answering{"ping": way})
+			s.answers(says(400, "", ""), map[string]answering{"ping": way, "tools/list": way})
 			began := time.Now()
 			e, _ := do(c)
 			require.Equal(t, mcpbridge.Invalid, e.Class, name)
 			require.Equal(t, mcpbridge.Alive, e.Session, name)
+			require.True(t, e.MayHaveRun(), name)
 			require.LessOrEqual(t, time.Since(began), verdictTimeout, name)
 			for range 3 {
 				do(c)
@@ -368,7 +369,10 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			resume := c.Resume()
 			require.NoError(t, c.Detach(t.Context()))
 
-			s.answers(nil, map[string]answering{"ping": refusal, rpc.MethodInitialize: says(403, "", "not now")})
+			s.answers(nil, map[string]answering{"ping": refusal, "tools/list": refusal, rpc.MethodInitialize: says(403, "", "not now")})
+			if name == "200, unknown method" { // it has no ping
+				s.answers(nil, map[string]answering{"ping": says(403, "", "no"), "tools/list": refusal, rpc.MethodInitialize: says(403, "", "not now")})
+			}
 			_, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.Error(t, err)
 			require.Equal(t, 1, s.knows(), "it is kept")
@@ -382,8 +386,8 @@ func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
 			s.forget()
 			other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
-			require.False(t, other.Info().Attached)
-			require.Equal(t, 1, s.count(rpc.MethodInitialize))
+			require.Equal(t, name == "200, unknown method", other.Info().Attached, "this one may have no ping, and the next call finds it out")
+			require.Equal(t, !other.Info().Attached, s.count(rpc.MethodInitialize) == 1)
 			require.NoError(t, other.Close(t.Context()))
 		})
 	}
@@ -404,7 +408,7 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 // H-A5: the annotations are discarded.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
-	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}})
+	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.toolEdits())
 	c.Missed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")
 	require.False(t, safe || known)
@@ -414,7 +418,8 @@ func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 // session to ask.
 func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &puppet{says: map[string]string{}}
+		const lists = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}`
+		p := &puppet{says: map[string]string{rpc.MethodInitialize: lists}}
 		c, e := p.dial(t.Context(), 1<<20)
 		require.Nil(t, e)
 		e, _ = do(c)
@@ -423,10 +428,15 @@ func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 		p.says = map[string]string{"tools/call": notConnected}
 		e, _ = do(c)
 		require.Equal(t, mcpbridge.ServerError, e.Class, "%v", e)
-		require.Equal(t, mcpbridge.Alive, e.Session, "it answers a ping")
+		require.Equal(t, mcpbridge.Alive, e.Session, "it lists its tools")
 
 		time.Sleep(time.Minute)
 		p.says = map[string]string{"tools/call": notConnected, "ping": notConnected}
+		e, _ = do(c)
+		require.Equal(t, mcpbridge.Alive, e.Session, "it may have no ping")
+
+		time.Sleep(time.Minute)
+		p.says = map[string]string{"tools/call": notConnected, "tools/list": notConnected}
 		e, _ = do(c)
 		require.Equal(t, mcpbridge.Lost, e.Class, "%v", e)
 		require.Equal(t, mcpbridge.Broken, e.Session)

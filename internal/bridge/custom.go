@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -116,6 +117,15 @@ func (c *conn) callCustom(ctx context.Context, op *messages.Custom) (messages.Re
 		return nil, err
 	}
 	return &messages.CustomResult{Result: result.raw}, nil
+}
+
+// heardOnWire notes a notification as soon as it arrives: the SDK handles it some time later, when a
+// call may have been lost and replayed.
+func (c *conn) heardOnWire(method string, params json.RawMessage) {
+	if method == rpc.MethodToolsChanged {
+		c.clearHints()
+	}
+	c.hearCustom(method, params)
 }
 
 // hearCustom passes on a notification that is not part of MCP, if the configuration has it. The

@@ -27,6 +27,8 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	 the server answers
 	   │
 	   ├─ 2xx ────────▶ session.accepted notes: Accepted                         streamable/accepted.go
+	   │                  202     says nothing: the response comes on another     streamable/elsewhere.go
+	   │                          stream of the session, or not at all
 	   │                  JSON    is read here, by wire.Answers: notes Answered and keeps the result,
 	   │                          or Refused if it is no response
 	   │                  stream  is read by the SDK through an answerStream, which does the same
@@ -58,8 +60,8 @@ So the bridge reads an answer once, before the SDK, and keeps what the SDK need 
 	 bytes ──▶ rpc.Decode      the message, in place; the SDK's function decodes what is unusual
 	             │
 	             ▼
-	           wire.Answers    restores the id of the SDK; drops answers to other connections, and counts them;
-	             │             reports progress; notes the response in its exchange
+	           wire.Answers    restores the id of the SDK; drops answers to other connections, and counts them,
+	             │             and those to other POSTs; reports progress; notes the response in its exchange
 	             │
 	             ├─ the exchange wants the result ──▶ it is kept, and the SDK gets an error in its place:
 	             │                                      over HTTP as JSON  the status 503, without a body
@@ -68,8 +70,27 @@ So the bridge reads an answer once, before the SDK, and keeps what the SDK need 
 	             └─ anything else ──────────────────▶ the SDK gets it, with its id
 
 Then the SDK fails the call, and sending returns the result instead, so that whatever is above it (input requests,
-the list of tools that a mismatch of headers needs) sees what it always sees. A pipe is read line by line; a batch, a message
-on several lines, several on one line and what is no JSON are left to the SDK's own connection, from there on.
+the list of tools that a mismatch of headers needs) sees what it always sees.
+
+# Text on a pipe
+
+Servers print other text on their stdout. rpc.Output tells the messages from it, without a clock and however the bytes
+come; tap.Pipe reads, and has the clock:
+
+	 message             at the start of a line, or after another    ──▶ the SDK
+	 response in text    at the end of a line                        ──▶ held for 1 s: one at the start of a line goes first
+	 torn message        it begins like one, and cannot be read      ──▶ fails the call with its id, if one waits
+	 text                                                            ──▶ the tail of stderr, and a counter
+
+# What a server asks
+
+The SDK answers each request of a server in a goroutine, and keeps notifications in a queue; both have no bound. So
+wire.Requests admits what the SDK gets, for all transports: in tap.connection.Read, answerStream and stream. It lets no more
+in while 128 requests have no answer that the server has taken. Half of them may be questions that somebody thinks about:
+conn.ask refuses further ones at once, so that a call's answer behind them is always read. Whether the SDK has
+handled notifications shows in its answer to a ping that Requests.Mark puts behind them. Over HTTP the answers take
+turns (outbound.Turns). A server that takes no answer for 30 s while it waits loses its connection, or the stream where calls have
+streams of their own.
 
 # A configuration for each key
 
@@ -94,20 +115,22 @@ A fault is found where the wire is, judged here, and acted on by whoever dialed:
 	 404 or 410 on a session's request  session.refused, stream       Gone, at once; a fresh session is asked
 	                                                                  again first, for up to 2 s
 	 the connection ended               tap.end                       Broken
+	 502 to 504, or a page with 404     Refusal.Judge                 Unheard: doubts.admit holds operations
 	 any other refusal                  Exchange.Explain              Doubt ───┐
 	 three streams that end at once     stream.ended                  Doubt ───┤
 	                                                                           ▼
-	                                            doubts: one inquiry for all callers, in a goroutine of its own
+	                                            doubts: one inquiry for all callers, in a goroutine of its own;
+	                                            judge.go decides, and sends nothing
 	                                                                           │
-	                            question: ping, and one page of a list ──result──▶ alive for 30 s
-	                                                                           │
-	                                                              refused alike│
-	                                                                           ▼
+	                            question: ping, and one page of a list ──list──▶ alive for 30 s
+	                                    ▲                                      │
+	                                    └── the server is away ──┬─ refused alike
+	                                                             ▼
 	                            controls.compare: a second session, asked the same
 	                                   │                               │
 	                          refused alike: alive            answers: the first is dead
-	                          (the second is ended)           (the second is kept)
-	                                                                   │
+	                          (the second is ended)           (the second is kept; a session that was never
+	                                   │                       issued is asked, if refusals have ids)
 	       ┌───────────────────────────────────────────────────────────┘
 	       ▼
 	 conn.Expired, conn.Broke ──▶ DialRequest.Down, once, from any goroutine
@@ -116,7 +139,8 @@ A fault is found where the wire is, judged here, and acted on by whoever dialed:
 	 the actor restarts, and calls Bridge.Dial
 	       │
 	       ├─ a control is kept for the key ──▶ adopt it
-	       ├─ the server may know the session ▶ attach: handshake without a request, then the question
+	       ├─ the server may know the session ▶ attach: handshake without a request, then the question, and
+	       │                                    the control unless that is answered
 	       └─ else ───────────────────────────▶ open a new session
 	                                            over the older transport if the server refuses the newer one
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"strings"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
@@ -19,18 +20,27 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 		return unavailable(aborted)
 	}
 	secrets := c.secrets()
-	e := ex.Explain(ctx, err, secrets...)
+	e := ex.Explain(ctx, err, "", secrets...)
 	isNonsense := c.link != nil && c.link.Ended() != nil && !wire.IsEndOfStream(c.link.Ended())
 	switch e.Class {
 	case mcpbridge.Invalid, mcpbridge.ServerError, mcpbridge.Protocol, mcpbridge.Expired:
-		c.at.unlearn()
+		if e.Status == 0 || e.Server != mcpbridge.Absent { // else a front has answered
+			c.at.unlearn()
+		}
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Class, e.Detail = mcpbridge.Unavailable, "timed out while connecting"
+		if c.IsMute.Load() {
+			e.Detail += ": the event stream brings no bytes; does a proxy buffer it? (nginx: proxy_buffering off)"
+		}
+		if c.wroteText.Load() {
+			e.Detail += ": the server writes text to stdout, and no answer"
+			_, e.Quote = c.link.DescribeEnd()
+		}
 	case c.link == nil:
 		e.Class = mcpbridge.Unavailable
-	case strings.Contains(err.Error(), "unsupported protocol version"):
+	case strings.Contains(err.Error(), unsupportedVersion):
 		e.Class, e.Session, e.Server, e.Detail = mcpbridge.Protocol, mcpbridge.Alive, mcpbridge.Present, redact.Describe(err, secrets...)
 	case isNonsense:
 		e.Class = mcpbridge.Protocol
@@ -40,6 +50,9 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 		endIsKnown = c.describeEnd(e)
 	}
 	e.Server = c.presence(e, ex, err, endIsKnown && e.Session == mcpbridge.Broken)
+	if ctx.Err() == nil {
+		e.Remedy = remedyFor(e, &c.at.Server)
+	}
 	return unavailable(e)
 }
 
@@ -63,7 +76,7 @@ func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnd
 		return mcpbridge.Strange
 	case hasEnded:
 		return mcpbridge.Strange
-	case errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record):
+	case errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return mcpbridge.Strange
 	}
 	return e.Server

@@ -15,10 +15,14 @@ import (
 // waits for: the context of the SDK ends with ctx and with the session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer wire.Recover(&err)
+	if e := c.doubts.admit(ctx); e != nil {
+		return nil, e
+	}
+	begun := c.begun.Add(1)
 	inner, cancel := context.WithCancel(c.Cut)
 	ex := c.newExchange(inner)
 	ex.WithValues(ctx)
-	ex.Operation = op
+	ex.Operation, ex.Cancel = op, cancel
 	stop := afterFunc(ctx, cancel)
 	defer func() { stop(); ex.Finish(err == nil, cancel) }()
 	if err := ctx.Err(); err != nil { // AfterFunc runs concurrently, and may come too late
@@ -33,14 +37,17 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		})
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}
+	edits := c.toolEdits()
 	result, err = c.run(ex, op)
 	if err != nil {
 		return nil, c.doubts.settle(ctx, op, ex, c.explain(ctx, ex, err))
 	}
-	c.results.Add(1)
+	for last := c.result.Load(); last < begun && !c.result.CompareAndSwap(last, begun); {
+		last = c.result.Load()
+	}
 	c.link.Succeeded()
 	if list, ok := result.(*messages.ToolList); ok {
-		c.setHints(list.Result.Tools)
+		c.setHints(list.Result.Tools, edits)
 	}
 	return result, nil
 }
@@ -63,6 +70,11 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 		return c.callCustom(ctx, op)
 	case *messages.SetRoots:
 		return &messages.Ack{}, c.setRoots(ctx, op)
+	case *messages.Ping:
+		if c.isModern() { // which has no ping, and answers server/discover instead
+			_, err := mcp.CallCustomMethod[*mcp.DiscoverParams, *mcp.DiscoverResult](ctx, c.cs, rpc.MethodDiscover, &mcp.DiscoverParams{})
+			return &messages.Pong{}, err
+		}
 	case *messages.SetLogLevel:
 		if c.isModern() { // each request names the level
 			c.mu.Lock()

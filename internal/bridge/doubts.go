@@ -1,57 +1,43 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
-	// verdictTimeout is how long a caller waits for a verdict, and how long a server has to answer
-	// the question.
+	// verdictTimeout is how long a caller waits for a verdict, and errorTimeout how long with an
+	// error that is the whole answer.
 	verdictTimeout = 5 * time.Second
+	errorTimeout   = time.Second
+	// proofTimeout is how long a server has to answer a session that was never issued.
+	proofTimeout = time.Second
+	// answerTime is what is left of a deadline for the reply.
+	answerTime = verdictTimeout / 50
+	// holdTimeout is how long calls wait that are not sent yet, while a question was refused.
+	holdTimeout = time.Second
 	// aliveFor is how long the verdict holds that a refusal is not about the session.
 	aliveFor = 30 * time.Second
 	// maxAlive bounds how many kinds of refusal such verdicts are remembered for.
 	maxAlive = 256
 	// pauseMin and pauseMax bound the time after an inquiry without a verdict in which
-	// there is no other.
+	// there is no other, and paceOther is the time between two questions otherwise.
 	pauseMin, pauseMax = time.Second, 30 * time.Second
+	paceOther          = time.Second
+	// paceMin and paceMax bound the time between two questions while the server is away.
+	paceMin, paceMax = 100 * time.Millisecond, time.Second
+	// awayLimit is how long the server is away before a second session is tried.
+	awayLimit = 2 * time.Second
 )
-
-// kind is what refusals have in common: the operation, and the answer.
-type kind struct {
-	method, tool string
-	status       int
-	code         int64
-}
-
-// verdict is the result of an inquiry.
-type verdict uint8
-
-const (
-	verdictUnsettled verdict = iota
-	verdictAlive             // the session is known: the refusal is about something else
-	verdictDead              // it is not known; or it is of no use, over a transport without sessions
-	verdictLate              // it was not known yet, soon after it was opened
-)
-
-// reply is the answer to a question.
-type reply struct {
-	refusal     *mcpbridge.Error // nil: a result
-	credentials http.Header      // that the question was sent with
-}
 
 // subject is the session that doubts are about.
 type subject interface {
@@ -59,20 +45,23 @@ type subject interface {
 	mayRefuse() bool
 	// isResumable reports whether the server knows the session beyond its connection.
 	isResumable() bool
-	// mayBeAsked reports whether the server can be reached and the session was not cut.
-	mayBeAsked() bool
-	// isFresh reports whether the session has answered nothing since initialize.
-	isFresh() bool
-	// resultCount counts the operations that had a result.
-	resultCount() uint64
+	// hasList reports whether the server has declared a list.
+	hasList() bool
+	// operations counts the operations that have begun, and succeededSince reports whether one had
+	// a result that began after a count.
+	operations() uint64
+	succeededSince(count uint64) bool
 	// untilCut returns a context that ends with the session.
 	untilCut() context.Context
-	// question asks whether the server knows the session.
-	question(context.Context) reply
+	// pose asks whether the server knows the session, until the answers are enough, or a time is over.
+	pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question
 	// becomesKnown asks a fresh session again, and reports whether the session was known at last.
-	becomesKnown(context.Context, reply) bool
-	// control compares with a second session, given the answer of this one.
-	control(context.Context, reply) verdict
+	becomesKnown(context.Context, question) bool
+	// control compares with a second session, which is asked again what this one has refused.
+	// isAway is true if this one does not answer.
+	control(ctx context.Context, q question, again []request, isAway bool) verdict
+	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
+	asUnknown(context.Context, request) *mcpbridge.Error
 	// expire notes that the session is dead.
 	expire(*mcpbridge.Error)
 }
@@ -81,147 +70,385 @@ type subject interface {
 // session or about something else: once for all callers, by requests that change nothing.
 //
 //	refusal in doubt ──question──▶ result: alive
-//	                          └──▶ refused alike ──control──▶ result: dead
-//	                          └──▶ anything else: unsettled      └──▶ else: alive
+//	                    ▲     └──▶ refused alike ──control──▶ answers: dead
+//	                    │     ├──▶ anything else: unsettled └──▶ else: alive
+//	                    └─────┴──▶ the server is away: again, for as long as anybody waits
 //
 // The question is a ping and one page of a list, on the session itself. The control asks
 // a second session the same, and then the first once more, so that a passing refusal
 // does not count. See the documentation of package mcpbridge.
+//
+// A session is unheard after a front has answered in place of the server, until the server has answered
+// a question. Then operations wait in [doubts.admit].
 type doubts struct {
 	about subject
+	// holds is true while operations have to wait in admit.
+	holds atomic.Bool
 
 	mu      sync.Mutex
+	ended   bool
 	running *inquiry           // nil while there is none
+	cancel  context.CancelFunc // ends it
 	dead    *inquiry           // the one that has found the session dead
 	alive   map[kind]time.Time // until when
 	next    time.Time          // no inquiry before that
 	pause   time.Duration      // after the last inquiry
-}
+	asked   time.Time          // when the last question was asked
+	waiting int                // callers that wait
+	until   time.Time          // when operations stop waiting for the verdict of an inquiry
 
-// inquiry is one question, with its control, for all who wait for the verdict.
-type inquiry struct {
-	kinds   []kind           // of those who wait; guarded by doubts.mu
-	done    chan struct{}    // closed with the verdict
-	verdict verdict          // set before done is closed
-	refusal *mcpbridge.Error // of the question, or nil; set before done is closed
+	front  *mcpbridge.Error // what the front has answered; nil: the server is heard
+	fronts int              // counts such answers
+	since  time.Time        // when the first of them came
 }
 
 // settle returns what an error means when it is in doubt: the error as it is, or one
 // that says that the session is gone. It waits for the verdict, within bounds.
 func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
-	if !e.Doubt || !d.about.mayRefuse() || isAboutResource(op, e) {
+	switch {
+	case !e.Doubt:
 		return e
-	}
-	k := kind{op.Method(), "", e.Status, e.Code}
-	if call, ok := op.(*messages.CallTool); ok {
-		k.tool = call.Params.Name
-	}
-	i := d.inquire(k)
-	if i == nil {
-		return e
+	case !d.about.mayRefuse() || isAboutResource(op, e):
+		return certain(e)
+	case wire.EvidenceOf(e).Front:
+		d.unheard(e)
+		unheard := certain(e)
+		unheard.Session = mcpbridge.Unheard
+		return unheard
 	}
 	limit := verdictTimeout
-	if at, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(at)-verdictTimeout/50) // the answer takes its time, too
+	if e.Status == http.StatusOK && e.Code != 0 {
+		limit = errorTimeout
 	}
-	timer := time.NewTimer(limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for k := kindOf(op, e); ; {
+		i, isAlive := d.inquire(k)
+		switch {
+		case isAlive:
+			return certain(e)
+		case i == nil || !d.wait(ctx, i.done, time.Time{}):
+			return e
+		case i.verdict != verdictAlive: // else the refusal may have come after the question
+			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		}
+	}
+}
+
+// wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of
+// ctx is near, or when ctx has ended.
+func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time) bool {
+	if at, ok := ctx.Deadline(); ok && (until.IsZero() || at.Add(-answerTime).Before(until)) {
+		until = at.Add(-answerTime)
+	}
+	d.mu.Lock()
+	d.waiting++
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.waiting--
+		d.mu.Unlock()
+	}()
+	timer := time.NewTimer(time.Until(until))
+	if until.IsZero() {
+		timer.Stop()
+	}
 	defer timer.Stop()
 	select {
-	case <-i.done:
+	case <-done:
+		return true
 	case <-timer.C:
-		return e
 	case <-ctx.Done():
-		return e
 	}
-	// A 4xx, or an error that is the whole answer, refuses the session and not the
-	// call, if the question is refused alike.
-	notRun := !mayFollowRun(e) && wire.Alike(e, i.refusal) && !ex.HadEarlierRequests()
-	settled := *e
-	switch i.verdict {
-	case verdictDead:
-	case verdictLate:
-		if notRun {
-			settled.Class, settled.Doubt = mcpbridge.NotSent, false
+	return false
+}
+
+// admit lets an operation be sent. It waits while the session is unheard, and for a
+// moment while a question was refused. An error says that the operation was not sent.
+func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
+	for d.holds.Load() {
+		d.mu.Lock()
+		i, front, until := d.running, d.front, d.until
+		switch {
+		case d.dead != nil:
+			d.mu.Unlock()
+			return d.notSent()
+		case d.ended, front == nil && (i == nil || !time.Now().Before(until)):
+			d.mu.Unlock()
+			return nil
+		case i == nil:
+			i = d.start(kind{})
 		}
-		return &settled
-	default:
-		return e
+		if front != nil {
+			until = time.Time{}
+		}
+		d.mu.Unlock()
+		switch {
+		case d.wait(ctx, i.done, until):
+			if i.verdict == verdictAlive { // all who have waited go on, whatever becomes of the first of them
+				return nil
+			}
+		case ctx.Err() != nil || front == nil:
+			return nil // the caller notices
+		default:
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Detail: "the server does not answer: " + front.Detail}
+		}
 	}
-	settled.Doubt, settled.Class, settled.Session = false, mcpbridge.Lost, mcpbridge.Gone
-	settled.Detail, settled.Quote = "the server refuses the session", e.ForCaller() // which may quote arguments
+	return nil
+}
+
+// notSent returns the error for an operation that was not sent to a session that is dead.
+func (d *doubts) notSent() *mcpbridge.Error {
+	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Detail: "the server refuses the session"}
 	if !d.about.isResumable() {
-		settled.Session = mcpbridge.Broken
-		notRun = notRun && e.Status >= 400 // else the call was answered, by whomever
+		e.Session = mcpbridge.Broken
 	}
-	if notRun {
-		settled.Class = mcpbridge.Expired
-	}
-	return &settled
+	return e
 }
 
-// mayFollowRun reports whether a server may answer like this after a call has run: with a failure, with a
-// redirect to the result, or with a stream that ends without one.
-func mayFollowRun(e *mcpbridge.Error) bool {
-	return e.Status >= 500 || e.Status == http.StatusFound || e.Status == http.StatusSeeOther || e.Class == mcpbridge.Lost
+// unheard notes that a front has answered in place of the server, and has the session questioned.
+func (d *doubts) unheard(e *mcpbridge.Error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noteFront(e)
+	if i := d.running; i != nil {
+		i.later = append(i.later, kind{})
+	} else if d.dead == nil && !d.ended {
+		d.start(kind{})
+	}
 }
 
-// isAboutResource reports whether a refusal repeats the URI of the resource that was read.
-func isAboutResource(op messages.Operation, e *mcpbridge.Error) bool {
-	read, ok := op.(*messages.ReadResource)
-	var said *jsonrpc.Error
-	return ok && e.Code == rpc.CodeInvalidParams && errors.As(e.Err, &said) &&
-		(strings.Contains(said.Message, read.Params.URI) || bytes.Contains(said.Data, []byte(read.Params.URI)))
+// noteFront notes what a front has answered. The lock is held.
+func (d *doubts) noteFront(e *mcpbridge.Error) {
+	if d.front == nil {
+		d.since = time.Now()
+	}
+	d.front = e
+	d.fronts++
+	d.alive = nil
+	d.holds.Store(true)
 }
 
 // inquire returns the inquiry that settles doubt of a kind, which it may have begun. It returns nil
-// when there is none: the doubt is settled, or could not be settled lately.
-func (d *doubts) inquire(k kind) *inquiry {
+// if that is settled, and isAlive is true, or if it could not be settled lately.
+func (d *doubts) inquire(k kind) (i *inquiry, isAlive bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
 	switch {
 	case d.dead != nil:
-		return d.dead
+		return d.dead, false
 	case now.Before(d.alive[k]):
-		return nil
+		return nil, true
 	case d.running != nil:
-		d.running.kinds = append(d.running.kinds, k)
-		return d.running
-	case now.Before(d.next), !d.about.mayBeAsked():
-		return nil
+		d.running.later = append(d.running.later, k)
+		return d.running, false
+	case d.ended, now.Before(d.next), d.about.untilCut().Err() != nil:
+		return nil, false
 	}
-	i := &inquiry{kinds: []kind{k}, done: make(chan struct{})}
-	d.running = i
-	go d.run(i)
+	return d.start(k), false
+}
+
+// start begins an inquiry. The lock is held.
+func (d *doubts) start(k kind) *inquiry {
+	i := &inquiry{later: []kind{k}, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(wire.WithoutRefresh(d.about.untilCut()))
+	d.running, d.cancel = i, cancel
+	pace := paceOther
+	if d.front != nil {
+		pace = paceMin
+	}
+	go d.run(ctx, i, time.Until(d.asked.Add(pace)))
 	return i
 }
 
-// run asks, and wakes those who wait.
-func (d *doubts) run(i *inquiry) {
-	ctx, cancel := context.WithCancel(wire.WithoutRefresh(d.about.untilCut()))
-	defer cancel()
-	results := d.about.resultCount()
-	asked := d.about.question(ctx)
-	i.refusal = asked.refusal
-	i.verdict = d.judge(ctx, i, asked, results)
+// end ends doubt for good, and waits for the end of an inquiry that runs.
+func (d *doubts) end(ctx context.Context) {
+	d.mu.Lock()
+	d.ended = true
+	i := d.running
+	if i != nil {
+		d.cancel()
+	}
+	d.mu.Unlock()
+	if i == nil {
+		return
+	}
+	select {
+	case <-i.done:
+	case <-ctx.Done():
+	}
+}
+
+// run asks until there is a verdict, or nobody waits for it, and wakes those who wait.
+func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
+	for pace := paceMin; wire.Sleep(ctx, wait); wait, pace = pace, min(2*pace, paceMax) {
+		if d.conclude(i, d.round(ctx, i)) {
+			return
+		}
+	}
+	d.conclude(i, verdictUnsettled)
+}
+
+// round asks once, and compares with a control if need be.
+func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
+	began := d.about.operations()
+	d.mu.Lock()
+	i.kinds, i.later = append(i.kinds, i.later...), nil
+	i.fronts, d.asked = d.fronts, time.Now()
+	d.mu.Unlock()
+	isAlike := func(e *mcpbridge.Error) bool { return d.isAlike(i, e) }
+	judge := func(q question) finding { return q.judge(isAlike, d.about.hasList()) }
+	q := d.ask(ctx, func(q question) (enough, half bool) {
+		f := judge(q)
+		return f.verdict != verdictUnsettled, len(f.again) > 0
+	})
+	f := judge(q)
 	switch {
-	case i.verdict != verdictDead:
-	case i.refusal.Session == mcpbridge.Gone:
-		d.about.expire(i.refusal)
-	case d.about.isResumable():
-		d.about.expire(&mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true, Detail: "the server refuses this session, and answers another"})
+	case d.about.succeededSince(began):
+		return verdictAlive
+	case f.verdict == verdictDead:
+		for _, a := range q {
+			if a.read() == readGone {
+				i.refused = append(i.refused, a.refusal)
+			}
+		}
+		return verdictDead
+	case f.verdict == verdictAlive:
+		return verdictAlive
+	case f.away || q == (question{}) && d.isUnheard():
+		return d.whileAway(ctx, i, q)
+	case len(f.again) == 0:
+		if !q.meetsFront() {
+			return verdictUnsettled
+		}
+		if i.mixed++; i.mixed < persistence { // the server may be back between two requests
+			return verdictAway
+		}
+		d.keepPauseShort()
+		return verdictUnsettled
+	}
+	for _, r := range f.again {
+		i.refused = append(i.refused, q[r].refusal)
+	}
+	if d.about.isResumable() {
+		d.hold()
+	}
+	switch {
+	case !d.about.isResumable():
+		v = judgePlain(q, f.again, d.isAboutLists(i))
+	case d.about.becomesKnown(ctx, q):
+		v = verdictLate
+	case d.about.succeededSince(began):
+		v = verdictAlive
+	default:
+		v = d.about.control(ctx, q, f.again, false)
+	}
+	if v == verdictDead || v == verdictLate {
+		i.unknown = d.proof(ctx, i, q, f.again)
+	}
+	if v == verdictUnsettled && q.meetsFront() {
+		v = verdictAway
+	}
+	return v
+}
+
+// whileAway tries a second session when the server is away for long: the first may be refused by what looks like a
+// front.
+func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict {
+	d.mu.Lock()
+	var again []request
+	for r, a := range q {
+		if a.read() == readAway {
+			d.noteFront(a.refusal)
+			i.fronts++
+		}
+		again = append(again, request(r))
+	}
+	lasts := time.Since(d.since) >= awayLimit
+	d.mu.Unlock()
+	v := verdictAway
+	switch {
+	case !lasts:
+	case !d.about.isResumable():
+		v = judgePlain(q, again, d.isAboutLists(i))
+	default:
+		v = d.about.control(ctx, q, again, true)
+	}
+	if v == verdictUnsettled {
+		v = verdictAway
+	}
+	return v
+}
+
+// keepPauseShort keeps the pause from growing: what a front answers may be over soon.
+func (d *doubts) keepPauseShort() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pause = 0
+}
+
+// proof asks as a session that was never issued what was refused in the words of a call, and with its own id.
+func (d *doubts) proof(ctx context.Context, i *inquiry, q question, again []request) *mcpbridge.Error {
+	for _, r := range again {
+		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.isInTheSameWords(i, a.refusal) {
+			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+			defer cancel()
+			return d.about.asUnknown(ctx, r)
+		}
+	}
+	return nil
+}
+
+// ask asks the question; a session that is unheard gets less time.
+func (d *doubts) ask(ctx context.Context, isEnough func(question) (enough, half bool)) question {
+	limit := questionTimeout
+	if d.isUnheard() {
+		limit = awayLimit
+	}
+	return d.about.pose(ctx, limit, isEnough)
+}
+
+// isUnheard reports whether a front has answered since the server was heard.
+func (d *doubts) isUnheard() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.front != nil
+}
+
+// hold has operations wait for the verdict, for a moment.
+func (d *doubts) hold() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.until = time.Now().Add(holdTimeout)
+	d.holds.Store(true)
+}
+
+// conclude ends an inquiry with a verdict. It returns false if the server is away, and somebody waits.
+func (d *doubts) conclude(i *inquiry, v verdict) bool {
+	if v == verdictDead {
+		d.expire(i)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	isAway := v == verdictAway
+	if isAway && d.waiting > 0 && !d.ended {
+		return false
+	}
+	i.verdict = v
 	d.running = nil
+	d.cancel()
 	now := time.Now()
-	switch i.verdict {
+	if d.fronts == i.fronts && !isAway {
+		d.front = nil
+	}
+	switch v {
 	case verdictDead:
 		d.dead = i
 	case verdictUnsettled:
 		d.pause = min(max(2*d.pause, pauseMin), pauseMax)
 		d.next = now.Add(d.pause)
-	case verdictLate:
+	case verdictAway, verdictLate:
 	case verdictAlive:
 		d.pause = 0
 		if d.alive == nil || len(d.alive) > maxAlive {
@@ -231,37 +458,44 @@ func (d *doubts) run(i *inquiry) {
 			d.alive[k] = now.Add(aliveFor)
 		}
 	}
+	d.holds.Store(d.dead != nil || d.front != nil)
 	close(i.done)
+	return true
 }
 
-// judge says what the answer to the question means, if need be by a control. results is the
-// count before the question.
-func (d *doubts) judge(ctx context.Context, i *inquiry, asked reply, results uint64) verdict {
-	switch {
-	case asked.refusal == nil || d.about.resultCount() != results:
-		return verdictAlive
-	case asked.refusal.Session == mcpbridge.Gone:
-		return verdictDead
-	case !asked.refusal.Doubt || !d.isRefusedAlike(i):
-		return verdictUnsettled
-	case !d.about.isResumable():
-		return verdictDead
-	case d.about.becomesKnown(ctx, asked):
-		return verdictLate
-	case !d.about.isFresh() && d.about.resultCount() != results:
-		return verdictAlive
-	}
-	return d.about.control(ctx, asked)
-}
-
-// isRefusedAlike reports whether the question was refused as one of the calls was.
-func (d *doubts) isRefusedAlike(i *inquiry) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, k := range i.kinds {
-		if k.method == "" || wire.Alike(i.refusal, &mcpbridge.Error{Status: k.status, Code: k.code}) {
-			return true
+// expire notes that the session is dead, where the server may know it beyond its connection.
+func (d *doubts) expire(i *inquiry) {
+	for _, refusal := range i.refused {
+		if refusal.Session == mcpbridge.Gone {
+			d.about.expire(refusal)
+			return
 		}
 	}
-	return false
+	if d.about.isResumable() {
+		d.about.expire(&mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true, Detail: "the server refuses this session, and answers another"})
+	}
+}
+
+// isAlike reports whether a question was refused as one of the calls was.
+func (d *doubts) isAlike(i *inquiry, refusal *mcpbridge.Error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool {
+		return k == (kind{}) || k.status == refusal.Status && k.code == refusal.Code
+	})
+}
+
+// isInTheSameWords reports whether a question was refused in the words of one of the calls.
+func (d *doubts) isInTheSameWords(i *inquiry, refusal *mcpbridge.Error) bool {
+	said := wire.EvidenceOf(refusal).Said
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return k.said == said })
+}
+
+// isAboutLists reports whether nothing but lists was refused.
+func (d *doubts) isAboutLists(i *inquiry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return !strings.HasSuffix(k.method, "/list") })
 }

@@ -15,38 +15,51 @@ import (
 
 // fakeSubject is a session that answers questions as it is told.
 type fakeSubject struct {
-	refusal  *mcpbridge.Error // of the question; nil: a result
+	refusal  *mcpbridge.Error // of both requests of a question; nil: a result
 	takes    time.Duration    // how long a question takes
 	verdict  verdict          // of the control
+	unknown  *mcpbridge.Error // of a session that was never issued
 	plain    bool             // its transport has no sessions
 	asked    int
 	controls int
+	proofs   int
 	expired  []*mcpbridge.Error
 }
 
-func (a *fakeSubject) mayRefuse() bool                          { return true }
-func (a *fakeSubject) isResumable() bool                        { return !a.plain }
-func (a *fakeSubject) mayBeAsked() bool                         { return true }
-func (a *fakeSubject) isFresh() bool                            { return false }
-func (a *fakeSubject) resultCount() uint64                      { return 0 }
-func (a *fakeSubject) untilCut() context.Context                { return context.Background() }
-func (a *fakeSubject) becomesKnown(context.Context, reply) bool { return false }
-func (a *fakeSubject) expire(e *mcpbridge.Error)                { a.expired = append(a.expired, e) }
+func (a *fakeSubject) mayRefuse() bool                             { return true }
+func (a *fakeSubject) isResumable() bool                           { return !a.plain }
+func (a *fakeSubject) hasList() bool                               { return true }
+func (a *fakeSubject) operations() uint64                          { return 0 }
+func (a *fakeSubject) succeededSince(uint64) bool                  { return false }
+func (a *fakeSubject) untilCut() context.Context                   { return context.Background() }
+func (a *fakeSubject) becomesKnown(context.Context, question) bool { return false }
+func (a *fakeSubject) expire(e *mcpbridge.Error)                   { a.expired = append(a.expired, e) }
 
-func (a *fakeSubject) control(context.Context, reply) verdict {
+func (a *fakeSubject) control(context.Context, question, []request, bool) verdict {
 	a.controls++
 	return a.verdict
 }
 
-func (a *fakeSubject) question(context.Context) reply {
+func (a *fakeSubject) asUnknown(context.Context, request) *mcpbridge.Error {
+	a.proofs++
+	return a.unknown
+}
+
+func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(question) (enough, half bool)) question {
 	a.asked++
-	time.Sleep(a.takes)
-	return reply{refusal: a.refusal}
+	if !wire.Sleep(ctx, min(a.takes, limit)) || a.takes > limit {
+		return question{}
+	}
+	return question{{refusal: a.refusal}, {refusal: a.refusal}}
 }
 
 func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 	refused := func(status int) *mcpbridge.Error {
 		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true}
+	}
+	own := func(e *mcpbridge.Error, said byte) *mcpbridge.Error {
+		e.Own, e.Err = true, &wire.Evidence{Said: [16]byte{said}}
+		return e
 	}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
@@ -56,18 +69,21 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 		controls int
 		expired  int
 	}{
-		"a result":                         {fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"refused alike, and the control":   {fakeSubject{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
-		"refused alike, the control not":   {fakeSubject{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"a 5xx may have run":               {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"refused otherwise":                {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"the question finds it gone":       {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
-		"no sessions, refused alike":       {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
-		"no sessions, an error on a pipe":  {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
-		"the question takes too long":      {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
-		"a refusal that is not in doubt":   {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
-		"late, and the question refused":   {fakeSubject{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
-		"unsettled: the control is absent": {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"a result":                                        {fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"refused alike, and the control":                  {fakeSubject{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"refused alike, the control not":                  {fakeSubject{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"a 5xx may have run":                              {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"refused otherwise":                               {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the question finds it gone":                      {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"with its id, as a session that was never issued": {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"with its id, in other words":                     {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"with its id, and a session that was never issued gets a result": {fakeSubject{refusal: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"no sessions, refused alike":                                     {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
+		"no sessions, an error on a pipe":                                {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
+		"the question takes too long":                                    {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"a refusal that is not in doubt":                                 {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
+		"late, and the question refused":                                 {fakeSubject{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
+		"unsettled: the control is absent":                               {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,6 +116,21 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 		require.Equal(t, 1, a.asked)
 		require.Equal(t, 1, a.controls)
 		require.Len(t, a.expired, 1)
+	})
+}
+
+func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
+		a := &fakeSubject{refusal: refusal, verdict: verdictAway}
+		d := doubts{about: a}
+		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)
+		require.Greater(t, a.asked, 3, "again and again, while somebody waits")
+		time.Sleep(paceMax)
+		a.verdict = verdictDead
+		back := time.Now()
+		require.Equal(t, mcpbridge.Expired, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Class)
+		require.LessOrEqual(t, time.Since(back), paceMax)
 	})
 }
 

@@ -38,6 +38,7 @@ type endpoint struct {
 	older     transport.Server // or nil
 	usesOlder atomic.Bool      // the server refuses newest, and takes older
 	dialect   *dialect
+	probes    probes
 	client    *sdkClient // with the custom methods of the server, or nil
 
 	keyed  keyed  // the endpoints that PerKey leads to
@@ -91,6 +92,35 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
+}
+
+// probes limit the second sessions that are opened while only a front answers.
+type probes struct {
+	mu   sync.Mutex
+	fail bool      // the last one could not be opened
+	next time.Time // if so, when the next one may be
+}
+
+// mayProbe reports whether a second session may be opened while only a front answers: after one that failed,
+// one at a time.
+func (at *endpoint) mayProbe() bool {
+	p := &at.probes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.fail && now.Before(p.next) {
+		return false
+	}
+	p.fail, p.next = true, now.Add(paceMax)
+	return true
+}
+
+// probed notes whether such a session could be opened.
+func (at *endpoint) probed(opened bool) {
+	p := &at.probes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fail = !opened
 }
 
 // setLegacy remembers that the server ignored server/discover.

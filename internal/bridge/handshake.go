@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -37,21 +38,20 @@ type attempt struct {
 type opener struct {
 	client *sdkClient
 	strays *atomic.Uint64 // see [mcpbridge.Bridge]
-	// compare settles doubt about a session by a second session.
-	compare func(context.Context, *conn, reply) verdict
+	// skipped notes what a server wrote to its stdout that is no message.
+	skipped func(server string, bytes int)
+	// panicked notes the panic of a handler of a server in memory.
+	panicked func(server string, p *guard.Panic)
+	seconds  seconds
 }
 
-// dial opens a session. A server that ignores server/discover is tried again in the old
-// way, and remembered. A server that refuses a transport is tried over the older one, where there
+// dial opens a session. A server that refuses a transport is tried over the older one, where there
 // is one.
 func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	c, e := o.open(ctx, at, req)
 	switch {
 	case e == nil || ctx.Err() != nil:
 		return c, e
-	case errors.Is(e, errSilent) && at.version(req.Resume) == "":
-		at.setLegacy()
-		return o.open(ctx, at, req)
 	case at.older == nil || e.Status < 400:
 	case at.usesOlder.Load():
 		at.usesOlder.Store(false) // it may have learned more
@@ -59,10 +59,14 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 		at.usesOlder.Store(true)
 		limited, cancel := context.WithTimeout(ctx, olderTimeout)
 		defer cancel()
-		if c, failed := o.open(limited, at, req); failed == nil {
+		c, failed := o.open(limited, at, req)
+		if failed == nil {
 			return c, nil
 		}
 		at.usesOlder.Store(false)
+		if failed.Status == 0 && errors.Is(limited.Err(), context.DeadlineExceeded) { // it may be an older server
+			e.Detail, e.Remedy = e.Detail+"; over HTTP+SSE: "+failed.Detail, ""
+		}
 	}
 	return nil, e
 }
@@ -70,8 +74,18 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 // errSilent is why a handshake ended whose first request was ignored.
 var errSilent = errors.New("the server does not answer server/discover")
 
-// open opens a session with one handshake.
+// open opens a session. A server that ignores server/discover is tried again in the old way, and remembered.
 func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
+	c, e := o.shakeHands(ctx, at, req)
+	if e != nil && ctx.Err() == nil && errors.Is(e, errSilent) && at.version(req.Resume) == "" {
+		at.setLegacy()
+		return o.shakeHands(ctx, at, req)
+	}
+	return c, e
+}
+
+// shakeHands opens a session with one handshake.
+func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	c := o.prepare(ctx, at, req)
@@ -125,17 +139,20 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 
 // prepare returns a session that is not open.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.client, key: req.Key, identity: identityOf(req.credentials), compare: o.compare}
+	c := &conn{at: at, client: o.client, key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
 	c.Stderr = req.Stderr
+	c.Skipped = func(bytes int) {
+		c.wroteText.Store(true)
+		o.skipped(at.Name, bytes)
+	}
+	c.Panicked = func(p *guard.Panic) { o.panicked(at.Name, p) }
 	if at.client != nil {
 		c.client = at.client
 	}
-	if len(at.CustomNotifications) > 0 {
-		c.Session.Custom = c.hearCustom
-	}
+	c.Session.Custom = c.heardOnWire
 	c.ConnectTimeout = connectTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		c.ConnectTimeout = time.Until(deadline)

@@ -173,7 +173,7 @@ func (p *puppet) check(t *testing.T) {
 		require.False(t, ends && late, "it waited for a server that had ended: %v", e)
 	}
 	synctest.Wait()
-	require.LessOrEqual(t, p.longest, 2*(limit+wire.MaxRefusal))
+	require.LessOrEqual(t, p.longest, 1<<20+64<<10, "of text; a message is bounded by its limit")
 	require.LessOrEqual(t, p.downs.Load(), int32(1))
 }
 
@@ -195,8 +195,13 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"error with parameters": {said: failure("2", "-32602", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
 		"error like the SDK's":  {said: failure("2", "-32005", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
 		"result of no tool":     {said: result + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol}},
-		"no JSON":               {said: "listening on port 80\n", want: lost("invalid character")},
-		"no JSON-RPC":           {said: "{}\n", want: lost("version")},
+		"text, then result":     {said: "listening on port 80\n{}\n" + done + "\n"},
+		"result within text":    {said: "> " + done + "\n"},
+		"array of one":          {said: "[" + done + "]\n"},
+		"byte order mark":       {said: "\ufeff" + done + "\r\n"},
+		"lines":                 {said: strings.ReplaceAll(done, ",", ",\n  ") + "\n"},
+		"torn":                  {said: done[:len(done)-8] + "\nINFO\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "stdout is broken"}},
+		"text without an end":   {said: strings.Repeat("x", 1<<20+1), want: lost("without the end of a line")},
 		"end":                   {ends: true, want: lost("EOF")},
 		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
 		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: lost("too large")},
@@ -235,7 +240,8 @@ func TestHandshakeOverAPipeFailsForAReason(t *testing.T) {
 	}{
 		"end":     {"", true, mcpbridge.Unavailable},
 		"mute":    {"", false, mcpbridge.Unavailable},
-		"no JSON": {"listening on port 80\n", false, mcpbridge.Protocol},
+		"no JSON": {"listening on port 80\n", false, mcpbridge.Unavailable},
+		"endless": {strings.Repeat("x", 1<<20+1), false, mcpbridge.Protocol},
 		"refusal": {failure("1", "-32603", "oops") + "\n", false, mcpbridge.Unavailable},
 		"version": {`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}` + "\n", false, mcpbridge.Protocol},
 	} {

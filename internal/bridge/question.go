@@ -2,63 +2,59 @@ package bridge
 
 import (
 	"context"
-	"reflect"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// The methods of this file make a session the subject of its doubts.
-
-func (c *conn) mayRefuse() bool { return c.link.MayRefuseSession() && !c.info.Stateless }
-
-func (c *conn) mayBeAsked() bool {
-	return c.IsOpen.Load() && c.Cut.Err() == nil && !c.at.transport().IsUnreachable()
-}
-func (c *conn) resultCount() uint64       { return c.results.Load() }
-func (c *conn) untilCut() context.Context { return c.Cut }
-func (c *conn) expire(e *mcpbridge.Error) { c.link.Expire(e) }
-
-func (c *conn) isFresh() bool {
-	session := c.link.Resumable()
-	return session != nil && session.IsFresh()
-}
-
-func (c *conn) control(ctx context.Context, asked reply) verdict { return c.compare(ctx, c, asked) }
-
-// becomesKnown asks a session again that has answered nothing since initialize, while its
-// server may not know it yet. It reports whether the session was known at last, with the
-// same credentials.
-func (c *conn) becomesKnown(ctx context.Context, asked reply) bool {
-	if !c.isFresh() {
-		return false
-	}
-	for range wire.WhileFresh(ctx) {
-		if again := c.question(ctx); again.refusal == nil {
-			c.link.Succeeded()
-			return reflect.DeepEqual(again.credentials, asked.credentials)
-		}
-	}
-	return false
-}
-
-// question asks whether the server knows the session: by a ping and, since a server may
-// answer that before initialize, by one page of a list that the server has declared.
-func (c *conn) question(ctx context.Context) reply {
-	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
+// question sends requests that change nothing, all at once, until the answers are enough.
+func (c *conn) question(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool), requests ...request) (q question) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	list := listOf(c.info.Server.Capabilities)
-	if c.isModern() && list == nil { // which has no ping
-		return reply{refusal: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "there is nothing to ask for"}}
+	type answered struct {
+		request
+		*answer
 	}
-	if !c.isModern() {
-		if r := c.try(ctx, func(ctx context.Context) error { return c.cs.Ping(ctx, nil) }); r.refusal != nil || list == nil {
-			return r
+	answers := make(chan answered, len(requests))
+	open := 0
+	for _, r := range requests {
+		if send := c.requestFor(r); send != nil {
+			open++
+			go func() { answers <- answered{r, c.try(ctx, "", send)} }()
 		}
 	}
-	return c.try(ctx, func(ctx context.Context) error { return list(ctx, c.cs) })
+	for ; open > 0; open-- {
+		select {
+		case a := <-answers:
+			q[a.request] = a.answer
+		case <-ctx.Done():
+			return q
+		}
+		enough, half := isEnough(q)
+		if enough {
+			return q
+		}
+		if half {
+			defer time.AfterFunc(halfTimeout, cancel).Stop()
+		}
+	}
+	return q
+}
+
+// all waits for all answers.
+func all(question) (enough, half bool) { return false, false }
+
+// requestFor returns what sends a request of a question, or nil if the server has none.
+func (c *conn) requestFor(r request) func(context.Context, *mcp.ClientSession) error {
+	if r == requestList {
+		return listOf(c.info.Server.Capabilities)
+	}
+	if c.isModern() { // which has no ping
+		return nil
+	}
+	return func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) }
 }
 
 // listOf returns what gets one page of a list that a server has declared, or nil.
@@ -84,8 +80,8 @@ func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSessio
 	return nil
 }
 
-// try makes one request of our own on the session.
-func (c *conn) try(ctx context.Context, request func(context.Context) error) reply {
+// try makes one request of our own on the session, or as a session with another id.
+func (c *conn) try(ctx context.Context, as string, send func(context.Context, *mcp.ClientSession) error) *answer {
 	life := c.Cut
 	if !wire.MayRefresh(ctx) {
 		life = wire.WithoutRefresh(life)
@@ -93,14 +89,15 @@ func (c *conn) try(ctx context.Context, request func(context.Context) error) rep
 	inner, cancel := context.WithCancel(life)
 	ex := c.newExchange(inner)
 	ex.WithValues(ctx)
+	ex.As = as
 	defer context.AfterFunc(ctx, cancel)()
 	ex.Over = inner.Done()
 	defer c.link.Forget(ex)
-	err := request(ex)
+	err := send(ex, c.cs)
 	ex.Finish(err == nil, cancel)
-	r := reply{credentials: ex.Credentials()}
+	a := &answer{credentials: ex.Credentials()}
 	if err != nil {
-		r.refusal = c.explain(ctx, ex, err)
+		a.refusal = c.explain(ctx, ex, err)
 	}
-	return r
+	return a
 }

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -38,6 +40,17 @@ var testServers = map[string]func(){
 	"die": func() {
 		fmt.Fprintln(os.Stderr, "first words\nlast words of", os.Getenv("TOKEN"))
 		os.Exit(3)
+	},
+	"babbler": func() { // prints a text without end
+		for text := strings.Repeat("no message ", 1<<10); ; {
+			if _, err := fmt.Print(text); err != nil {
+				return
+			}
+		}
+	},
+	"future": func() { // speaks a protocol of its own
+		answerNext(`"result":{"protocolVersion":"3000-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+		io.Copy(io.Discard, os.Stdin)
 	},
 	"quitter": func() { // exits before the last request of the handshake
 		answerNext(`"error":{"code":-32601,"message":"no such method"}`)

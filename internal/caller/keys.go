@@ -18,6 +18,13 @@ func Shared(base, from context.Context) context.Context {
 	return context.WithValue(base, TraceKey{}, from.Value(TraceKey{}))
 }
 
+// RequestIDKey is the key of a func(id string) that is called with the id of each JSON-RPC request
+// of an operation when it is sent.
+type RequestIDKey struct{}
+
+// PrivateKey says that the value belongs to one operation.
+func (RequestIDKey) PrivateKey() {}
+
 // Private is implemented by keys whose values belong to one call of this module. They are
 // not handed on to what that call causes.
 type Private interface{ PrivateKey() }

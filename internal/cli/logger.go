@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -13,6 +14,8 @@ func NewLogger(w io.Writer, level string) zerolog.Logger {
 	if err != nil {
 		parsed = zerolog.WarnLevel // cannot be: kong checks the flag
 	}
-	out := zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000"}
-	return zerolog.New(zerolog.SyncWriter(out)).Level(parsed).With().Timestamp().Logger()
+	out := zerolog.ConsoleWriter{Out: w, NoColor: true}
+	return zerolog.New(zerolog.SyncWriter(out)).Level(parsed).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
+		e.Str(zerolog.TimestampFieldName, time.Now().Format("15:04:05.000")) // Timestamp has whole seconds
+	}))
 }

@@ -28,15 +28,17 @@ type Web struct {
 
 // Serve starts the server on an address such as "127.0.0.1:8080". The page shows shown, a
 // supervisor or a member of a cluster, and the probes are those of sup. actions says whether the
-// page may close and restart sessions, which it may not if other machines may reach it. The
-// caller closes it.
+// page may close and restart sessions, which it may not if other machines may reach it. Besides IP
+// addresses and localhost, browsers reach the page by the host name in addr only. The caller
+// closes it.
 func Serve(addr string, shown debug.Source, sup *supervisor.Supervisor, actions bool) (*Web, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, Usagef("--listen: %w", err)
 	}
 	public := !l.Addr().(*net.TCPAddr).IP.IsLoopback()
-	page := debug.New(shown, debug.Config{Actions: actions && !public})
+	named, _, _ := net.SplitHostPort(addr) // Listen has accepted it
+	page := debug.New(shown, debug.Config{Actions: actions && !public, Hosts: []string{named}})
 	mux := http.NewServeMux()
 	mux.Handle(PagePath, page)
 	mux.Handle("/livez", health.Live(sup))

@@ -16,6 +16,7 @@ import (
 type Door struct {
 	system *actor.ActorSystem
 	late   func(message any, sender *actor.PID)
+	ended  func(watcher, who *actor.PID)
 	behind atomic.Pointer[behind] // nil until it is open, and once it is shut
 	isShut atomic.Bool
 
@@ -32,11 +33,15 @@ type behind struct {
 
 // Open returns the PID of a door to the actor that spawn spawns. The id of the PID is name. The actor must
 // call stopped when it has stopped. From then on, late gets the messages, and another door may take the
-// name. free is false if the name is taken in the system, and then nothing is spawned.
+// name. ended tells a watcher that the actor has stopped; it must not block. free is false if the name is taken in the system, and then nothing is spawned.
 //
-// The door is freed when the PID is no longer referenced. The actor and late must not lead to it then.
-func Open(system *actor.ActorSystem, name string, late func(message any, sender *actor.PID), spawn func(stopped func()) *actor.PID) (pid *actor.PID, free bool) {
-	d := &Door{system: system, late: late}
+// The door is freed when the PID is no longer referenced. The actor, late and ended must not lead to
+// it then.
+func Open(
+	system *actor.ActorSystem, name string, late func(message any, sender *actor.PID), ended func(watcher, who *actor.PID),
+	spawn func(stopped func()) *actor.PID,
+) (pid *actor.PID, free bool) {
+	d := &Door{system: system, late: late, ended: ended}
 	if !d.take(name) {
 		return nil, false
 	}
@@ -71,14 +76,8 @@ func (d *Door) shut(pid *actor.PID) {
 	defer d.mu.Unlock()
 	d.behind.Store(nil)
 	d.isShut.Store(true)
-	d.watchers.ForEach(func(_ int, watcher *actor.PID) { d.tell(watcher, pid) })
+	d.watchers.ForEach(func(_ int, watcher *actor.PID) { d.ended(watcher, pid) })
 	d.watchers.Clear()
-}
-
-// tell notifies a watcher that the actor has stopped.
-func (d *Door) tell(watcher, pid *actor.PID) {
-	process, _ := d.system.ProcessRegistry.Get(watcher)
-	process.SendSystemMessage(watcher, &actor.Terminated{Who: pid})
 }
 
 // SendUserMessage forwards a message to the actor, or to late once the actor has stopped.
@@ -111,7 +110,7 @@ func (d *Door) watch(pid, watcher *actor.PID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.behind.Load() == nil {
-		d.tell(watcher, pid)
+		d.ended(watcher, pid)
 		return
 	}
 	d.watchers.Add(watcher)

@@ -43,7 +43,11 @@ func open(system *actor.ActorSystem) *actor.PID {
 			system.Root.Send(sender, "late")
 		}
 	}
-	pid, _ := Open(system, "echo"+system.ProcessRegistry.NextId(), late, func(stopped func()) *actor.PID {
+	ended := func(watcher, who *actor.PID) {
+		process, _ := system.ProcessRegistry.Get(watcher)
+		process.SendSystemMessage(watcher, &actor.Terminated{Who: who})
+	}
+	pid, _ := Open(system, "echo"+system.ProcessRegistry.NextId(), late, ended, func(stopped func()) *actor.PID {
 		return system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return echo{stopped} }))
 	})
 	return pid

@@ -1,13 +1,11 @@
 package debug
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -120,7 +118,7 @@ func rowOf(e messages.Event) eventRow {
 		row.Name, row.Tone = "owner terminated", neutral
 		row.Detail = fmt.Sprintf("%s; %d operations cancelled; scopes: %s", e.Owner, e.Cancelled, strings.Join(e.Scopes, ", "))
 	default:
-		row.Name, row.Tone = strings.ReplaceAll(eventname.Of(e), "_", " "), neutral
+		row.Name, row.Tone = strings.ReplaceAll(e.EventName(), "_", " "), neutral
 	}
 	return row
 }
@@ -152,25 +150,4 @@ func protocol(version string) string {
 		return ""
 	}
 	return ", protocol " + version
-}
-
-// namedEvent is an event as JSON: its fields, and its name in the field "event".
-type namedEvent struct{ messages.Event }
-
-// MarshalJSON returns an object.
-func (e namedEvent) MarshalJSON() ([]byte, error) {
-	fields, err := json.Marshal(e.Event)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(`{"event":"`+eventname.Of(e.Event)+`",`), fields[1:]...), nil
-}
-
-// named returns events for JSON.
-func named(events []messages.Event) []namedEvent {
-	all := make([]namedEvent, len(events))
-	for i, e := range events {
-		all[i] = namedEvent{e}
-	}
-	return all
 }

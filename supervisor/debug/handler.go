@@ -33,10 +33,11 @@ type Config struct {
 	// known of a server. They are accepted by POST only, and not from pages of other sites.
 	// Defaults to false: the page only shows.
 	Actions bool
-	// Hosts are host names to accept on a loopback address, besides localhost and loopback
-	// addresses. Set it if a proxy on the same machine passes on the host name of your site.
-	// All other names are refused, because another site could resolve its own name to the
-	// loopback address to read the page. Defaults to none.
+	// Hosts are the host names by which the page may be reached. localhost and IP addresses
+	// are always accepted. All other names are refused, because another site could make its
+	// own name resolve to the address of the page (DNS rebinding), and then read the page and
+	// use its actions. Set it if people, or a proxy, reach the page by a name. Names are
+	// compared without regard to case. Defaults to none.
 	Hosts []string
 }
 
@@ -110,8 +111,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	found, ok := h.routes[r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]]
 	switch {
-	case !h.allows(r):
-		http.Error(w, "this host name is not accepted on a loopback address: see Hosts in the configuration of the page", http.StatusForbidden)
+	case !h.isNamed(hostOf(r.Host)):
+		http.Error(w, "this host name is not accepted: use the IP address, or add the name to Hosts in the configuration of the page", http.StatusForbidden)
 	case h.closed.Err() != nil:
 		http.Error(w, "the page is closed", http.StatusServiceUnavailable)
 	case !ok:
@@ -140,15 +141,12 @@ func setHeaders(header http.Header) {
 	header.Set("Referrer-Policy", "same-origin")
 }
 
-// allows reports whether a request is not one that another site sends by a name that it
-// makes resolve to a loopback address (DNS rebinding).
-func (h *Handler) allows(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !isLoopback(hostOf(local.String())) {
-		return true
-	}
-	host := hostOf(r.Host)
-	return host == "localhost" || isLoopback(host) || slices.ContainsFunc(h.cfg.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+// isNamed reports whether the page may be reached by a host: no other site can make an IP
+// address or localhost lead here. The address of the connection says nothing, since a proxy
+// or the mapping of a container's port may stand before it.
+func (h *Handler) isNamed(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost" || slices.ContainsFunc(h.cfg.Hosts, func(name string) bool { return name != "" && strings.EqualFold(name, host) })
 }
 
 // hostOf returns the host of an address with or without a port, in lower case.
@@ -157,10 +155,4 @@ func hostOf(address string) string {
 		address = host
 	}
 	return strings.ToLower(strings.Trim(address, "[]"))
-}
-
-// isLoopback reports whether a host is a loopback address.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }

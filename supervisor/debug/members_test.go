@@ -62,7 +62,7 @@ func showCluster(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeCluster(t)
-		w := &world{t: t, page: debug.New(c, debug.Config{Actions: true})}
+		w := &world{t: t, page: debug.New(c, debug.Config{Actions: true, Hosts: []string{"example.com"}})}
 		defer w.page.Close()
 		for member, scope := range map[string]string{"a": "x", "<b>": "y"} {
 			c.handle(&messages.SessionOpened{Stamp: messages.Stamp{Key: messages.Key{Server: "s", Scope: scope}, Supervisor: member, Generation: 1, Time: time.Now()}})

@@ -24,7 +24,7 @@ var assets embed.FS
 
 // pages are the templates. Each value is put in its place by package html/template, as the
 // text that it is; none is marked as safe.
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"show": visible.Escape, "short": func(text string) string { return visible.Shorten(visible.Escape(text)) }}).
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"show": show, "short": func(text string) string { return visible.Shorten(show(text)) }}).
 	ParseFS(assets, "assets/*.html"))
 
 // shownEvents is how many events the page of all sessions lists.
@@ -185,7 +185,7 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 	v.Share = fmt.Sprintf("%.2f%%", 100*float64(snap.Open)/float64(max(1, snap.Cap)))
 	v.Figures = []figure{
 		{"Open sessions", count(snap.Open), "of " + count(snap.Cap)},
-		{"Sessions", count(snap.Total), ""},
+		{"Sessions, open or not", count(snap.Total), ""},
 		{"Calls in flight", count(inFlight), ""},
 		{"Calls waiting", count(snap.Waiting), ""},
 	}
@@ -250,6 +250,7 @@ func countersOf(c *messages.Counters) []figure {
 		{"Given up", count(c.GaveUp), ""},
 		{"Replayed calls", count(c.Replayed), ""},
 		{"Stray answers", count(c.Strays), ""},
+		{"Bytes of text skipped", count(c.TextSkipped), ""},
 		{"Dropped events", count(c.Dropped), ""},
 		{"Dropped log lines", count(c.LinesDropped), ""},
 	}
@@ -258,7 +259,7 @@ func countersOf(c *messages.Counters) []figure {
 func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 	row := serverRow{
 		Name: s.Name, URL: query{Server: s.Name, Sort: columns[0].ID}.URL(), Health: s.Health, Tone: healthTones[s.Health],
-		Since: ago(s.Since, now), RetryAt: in(s.RetryAt, now), Cause: s.Cause,
+		Since: lasting(s.Since, now), RetryAt: in(s.RetryAt, now), Cause: s.Cause,
 		InFlight: count(s.Load.InFlight), Waiting: count(s.Load.Waiting),
 		Times: []histogram{
 			pictureOf("Calls", "Times from call to reply", &s.Load.Durations),
@@ -344,7 +345,7 @@ func (h *Handler) session(snap *messages.Snapshot, key messages.Key, around time
 	}
 	events := h.events.latest(maxEvents, func(s messages.Stamp) bool { return s.Key == key })
 	v := &session{
-		frame: frame{Title: "MCP session " + visible.Escape(key.Scope) + " on " + key.Server, Live: "session-live", At: second(snap.Time), Actions: h.cfg.Actions, Cluster: len(snap.Members) > 0},
+		frame: frame{Title: "MCP session " + show(key.Scope) + " on " + key.Server, Live: "session-live", At: second(snap.Time), Actions: h.cfg.Actions, Cluster: len(snap.Members) > 0},
 		Key:   key, ServerURL: "./" + query{Server: key.Server, Sort: columns[0].ID}.URL(), Events: rows(events), Kept: maxEvents,
 		URL: sessionURL(key),
 	}
@@ -418,8 +419,8 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 		Matching int                `json:"matching"`
 		Page     int                `json:"page"`
 		Pages    int                `json:"pages"`
-		Events   []namedEvent       `json:"events"`
-	}{&selected, matching, q.Page, pages, named(h.events.latest(maxEvents, q.selectsEvent))})
+		Events   []messages.Event   `json:"events"`
+	}{&selected, matching, q.Page, pages, h.events.latest(maxEvents, q.selectsEvent)})
 }
 
 // serveSession serves the page of one session.
@@ -442,8 +443,8 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) {
 		Time    time.Time                 `json:"time"`
 		Key     messages.Key              `json:"key"`
 		Session *messages.SessionSnapshot `json:"session"`
-		Events  []namedEvent              `json:"events"`
-	}{snap.Time, key, find(snap, key), named(h.events.latest(maxEvents, func(s messages.Stamp) bool { return s.Key == key }))})
+		Events  []messages.Event          `json:"events"`
+	}{snap.Time, key, find(snap, key), h.events.latest(maxEvents, func(s messages.Stamp) bool { return s.Key == key })})
 }
 
 // outcome is the page that says what was done, or why nothing was.

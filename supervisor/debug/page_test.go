@@ -2,6 +2,7 @@ package debug
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -200,9 +201,9 @@ func TestEveryEventIsSaidInWordsAndAsJSON(t *testing.T) {
 		row := rowOf(test.event)
 		require.Equal(t, test.text, row.Name+": "+row.Detail)
 		require.NotEmpty(t, row.Tone)
-		text, err := namedEvent{test.event}.MarshalJSON()
+		text, err := json.Marshal(test.event)
 		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(string(text), `{"event":"`+test.name+`","key":{`), string(text))
+		require.True(t, strings.HasPrefix(string(text), `{"type":"`+test.name+`",`), string(text))
 	}
 }
 
@@ -233,17 +234,19 @@ func TestTimelineShowsTheLifeOfASession(t *testing.T) {
 	for _, s := range line.Segments {
 		kinds = append(kinds, s.Kind)
 	}
-	require.Equal(t, []string{"opened", "fault", "opened", "replayed", "fault", "restarting", "gaveup", "opened", "evicted", "closed"}, shapes)
+	require.Equal(t, []string{"opened", "expired", "opened", "replayed", "lost", "restarting", "gaveup", "opened", "evicted", "closed"}, shapes)
 	require.Equal(t, []string{"open", "open", "restarting", "restarting", "waiting", "open", "draining"}, kinds)
 	require.Equal(t, "11:59:58.080", line.From.Text)
 	require.Equal(t, "12:01:37.920", line.To.Text)
-	require.Equal(t, segment{X: "1.923%", Width: "20.032%", Kind: "open", Label: "generation 1", Title: "generation 1, for 20 s"}, line.Segments[0])
+	require.Equal(t, segment{X: "1.923%", Width: "20.032%", Kind: "open", Label: "generation 1, 20 s", Title: "generation 1 from 12:00:00.000, for 20 s"}, line.Segments[0])
+	require.Equal(t, "10 s", line.Segments[4].Label, "there is no room for more")
+	require.NotEqual(t, pageShape(t, "expired"), pageShape(t, "lost"))
 	require.Equal(t, "lost at 12:00:40.000", line.Marks[4].Title)
 	require.Contains(t, line.Text, "with 11 of the events")
 
 	// The last state of a session that is there lasts until now.
 	line = timelineOf(events[2:], true, start.Add(time.Hour), time.Time{})
-	require.Equal(t, "generation 3, for 59 min", line.Segments[len(line.Segments)-1].Title)
+	require.Equal(t, "generation 3 from 12:01:00.000, for 59 min", line.Segments[len(line.Segments)-1].Title)
 	require.Nil(t, timelineOf(nil, true, start, time.Time{}))
 
 	// The time around one event.
@@ -251,12 +254,29 @@ func TestTimelineShowsTheLifeOfASession(t *testing.T) {
 	require.Equal(t, "12:00:38.000", line.From.Text)
 	require.Equal(t, "12:00:48.000", line.To.Text)
 	require.Equal(t, []segment{
-		{X: "0.000%", Width: "20.000%", Kind: "open", Label: "generation 2", Title: "generation 2, for 20 s"},
-		{X: "20.000%", Width: "10.000%", Kind: "restarting", Title: "lost, for 1 s"},
-		{X: "30.000%", Width: "70.000%", Kind: "restarting", Label: "restarting", Title: "restarting, for 9 s"},
+		{X: "0.000%", Width: "20.000%", Kind: "open", Label: "generation 2, 20 s", Title: "generation 2 from 12:00:20.000, for 20 s"},
+		{X: "20.000%", Width: "10.000%", Kind: "restarting", Label: "1 s", Title: "lost from 12:00:40.000, for 1 s"},
+		{X: "30.000%", Width: "70.000%", Kind: "restarting", Label: "restarting, 9 s", Title: "restarting from 12:00:41.000, for 9 s"},
 	}, line.Segments)
 	require.Len(t, line.Marks, 2)
 	require.Contains(t, line.Text, "with 2 of the events")
+}
+
+// pageShape returns the picture of a mark.
+func pageShape(t *testing.T, name string) string {
+	var b strings.Builder
+	require.NoError(t, pages.ExecuteTemplate(&b, "shape", name))
+	require.NotEmpty(t, b.String())
+	return b.String()
+}
+
+// A name that is blank would be a link that nobody can see or click.
+func TestBlanksAroundANameAreVisible(t *testing.T) {
+	for name, shown := range map[string]string{
+		" ": "‹U+0020›", "  ": "‹U+0020›‹U+0020›", " a b ": "‹U+0020›a b‹U+0020›", "a b": "a b", "": "", "\t": "‹U+0009›",
+	} {
+		require.Equal(t, shown, show(name))
+	}
 }
 
 func TestHistogramsAreDrawnAndSaidInWords(t *testing.T) {
@@ -294,6 +314,8 @@ func TestNumbersAndTimesAreReadable(t *testing.T) {
 	require.Equal(t, "4 s ago", ago(now.Add(-4500*time.Millisecond), now).Text)
 	require.Equal(t, "0 s ago", ago(now.Add(time.Second), now).Text)
 	require.Equal(t, "in 5 s", in(now.Add(4500*time.Millisecond), now).Text)
+	require.Equal(t, "for 4 s", lasting(now.Add(-4500*time.Millisecond), now).Text)
+	require.Equal(t, moment{}, lasting(time.Time{}, now))
 	require.Equal(t, "now", in(now, now).Text)
 	require.Empty(t, in(now, time.Time{}).Text)
 	require.Equal(t, moment{}, ago(time.Time{}, now))

@@ -3,7 +3,10 @@ package debug
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // count returns a number with its digits in groups of three.
@@ -49,7 +52,7 @@ func seconds(d time.Duration) string {
 // each second, so that live updates leave it out: they do not change while time passes only.
 type moment struct {
 	Exact string // for the attribute, or empty if there is no time
-	Rel   string // "ago" or "in": the text is relative to now
+	Rel   string // "ago", "for" or "in": the text is relative to now
 	Text  string
 }
 
@@ -75,6 +78,19 @@ func ago(at, now time.Time) moment {
 	return m
 }
 
+// lasting returns how long something has lasted since a time. A zero now leaves the text to the
+// page.
+func lasting(since, now time.Time) moment {
+	if since.IsZero() {
+		return moment{}
+	}
+	m := moment{Exact: exact(since), Rel: "for"}
+	if !now.IsZero() {
+		m.Text = "for " + seconds(now.Sub(since))
+	}
+	return m
+}
+
 // in returns how far away a time is. A zero now leaves the text to the page.
 func in(at, now time.Time) moment {
 	if at.IsZero() {
@@ -88,6 +104,22 @@ func in(at, now time.Time) moment {
 		}
 	}
 	return m
+}
+
+// show returns a name with all characters that cannot be seen written as their code points, so that
+// names that differ look different. Blanks are among them where a name begins or ends with them.
+func show(name string) string {
+	name = visible.Escape(name)
+	inner := strings.Trim(name, " ")
+	if inner == name {
+		return name
+	}
+	const blank = "‹U+0020›"
+	before, after, _ := strings.Cut(name, inner)
+	if inner == "" {
+		before, after = name, ""
+	}
+	return strings.Repeat(blank, len(before)) + inner + strings.Repeat(blank, len(after))
 }
 
 func exact(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -24,7 +24,7 @@ type timeline struct {
 type segment struct {
 	X, Width string
 	Kind     string // open, restarting, waiting, draining
-	Label    string // in the segment, or empty if there is no room
+	Label    string // in the segment or above it: what there is room for
 	Title    string
 }
 
@@ -40,7 +40,7 @@ type mark struct {
 // lanes are the heights of the marks by their shape, so that those that come together do not
 // hide each other.
 var lanes = map[string]int{
-	"fault": 12, "gaveup": 12, "evicted": 12,
+	"expired": 12, "lost": 12, "gaveup": 12, "evicted": 12,
 	"opened": 36, "restarting": 36, "closed": 36,
 	"replayed": 84,
 }
@@ -79,9 +79,13 @@ func timelineOf(newest []messages.Event, there bool, now, around time.Time) *tim
 			return
 		}
 		share := percent(stop.Sub(begin))
-		s := segment{X: at(begin), Width: fmt.Sprintf("%.3f%%", max(0.2, share)), Kind: kind, Title: label + ", for " + span(until.Sub(since))}
-		if share > 12 {
-			s.Label = label
+		took := span(until.Sub(since))
+		s := segment{X: at(begin), Width: fmt.Sprintf("%.3f%%", max(0.2, share)), Kind: kind, Title: fmt.Sprintf("%s from %s, for %s", label, clock(since).Text, took)}
+		switch {
+		case share > 15:
+			s.Label = label + ", " + took
+		case share > 5:
+			s.Label = took
 		}
 		t.Segments = append(t.Segments, s)
 	}
@@ -91,8 +95,10 @@ func timelineOf(newest []messages.Event, there bool, now, around time.Time) *tim
 		switch e.(type) {
 		case *messages.SessionOpened, *messages.SessionRestarted:
 			shape, next, text = "opened", "open", fmt.Sprintf("generation %d", stamp.Generation)
-		case *messages.SessionExpired, *messages.SessionLost:
-			shape, next, text = "fault", "restarting", row.Name
+		case *messages.SessionExpired:
+			shape, next, text = "expired", "restarting", row.Name
+		case *messages.SessionLost:
+			shape, next, text = "lost", "restarting", row.Name
 		case *messages.SessionRestarting:
 			shape, next, text = "restarting", "restarting", row.Name
 		case *messages.SessionGaveUp:

@@ -40,7 +40,7 @@ func (t *telemetry) intercept(next actors.Runner) actors.Runner {
 		k := &call{t: t, began: time.Now()}
 		if t.tracer != nil {
 			ctx, k.span = t.tracer.Start(within(ctx, op.Head().Trace, true), nameOf(op),
-				trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributesOf(op, op.Head().Key.Server)...))
+				trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.attributesOf(op, op.Head().Key.Server)...))
 			if spanned := tracecontext.Of(ctx); spanned.Parent != "" {
 				h := *op.Head()
 				h.Trace, k.trace = spanned, spanned.Parent
@@ -74,10 +74,10 @@ func (k *call) run(ctx context.Context, c *conn, op messages.Operation) (message
 			m.count(ctx, m.replays, labels{server: c.server})
 		}
 		if k.span == nil {
-			return c.do(ctx, op)
+			return c.do(ctx, nil, op)
 		}
 		options := []trace.SpanStartOption{
-			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(append(attributesOf(op, c.server), attribute.Int(attrAttempt, runs))...),
+			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(append(k.t.attributesOf(op, c.server), attribute.Int(attrAttempt, runs))...),
 		}
 		if c != last && k.waitedFor(c) {
 			options = append(options, trace.WithLinks(trace.Link{SpanContext: c.span}))
@@ -97,7 +97,7 @@ func (k *call) run(ctx context.Context, c *conn, op messages.Operation) (message
 			k.span.AddLink(trace.Link{SpanContext: c.span})
 		}
 	}
-	return c.do(ctx, op)
+	return c.do(ctx, k.span, op)
 }
 
 // waitedFor reports whether the call has waited for the dial of a connection that belongs to
@@ -201,8 +201,8 @@ func namesOf(op messages.Operation) (tool, prompt string) {
 }
 
 // attributesOf returns the attributes of a span of an operation.
-func attributesOf(op messages.Operation, server string) []attribute.KeyValue {
-	all := []attribute.KeyValue{attribute.String(attrMethod, op.Method()), attribute.String(attrServer, server)}
+func (t *telemetry) attributesOf(op messages.Operation, server string) []attribute.KeyValue {
+	all := append([]attribute.KeyValue{attribute.String(attrMethod, op.Method()), attribute.String(attrServer, server)}, t.places[server]...)
 	target := messages.TargetOf(op)
 	switch op.(type) {
 	case *messages.CallTool:

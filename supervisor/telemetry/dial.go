@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -41,7 +42,7 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 	if d.t.tracer != nil {
 		var spanned context.Context
 		spanned, span = d.t.tracer.Start(within(ctx, parent, false), "dial", trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(attribute.String(attrServer, req.Key.Server)))
+			trace.WithAttributes(append([]attribute.KeyValue{attribute.String(attrServer, req.Key.Server)}, d.t.places[req.Key.Server]...)...))
 		req.Trace = tracecontext.Of(spanned)
 		ctx = messages.WithTrace(spanned, req.Trace)
 	}
@@ -93,22 +94,26 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 	}
 	parent := messages.TraceOf(ctx)
 	if c.t.tracer == nil || parent.Parent == "" || ctx.Err() != nil {
-		return c.do(ctx, op)
+		return c.do(ctx, nil, op)
 	}
-	ctx, span := c.t.tracer.Start(within(ctx, parent, false), "setup", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributesOf(op, c.server)...))
+	ctx, span := c.t.tracer.Start(within(ctx, parent, false), "setup", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(c.t.attributesOf(op, c.server)...))
 	return c.spanned(ctx, span, op)
 }
 
 // spanned runs an operation in a span of its own, which the request carries to the server.
 func (c *conn) spanned(ctx context.Context, span trace.Span, op messages.Operation) (messages.Result, error) {
 	defer span.End()
-	result, err := c.do(messages.WithTrace(ctx, tracecontext.Of(ctx)), op)
+	result, err := c.do(messages.WithTrace(ctx, tracecontext.Of(ctx)), span, op)
 	fail(span, errorType(result, err), mcpbridge.AsError(err))
 	return result, err
 }
 
-// do runs an operation, and records how long that takes.
-func (c *conn) do(ctx context.Context, op messages.Operation) (messages.Result, error) {
+// do runs an operation, and records how long that takes. Its span, if there is one, gets the id of
+// the request, that of the last page if there are several.
+func (c *conn) do(ctx context.Context, span trace.Span, op messages.Operation) (messages.Result, error) {
+	if span != nil && span.IsRecording() {
+		ctx = context.WithValue(ctx, caller.RequestIDKey{}, func(id string) { span.SetAttributes(attribute.String(attrRequestID, id)) })
+	}
 	began := time.Now()
 	result, err := c.Conn.Do(ctx, op)
 	if m := c.t.metrics; m != nil {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -18,8 +22,11 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// scope is the name of the tracer and of the meter.
-const scope = "github.com/mcpactor/mcpactor/supervisor/telemetry"
+const (
+	module = "github.com/mcpactor/mcpactor"
+	// scope is the name of the tracer and of the meter.
+	scope = module + "/supervisor/telemetry"
+)
 
 // Config says where spans and metrics go. The zero value is useful.
 type Config struct {
@@ -87,6 +94,7 @@ type telemetry struct {
 	tracer     trace.Tracer                          // nil: no spans
 	metrics    *metrics                              // nil: no metrics
 	transports map[string]string                     // network.transport by the name of the server
+	places     map[string][]attribute.KeyValue       // network.transport, server.address and server.port, likewise
 	custom     map[string]bool                       // the methods beyond MCP that are configured
 }
 
@@ -98,11 +106,11 @@ func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
 	if to.MeterProvider == nil {
 		to.MeterProvider = otel.GetMeterProvider()
 	}
-	t := &telemetry{transports: map[string]string{}, custom: map[string]bool{}}
-	if tracer := to.TracerProvider.Tracer(scope, trace.WithSchemaURL(conventions)); isReal(tracer) {
+	t := &telemetry{transports: map[string]string{}, places: map[string][]attribute.KeyValue{}, custom: map[string]bool{}}
+	if tracer := to.TracerProvider.Tracer(scope, trace.WithSchemaURL(conventions), trace.WithInstrumentationVersion(version())); isReal(tracer) {
 		t.tracer = tracer
 	}
-	m, err := newMetrics(to.MeterProvider.Meter(scope, metric.WithSchemaURL(conventions)), to.ToolNames)
+	m, err := newMetrics(to.MeterProvider.Meter(scope, metric.WithSchemaURL(conventions), metric.WithInstrumentationVersion(version())), to.ToolNames)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +128,44 @@ func newTelemetry(cfg *supervisor.Config, to Config) (*telemetry, error) {
 		case srv.Command != "":
 			t.transports[srv.Name] = "pipe"
 		}
+		t.places[srv.Name] = placeOf(&srv, t.transports[srv.Name])
 		for _, method := range srv.CustomMethods {
 			t.custom[method] = true
 		}
 	}
 	return t, nil
+}
+
+// version returns the version of this module in the program, such as "v0.3.1", or "(devel)".
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == module {
+			return dep.Version
+		}
+	}
+	return info.Main.Version // the program is of this module, or a test
+}
+
+// placeOf returns the attributes for where a server is. That of a key may be a secret of its
+// tenant, and is left out.
+func placeOf(srv *mcpbridge.Server, transport string) (all []attribute.KeyValue) {
+	if transport != "" {
+		all = append(all, attribute.String(attrNetworkTransport, transport))
+	}
+	u, err := url.Parse(srv.URL)
+	if srv.PerKey != nil || err != nil || u.Host == "" {
+		return all
+	}
+	all = append(all, attribute.String(attrServerAddress, u.Hostname()))
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	return append(all, attribute.Int(attrServerPort, port))
 }
 
 // observe reports the state and the events of the supervisor until stop is called.

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/freeport"
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/freeport"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
 	"github.com/mcpactor/mcpactor/tests/cluster/member"

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/member"
 )

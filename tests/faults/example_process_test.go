@@ -43,14 +43,14 @@ func ExampleProcess() {
 	// map[book:1 lamp:1] <nil>
 }
 
-// A line that is no JSON-RPC breaks the connection.
+// A line that is no JSON-RPC is skipped.
 func ExampleProcess_garble() {
 	_, agent, stop := started("", supervisor.Config{})
 	defer stop()
 	fmt.Println(agent.call("garble", "book"))
 	fmt.Println(agent.call("count", "lamp"))
 	// Output:
-	// lost, may have run
+	// done
 	// 1
 }
 
@@ -91,10 +91,10 @@ func ExampleTrait_mute() {
 
 // The process answers with text.
 func ExampleTrait_babbling() {
-	_, agent, stop := started(faults.Babbling, supervisor.Config{FailFast: true})
+	_, agent, stop := started(faults.Babbling, supervisor.Config{FailFast: true, ConnectTimeout: 200 * time.Millisecond})
 	defer stop()
 	fmt.Println(agent.call("count", "book"))
-	// Output: protocol
+	// Output: unavailable
 }
 
 // The process speaks a version of the protocol that the client does not know.

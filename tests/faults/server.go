@@ -42,6 +42,7 @@ type Server struct {
 	faults   []*injected
 	sessions map[string]*session
 	latest   map[string]*session // by the scope of their calls
+	unknown  Form                // how a session that was never opened is refused; nil: as the handler does
 	counts   map[string]int
 	overlaps []string
 }
@@ -204,7 +205,7 @@ func (s *Server) Restart() error {
 }
 
 // Expire expires all sessions that are known: the server refuses their requests in the
-// given form. Calls that are running continue. It returns the number of these sessions.
+// given form, and from then on those of sessions that were never opened. Calls that are running continue. It returns the number of these sessions.
 func (s *Server) Expire(form Form) (n int) {
 	return s.ExpireSome(1<<30, form)
 }
@@ -213,6 +214,7 @@ func (s *Server) Expire(form Form) (n int) {
 func (s *Server) ExpireSome(n int, form Form) (expired int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unknown = form
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
 		if known := s.sessions[id]; !known.ended && expired < n {
 			known.ended, known.expiry = true, form
@@ -228,7 +230,7 @@ func (s *Server) Forget(form Form) Fault {
 		s.mu.Lock()
 		known := s.sessions[r.Session]
 		if known != nil {
-			known.ended, known.expiry = true, form
+			known.ended, known.expiry, s.unknown = true, form, form
 		}
 		s.mu.Unlock()
 		if known == nil {
@@ -245,7 +247,7 @@ func (s *Server) Late(d time.Duration, form Form) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
 		known := s.sessions[r.Session]
-		early := known != nil && time.Since(known.opened) < d
+		early := known != nil && time.Since(known.opened) < d || known == nil && r.Session != ""
 		s.mu.Unlock()
 		if !early {
 			next.ServeHTTP(w, r.Request)
@@ -351,8 +353,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, behind http.Handl
 
 // note records a request of a session, and returns the handler that answers it.
 func (s *Server) note(req *Request, behind http.Handler) http.Handler {
-	known := s.sessions[req.Session]
-	if known == nil {
+	known, unknown := s.sessions[req.Session], s.unknown
+	switch {
+	case known == nil && req.Session != "" && unknown != nil:
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { unknown.answer(w, req) })
+	case known == nil:
 		return behind // it does not know the session either
 	}
 	known.counts[req.Kind]++

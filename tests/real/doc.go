@@ -1,5 +1,6 @@
 // Package real tests sessions on published MCP servers: the reference servers, Playwright's
-// server with a Chromium, and gateways and frameworks, over each transport that they speak.
+// server with a Chromium, and gateways and frameworks, over each transport that they speak. Some
+// are behind nginx.
 //
 // The script install installs the servers. The tests have the build tag real, and need
 // Linux:

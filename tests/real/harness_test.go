@@ -45,6 +45,7 @@ type harness struct {
 
 	scripts []string // the scripts of the servers
 	remotes []*remote
+	fronts  []*remote // proxies in front of servers
 	sites   []*site
 
 	goroutines goleak.Option // the goroutines before the test
@@ -113,11 +114,11 @@ func (h *harness) stopAndVerify() {
 	h.limit = time.Now().Add(endTimeout)
 	errs := []error{h.stop()}
 	var pids []int
-	for _, r := range h.remotes {
+	for _, r := range append(h.remotes, h.fronts...) {
 		pids = append(pids, r.pid())
 	}
 	errs = append(errs, h.killLeftProcesses(pids...)) // also over HTTP, processes that were started for a session end with it
-	for _, r := range h.remotes {
+	for _, r := range append(h.remotes, h.fronts...) {
 		r.stop()
 	}
 	for _, s := range h.sites {

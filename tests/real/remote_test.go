@@ -17,6 +17,7 @@ import (
 // remote is a server over HTTP that the test starts.
 type remote struct {
 	h       *harness
+	program string
 	address string
 	args    []string
 	env     []string
@@ -32,7 +33,7 @@ func (h *harness) startRemote(args []string, env map[string]string) string {
 	address, err := freeport.Addr("127.0.0.1")
 	require.NoError(h.t, err)
 	_, port, _ := net.SplitHostPort(address)
-	r := &remote{h: h, address: address, env: append(os.Environ(), "PORT="+port)}
+	r := &remote{h: h, program: "node", address: address, env: append(os.Environ(), "PORT="+port)}
 	for _, arg := range args {
 		r.args = append(r.args, strings.ReplaceAll(arg, "$PORT", port))
 	}
@@ -54,7 +55,7 @@ func (r *remote) start() {
 	output, err := os.OpenFile(r.output, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(r.h.t, err)
 	defer output.Close()
-	cmd, done := exec.Command("node", r.args...), make(chan struct{})
+	cmd, done := exec.Command(r.program, r.args...), make(chan struct{})
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.h.dir, r.env, output, output
 	require.NoError(r.h.t, cmd.Start())
 	go func() {

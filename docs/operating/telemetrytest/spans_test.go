@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/toolset"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -63,6 +64,18 @@ func metaOf(r *faults.Request) map[string]string {
 	return texts
 }
 
+// idOf returns the id of a request, as it was sent.
+func idOf(t *testing.T, r *faults.Request) string {
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var msg struct {
+		ID json.Number `json:"id"`
+	}
+	require.NoError(t, json.Unmarshal(body, &msg))
+	return msg.ID.String()
+}
+
 // parentOf returns the traceparent of a span.
 func parentOf(span sdktrace.ReadOnlySpan) string {
 	sc := span.SpanContext()
@@ -77,6 +90,11 @@ func TestCallThroughExpiryHasASpanForEachStep(t *testing.T) {
 	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
 		h.script.Tool("login").Returns("in")
 		h.script.Tool("add").Returns("1").Fails(faults.SessionExpired).Returns("2")
+		var ids []string
+		h.script.Inject("tools/call", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			ids = append(ids, idOf(t, r))
+			next.ServeHTTP(w, r.Request)
+		})
 		requests, handshakes := h.parents("tools/call"), h.parents("server/discover")
 
 		// The first call waits for the first dial.
@@ -90,13 +108,18 @@ func TestCallThroughExpiryHasASpanForEachStep(t *testing.T) {
 			"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add", "mcpactor.server": "s",
 			"mcp.protocol.version": h.protocol(), "mcpactor.queue.duration": 0.0,
 			"mcpactor.attempt": int64(1), "mcpactor.generation": int64(1), "mcpactor.replayed": false,
+			"jsonrpc.request.id": ids[1], "network.transport": "tcp", "server.address": "script.invalid", "server.port": int64(443),
 		}, attributes(call.Attributes()))
+		require.Equal(t, ids[0], attributes(h.one("setup").Attributes())["jsonrpc.request.id"])
+		require.NotEmpty(t, call.InstrumentationScope().Version)
 		require.Empty(t, call.Links(), "the dial is its child")
 		for _, child := range []sdktrace.ReadOnlySpan{dial, setup} {
 			require.Equal(t, call.SpanContext(), child.Parent(), child.Name())
 			require.Equal(t, trace.SpanKindClient, child.SpanKind())
 		}
-		require.Equal(t, map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "opened"}, attributes(dial.Attributes()))
+		require.Equal(t, map[string]any{
+			"mcpactor.server": "s", "mcpactor.outcome": "opened", "network.transport": "tcp", "server.address": "script.invalid", "server.port": int64(443),
+		}, attributes(dial.Attributes()))
 		require.Equal(t, "login", attributes(setup.Attributes())["gen_ai.tool.name"])
 		require.Equal(t, [][2]string{carries(setup), carries(call)}, requests())
 		require.Contains(t, handshakes(), carries(dial))
@@ -381,4 +404,52 @@ type dialFunc func(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, erro
 
 func (f dialFunc) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	return f(ctx, req)
+}
+
+// The slow first dial is in the trace of whoever has caused it: also if a toolset lists tools first,
+// and if an actor sends the message of Approve, which has no context.
+func TestSpanOfTheCallerIsTheParentOnAllPathsOfAToolset(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *harness, *toolset.Toolset) error{
+		"call": func(ctx context.Context, _ *harness, tools *toolset.Toolset) error {
+			_, err := tools.Call(ctx, "s__add", nil)
+			return err
+		},
+		"approve": func(ctx context.Context, h *harness, tools *toolset.Toolset) error {
+			call, err := tools.Approve(ctx, "s__add", nil)
+			if err != nil {
+				return err
+			}
+			_, err = h.Client().Do(context.Background(), call)
+			return err
+		},
+		"tools": func(ctx context.Context, h *harness, tools *toolset.Toolset) error {
+			set, err := tools.Tools(ctx)
+			if err != nil {
+				return err
+			}
+			call, err := set.Call("s__add", nil)
+			if err != nil {
+				return err
+			}
+			_, err = h.Client().Do(ctx, call)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, supervisor.Config{Servers: []supervisor.Server{{Name: "s"}}}, nil, func(t *testing.T, h *harness) {
+				h.script.Tool("add").Returns("1")
+				tools, err := toolset.New(h.System(), h.Supervisor, toolset.Config{Servers: []toolset.Server{{Name: "s"}}})
+				require.NoError(t, err)
+				defer tools.Close()
+				ctx, span := h.tracer.Tracer("mine").Start(t.Context(), "turn")
+				require.NoError(t, run(ctx, h, tools))
+				span.End()
+				list, dial, call := h.one("tools/list"), h.one("dial"), h.one("tools/call add")
+				require.Equal(t, span.SpanContext().SpanID(), list.Parent().SpanID())
+				require.Equal(t, list.SpanContext(), dial.Parent(), "the list waits for it")
+				require.Equal(t, span.SpanContext().SpanID(), call.Parent().SpanID())
+				require.Equal(t, span.SpanContext().TraceID(), dial.SpanContext().TraceID())
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@
 package memory
 
 import (
+	"context"
 	"net"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,8 +22,10 @@ func New(config *mcpbridge.Server) transport.Server {
 
 // Connect connects the server to one end of a pipe.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
+	contain(s.Config.InMemory)
 	near, far := net.Pipe()
-	if _, err := s.Config.InMemory.Connect(session.Cut, &mcp.IOTransport{Reader: far, Writer: far}, nil); err != nil {
+	ctx := context.WithValue(session.Cut, sessionKey{}, session)
+	if _, err := s.Config.InMemory.Connect(ctx, &mcp.IOTransport{Reader: far, Writer: far}, nil); err != nil {
 		return nil, err
 	}
 	input := &tap.Input{Writer: near}

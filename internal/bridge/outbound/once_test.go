@@ -46,6 +46,6 @@ func TestRequestThatAClosedHTTP2ConnectionDidNotTakeIsNotSent(t *testing.T) {
 	require.NoError(t, err)
 	_, err = newOnce(transport, false, new(atomic.Bool)).RoundTrip(req)
 	require.Error(t, err)
-	require.Equal(t, mcpbridge.NotSent, ex.Explain(t.Context(), err).Class, "%v", err)
-	require.Equal(t, mcpbridge.Alive, ex.Explain(t.Context(), err).Session)
+	require.Equal(t, mcpbridge.NotSent, ex.Explain(t.Context(), err, "").Class, "%v", err)
+	require.Equal(t, mcpbridge.Alive, ex.Explain(t.Context(), err, "").Session)
 }

@@ -46,7 +46,7 @@ func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets fu
 	case err != nil:
 		return nil, "where to is malformed"
 	case !sameOrigin(to, c.URL):
-		return nil, fmt.Sprintf("%s redirects to %s, which is another origin: nothing is sent there; set url to the address of the server itself", originOf(c.URL), originOf(to))
+		return nil, fmt.Sprintf("%s redirects to %s, which is another origin: nothing is sent there", originOf(c.URL), originOf(to))
 	case !follows(req, resp.StatusCode, to):
 		return nil, fmt.Sprintf("a %s is not sent again after this status: it may be a login page, or have been done", req.Method)
 	case len(via) > maxRedirects:

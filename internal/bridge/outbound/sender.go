@@ -79,7 +79,7 @@ func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: redact.Clean(fmt.Sprintf("%s names %s for requests, which is another origin: nothing is sent there",
+		return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Shared: "the server names another origin for requests", Detail: redact.Clean(fmt.Sprintf("%s names %s for requests, which is another origin: nothing is sent there",
 			originOf(url), originOf(req.URL)), s.Secrets()...)}
 	case req.URL.Path != url.Path || req.URL.RawQuery != url.RawQuery:
 		for _, secret := range redact.OfURL(req.URL) {

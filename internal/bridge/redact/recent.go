@@ -2,6 +2,7 @@ package redact
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -12,8 +13,11 @@ type Recent struct {
 }
 
 // Add adds a value, in place of the oldest if there are most already. It reports
-// whether the value was not there.
+// whether the value was not there. No more of a value is kept than is read of a text.
 func (r *Recent) Add(value string, most int) bool {
+	if len(value) > maxText {
+		value = strings.Clone(value[:maxText])
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.values, value) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/oauth2"
 
@@ -55,36 +55,27 @@ func Describe(err error, secrets ...string) string {
 // MaxDetail bounds how much of an error text a server can fill, in bytes.
 const MaxDetail = visible.MaxDetail
 
+// maxText is how much of a text is read, in bytes. Secrets become short, so that a text that
+// contains some needs more than [MaxDetail].
+const maxText = 16 * MaxDetail
+
 // Clean makes a text fit for a log line: one line of what is visible, valid UTF-8,
 // bounded, with secrets blacked out.
 func Clean(text string, secrets ...string) string {
-	return visible.Shorten(Line(text, secrets...))
+	if len(text) <= maxText {
+		return visible.Shorten(Line(text, secrets...))
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) && end > maxText-utf8.UTFMax { // half a character would hide that a secret ends there
+		end--
+	}
+	return visible.Shorten(strings.TrimSuffix(Line(text[:end], secrets...), "…") + "…")
 }
 
-// Line is [Clean] without the bound. It looks for secrets again when what is invisible
+// Line is [Clean] without the bounds. It looks for secrets again when what is invisible
 // is gone, which may have stood between their letters.
 func Line(text string, secrets ...string) string {
-	secrets = withForms(secrets)
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	text = visible.Line(strings.ToValidUTF8(redact(text, secrets), "�"))
-	return strings.TrimSpace(redact(text, secrets))
-}
-
-// redact blacks out secrets, which come the longest first, since they may contain others. Then
-// it blacks out the beginning of a secret at the end of the text, which whoever wrote the text
-// has cut off.
-func redact(text string, secrets []string) string {
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "…")
-		}
-	}
-	for _, s := range secrets {
-		for n := min(len(s)-1, len(text)); n >= MinSecret/2; n-- {
-			if strings.HasSuffix(text, s[:n]) {
-				return text[:len(text)-n] + "…"
-			}
-		}
-	}
-	return text
+	f := newFinder(secrets)
+	text = visible.Line(strings.ToValidUTF8(f.blackOut(text), "�"))
+	return strings.TrimSpace(f.blackOut(text))
 }

@@ -54,7 +54,7 @@ var encoders = sync.Pool{New: func() any {
 // more byte.
 func encodeCall(id int64, method string, params []byte) []byte {
 	const rest = `,"method":"` + `","params":` + "}\n"
-	data := make([]byte, 0, len(callHead)+len("4503599627370496")+len(method)+len(params)+len(rest))
+	data := make([]byte, 0, len(callHead)+idDigits+len(method)+len(params)+len(rest))
 	data = strconv.AppendInt(append(data, callHead...), id, 10)
 	data = append(append(append(data, `,"method":"`...), method...), '"')
 	if len(params) > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMessagesAreEncodedAsTheSDKEncodesThem(t *testing.T) {
-	number, err := jsonrpc.MakeID(float64(1 << 50))
+	number, err := jsonrpc.MakeID(float64(1 << 31))
 	require.NoError(t, err)
 	text, err := jsonrpc.MakeID("a\"b")
 	require.NoError(t, err)

@@ -3,6 +3,8 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // Error is the error member of a JSON-RPC response.
@@ -23,8 +25,30 @@ type Envelope struct {
 // IsCall reports whether the message is a request that gets a response.
 func (m *Envelope) IsCall() bool { return m.Method != "" && HasID(m.ID) }
 
+// IsAnswer reports whether the message is a response.
+func (m *Envelope) IsAnswer() bool { return m.Method == "" }
+
+// ParseID returns the id that JSON stands for, or no id.
+func ParseID(data []byte) (id jsonrpc.ID) {
+	var value any
+	if json.Unmarshal(data, &value) == nil {
+		id, _ = jsonrpc.MakeID(value) // none, if it is neither a string nor a number
+	}
+	return id
+}
+
 // HasID reports whether the id of a message is there, and is not null.
 func HasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
+
+// SameID reports whether an id in an answer is that of a request, which is a number. A text with the
+// same digits is the same id.
+func SameID(answer, request json.RawMessage) bool {
+	answer = bytes.TrimSpace(answer)
+	if n := len(answer); n > 1 && answer[0] == '"' && answer[n-1] == '"' {
+		answer = answer[1 : n-1]
+	}
+	return len(request) > 0 && bytes.Equal(bytes.TrimSuffix(answer, []byte(".0")), bytes.Trim(request, `"`))
+}
 
 // The codes of errors that mean the same from every server.
 const (
@@ -58,6 +82,26 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 		msg.Method = string(method)
 	}
 	return msg, true
+}
+
+// Parts returns the JSON-RPC messages of the body of an answer: one, or those of a batch, or none. A
+// byte order mark does not belong to them.
+func Parts(body []byte) (parts []json.RawMessage) {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+	switch {
+	case len(body) == 0:
+		return nil
+	case body[0] != '[':
+		parts = []json.RawMessage{body}
+	case json.Unmarshal(body, &parts) != nil:
+		return nil
+	}
+	for _, part := range parts {
+		if !bytes.Contains(part, []byte("jsonrpc")) {
+			return nil
+		}
+	}
+	return parts
 }
 
 // Parse returns the envelope of a JSON-RPC message, or an empty one if the message is malformed.

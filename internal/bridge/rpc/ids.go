@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"math/rand/v2"
+	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -11,17 +13,21 @@ import (
 const callHead = `{"jsonrpc":"2.0","id":`
 
 const (
-	// idsFrom is the least number that a request has on the wire. It has more digits than
-	// any number of the SDK, so that such a number can replace it in place.
-	idsFrom = 1 << 40
-	// idsRange is a power of 2. JavaScript has all integers up to 2^53.
-	idsRange = 1 << 52
-	// idsStep is the golden section of idsRange: however many connections there have
-	// been, their numbers are spread about evenly.
-	idsStep = 0x9E3779B97F4A7
+	// idsFrom is the least number that a request has on the wire, and idsRange, a power of 2, how
+	// many there are. All of them fit in 32 bits with a sign: some servers keep no more. All have
+	// as many digits as idsFrom, so that the number of the SDK, which is smaller, can replace it in
+	// place. Clients that count their requests from 1 have other numbers.
+	idsFrom  = 1 << 30
+	idsRange = 1 << 30
+	// idDigits is how many digits they have.
+	idDigits = len("1073741824")
+	// idsBlock is how many numbers a connection takes first. Then it takes twice as many each
+	// time, up to idsBlockMax, so that it has few blocks however long it lasts.
+	idsBlock    = 64
+	idsBlockMax = 1 << 20
 )
 
-// idsNext is the number from which the next connection of this process counts.
+// idsNext counts the numbers that the connections of this process have taken.
 var idsNext atomic.Uint64
 
 func init() { idsNext.Store(rand.Uint64()) }
@@ -30,35 +36,71 @@ func init() { idsNext.Store(rand.Uint64()) }
 // the requests of each connection from 1. Some servers send a response to all of their
 // sessions, and a server may still answer a request of an earlier connection in the session
 // that this connection is attached to. By its number the SDK would take such a response for one
-// to a request of its own. So on the wire each connection counts from a number of its own, and
-// a response with any other number is kept from the SDK. Requests of the server, and our
-// responses to them, keep the server's ids.
+// to a request of its own. So on the wire each request has a number that this process has
+// given to no other among the last 10^9, and a response with any other number is kept from the SDK. Requests of
+// the server, and our responses to them, keep the server's ids.
 //
-// The connections of this process are at least 10^9 numbers apart until there have been a
-// million of them, and those of another process are unlikely to meet them. Ids are
-// numbers because some servers accept no text.
+// Processes count from places that are random: an answer that a server sends to another process as
+// well meets a request of this connection with a chance of one in 10^9 for each request that
+// waits. Ids are numbers because some servers accept no text.
 type IDs struct {
-	before int64          // the number before the first
-	asked  atomic.Int64   // the highest number of the SDK so far
 	strays *atomic.Uint64 // counts the responses to requests of other connections
+
+	mu     sync.Mutex
+	blocks []idBlock
+	asked  int64 // the highest number of the SDK so far
+}
+
+// idBlock are consecutive numbers of a connection.
+type idBlock struct {
+	first int64  // the number of the SDK that has the first of them
+	from  uint64 // what idsNext was
+	size  int64
 }
 
 // NewIDs returns the ids of a new connection.
-func NewIDs(strays *atomic.Uint64) *IDs {
-	return IDsFrom(idsFrom+int64(idsNext.Add(idsStep)%idsRange), strays)
-}
+func NewIDs(strays *atomic.Uint64) *IDs { return &IDs{strays: strays} }
 
-// IDsFrom returns the ids of a connection that counts from a given number, for tests.
-func IDsFrom(before int64, strays *atomic.Uint64) *IDs {
-	return &IDs{before: before, strays: strays}
+// IDsFrom returns the ids of a connection whose numbers are those of the SDK plus 2^30, for tests.
+func IDsFrom(strays *atomic.Uint64) *IDs {
+	return &IDs{strays: strays, blocks: []idBlock{{0, 0, idsBlock}}}
 }
 
 // OnWire returns the number on the wire for one of the SDK.
 func (i *IDs) OnWire(number int64) int64 {
-	for asked := i.asked.Load(); number > asked && !i.asked.CompareAndSwap(asked, number); {
-		asked = i.asked.Load()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked = max(i.asked, number)
+	for {
+		for n := len(i.blocks) - 1; n >= 0; n-- {
+			if b := i.blocks[n]; number >= b.first && number < b.first+b.size {
+				return idsFrom + int64((b.from+uint64(number-b.first))%idsRange)
+			}
+		}
+		b := idBlock{0, 0, idsBlock}
+		if n := len(i.blocks); n > 0 {
+			last := i.blocks[n-1]
+			b.first, b.size = last.first+last.size, min(2*last.size, idsBlockMax)
+		}
+		b.from = idsNext.Add(uint64(b.size)) - uint64(b.size)
+		i.blocks = append(i.blocks, b)
 	}
-	return i.before + number
+}
+
+// ofSDK returns the number of the SDK for one on the wire, if this connection has sent it.
+func (i *IDs) ofSDK(onWire int64) (number int64, own bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if onWire < idsFrom || onWire >= idsFrom+idsRange {
+		return 0, false
+	}
+	for n := len(i.blocks) - 1; n >= 0; n-- {
+		b := i.blocks[n]
+		if at := int64((uint64(onWire) - b.from) % idsRange); at < b.size {
+			return b.first + at, b.first+at <= i.asked
+		}
+	}
+	return 0, false
 }
 
 // OnWireID returns the id on the wire for one of the SDK.
@@ -69,15 +111,26 @@ func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 	return id
 }
 
-// Restore replaces the id of a response by the one of the SDK. It returns false, and counts a stray,
-// if this connection has not sent such a request.
+// Restore replaces the id of a response by the one of the SDK. A text with the digits of the number
+// is the same id. It returns false, and counts a stray, if this connection has not sent such a
+// request.
 func (i *IDs) Restore(resp *jsonrpc.Response) (own bool) {
-	if onWire, ok := resp.ID.Raw().(int64); ok {
-		if number := onWire - i.before; number > 0 && number <= i.asked.Load() {
+	if onWire, ok := numberOf(resp.ID.Raw()); ok {
+		if number, own := i.ofSDK(onWire); own {
 			resp.ID, _ = jsonrpc.MakeID(float64(number))
 			return true
 		}
 	}
 	i.strays.Add(1)
 	return false
+}
+
+// numberOf returns the number that an id stands for.
+func numberOf(id any) (number int64, ok bool) {
+	if text, is := id.(string); is {
+		number, err := strconv.ParseInt(text, 10, 64)
+		return number, err == nil
+	}
+	number, ok = id.(int64)
+	return number, ok
 }

@@ -9,6 +9,7 @@ const (
 	MethodListen       = "subscriptions/listen"
 	methodCallTool     = "tools/call"
 	MethodCancelled    = "notifications/cancelled"
+	MethodToolsChanged = "notifications/tools/list_changed"
 	MethodProgress     = "notifications/progress"
 	MethodListRoots    = "roots/list"
 	MethodRootsChanged = "notifications/roots/list_changed"

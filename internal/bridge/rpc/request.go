@@ -22,7 +22,7 @@ func (i *IDs) Renumber(req *http.Request, params []byte) (Envelope, *http.Reques
 		case params != nil:
 			return call, withBody(req, encodeCall(i.OnWire(number), call.Method, params))
 		default:
-			onWire := make([]byte, 0, len(body)+len("4503599627370496"))
+			onWire := make([]byte, 0, len(body)+idDigits)
 			onWire = strconv.AppendInt(append(onWire, callHead...), i.OnWire(number), 10)
 			return call, withBody(req, append(onWire, body[len(callHead)+len(call.ID):]...))
 		}

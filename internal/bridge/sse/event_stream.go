@@ -3,19 +3,22 @@ package sse
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 )
 
 // eventStream is the body of the one stream of a session. The SDK reads the address of the endpoint from it,
-// once, and messages. Any other event, such as a heartbeat, would end the session, so the SDK does not get it.
+// once, and messages. Any other event, such as a heartbeat, would end the session, with its calls, so the SDK does
+// not get it. Nor does it get what is no message.
 type eventStream struct {
 	io.ReadCloser
 	rpc.EventBuffer
 	limit int
 	named bool  // the first event with data has come, which names the endpoint
 	end   error // of the stream; nil before
+	mute  *atomic.Bool
 }
 
 // Read reads whole events.
@@ -25,6 +28,9 @@ func (s *eventStream) Read(p []byte) (int, error) {
 			return 0, s.end
 		}
 		n, err := s.ReadCloser.Read(p)
+		if n > 0 {
+			s.mute.Store(false)
+		}
 		switch {
 		case !s.Feed(p[:n], s.limit, s):
 			s.end = outbound.ErrTooLarge
@@ -44,7 +50,9 @@ func (s *eventStream) OnEvent(e rpc.Event) []byte {
 		s.named = true
 		return e.Lines
 	case e.IsMessage():
-		return e.Lines
+		if _, err := rpc.Decode(e.Data); err == nil {
+			return e.Lines
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type process struct {
 	unread int64
 
 	tail    tail
+	words   lines         // what it writes to stdout that is no message
 	drained chan struct{} // closed when tail has all that comes
 	ended   chan struct{} // closed when the leader has ended
 	done    chan struct{} // closed when the group is killed and the leader reaped
@@ -68,7 +70,7 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 		return nil, err
 	}
 
-	p := &process{config: config, cmd: cmd, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &process{config: config, cmd: cmd, words: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
@@ -162,6 +164,15 @@ func (p *process) Read(b []byte) (int, error) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// said notes what the process wrote to stdout that is no message. One goroutine calls it.
+func (p *process) said(text []byte) {
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(bytes.Clone(text), '\n')
+	}
+	p.tail.write(text)
+	p.words.write(text)
 }
 
 // Close makes a Read return, and later ones. It closes no pipe, since stop does that in an order

@@ -5,9 +5,9 @@ package stdio
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/tap"
 	"github.com/mcpactor/mcpactor/internal/bridge/transport"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
@@ -28,7 +28,9 @@ func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{tap.OverPipe(s.Config, session, p, &p.input), s.Config, p}, nil
+	t := tap.OverPipe(s.Config, session, p, &p.input)
+	t.OnText = p.said
+	return &conn{t, s.Config, p}, nil
 }
 
 // conn is the connection to a process.
@@ -47,20 +49,18 @@ func (c *conn) NeverRead(ex *wire.Exchange) bool {
 	return !begun && c.process.neverRead(end)
 }
 
-// DescribeEnd says how the process ended, and apart from that what the server said last: on
-// stderr, or the output that is no JSON-RPC.
+// DescribeEnd says how the process ended, and apart from that what it said last: on stderr, or on
+// stdout if that is no message.
 func (c *conn) DescribeEnd() (detail, quote string) {
 	detail, quote = c.process.describeEnd()
-	detail = "the server process " + detail
-	ended := c.Ended()
-	if ended == nil || wire.IsEndOfStream(ended) {
-		return detail, quote
+	switch ended := c.Ended(); {
+	case ended == nil || wire.IsEndOfStream(ended):
+		return "the server process " + detail, quote
+	case errors.Is(ended, rpc.ErrTooLarge):
+		return "the server process was ended: " + wire.TooLarge(c.config), quote
+	default:
+		return "the server process was ended: " + redact.Describe(ended, c.Secrets()...), quote
 	}
-	if errors.Is(ended, tap.ErrTooLarge) {
-		return detail + " (" + wire.TooLarge(c.config) + ")", quote
-	}
-	reason := redact.Describe(ended, c.Secrets()...)
-	return detail + " (its output is no JSON-RPC)", strings.TrimSuffix(reason+"; "+quote, "; ")
 }
 
 // Kill kills the process and its children.

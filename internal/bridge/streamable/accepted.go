@@ -1,6 +1,8 @@
 package streamable
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,9 +20,7 @@ import (
 // and now, because the SDK ends the session over an answer that it cannot read.
 func (s *session) accepted(m message, resp *http.Response) *http.Response {
 	m.ex.Accepted()
-	if isOfSession(m.req) {
-		resp.Header.Del(outbound.HeaderSession) // the SDK ends a session whose id changes
-	}
+	s.taken(m, resp)
 	kind := outbound.MediaType(resp)
 	switch {
 	case !m.IsCall():
@@ -31,6 +31,16 @@ func (s *session) accepted(m message, resp *http.Response) *http.Response {
 	}
 	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
 	resp.Body.Close()
+	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most are
+		switch parts := rpc.Parts(body); {
+		case len(parts) == 0 && resp.StatusCode == http.StatusAccepted && m.Method != rpc.MethodDiscover:
+			return s.answeredElsewhere(m)
+		case len(parts) > 1 && kind == outbound.TypeJSON:
+			return s.several(m, resp, parts)
+		case len(parts) == 1:
+			body = parts[0]
+		}
+	}
 	if err != nil || kind != outbound.TypeJSON {
 		return s.unreadable(m, resp, kind, err)
 	}
@@ -58,11 +68,26 @@ func (s *session) answered(m message, body []byte) (rpc.Decoded, wire.Use, error
 	if err != nil || !ok {
 		return msg, wire.Passed, errNoResponse
 	}
-	use := s.answers.Read(resp, m.ex)
-	if use == wire.Stray || m.ex.ExchangeFor(resp.ID) == nil {
+	use, _ := s.answers.Read(resp, m.ex)
+	if use == wire.Stray || use == wire.Unawaited {
 		return msg, use, errAnotherID
 	}
 	return msg, use, nil
+}
+
+// several returns the messages of a JSON body, a batch, as a stream of events.
+func (s *session) several(m message, resp *http.Response, parts []json.RawMessage) *http.Response {
+	var events bytes.Buffer
+	for _, part := range parts {
+		events.WriteString("data: ")
+		json.Compact(&events, part) //nolint:errcheck // it is JSON
+		events.WriteString("\n\n")
+	}
+	resp = outbound.Respond(m.req, http.StatusOK, outbound.TypeSSE, events.Bytes(), resp.Header)
+	stream := s.answerStream(resp.Body, m.ex, isOfSession(m.req))
+	stream.batch = true
+	resp.Body, resp.ContentLength = stream, -1
+	return resp
 }
 
 // unreadable fails a call whose answer could not be read.
@@ -76,7 +101,7 @@ func (s *session) unreadable(m message, resp *http.Response, kind string, err er
 	case err != nil:
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: redact.Describe(err, s.Secrets()...)}
 	default:
-		e.Detail = fmt.Sprintf("the answer has content type %q", redact.Clean(kind))
+		e.Detail, e.Shared = fmt.Sprintf("the answer has content type %q", redact.Clean(kind)), "the answer has a content type that is not MCP's"
 	}
 	m.ex.Refused(e)
 	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)

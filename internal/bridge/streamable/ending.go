@@ -43,6 +43,25 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	if s.IsOpen.Load() {
 		s.Watcher.Expired(e)
 	}
+	for _, ex := range s.elsewhere.broken() {
+		s.brokeOff(ex)
+	}
+}
+
+// brokeOff notes that a stream ended before it brought the response of an exchange. On a session that
+// the server does not know any more there is nothing to resume: the call ends. One that
+// has an answer which is open goes on.
+func (s *session) brokeOff(ex *wire.Exchange) {
+	if !s.HasExpired() {
+		s.elsewhere.await(ex, true)
+		if !s.HasExpired() {
+			return
+		}
+	}
+	ex.BrokeOff(&mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired"})
+	if ex.Cancel != nil {
+		ex.Cancel()
+	}
 }
 
 // HasExpired reports whether the server does not know the session any more.
@@ -59,6 +78,9 @@ func (s *session) EndQuietly() { s.endQuietly(1) }
 // success does not matter: a session that is unknown to one instance of a server may
 // still be known to another.
 func (s *session) endQuietly(attempts int) {
+	if s.SessionID() == "" {
+		return // it would end that of its successor
+	}
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(context.Background()), quietTimeout)
 	defer cancel()
 	for range attempts {

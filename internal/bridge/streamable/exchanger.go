@@ -15,7 +15,7 @@ import (
 // so that a refusal fails its own call and no other. The design is described in design.go.
 type exchanger struct {
 	standalone
-	cancellations outbound.Cancellations
+	cancellations, answering outbound.Turns
 }
 
 // RoundTrip does one exchange.
@@ -40,8 +40,9 @@ func (x *exchanger) exchange(req *http.Request) (*http.Response, error) {
 
 // post sends one message of the SDK.
 func (x *exchanger) post(req *http.Request) (*http.Response, error) {
-	m := message{isHandshake: !x.IsOpen.Load(), ex: wire.ExchangeOf(req.Context())}
+	m := message{ex: wire.ExchangeOf(req.Context())}
 	m.Envelope, m.req = x.answers.IDs.Renumber(req, m.ex.Params())
+	m.isHandshake = !x.IsOpen.Load() && !m.IsAnswer()
 	switch {
 	case m.isHandshake:
 		x.Discovery.Asked(m.Method)
@@ -49,20 +50,45 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 		if resp := x.attach(m); resp != nil {
 			return resp, nil
 		}
+		if m.Method == rpc.MethodInitialized {
+			return outbound.Initialized(x.Cut, m.req, x.initialized), nil
+		}
 	case !m.IsCall():
 		// The exchange of a call records nothing of the notification that the call is cancelled,
 		// and the connection of the notification nothing of the call.
-		m.ex = wire.NewExchange(wire.WithoutValues(m.req.Context()), nil, true)
-		m.req = m.req.WithContext(m.ex)
-		if m.Method == rpc.MethodCancelled {
-			release, err := x.cancellations.Wait(m.ex)
-			if err != nil {
-				return nil, err
-			}
-			defer release()
+		life := wire.WithoutValues(m.req.Context())
+		if !wire.MayRefresh(m.req.Context()) { // a question is cancelled
+			life = wire.WithoutRefresh(life)
 		}
+		m.ex = wire.NewExchange(life, nil, true)
+		m.req = m.req.WithContext(m.ex)
+	}
+	switch {
+	case m.IsAnswer():
+		return x.answering.Answer(m.req, rpc.ParseID(m.ID), &x.Requests, func(req *http.Request) (*http.Response, error) {
+			m.req = req
+			return x.deliver(m)
+		}), nil
+	case m.Method == rpc.MethodCancelled && !m.isHandshake:
+		release, err := x.cancellations.Wait(m.ex)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	return x.deliver(m)
+}
+
+// deliver sends one message, whose turn it is.
+func (x *exchanger) deliver(m message) (*http.Response, error) {
+	if m.ex.As != "" {
+		m.req.Header.Set(outbound.HeaderSession, m.ex.As)
 	}
 	m.ex.Message(m.ID)
+	if note := m.ex.IDNote(); note != nil && m.IsCall() {
+		sent, _ := rpc.Scan(rpc.BodyOf(m.req)) // m has the id of the SDK
+		note(string(sent.ID))
+	}
 	if m.Method == rpc.MethodListen {
 		return x.subscribe(m), nil
 	}

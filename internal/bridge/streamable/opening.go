@@ -8,10 +8,18 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 )
 
 // abandonedTimeout is how long an initialize goes on after everybody who waited for it has left.
 const abandonedTimeout = 500 * time.Millisecond
+
+// discardAttempts is how often we try to end a session that nobody will use: a front may have refused, or a
+// server of several that is away. discardPause is the time between.
+const (
+	discardAttempts = 3
+	discardPause    = 50 * time.Millisecond
+)
 
 // initialize sends the request that opens a session. When nobody waits for the
 // answer any more, the request goes on for a moment: the session that it may have opened has
@@ -71,7 +79,11 @@ func (s *session) Discard(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	s.EndSession(ctx) //nolint:errcheck // the caller reports why the session is discarded
+	for range discardAttempts { // the caller reports why the session is discarded
+		if s.EndSession(ctx) == nil || !wire.Sleep(ctx, discardPause) {
+			return
+		}
+	}
 }
 
 // attach answers the handshake of a session that is attached to, without sending anything. It
@@ -93,4 +105,22 @@ func (s *session) attach(m message) *http.Response {
 	resp := outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, body)
 	resp.Header.Set(outbound.HeaderSession, s.Resume.SessionID)
 	return resp
+}
+
+// initialized sends the notification that ends the handshake. It is repeated while the server does
+// not know the session yet.
+func (s *session) initialized(req *http.Request) error {
+	resp, err := s.out.Send(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if !wire.IsMissing(resp.StatusCode) {
+		return nil
+	}
+	known, err := s.untilKnown(req)
+	if known != nil {
+		known.Body.Close()
+	}
+	return err
 }

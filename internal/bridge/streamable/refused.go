@@ -14,7 +14,7 @@ import (
 // refused handles everything but a 2xx.
 func (s *session) refused(m message, resp *http.Response) (*http.Response, error) {
 	e, body := s.judge(m.req, resp, m.ID)
-	if e.Session == mcpbridge.Gone && s.fresh.Load() {
+	if e.Session == mcpbridge.Gone && s.fresh.Load() && m.ex.As == "" {
 		switch known, err := s.untilKnown(m.req); {
 		case err != nil:
 			return nil, err
@@ -27,7 +27,11 @@ func (s *session) refused(m message, resp *http.Response) (*http.Response, error
 		}
 	}
 	if e.Session == mcpbridge.Gone && wire.MayRefresh(m.req.Context()) { // else it answers a question, and the asker reports it
-		s.Expire(e)
+		if m.IsCall() || m.IsAnswer() {
+			s.Expire(e)
+		} else if s.IsOpen.Load() { // the server may have no such notification
+			s.Watcher.Doubt(m.Method, e)
+		}
 	}
 	if outbound.IsMoved(resp.StatusCode) { // the call would run elsewhere, if at all
 		e.Sent = m.ex.WasAccepted()

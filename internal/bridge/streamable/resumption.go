@@ -15,6 +15,17 @@ import (
 // is below the SDK's own bound, at which the SDK ends the whole session.
 const maxResumptions = 3
 
+// saysNoStream reports whether a server that refuses a request for a stream like this will refuse it
+// again. The others may have no stream for the moment, or want other credentials.
+func saysNoStream(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status < 500 || status == http.StatusNotImplemented
+}
+
 // resumeAnswer resumes a stream with the answer to a call that broke off. The call
 // was accepted, so that a refusal of this request proves nothing about the call: it is
 // lost. The SDK would end the session; it gets an event instead, which fails the call.
@@ -29,11 +40,11 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 		return instead(known), nil
 	}
 	lost := func(e *mcpbridge.Error) *http.Response {
-		e.Class, e.Sent = mcpbridge.Lost, true
 		ex.BrokeOff(e)
 		return instead(e)
 	}
 	resp, err := s.out.Send(req)
+	final := attempts >= maxResumptions
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumptions:
 		resp.Body = s.answerStream(resp.Body, ex, false)
@@ -48,11 +59,11 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 			e = &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired: " + e.Detail}
 			return lost(e), nil
 		}
-		err = e
+		err, final = e, final || saysNoStream(resp.StatusCode)
 	case req.Context().Err() != nil:
 		return nil, err
 	}
-	if attempts >= maxResumptions {
+	if final {
 		return lost(&mcpbridge.Error{Session: mcpbridge.Broken, Detail: "its answer broke off and could not be resumed: " + redact.Describe(err, s.Secrets()...)}), nil
 	}
 	return nil, err

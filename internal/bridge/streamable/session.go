@@ -1,14 +1,20 @@
 package streamable
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
+	"github.com/mcpactor/mcpactor/internal/bridge/redact"
+	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
 	"github.com/mcpactor/mcpactor/internal/bridge/transport"
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -32,6 +38,9 @@ type session struct {
 	expired  bool          // the server does not know it
 	ended    bool          // there is nothing to be ended on the server
 	opening  chan struct{} // closed at the end of the request that opens the session; nil before and after
+	former   redact.Recent // ids that the session had before
+
+	elsewhere elsewhere
 }
 
 // habits are what is known of how a server behaves, for all of its sessions.
@@ -50,13 +59,73 @@ func (h *habits) forget() {
 	h.forgets.Store(0)
 }
 
-// note notes which session a request of the SDK belongs to.
-func (s *session) note(req *http.Request) {
-	if id := req.Header.Get(outbound.HeaderSession); id != "" {
-		s.mu.Lock()
-		s.id, s.protocol = id, req.Header.Get(outbound.HeaderProtocol)
-		s.mu.Unlock()
+// admit waits until the SDK may get a request or notification of the server that came on the stream
+// of an exchange; nil is the standalone stream. See [wire.Requests].
+func (s *session) admit(ex *wire.Exchange, req *jsonrpc.Request) (ok bool, err error) {
+	ctx := s.Cut
+	if ex != nil && ex.Context != nil { // it ends with the session, too
+		ctx = ex
 	}
+	return s.Requests.Admit(ctx, req)
+}
+
+// marked returns an event with the request that is due after it, if one is.
+func (s *session) marked(event []byte) []byte {
+	mark := s.Requests.Mark()
+	if mark == nil {
+		return event
+	}
+	if !bytes.HasSuffix(event, []byte("\n\n")) { // the stream has ended
+		event = append(event, '\n')
+	}
+	data, _ := jsonrpc.EncodeMessage(mark) // it is ours
+	return fmt.Appendf(event, "data: %s\n\n", data)
+}
+
+// note notes which session a request of the SDK belongs to, and gives the request the id that the
+// session has by now.
+func (s *session) note(req *http.Request) {
+	id := req.Header.Get(outbound.HeaderSession)
+	if id == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.protocol = req.Header.Get(outbound.HeaderProtocol)
+	switch s.id {
+	case id:
+	case "":
+		s.id = id
+	default:
+		req.Header.Set(outbound.HeaderSession, s.id)
+	}
+}
+
+// maxFormer is how many ids that the session had before are kept out of texts.
+const maxFormer = 64
+
+// taken notes the id in an answer to a message of the SDK, and removes it: the SDK takes the first
+// that it sees, and ends a session whose id changes. A session has an id from its initialize on. Some servers
+// give it another one with each answer, and other clients use that from then on.
+func (s *session) taken(m message, resp *http.Response) {
+	id := resp.Header.Get(outbound.HeaderSession)
+	if id == "" || m.Method == rpc.MethodInitialize {
+		return
+	}
+	resp.Header.Del(outbound.HeaderSession)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isOfSession(m.req) && s.id != id {
+		s.former.Add(s.id, maxFormer)
+		s.id = id
+	}
+}
+
+// SessionID returns the id that the session has by now, or nothing.
+func (s *session) SessionID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
 }
 
 // opened notes the session that the response to initialize names.
@@ -81,10 +150,7 @@ func (s *session) mark(req *http.Request) {
 
 // Secrets returns what no error text may contain: credentials, and the id of the session.
 func (s *session) Secrets() []string {
-	all := s.out.Secrets()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(all, s.id)
+	return append(s.former.AppendTo(s.out.Secrets()), s.SessionID())
 }
 
 // judge reads a refusal to its end and says what it means. id is that of the SDK's request; nil for
@@ -94,7 +160,10 @@ func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessa
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil {
 		id = strconv.AppendInt(nil, s.answers.IDs.OnWire(number), 10)
 	}
-	refusal := wire.Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body, OfSession: isOfSession(req), ID: id}
+	refusal := wire.Refusal{
+		Status: resp.StatusCode, Header: resp.Header, Body: body, ID: id,
+		OfSession: isOfSession(req) || s.IsOpen.Load(), Session: req.Header.Get(outbound.HeaderSession), Fresh: s.fresh.Load(),
+	}
 	return refusal.Judge(s.Secrets()...), body
 }
 

@@ -44,7 +44,8 @@ func (s *standalone) open(req *http.Request) *http.Response {
 	if s.client.Config.NoStream {
 		return none()
 	}
-	st := newStream(s.session, req, func() { s.Watcher.Missed(s.Watcher.Announced()) })
+	s.elsewhere.claim()
+	st := newStream(s.session, req, nil, func() { s.Watcher.Missed(s.Watcher.Announced()) })
 	first := make(chan struct{})
 	st.first = first
 	go func() { // not where the stream is read: that goroutine stays, with its stack
@@ -93,13 +94,13 @@ func (s *standalone) subscribe(m message) *http.Response {
 	if err := json.Unmarshal(rpc.BodyOf(m.req), &params); err == nil && !s.client.Config.NoStream {
 		headers, cancel := context.WithTimeout(m.req.Context(), subscribeWait)
 		defer cancel()
-		st := newStream(s.session, m.req, func() { s.Watcher.Missed(params.Params.Notifications) })
+		st := newStream(s.session, m.req, m.ex, func() { s.Watcher.Missed(params.Params.Notifications) })
 		resp := st.open(headers)
 		if resp == nil && st.again {
 			resp = outbound.Respond(m.req, http.StatusOK, outbound.TypeSSE, nil)
 		}
 		if resp != nil {
-			resp.Header.Del(outbound.HeaderSession) // the SDK ends a session whose id changes
+			s.taken(m, resp)
 			resp.Body, resp.ContentLength = st, -1
 			return resp
 		}

@@ -3,12 +3,15 @@ package streamable
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
 	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/outbound"
 	"github.com/mcpactor/mcpactor/internal/bridge/rpc"
@@ -39,6 +42,7 @@ type stream struct {
 	first  <-chan struct{} // closed after the first attempt; nil if that was made
 	ctx    context.Context // of the SDK's request
 	req    *http.Request   // the last one
+	own    *wire.Exchange  // of the request, if it has a response
 	missed func()          // called when the server opens another stream, and not where the last one was cut
 
 	body   io.ReadCloser // the real stream, nil while there is none
@@ -51,11 +55,13 @@ type stream struct {
 	opened time.Time     // the last time
 	short  int           // how many streams in a row have ended soon after they were opened
 
+	untaken bool // the server asks on it and does not take the answers: it is closed
+
 	rpc.EventBuffer
 }
 
-func newStream(s *session, req *http.Request, missed func()) *stream {
-	return &stream{s: s, ctx: req.Context(), req: req, missed: missed, delay: streamRetryMin}
+func newStream(s *session, req *http.Request, own *wire.Exchange, missed func()) *stream {
+	return &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
 }
 
 // open opens the stream once. If that fails, again says whether to try again.
@@ -68,9 +74,12 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 	if st.req.GetBody != nil {
 		st.req.Body, _ = st.req.GetBody() // of bytes, which does not fail
 	}
-	if st.lastID != "" {
+	if st.worked {
 		st.req.Header = st.req.Header.Clone()
-		st.req.Header.Set(outbound.HeaderEvent, st.lastID)
+		st.s.note(st.req)
+		if st.lastID != "" {
+			st.req.Header.Set(outbound.HeaderEvent, st.lastID)
+		}
 	}
 	resp, err := st.s.out.Send(st.req)
 	if err != nil {
@@ -105,6 +114,9 @@ func (st *stream) refused(status int, e *mcpbridge.Error) {
 		}
 	default:
 		st.again = false // this server has no such stream
+		if st.own == nil {
+			st.s.elsewhere.release()
+		}
 		if e.Session != mcpbridge.Gone {
 			st.s.habits.streams.Store(false)
 		}
@@ -132,7 +144,7 @@ func (st *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		n, err := st.body.Read(p)
-		if !st.Feed(p[:n], wire.MaxResult(st.s.client.Config), st) || err != nil {
+		if !st.Feed(p[:n], wire.MaxResult(st.s.client.Config), st) || err != nil || st.untaken {
 			st.Close() //nolint:errcheck // it has none
 		}
 	}
@@ -141,6 +153,7 @@ func (st *stream) Read(p []byte) (int, error) {
 
 // Close ends the real stream, and drops the event that was coming.
 func (st *stream) Close() error {
+	st.untaken = false
 	if st.body != nil {
 		st.body.Close()
 	}
@@ -188,7 +201,8 @@ func (st *stream) reopen() bool {
 	return false
 }
 
-// OnEvent notes what an event says about the stream, and drops responses to other connections.
+// OnEvent notes what an event says about the stream, and drops responses to other connections, and
+// what is no message.
 func (st *stream) OnEvent(e rpc.Event) []byte {
 	// Subscriptions are made anew, not resumed; and no header can carry a control character.
 	if e.ID != nil && st.req.Method == http.MethodGet && bytes.IndexFunc(e.ID, unicode.IsControl) < 0 {
@@ -199,13 +213,25 @@ func (st *stream) OnEvent(e rpc.Event) []byte {
 		return e.Lines
 	}
 	msg, err := rpc.Decode(e.Data)
-	switch {
-	case err != nil:
-		return e.Lines
-	case st.s.answers.Read(msg.Message, (*wire.Exchange)(nil)) == wire.Stray:
-		return e.With(nil)
+	if err != nil || !st.admits(msg.Message) {
+		return e.With(nil) // the SDK would end the session for what is no message, with its calls
 	}
-	return e.With(msg.Restored(e.Data))
+	return st.s.readEvent(e, msg, st.own, nil)
+}
+
+// admits reports whether the SDK gets a message. Over HTTP a server that does not take the answers to
+// its requests loses the stream, and not the session, whose calls have streams of their own.
+func (st *stream) admits(msg jsonrpc.Message) bool {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok {
+		return true
+	}
+	if st.untaken {
+		return false
+	}
+	admitted, err := st.s.admit(nil, req)
+	st.untaken = errors.Is(err, wire.ErrUntaken)
+	return admitted
 }
 
 // retryAfter notes what an event says about how soon the stream is opened again.

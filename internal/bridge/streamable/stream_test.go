@@ -25,7 +25,8 @@ type deaf struct{ transport.Watcher }
 func (deaf) Doubt(string, *mcpbridge.Error) {}
 
 func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
-	events := "id: 1\n" + "data: ping\n\n" + ": beat\r\n\r\n" + "id: 2\ndata: x\ndata: y\n\n"
+	const note = `data: {"jsonrpc":"2.0","method":"x"}` + "\n\n"
+	events := "id: 1\n" + note + ": beat\r\n\r\n" + "data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"y\"}\nid: 2\n\n"
 	for name, reader := range map[string]func(io.Reader) io.Reader{
 		"at once": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader,
 		"by halves": iotest.HalfReader, "with the error": iotest.DataErrReader,

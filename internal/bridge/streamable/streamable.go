@@ -45,7 +45,7 @@ func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
 		answers: wire.Answers{IDs: rpc.NewIDs(about.Strays), Progress: &about.Progress, Custom: about.Custom}, habits: &s.habits,
 	}
-	x := &exchanger{standalone{session: session}, outbound.NewCancellations()}
+	x := &exchanger{standalone: standalone{session: session}}
 	return &conn{exchanger: x}, nil
 }
 
@@ -71,6 +71,9 @@ func (c *conn) Succeeded() {
 	}
 }
 
+// Forget notes that nobody waits for the response to the exchange any more.
+func (c *conn) Forget(ex *wire.Exchange) { c.elsewhere.forget(ex) }
+
 // IsFresh reports whether the server has answered nothing since initialize.
 func (c *conn) IsFresh() bool { return c.fresh.Load() }
 
@@ -86,7 +89,6 @@ func (*conn) MayRefuseSession() bool { return true }
 // The rest is for transports with a connection that can end, and with a process. Here each
 // request has its own exchange, which ends when the session is cut.
 
-func (*conn) Forget(*wire.Exchange)               {}
 func (*conn) HasRead() bool                       { return true }
 func (*conn) Ended() error                        { return nil }
 func (*conn) DescribeEnd() (detail, quote string) { return "", "" }

@@ -27,16 +27,25 @@ import (
 // compares errors by their code.
 var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
+// tornDetail says what became of a call whose response is torn.
+const tornDetail = "the answer on stdout is broken: other text was printed into it, or it is no JSON-RPC"
+
 // Tap is a [transport.Conn] that watches a transport of the SDK.
 type Tap struct {
 	transport.ConnDefaults
+	// OnText gets what a server writes to a pipe that is no message. It does not keep it. It may
+	// be set before the connection is used.
+	OnText func([]byte)
+
 	config  *mcpbridge.Server
 	session *transport.Session
 	inner   mcp.Transport
 	input   *Input // or nil, see New
 	answers wire.Answers
 
-	writing sync.Mutex // one message at a time, so that its end is known
+	// writing has the message that is written: one at a time, so that its end is known. It is a
+	// channel because a write may block, and whoever waits for it may give up.
+	writing chan struct{}
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*wire.Exchange
@@ -49,15 +58,47 @@ type Tap struct {
 // its call is not simply repeated.
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	return &Tap{
-		config: config, session: session, inner: inner, input: input,
+		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1),
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
 }
 
 // OverPipe returns a tap on the two pipes of a server. A Read of output returns soon after its Close.
 func OverPipe(config *mcpbridge.Server, session *transport.Session, output io.ReadCloser, input *Input) *Tap {
-	pipe := &Pipe{Output: output, Input: input, Limit: wire.MaxResult(config), SDKLimit: wire.SDKLimit(config)}
-	return New(config, session, pipe, input)
+	pipe := &Pipe{Output: output, Input: input, Limit: wire.MaxResult(config)}
+	t := New(config, session, pipe, input)
+	pipe.Waits = func(id jsonrpc.ID) bool { return t.exchangeOnWire(id) != nil }
+	pipe.Torn = t.torn
+	pipe.Text = func(text []byte) {
+		session.Skipped(len(text))
+		if t.OnText != nil {
+			t.OnText(text)
+		}
+	}
+	return t
+}
+
+// exchangeOnWire returns the exchange whose request waits for a response with an id, or nil.
+func (t *Tap) exchangeOnWire(id jsonrpc.ID) *wire.Exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for own, ex := range t.pending {
+		if fmt.Sprint(t.answers.IDs.OnWireID(own).Raw()) == fmt.Sprint(id.Raw()) {
+			return ex
+		}
+	}
+	return nil
+}
+
+// torn fails the request whose response is torn.
+func (t *Tap) torn(id jsonrpc.ID) *jsonrpc.Response {
+	ex := t.exchangeOnWire(id)
+	if ex == nil {
+		return nil
+	}
+	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: tornDetail}
+	ex.Refused(e)
+	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: e.Detail}}
 }
 
 // SDK returns the tap, which is a transport of the SDK.
@@ -127,17 +168,28 @@ type connection struct {
 
 // Read reads the next message that is for this connection, and notes the end.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	if mark := c.tap.session.Requests.Mark(); mark != nil {
+		return mark, nil
+	}
 	for {
 		msg, err := c.Connection.Read(ctx)
+		if err == nil {
+			if use, _ := c.tap.answers.Read(msg, c.tap); use == wire.Stray || use == wire.Unawaited {
+				continue
+			}
+		}
+		switch msg := msg.(type) {
+		case *jsonrpc.Response:
+			c.tap.session.Discovery.Answered()
+		case *jsonrpc.Request:
+			var admitted bool
+			if admitted, err = c.tap.session.Requests.Admit(c.tap.session.Cut, msg); err == nil && !admitted {
+				continue
+			}
+		}
 		if err != nil {
 			c.tap.end(err)
 			return nil, err
-		}
-		if c.tap.answers.Read(msg, c.tap) == wire.Stray {
-			continue
-		}
-		if _, ok := msg.(*jsonrpc.Response); ok {
-			c.tap.session.Discovery.Answered()
 		}
 		return msg, nil
 	}
@@ -145,10 +197,25 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write notes what is sent, and where in the pipe it ends. A message that could not be
 // written up to its closing brace was not received.
-func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
+	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Requests.IsMark(resp.ID) {
+		return nil
+	}
+	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // else an exchanger does this
+		if resp, ok := msg.(*jsonrpc.Response); ok {
+			done := c.tap.session.Requests.Answering(resp.ID)
+			defer func() { done(err == nil) }()
+		}
+		select {
+		case c.tap.writing <- struct{}{}:
+			defer func() { <-c.tap.writing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.tap.session.Cut.Done():
+			return c.tap.session.Cut.Err()
+		}
+	}
 	req, ok := msg.(*jsonrpc.Request)
-	c.tap.writing.Lock()
-	defer c.tap.writing.Unlock()
 	if !ok || !req.IsCall() {
 		return c.write(ctx, msg)
 	}
@@ -160,7 +227,7 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	c.tap.session.Discovery.Asked(req.Method)
 
 	before := c.tap.input.offset()
-	err := c.write(ctx, msg)
+	err = c.write(ctx, msg)
 	whole := c.tap.input.passed(before)
 	if whole && c.tap.input != nil {
 		ex.WrittenOverPipe(c.tap.input.end.Load())
@@ -185,6 +252,9 @@ func (c *connection) write(ctx context.Context, msg jsonrpc.Message) error {
 	onWire := *req // the SDK keeps the other
 	if req.IsCall() {
 		onWire.ID = ids.OnWireID(req.ID)
+		if note := wire.ExchangeOf(ctx).IDNote(); note != nil {
+			note(fmt.Sprint(onWire.ID.Raw()))
+		}
 	} else {
 		onWire.Params = ids.CancelledParams(req.Params)
 	}

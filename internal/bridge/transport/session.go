@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -34,11 +35,20 @@ type Session struct {
 	Custom func(method string, params json.RawMessage)
 	// Questions tells which operations the requests of the server belong to.
 	Questions wire.Questions
+	// Requests bounds what the server asks.
+	Requests wire.Requests
+	// Skipped notes how much a server has written to its stdout that is no message. It does not
+	// block.
+	Skipped func(bytes int)
+	// Panicked notes a panic of a server in memory. It does not block.
+	Panicked func(*guard.Panic)
 	// Watcher is told what happens to the session.
 	Watcher Watcher
 
 	// IsControl is true while the session only serves to settle doubt about another one.
 	IsControl atomic.Bool
+	// IsMute is true when the handshake has asked for an event stream that has brought no bytes.
+	IsMute atomic.Bool
 	// IsOpen is true when the handshake has succeeded.
 	IsOpen atomic.Bool
 }

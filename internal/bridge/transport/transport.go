@@ -95,6 +95,8 @@ type Conn interface {
 
 // Resumable is a session that a server knows by its id, over any connection.
 type Resumable interface {
+	// SessionID returns the id by which the server knows the session now.
+	SessionID() string
 	// Cookies returns what else it takes to attach to the session.
 	Cookies() string
 	// IsFresh reports whether the server has answered nothing since initialize. It may not

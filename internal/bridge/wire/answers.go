@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,13 +32,15 @@ type Use uint8
 
 // The uses of a message.
 const (
-	Passed Use = iota // the SDK gets it
-	Taken             // its result was taken, and the SDK gets an error in its place
-	Stray             // it is a response to the request of another connection, which the SDK must not get
+	Passed    Use = iota // the SDK gets it
+	Taken                // its result was taken, and the SDK gets an error in its place
+	Stray                // it is a response to the request of another connection, which the SDK must not get
+	Unawaited            // it is a response that nobody waits for, here at least, and the SDK must not get it either
 )
 
-// Read reads a message, and restores the id of the SDK.
-func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) Use {
+// Read reads a message, and restores the id of the SDK. It returns the exchange that a response
+// belongs to.
+func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) (Use, *Exchange) {
 	switch msg := msg.(type) {
 	case *jsonrpc.Request:
 		if msg.Method == rpc.MethodProgress {
@@ -48,14 +51,33 @@ func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) Use {
 		}
 	case *jsonrpc.Response:
 		if !a.IDs.Restore(msg) {
-			return Stray
+			return Stray, nil
 		}
-		if ex := waiting.ExchangeFor(msg.ID); ex != nil && ex.Answered(msg) {
+		ex := waiting.ExchangeFor(msg.ID)
+		if ex == nil {
+			return Unawaited, nil
+		}
+		if ex.Over == nil { // a handshake
+			replaceVersion(msg.Result)
+		}
+		if ex.Answered(msg) {
 			msg.Result, msg.Error = nil, errTaken
-			return Taken
+			return Taken, ex
 		}
+		return Passed, ex
 	}
-	return Passed
+	return Passed, nil
+}
+
+// oldVersion finds the protocol version from before the first that the SDK knows. Other clients take
+// it for that one, and their servers work.
+var oldVersion = regexp.MustCompile(`"protocolVersion"\s*:\s*("2024-10-07")`)
+
+// replaceVersion replaces that version in the result of initialize, in place.
+func replaceVersion(result []byte) {
+	if at := oldVersion.FindSubmatchIndex(result); at != nil {
+		copy(result[at[2]:], `"2024-11-05"`)
+	}
 }
 
 // errTaken is the error in place of a result that was taken: the SDK decodes no more of it.

@@ -42,9 +42,13 @@ type Exchange struct {
 	Operation messages.Operation
 	// ProgressToken is what the server reports progress with, or empty.
 	ProgressToken string
+	// As is the id of a session that its requests over HTTP name in place of their own, or empty.
+	As string
 	// Over is closed when the operation is over or its connection is cut. It is nil for a
 	// handshake.
 	Over <-chan struct{}
+	// Cancel ends the operation. It is nil for a handshake, and for requests of the bridge itself.
+	Cancel context.CancelFunc
 
 	trace httptrace.ClientTrace // of its HTTP requests; empty if it is not traced
 
@@ -55,9 +59,9 @@ type Exchange struct {
 	connection  connection
 	network     net.Conn // the connection of the last request over HTTP
 
-	accepted bool             // the server has taken a request of the operation
-	earlier  bool             // the server has taken a request before the last one
-	begun    bool             // a request was answered
+	accepted bool             // the server has taken the last request
+	begun    bool             // the last request was answered once
+	earlier  bool             // the server has taken or answered a request of the operation before the last one
 	answered bool             // the response to the last request has arrived
 	failure  error            // the error in that response, if it is one
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
@@ -149,7 +153,8 @@ func (ex *Exchange) IsOver() bool {
 func (ex *Exchange) Begin(wanted bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.answered, ex.earlier = false, ex.accepted || ex.begun
+	ex.earlier = ex.earlier || ex.accepted || ex.begun
+	ex.accepted, ex.begun, ex.answered = false, false, false
 	ex.wanted, ex.result, ex.params = wanted, nil, nil
 }
 
@@ -172,7 +177,7 @@ func (ex *Exchange) Restart() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.sent, ex.handedOver, ex.unprocessed = false, false, false
-	ex.accepted, ex.begun, ex.answered, ex.refusal = false, false, false, nil
+	ex.accepted, ex.earlier, ex.begun, ex.answered, ex.refusal = false, false, false, false, nil
 }
 
 // Message notes which message the SDK sends next over HTTP, by its id as JSON.
@@ -187,6 +192,15 @@ func (ex *Exchange) MessageID() json.RawMessage {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.raw
+}
+
+// IDNote returns what is told the id of each request that is sent, or nil.
+func (ex *Exchange) IDNote() func(id string) {
+	if ex.values == nil {
+		return nil
+	}
+	note, _ := ex.values.Value(caller.RequestIDKey{}).(func(string))
+	return note
 }
 
 // Sent notes that a request is handed to net/http. From here on it counts as sent, unless
@@ -228,7 +242,7 @@ func (ex *Exchange) Accepted() {
 func (ex *Exchange) WasAccepted() bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.accepted
+	return ex.accepted || ex.earlier
 }
 
 // ExchangeFor is that of [Waiting], for transports that know which request a response is for;
@@ -275,25 +289,28 @@ func (ex *Exchange) Result() json.RawMessage {
 	return ex.result
 }
 
-// Refused notes what came in place of a response. If the server has taken an earlier request of the
-// operation, a refusal does not prove that nothing has run.
+// Refused notes what came in place of a response.
 func (ex *Exchange) Refused(e *mcpbridge.Error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	if ex.accepted && e.Class == mcpbridge.Expired {
-		lost := *e
-		lost.Class = mcpbridge.Lost
-		e = &lost
-	}
 	ex.refusal = e
 }
 
 // BrokeOff notes that the stream with the response ended before the response came, and
 // that this cannot be mended.
 func (ex *Exchange) BrokeOff(e *mcpbridge.Error) {
+	lost := *e
+	lost.Class, lost.Sent, lost.Doubt = mcpbridge.Lost, true, false
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.refusal = e
+	ex.refusal = &lost
+}
+
+// IsAnswered reports whether the response to the last request has arrived.
+func (ex *Exchange) IsAnswered() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.answered
 }
 
 // Resumes notes an attempt to resume the stream with the response. It returns how many there were,
@@ -318,7 +335,7 @@ func (ex *Exchange) HadEarlierRequests() bool {
 func (ex *Exchange) HasMismatchedHeaders() bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.refusal != nil && ex.refusal.Code == mcp.CodeHeaderMismatch && !ex.accepted
+	return ex.refusal != nil && ex.refusal.Code == mcp.CodeHeaderMismatch && !ex.accepted && !ex.earlier
 }
 
 // Outcome reports whether the last request was refused, and whether it was answered with an error.
@@ -371,7 +388,7 @@ func (ex *Exchange) NotWritten(whole bool) (refusal *mcpbridge.Error) {
 func (ex *Exchange) LastOverPipe() (id jsonrpc.ID, end int64, begun bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.id, ex.end, ex.begun
+	return ex.id, ex.end, ex.begun || ex.earlier
 }
 
 // maxLinger is how long the stream with a response may stay open after the response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -14,12 +15,25 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// Explain says what an error of the SDK means for the operation and for its session. ctx is the
-// caller's. The cases are ordered by how certain their evidence is.
-func (ex *Exchange) Explain(ctx context.Context, err error, secrets ...string) *mcpbridge.Error {
+// Explain says what an error of the SDK means for the operation and for its session, whose id may
+// be empty. ctx is the caller's. [mcpbridge.Error.MayHaveRun] lists the ways in which a request
+// ends, and what is known then. A server that has taken an earlier request of the operation may
+// have run it, so that no later one proves the contrary.
+func (ex *Exchange) Explain(ctx context.Context, err error, sessionID string, secrets ...string) *mcpbridge.Error {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
+	e := *ex.ending(ctx, err, sessionID, secrets)
+	if ex.earlier {
+		e.Begun = true
+		if e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent {
+			e.Class = mcpbridge.Lost
+		}
+	}
+	return &e
+}
 
+// ending says how the last request has ended. The cases are ordered by how certain their evidence is.
+func (ex *Exchange) ending(ctx context.Context, err error, sessionID string, secrets []string) *mcpbridge.Error {
 	var already *mcpbridge.Error
 	var response *jsonrpc.Error
 	isResponse := errors.As(ex.failure, &response) || errors.As(err, &response)
@@ -36,7 +50,9 @@ func (ex *Exchange) Explain(ctx context.Context, err error, secrets ...string) *
 			e.Class, e.Detail = mcpbridge.Protocol, "the answer could not be decoded"
 		} else {
 			e.Detail = redact.Clean(response.Message, secrets...)
-			e.Status, e.Code, e.Doubt = http.StatusOK, response.Code, !saysAlive(response.Code)
+			e.Shared = fmt.Sprint("JSON-RPC error ", response.Code)
+			e.Status, e.Code, e.Own, e.Doubt = http.StatusOK, response.Code, true, !saysAlive(response.Code)
+			e.Err = &Evidence{Said: SaidOfError(response.Code, response.Message, response.Data, sessionID), Err: response}
 			if response.Code == rpc.CodeInvalidParams || response.Code == rpc.CodeMethodNotFound {
 				e.Class = mcpbridge.Invalid
 			}

@@ -18,55 +18,100 @@ type Refusal struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// OfSession is true if the request belongs to a session.
+	// OfSession is true if the request belongs to a session that is open.
 	OfSession bool
 	// ID is that of the request as it was sent; nil for a notification or a stream.
 	ID json.RawMessage
+	// Session is the id of the session, or empty: such a session does not expire by a 404.
+	Session string
+	// Fresh is true if the session has answered nothing since initialize.
+	Fresh bool
 }
 
 // Judge says what a refusal means by itself. The table in the documentation of package
 // mcpbridge lists the cases. The words of the server play no part in it.
 func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	msg, text := rpc.Envelope{}, string(r.Body)
-	if json.Unmarshal(r.Body, &msg) == nil && msg.Error != nil {
+	if json.Unmarshal(unwrapped(r.Body), &msg) == nil && msg.Error != nil {
 		text = msg.Error.Message
 	} else {
 		msg.Error = nil
 	}
-	e := &mcpbridge.Error{Sent: true, Detail: strconv.Itoa(r.Status) + " " + http.StatusText(r.Status), Status: r.Status}
+	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
+	own := msg.Error != nil && rpc.HasID(r.ID) && rpc.SameID(msg.ID, r.ID)
+	evidence := r.evidence(msg, own)
+	e := &mcpbridge.Error{
+		Sent: true, Detail: strconv.Itoa(r.Status) + " " + http.StatusText(r.Status), Status: r.Status,
+		Own: own, Server: presenceOf(r.Status, msg.Error != nil), Err: evidence,
+	}
 	said := redact.Clean(plain(text, r.Header), secrets...)
 	if msg.Error != nil {
 		e.Code = msg.Error.Code
 	}
-	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
-	own := msg.Error != nil && rpc.HasID(r.ID) && bytes.Equal(bytes.TrimSpace(msg.ID), r.ID)
-	missing := IsMissing(r.Status)
-	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code)
-	e.Server = presenceOf(r.Status, msg.Error != nil)
+	missing := IsMissing(r.Status) && !own
+	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code) && (r.Session != "" || !missing)
 
-	if r.OfSession && missing && !own {
+	if missing && r.Session != "" && !evidence.Front {
 		e.Class, e.Session, e.Doubt, e.Quote = mcpbridge.Expired, mcpbridge.Gone, false, said
 		return e
 	}
 	if said != "" {
+		e.Shared = e.Detail
 		e.Detail += ": " + said
 	}
 	switch {
+	case missing && evidence.Front: // a 404 comes from whoever has not run the request
+		e.Class, e.Sent = mcpbridge.NotSent, false
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden, r.Status == http.StatusProxyAuthRequired:
 		e.Class = mcpbridge.Unauthorized
 	case r.Status == http.StatusTooManyRequests:
 		e.Class, e.RetryAfter = mcpbridge.RateLimited, retryAfter(r.Header)
 	case r.Status >= 500 || r.Status == http.StatusRequestTimeout:
 		e.Class, e.RetryAfter = mcpbridge.ServerError, retryAfter(r.Header)
-	case missing && !own:
+	case missing:
 		e.Class = mcpbridge.Unavailable
-		e.Detail += " (is the URL the server's MCP endpoint?)"
 	case r.Status >= 400:
 		e.Class = mcpbridge.Invalid
 	default: // neither 1xx nor 3xx is an answer
 		e.Class = mcpbridge.Protocol
 	}
 	return e
+}
+
+// evidence returns what a refusal shows besides. msg is its JSON-RPC error, if it is one.
+func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
+	e := new(Evidence)
+	switch {
+	case own || !r.OfSession:
+	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && r.Session != "" && !r.Fresh && isPage(r.Body):
+		e.Front = true
+	}
+	switch {
+	case msg.Error != nil:
+		e.Said = SaidOfError(msg.Error.Code, msg.Error.Message, msg.Error.Data, r.Session)
+	case r.Body != nil:
+		e.Said = SaidOf(string(r.Body), r.Session)
+	}
+	return e
+}
+
+// byteOrderMark may stand before a text in UTF-8.
+var byteOrderMark = []byte("\ufeff")
+
+// unwrapped returns a JSON body without a byte order mark, and the only element of an array of one.
+func unwrapped(body []byte) []byte {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark))
+	var batch []json.RawMessage
+	if bytes.HasPrefix(body, []byte("[")) && json.Unmarshal(body, &batch) == nil && len(batch) == 1 {
+		return batch[0]
+	}
+	return body
+}
+
+// isPage reports whether a body is a document in HTML or XML, whatever its type. Servers that are
+// asked for an unknown session send a text as text/html, but no document.
+func isPage(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark)), []byte("<"))
 }
 
 // IsMissing reports whether a server answers with this status for what it does not have: an

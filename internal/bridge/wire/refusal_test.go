@@ -26,7 +26,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 	}{
 		"404, text":               {404, "session not found", mcpbridge.Expired, false},
 		"404, no words":           {404, "", mcpbridge.Expired, false},
-		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.Expired, false},
+		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.NotSent, true},
 		"404, id null":            {404, bridgetest.Failure("null", "-32001", "Session not found"), mcpbridge.Expired, false},
 		"404, id of text":         {404, bridgetest.Failure(`"server-error"`, "-32600", "Session not found"), mcpbridge.Expired, false},
 		"404, empty id":           {404, bridgetest.Failure(`""`, "-32001", "Session not found"), mcpbridge.Expired, false},
@@ -53,19 +53,19 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 		"302":                     {302, "", mcpbridge.Protocol, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Refusal{c.status, http.Header{}, []byte(c.body), true, json.RawMessage("7")}.Judge()
+			e := Refusal{Status: c.status, Body: []byte(c.body), OfSession: true, ID: json.RawMessage("7"), Session: "s"}.Judge()
 			require.Equal(t, c.want, e.Class, "%v", e)
 			require.Equal(t, c.want == mcpbridge.Expired, e.Session == mcpbridge.Gone)
 			require.Equal(t, c.doubt, e.Doubt)
-			require.True(t, e.Sent)
-			e = Refusal{c.status, http.Header{}, []byte(c.body), false, json.RawMessage("7")}.Judge()
+			require.Equal(t, c.want != mcpbridge.NotSent, e.Sent)
+			e = Refusal{Status: c.status, Body: []byte(c.body), ID: json.RawMessage("7")}.Judge()
 			require.Equal(t, mcpbridge.Alive, e.Session, "without a session id nothing expires")
 			require.False(t, e.Doubt)
 		})
 	}
 	e := Refusal{Status: 404, Body: []byte("404 page not found")}.Judge()
 	require.Equal(t, mcpbridge.Unavailable, e.Class)
-	require.Contains(t, e.Detail, "endpoint")
+	require.Equal(t, mcpbridge.Strange, e.Server)
 }
 
 func TestRetryAfterIsReadInBothForms(t *testing.T) {
@@ -85,7 +85,8 @@ func FuzzJudge(f *testing.F) {
 	f.Add(503, "\x1b[2J\n\xff", false)
 	f.Add(400, strings.Repeat("a\xff", 500), true)
 	f.Fuzz(func(t *testing.T, status int, body string, had bool) {
-		e := Refusal{status, http.Header{"Retry-After": {body}}, []byte(body), had, json.RawMessage("7")}.Judge()
+		id := map[bool]string{true: "made-up-session"}[had]
+		e := Refusal{Status: status, Header: http.Header{"Retry-After": {body}}, Body: []byte(body), OfSession: had, ID: json.RawMessage("7"), Session: id}.Judge()
 		require.True(t, had || e.Session == mcpbridge.Alive)
 		require.Equal(t, e.Session == mcpbridge.Gone, e.Class == mcpbridge.Expired)
 		require.NotEqual(t, mcpbridge.Broken, e.Session)

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/mcpactor/mcpactor/internal/eventname"
 )
 
 // documentation returns the section "The batch runner" of the README or of a page of docs.
@@ -38,8 +36,9 @@ func TestDocumentationHasAllFieldsOpsEventsAndFlags(t *testing.T) {
 	_, fields, found := strings.Cut(err.Error(), "the fields are ")
 	require.True(t, found)
 	names := append(strings.Split(fields, ", "), operations...)
+	hump := regexp.MustCompile("([a-z])([A-Z])")
 	for _, event := range eventTypes(t) {
-		names = append(names, eventname.Snake(event))
+		names = append(names, strings.ToLower(hump.ReplaceAllString(event, "${1}_$2")))
 	}
 	names = append(names, "dropped", "setup", "allow", "deny", "store", "roots")
 	for _, name := range names {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -49,11 +48,11 @@ type eventLine struct {
 	Count      int             `json:"count,omitempty"`
 }
 
-// lineOf returns the line of an event. The name of the event is the name of its type.
+// lineOf returns the line of an event.
 func lineOf(event messages.Event) *eventLine {
 	stamp := event.GetStamp()
 	l := &eventLine{
-		Event: eventname.Of(event), Time: stamp.Time,
+		Event: event.EventName(), Time: stamp.Time,
 		Server: stamp.Key.Server, Scope: stamp.Key.Scope, Generation: stamp.Generation,
 	}
 	switch e := event.(type) {

@@ -19,12 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/cli"
-	"github.com/mcpactor/mcpactor/internal/eventname"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// eventTypes returns the names of all event types: the structs that embed Stamp.
+// eventTypes returns the names of the types of all events: the structs that embed Stamp.
 func eventTypes(t *testing.T) (names []string) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../../messages/event.go", nil, 0)
 	require.NoError(t, err)
@@ -92,14 +91,13 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		}
 		line, err := json.Marshal(lineOf(c.event))
 		require.NoError(t, err)
-		want := fmt.Sprintf(`{"event":%q,"server":"s","scope":"a","generation":2,"time":"2026-08-01T12:00:00.000000005Z"`, eventname.Snake(name))
+		want := fmt.Sprintf(`{"event":%q,"server":"s","scope":"a","generation":2,"time":"2026-08-01T12:00:00.000000005Z"`, c.event.EventName())
 		if c.want != "" {
 			want += "," + c.want
 		}
 		require.Equal(t, want+"}", string(line))
 	}
 	require.ElementsMatch(t, append(eventTypes(t), "CustomNotification"), covered)
-	require.Equal(t, "session_gave_up", eventname.Snake("SessionGaveUp"))
 }
 
 func TestZeroFieldsArePrintedIfZeroIsMeaningful(t *testing.T) {

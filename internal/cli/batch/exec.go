@@ -8,13 +8,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/cli"
 )
 
 // Exec is the batch runner.
 type Exec struct {
 	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, of mcpactor or of another MCP client. SIGHUP reloads it."`
+	Inputs      Inputs        `embed:""`
 	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
 	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
 	Listen      string        `placeholder:"ADDR" help:"Serve a page that shows the sessions live (/debug/mcp/), and the probes /livez and /readyz, at an address such as 127.0.0.1:8080. There is no authentication: use a loopback address, or put a proxy in front of it."`
@@ -29,10 +29,12 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	}
 	hangups, ignore := hangups()
 	defer ignore() // only at the end: the default action of SIGHUP ends the process
-	file, err := config.Load(cmd.Config)
+	inputs := newInputs(cmd.Inputs, p)
+	file, err := inputs.load(cmd.Config)
 	if err != nil {
 		return configError(err)
 	}
+	inputs.terminal = nil // a reload does not ask
 	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
@@ -61,7 +63,7 @@ func (cmd *Exec) Run(p *cli.Program) error {
 		unsubscribe := i.sup.Subscribe(r.events.publish)
 		defer unsubscribe()
 	}
-	endReload := (&reloader{instance: i, toolsets: r.toolsets}).start(hangups)
+	endReload := (&reloader{instance: i, inputs: inputs, toolsets: r.toolsets}).start(hangups)
 	var stopErr error
 	r.close = func() {
 		endReload()

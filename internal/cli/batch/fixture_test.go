@@ -29,6 +29,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("BATCH_TEST_SERVER") != "" { // the test binary is a stdio server
+		newTools("a").Run(context.Background(), &mcp.StdioTransport{})
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 

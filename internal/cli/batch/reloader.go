@@ -5,13 +5,12 @@ import (
 	"os"
 	"reflect"
 	"time"
-
-	"github.com/mcpactor/mcpactor/config"
 )
 
 // reloader applies the servers of a changed configuration file to a running supervisor.
 type reloader struct {
 	*instance
+	inputs   *inputs
 	toolsets *toolsets
 }
 
@@ -42,7 +41,7 @@ func (r *reloader) start(signals <-chan os.Signal) (end func()) {
 // reload loads the file once. An invalid file changes nothing.
 func (r *reloader) reload(ctx context.Context) {
 	log := &r.Supervisor.Logger
-	file, err := config.Load(r.path)
+	file, err := r.inputs.load(r.path)
 	if err != nil {
 		log.Error().Str("err", oneLine(err)).Msg("configuration was invalid, nothing was reloaded")
 		return

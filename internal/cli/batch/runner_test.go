@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -163,6 +167,23 @@ func TestCancelAndInspectDoNotWait(t *testing.T) {
 	require.Equal(t, map[string]any{"found": true}, responses["3"]["result"])
 	require.Equal(t, map[string]any{"found": false}, responses["4"]["result"])
 	require.Equal(t, true, responses["5"]["ok"])
+}
+
+// Protocol 2026-07-28 has no ping.
+func TestServersOfEachProtocolCanBePinged(t *testing.T) {
+	stateless := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return newTools("a") }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	defer stateless.Close()
+	for server, protocol := range map[string]string{
+		fmt.Sprintf(`{"url": %q}`, served(t, newTools("a"))):                          "2025-11-25",
+		fmt.Sprintf(`{"url": %q}`, stateless.URL):                                     "2026-07-28",
+		fmt.Sprintf(`{"command": %q, "env": {"BATCH_TEST_SERVER": "1"}}`, os.Args[0]): "2026-07-28",
+	} {
+		config := configured(t, fmt.Sprintf(`{"mcpServers": {"s": %s}}`, server))
+		var out, log strings.Builder
+		run([]string{"exec", "--config", config}, strings.NewReader(`{"id":"1","server":"s","op":"ping"}`+"\n"+`{"id":"2","server":"s","op":"open"}`), &out, &log)
+		require.Contains(t, out.String(), `{"id":"1","ok":true,`, server)
+		require.Contains(t, out.String(), fmt.Sprintf(`"protocolVersion":%q`, protocol), server)
+	}
 }
 
 func TestTimeoutCountsFromTheStart(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/cli"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -19,6 +18,7 @@ const closeLimit = 20 * time.Second
 // Tools is the command that lists the tools of all servers.
 type Tools struct {
 	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec. The command opens new sessions and closes them; it ignores the store."`
+	Inputs   Inputs        `embed:""`
 	Scope    string        `default:"default" help:"Scope of the sessions. Default: default."`
 	JSON     bool          `name:"json" help:"Print the response of exec to the operation tools, in JSON, instead of a table."`
 	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers. Default: 30s."`
@@ -33,11 +33,12 @@ func (cmd *Tools) Run(p *cli.Program) error {
 	if err := (messages.Key{Scope: cmd.Scope}).Validate(); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	file, err := config.Load(cmd.Config)
+	file, err := newInputs(cmd.Inputs, p).load(cmd.Config)
 	if err != nil {
 		return configError(err)
 	}
 	file.Store, file.Supervisor.LeaveOpen = "", false
+	file.Supervisor.FailFast = true // nobody waits here for a server that is down
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

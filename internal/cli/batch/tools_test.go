@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,16 @@ func TestServerThatCannotBeListedFailsTheCommandButHidesNoOtherServer(t *testing
 		require.Contains(t, log.String(), "mcpactor: bad: tools/list on bad/")
 		require.Contains(t, out.String(), "one__a")
 	}
+}
+
+func TestServerThatIsDownIsReportedAtOnce(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"down": {"url": "http://127.0.0.1:1"}, "one": {"url": %q}}}`, served(t, newTools("a"))))
+	var out, log strings.Builder
+	began := time.Now()
+	require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--log-level", "error"}, nil, &out, &log))
+	require.Less(t, time.Since(began), 20*time.Second, "before the timeout")
+	require.Regexp(t, `mcpactor: down: tools/list on down/default: unavailable: .*connection refused`, log.String())
+	require.Contains(t, out.String(), "one__a")
 }
 
 func TestToolsPrintsTheSameJSONAsExec(t *testing.T) {

@@ -33,9 +33,8 @@ type toolsets struct {
 // uses it. The mutex of toolsets guards its fields.
 type scopeToolset struct {
 	*toolset.Toolset
-	set     *toolset.Set // the last list, or nil
-	users   int          // acquired and not released
-	lastUse uint64       // the value of uses
+	users   int    // acquired and not released
+	lastUse uint64 // the value of uses
 	dropped bool
 }
 
@@ -50,38 +49,18 @@ func (t *toolsets) list(ctx context.Context, scope string) (*toolset.Set, error)
 		return nil, err
 	}
 	defer t.release(st)
-	return t.refresh(ctx, st)
+	return st.Tools(ctx)
 }
 
-// call returns the command that calls the tool with a safe name. If the last list does not
-// have the name, call lists the tools first.
+// call returns the command that calls the tool with a safe name. If the name is unknown, it lists
+// the tools of the servers that the name fits.
 func (t *toolsets) call(ctx context.Context, scope, name string, arguments json.RawMessage) (*messages.CallTool, error) {
 	st, err := t.acquire(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	defer t.release(st)
-	t.mu.Lock()
-	set := st.set
-	t.mu.Unlock()
-	if set == nil || set.Tool(name) == nil {
-		if set, err = t.refresh(ctx, st); err != nil {
-			return nil, err
-		}
-	}
-	return set.Call(name, arguments)
-}
-
-// refresh lists the tools, and remembers the list.
-func (t *toolsets) refresh(ctx context.Context, st *scopeToolset) (*toolset.Set, error) {
-	set, err := st.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	st.set = set
-	return set, nil
+	return st.Approve(ctx, name, arguments)
 }
 
 // acquire returns the toolset of a scope. The caller releases it. If ctx has ended, acquire

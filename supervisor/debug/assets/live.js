@@ -87,6 +87,7 @@
     for (const time of document.querySelectorAll("time[data-rel]")) {
       const away = (Date.parse(time.dateTime) - now) / 1000;
       let text = seconds(-away) + " ago";
+      if (time.dataset.rel === "for") text = "for " + seconds(-away);
       if (time.dataset.rel === "in") text = away > 0 ? "in " + seconds(Math.ceil(away)) : "now";
       if (time.textContent !== text) time.textContent = text;
     }

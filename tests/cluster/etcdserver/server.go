@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/mcpactor/mcpactor/internal/freeport"
 )
 
 // startTimeout bounds the start of a server.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
 )

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/supervisor/cluster"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/cluster"
 )
 
 const (

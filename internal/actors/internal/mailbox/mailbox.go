@@ -9,11 +9,19 @@ import (
 )
 
 // Mailbox holds the messages that an actor has not read yet. It differs from the mailboxes
-// of Proto.Actor in three ways: the messages that are left when its actor has stopped are
-// given to a function, and not discarded; to start the actor allocates nothing; and an empty
-// mailbox takes little memory. The zero value is empty. The methods may be called from any
-// goroutine, except Close.
+// of Proto.Actor in four ways: the messages that are left when its actor has stopped are
+// given to a function, and not discarded; to start the actor allocates nothing; an empty
+// mailbox takes little memory; and the engine sends nothing to processes of others, and logs
+// nothing, in the goroutine of the actor. The zero value is empty. The methods may be called from
+// any goroutine, except Close.
 type Mailbox struct {
+	// Parent is the mailbox of the parent of the actor. It is told when the actor has failed, and nil
+	// leaves that to the engine, which also logs it.
+	Parent *Mailbox
+	// Post sends to those who watch the actor, or touch it. nil leaves that to the engine. Both fields
+	// must be set before the actor is spawned.
+	Post Post
+
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
 	readAll    func()            // is scheduled when there are messages
@@ -24,6 +32,14 @@ type Mailbox struct {
 	system    queue
 	reading   bool // readAll runs, or is scheduled
 	suspended bool // the actor has failed, and gets system messages only
+
+	watchers *actor.PIDSet // nil while there are none. Used by readAll only
+}
+
+// Post sends messages to processes of others. Its methods do not block.
+type Post interface {
+	Send(to *actor.PID, message any)
+	Terminated(watcher, who *actor.PID, why actor.TerminatedReason)
 }
 
 // RegisterHandlers sets the actor, and the dispatcher that runs it.
@@ -39,8 +55,17 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 func (*Mailbox) Start() {}
 
 // Close gives the user messages that are in the mailbox, and those that come later, to
-// unread in place of the actor. The actor calls it when it has stopped.
-func (m *Mailbox) Close(unread func(message any)) { m.unread = unread }
+// unread in place of the actor, and tells the watchers. The actor calls it when it has stopped.
+func (m *Mailbox) Close(unread func(message any)) {
+	m.unread = unread
+	if m.watchers != nil {
+		m.watchers.ForEach(func(_ int, watcher *actor.PID) { m.tellEnd(watcher) })
+		m.watchers = nil
+	}
+}
+
+// Prompt says that a message is queued at once.
+func (*Mailbox) Prompt() {}
 
 // PostUserMessage adds a message, which the actor reads after all others.
 func (m *Mailbox) PostUserMessage(message any) { m.post(&m.user, message) }
@@ -73,7 +98,7 @@ func (m *Mailbox) read() (empty bool) {
 	var message any
 	defer func() {
 		if reason := recover(); reason != nil {
-			m.invoker.EscalateFailure(reason, message)
+			m.escalate(reason, message)
 		}
 	}()
 	for n := 1; ; n++ {
@@ -82,9 +107,11 @@ func (m *Mailbox) read() (empty bool) {
 		case of == none:
 			return true
 		case of == system:
-			m.invoker.InvokeSystemMessage(message)
+			m.invokeSystem(message)
 		case m.unread != nil:
 			m.unread(message)
+		case m.Post != nil && isTouch(message):
+			m.touched(message)
 		default:
 			m.invoker.InvokeUserMessage(message)
 		}
@@ -122,4 +149,66 @@ func (m *Mailbox) next() (message any, of kind) {
 	}
 	m.reading = false
 	return nil, none
+}
+
+// escalate suspends the actor, and tells its parent that it has failed.
+func (m *Mailbox) escalate(reason, message any) {
+	if m.Parent == nil {
+		m.invoker.EscalateFailure(reason, message)
+		return
+	}
+	m.mu.Lock()
+	m.suspended = true
+	m.mu.Unlock()
+	m.Parent.PostSystemMessage(&actor.Failure{Who: m.self(), Reason: reason, Message: message, RestartStats: actor.NewRestartStatistics()})
+}
+
+// self returns the PID of the actor.
+func (m *Mailbox) self() *actor.PID { return m.invoker.(interface{ Self() *actor.PID }).Self() }
+
+// invokeSystem has the actor read a system message. The watchers are kept here: the engine would tell
+// them of the end in the goroutine of the actor.
+func (m *Mailbox) invokeSystem(message any) {
+	switch msg := message.(type) {
+	case *actor.Watch:
+		if m.Post != nil {
+			m.watch(msg.Watcher)
+			return
+		}
+	case *actor.Unwatch:
+		if m.watchers != nil {
+			m.watchers.Remove(msg.Watcher)
+		}
+	}
+	m.invoker.InvokeSystemMessage(message)
+}
+
+// watch adds a watcher, or tells it at once that the actor has stopped.
+func (m *Mailbox) watch(watcher *actor.PID) {
+	if m.unread != nil {
+		m.tellEnd(watcher)
+		return
+	}
+	if m.watchers == nil {
+		m.watchers = actor.NewPIDSet()
+	}
+	m.watchers.Add(watcher)
+}
+
+// tellEnd tells a watcher that the actor has stopped.
+func (m *Mailbox) tellEnd(watcher *actor.PID) {
+	m.Post.Terminated(watcher, m.self(), actor.TerminatedReason_Stopped)
+}
+
+// isTouch reports whether the engine would answer a message itself, after the actor has read it.
+func isTouch(message any) bool {
+	_, is := actor.UnwrapEnvelopeMessage(message).(actor.AutoRespond)
+	return is
+}
+
+// touched answers a [actor.Touch]. The actor reads no message that the engine would answer.
+func (m *Mailbox) touched(message any) {
+	if _, is := actor.UnwrapEnvelopeMessage(message).(*actor.Touch); is {
+		m.Post.Send(actor.UnwrapEnvelopeSender(message), &actor.Touched{Who: m.self()})
+	}
 }

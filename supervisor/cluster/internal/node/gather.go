@@ -40,7 +40,7 @@ type gatherDue struct{ of *gather }
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
 	_, inspects := cmd.(*messages.Inspect)
 	if why := n.whyFenced(); why != "" && !inspects {
-		n.reply(c, c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
+		n.reply(c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return
 	}
 	var past history
@@ -124,7 +124,7 @@ func (n *node) answerGather(c actor.Context, g *gather) {
 	}
 	g.timer.Stop()
 	slices.Sort(g.unanswered)
-	n.reply(c, g.caller, n.merge(g))
+	n.reply(g.caller, n.merge(g))
 }
 
 // merge returns one reply for those of all members. Members that do not have the server do not count if

@@ -21,7 +21,7 @@ func init() { wire.Register[leaves]("leaves") }
 // onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
 func (n *node) onLeave(c actor.Context) {
 	if n.left {
-		c.Respond(&Left{})
+		n.mail.Send(c.Sender(), &Left{})
 		return
 	}
 	n.leaving = c.Sender()
@@ -133,7 +133,7 @@ func (n *node) onFlushDue(c actor.Context) {
 		n.linkTimer.Stop()
 	}
 	if n.leaving != nil {
-		c.Send(n.leaving, &Left{})
+		n.mail.Send(n.leaving, &Left{})
 		n.leaving = nil
 	}
 	n.cfg.Rejoin, n.cfg.Joined, n.cfg.Observe = nil, nil, nil // the node outlives the member

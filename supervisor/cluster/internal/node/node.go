@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/actors"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -49,6 +50,7 @@ type node struct {
 	stopped func() // has commands answered by the door in front of the node
 
 	work dispatch.Dispatcher // runs the mailbox, and the work that leaves it
+	mail *relay.Post         // to actors and processes of the user, and of the supervisor
 
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor; nil if no member wants its events
@@ -91,8 +93,10 @@ func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err erro
 // spawn spawns the node, and returns the PID that takes its messages.
 func (n *node) spawn() (*actor.PID, error) {
 	system, supervisor, name := n.cfg.System, n.cfg.Name, n.cfg.Name+"/node"
-	late := func(message any, sender *actor.PID) { actors.Answer(system.Root, supervisor, message, sender) }
-	pid, free := door.Open(system, name, late, func(stopped func()) *actor.PID {
+	post := n.mail
+	late := func(message any, sender *actor.PID) { actors.Answer(post, supervisor, message, sender) }
+	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }
+	pid, free := door.Open(system, name, late, ended, func(stopped func()) *actor.PID {
 		n.stopped = stopped
 		return system.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work)), "node")
 	})
@@ -102,6 +106,9 @@ func (n *node) spawn() (*actor.PID, error) {
 	return pid, nil
 }
 
+// maxLetters bounds the dead letters that wait for the handlers of the EventStream.
+const maxLetters = 1 << 10
+
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{
@@ -110,6 +117,10 @@ func newNode(cfg *Config) *node {
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
 	}
+	events := relay.New(maxLetters, func(event any) { cfg.System.EventStream.Publish(event) }, nil, nil)
+	n.mail = relay.NewPost(cfg.System, events, func(message, reason any, stack []byte) {
+		cfg.Logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
+	})
 	n.ownBits.init(cfg.Shards)
 	n.timeouts.Call = cfg.CallTimeout
 	return n
@@ -270,7 +281,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *Watch:
 		n.onWatch(c, msg)
 	case *ListMembers:
-		c.Respond(&Members{n.snapshot()})
+		n.mail.Send(c.Sender(), &Members{n.snapshot()})
 	case *Leave:
 		n.onLeave(c)
 	case *LeaveNow:
@@ -333,8 +344,6 @@ func (n *node) failure(cmd messages.Command, code messages.Code, detail string) 
 }
 
 // reply sends a reply to a caller, if there is one.
-func (n *node) reply(c actor.Context, caller *actor.PID, reply messages.Reply) {
-	if caller != nil {
-		c.Send(caller, reply)
-	}
+func (n *node) reply(caller *actor.PID, reply messages.Reply) {
+	n.mail.Send(caller, reply)
 }

@@ -247,7 +247,7 @@ type dropped struct{ proxies []*proxy }
 // the supervisor would have closed the sessions of scopes that are bound to them.
 func (n *node) onDropped(c actor.Context, msg *dropped) {
 	for _, p := range msg.proxies {
-		p.tellWatchers(c)
+		n.tellWatchers(p)
 	}
 	if n.leaving == nil && !n.left {
 		n.cfg.Rejoin()

@@ -194,21 +194,14 @@ func (n *node) endProxy(p *proxy) {
 func (n *node) onGone(c actor.Context, from *peer, ref string) {
 	if p := from.proxies[ref]; p != nil {
 		n.endProxy(p)
-		p.tellWatchers(c)
+		n.tellWatchers(p)
 	}
 }
 
 // tellWatchers tells those who watch a proxy that it has ended.
-func (p *proxy) tellWatchers(c actor.Context) {
+func (n *node) tellWatchers(p *proxy) {
 	for _, watcher := range p.watchers {
-		tellTerminated(c, watcher, p.pid)
-	}
-}
-
-// tellTerminated tells a watcher that a process has ended.
-func tellTerminated(c actor.Context, watcher, who *actor.PID) {
-	if process, there := c.ActorSystem().ProcessRegistry.Get(watcher); there {
-		process.SendSystemMessage(watcher, &actor.Terminated{Who: who, Why: actor.TerminatedReason_Stopped})
+		n.mail.Terminated(watcher, p.pid, actor.TerminatedReason_Stopped)
 	}
 }
 
@@ -220,7 +213,7 @@ func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
 		delete(p.watchers, msg.watcher.Id)
 		n.endIfUnused(p)
 	case p.peer.proxies[p.ref] != p: // it has ended
-		tellTerminated(c, msg.watcher, p.pid)
+		n.mail.Terminated(msg.watcher, p.pid, actor.TerminatedReason_Stopped)
 	default:
 		p.watchers[msg.watcher.Id] = msg.watcher
 	}
@@ -232,7 +225,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	req, asks := msg.message.(messages.Request)
 	switch there := p.peer.proxies[p.ref] == p; {
 	case asks && !there:
-		c.Send(msg.sender, &messages.Refusal{Reason: actors.NoHandler})
+		n.mail.Send(msg.sender, &messages.Refusal{Reason: actors.NoHandler})
 		return
 	case asks:
 		n.lastID++
@@ -273,7 +266,7 @@ func (n *node) onQuestionEncoded(c actor.Context, msg *encoded) {
 	}
 	if err := n.queue(c, msg, msg.asks); err != nil {
 		delete(n.asking, msg.asks)
-		c.Send(q.pid, &messages.Refusal{Reason: "the question cannot be sent: " + err.Error()})
+		n.mail.Send(q.pid, &messages.Refusal{Reason: "the question cannot be sent: " + err.Error()})
 	}
 }
 
@@ -291,11 +284,11 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 			return
 		}
 		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)
-		c.RequestWithCustomSender(to, value, c.Self())
+		n.mail.Request(to, value, c.Self())
 	case *messages.Withdrawn:
 		n.onWithdrawn(c, from, msg.Number, value.Reason)
 	case messages.Notification:
-		c.Send(to, value)
+		n.mail.Send(to, value)
 	}
 }
 
@@ -316,7 +309,7 @@ func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason st
 func (n *node) withdrawQuestion(c actor.Context, number uint64, answer messages.Answer, reason string) {
 	if q := n.asked[number]; q != nil {
 		n.endQuestion(c, number, answer)
-		c.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
+		n.mail.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
 	}
 }
 
@@ -336,7 +329,7 @@ func (n *node) onTaken(c actor.Context, by *actor.PID) {
 // onLineTaken tells the session that a line was handled.
 func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
 	if p := from.proxies[ref]; p != nil && len(p.lines) > 0 {
-		c.Send(p.lines[0], &lineTaken{by: p.pid})
+		n.mail.Send(p.lines[0], &lineTaken{by: p.pid})
 		p.lines = p.lines[1:]
 	}
 }
@@ -347,8 +340,7 @@ func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req
 		return
 	}
 	handler := pidOf(ref)
-	process, there := c.ActorSystem().ProcessRegistry.Get(handler)
-	if !there {
+	if n.mail.Gone(handler) {
 		n.answerTo(c, from, remote, &messages.Refusal{Reason: actors.NoHandler})
 		return
 	}
@@ -367,8 +359,8 @@ func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req
 	q := &question{peer: from, remote: remote, origin: *origin, handler: handler, pid: b.register("question")}
 	q.timer = after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
 	n.asked[number] = q
-	process.SendSystemMessage(handler, &actor.Watch{Watcher: q.pid})
-	c.RequestWithCustomSender(handler, req, q.pid)
+	n.mail.Watch(handler, q.pid)
+	n.mail.Request(handler, req, q.pid)
 }
 
 // onAnswered sends the answer of a handler to the member that has asked.
@@ -383,11 +375,8 @@ func (n *node) endQuestion(c actor.Context, number uint64, answer messages.Answe
 		return
 	}
 	q.timer.Stop()
-	registry := c.ActorSystem().ProcessRegistry
-	registry.Remove(q.pid)
-	if process, there := registry.Get(q.handler); there {
-		process.SendSystemMessage(q.handler, &actor.Unwatch{Watcher: q.pid})
-	}
+	c.ActorSystem().ProcessRegistry.Remove(q.pid)
+	n.mail.Unwatch(q.handler, q.pid)
 	delete(n.asked, number)
 	if answer != nil {
 		n.encode(c, answer, &encoded{to: q.peer, answers: q.remote})
@@ -405,7 +394,7 @@ func (n *node) dropQuestions(c actor.Context, p *peer) {
 	for number, q := range n.asking {
 		if q.peer == p {
 			delete(n.asking, number)
-			c.Send(q.pid, &messages.Refusal{Reason: reason})
+			n.mail.Send(q.pid, &messages.Refusal{Reason: reason})
 		}
 	}
 }
@@ -425,7 +414,7 @@ func (n *node) onAnswer(c actor.Context, number uint64, value any) {
 	if !ok {
 		answer = &messages.Refusal{Reason: "the question or its answer is not understood"}
 	}
-	c.Send(q.pid, answer)
+	n.mail.Send(q.pid, answer)
 }
 
 // named returns the actors that a command names and whose end concerns the members that get it. Some
@@ -452,7 +441,7 @@ func (n *node) watch(c actor.Context, cmd messages.Command) {
 		}
 		if ref := (refs{}).Ref(pid); !n.watched[ref] {
 			n.watched[ref] = true
-			c.Watch(pid)
+			n.mail.Watch(pid, c.Self())
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *actor
 		x.values = &called.Values
 	}
 	if n.leaving != nil && !n.left {
-		n.reply(c, x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
+		n.reply(x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
 		return
 	}
 	n.begin(c, x)
@@ -123,14 +123,13 @@ const ownerTerminated = "its owner has terminated"
 
 // isThere reports whether an actor here has not terminated.
 func (n *node) isThere(pid *actor.PID) bool {
-	_, there := n.cfg.System.ProcessRegistry.Get(pid)
-	return there
+	return !n.mail.Gone(pid)
 }
 
 // begin adds an exchange, and routes it.
 func (n *node) begin(c actor.Context, x *exchange) {
 	reject := func(code messages.Code, detail string) {
-		n.reply(c, x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
+		n.reply(x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
 	}
 	if n.left {
 		reject(messages.CodeClosed, "this member has left the cluster")
@@ -152,7 +151,7 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	}
 	n.watch(c, x.cmd)
 	n.add(x)
-	x.timer = after(c, time.Until(x.deadline), &overdue{x})
+	x.timer = after(c, time.Until(x.waitEnd()), &overdue{x})
 	of := n.byKey[x.key]
 	if of == nil {
 		of = &keyed{all: map[*exchange]struct{}{}}
@@ -404,7 +403,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 		n.onPart(c, x, reply)
 		return
 	}
-	n.reply(c, x.caller, reply)
+	n.reply(x.caller, reply)
 }
 
 // withdraw takes back an exchange of which the network got no part yet. It will not run then, and sent
@@ -490,9 +489,28 @@ func (n *node) onHandedBack(c actor.Context, msg *actors.HandedBack) {
 	})
 }
 
-// onOverdue answers an exchange that got no reply in time.
+// waitEnd returns when an exchange that has not been sent is answered.
+func (x *exchange) waitEnd() time.Time {
+	if op, ok := x.cmd.(messages.Operation); ok && !x.MayHaveRun {
+		if at := op.Head().WaitUntil; !at.IsZero() && at.Before(x.deadline) {
+			return at
+		}
+	}
+	return x.deadline
+}
+
+// onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
+// was sent has its time.
 func (n *node) onOverdue(c actor.Context, x *exchange) {
 	if n.exchanges[x.id] != x {
+		return
+	}
+	if wait := time.Until(x.deadline); wait > 0 {
+		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
+			x.timer = after(c, wait, &overdue{x})
+			return
+		}
+		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {

@@ -81,7 +81,8 @@ func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world
 			t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs), majority: n > 2,
 			listening: map[string]*incarnation{}, lastAt: map[[2]string]time.Time{}, cut: map[[2]string]bool{}, delay: time.Millisecond,
 			cfg: supervisor.Config{
-				CallTimeout: 20 * time.Second, ConnectTimeout: 5 * time.Second, DrainTimeout: 3 * time.Second, CloseTimeout: time.Second,
+				Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
+				CallTimeout:  20 * time.Second, ConnectTimeout: 5 * time.Second, DrainTimeout: 3 * time.Second, CloseTimeout: time.Second,
 				Servers: []supervisor.Server{{Name: "s", URL: "http://fake.invalid"}, {Name: "stdio", Command: "fake"}},
 			},
 		}

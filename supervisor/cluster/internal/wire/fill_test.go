@@ -54,7 +54,7 @@ func (f *filler) fill(v reflect.Value, in reflect.Type, name string) {
 	switch to := v.Addr().Interface().(type) {
 	case *time.Time:
 		*to = time.Now().Add(time.Duration(f.n) * time.Minute)
-		if name != "Deadline" {
+		if name != "Deadline" && name != "WaitUntil" {
 			*to = to.UTC().Round(0)
 		}
 		return

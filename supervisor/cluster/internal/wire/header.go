@@ -15,6 +15,7 @@ type header struct {
 	Key        messages.Key      `json:"key"`
 	ID         string            `json:"id,omitempty"`
 	Timeout    *time.Duration    `json:"timeout,omitempty"` // in ns; nil without a deadline
+	Wait       *time.Duration    `json:"wait,omitempty"`    // likewise, until WaitUntil
 	Replay     messages.Replay   `json:"replay,omitempty"`
 	Subscriber string            `json:"subscriber,omitempty"`
 	Owner      string            `json:"owner,omitempty"`
@@ -26,7 +27,7 @@ type header struct {
 func newHeader(h *messages.Header, refs Refs) (header, error) {
 	pids := pids{refs: refs}
 	to := header{
-		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Replay: h.Replay, Trace: h.Trace,
+		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Replay: h.Replay, Trace: h.Trace,
 		Subscriber: pids.ref("subscriber", h.Subscriber), Owner: pids.ref("owner", h.Owner), Handler: pids.ref("handler", h.Handler),
 	}
 	if h.Attributes.Len() > 0 {
@@ -44,7 +45,7 @@ func newHeader(h *messages.Header, refs Refs) (header, error) {
 func (h *header) header(refs Refs) (messages.Header, error) {
 	pids := pids{refs: refs}
 	to := messages.Header{
-		Key: h.Key, ID: h.ID, Deadline: deadline(h.Timeout), Replay: h.Replay, Trace: h.Trace, Attributes: messages.NewAttributes(h.Attributes),
+		Key: h.Key, ID: h.ID, Deadline: deadline(h.Timeout), WaitUntil: deadline(h.Wait), Replay: h.Replay, Trace: h.Trace, Attributes: messages.NewAttributes(h.Attributes),
 		Subscriber: pids.pid("subscriber", h.Subscriber), Owner: pids.pid("owner", h.Owner), Handler: pids.pid("handler", h.Handler),
 	}
 	return to, pids.err

@@ -1,0 +1,87 @@
+package config
+
+// Input is an input of a file of VS Code, for which VS Code asks its user.
+type Input struct {
+	// ID is the name in ${input:ID}.
+	ID string
+	// Description says what the input is. It may be empty.
+	Description string
+	// Default is what VS Code proposes, or empty.
+	Default string
+	// Password is true if the value is secret: do not show it.
+	Password bool
+	// Options are the values to choose from, or none if any value is allowed.
+	Options []string
+}
+
+// lack is a value that needs an input which nobody has supplied.
+type lack struct {
+	at *node
+	id string
+}
+
+const lacks = "needs the input %q: supply it in Loader.Input, or --input of mcpactor"
+
+// input returns the value of an input. It asks once for each.
+func (r *reader) input(n *node, id string) string {
+	value, known := r.answers[id]
+	if !known && r.loader.Input != nil {
+		if value, known = r.loader.Input(r.inputOf(id)); known {
+			r.answers[id] = value
+		}
+	}
+	switch {
+	case known:
+	case r.current == nil:
+		r.fail(n, lacks, id)
+	default:
+		r.lacking = append(r.lacking, lack{n, id})
+	}
+	return value
+}
+
+// inputOf returns what the file says of an input.
+func (r *reader) inputOf(id string) Input {
+	in := Input{ID: id}
+	if r.inputs == nil {
+		return in
+	}
+	for _, item := range r.inputs.items {
+		if textOf(item, "id") != id {
+			continue
+		}
+		in.Description, in.Default = textOf(item, "description"), textOf(item, "default")
+		password := item.field("password")
+		in.Password = password != nil && password.text == "true"
+		if options := item.field("options"); options != nil {
+			for _, option := range options.items {
+				if option.kind == isObject {
+					in.Options = append(in.Options, textOf(option, "value"))
+				} else {
+					in.Options = append(in.Options, option.text)
+				}
+			}
+		}
+	}
+	return in
+}
+
+// textOf returns a field of an object that is a string, or "".
+func textOf(n *node, name string) string {
+	if field := n.field(name); field != nil && field.kind == isText {
+		return field.text
+	}
+	return ""
+}
+
+// reportLacking reports the inputs that nobody has supplied: as errors if no server is left, else as
+// warnings.
+func (r *reader) reportLacking() {
+	for _, l := range r.lacking {
+		if len(r.file.Supervisor.Servers) == 0 {
+			r.fail(l.at, lacks, l.id)
+			continue
+		}
+		r.warn(l.at, "the server is left out: it "+lacks, l.id)
+	}
+}

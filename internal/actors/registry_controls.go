@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// onControlWanted queues a request. While the server is down, it is refused unless a probe is due, for which
+// it counts.
+func (r *registry) onControlWanted(c actor.Context, msg *controlWanted) {
+	srv, now := msg.of.server, time.Now()
+	ep := srv.endpoint
+	if msg.of.draining || ep.down && !ep.allowsProbe(now) {
+		r.cfg.Post.Send(c.Sender(), &controlAllowed{false})
+		return
+	}
+	if ep.down {
+		ep.probedAt, ep.next = now, now.Add(maxProbeInterval)
+	}
+	msg.server, msg.sender = srv, c.Sender()
+	srv.controls = append(srv.controls, msg)
+	r.waitingControls[srv] = struct{}{}
+	r.grantControls(c)
+}
+
+// grantControls gives permits to those who wait. Its cost grows with the servers at which somebody waits.
+func (r *registry) grantControls(c actor.Context) {
+	for srv := range r.waitingControls {
+		for len(srv.controls) > 0 && srv.dialing < srv.limits.MaxDials {
+			msg := srv.controls[0]
+			srv.controls = srv.controls[1:]
+			if msg.over {
+				continue
+			}
+			msg.holds = true
+			srv.dialing++
+			r.cfg.Post.Send(msg.sender, &controlAllowed{true})
+		}
+		if len(srv.controls) == 0 {
+			srv.controls = nil
+			delete(r.waitingControls, srv)
+		}
+	}
+}
+
+// onControlDone takes a permit back.
+func (r *registry) onControlDone(c actor.Context, msg *controlWanted) {
+	msg.over = true
+	if msg.holds {
+		msg.server.dialing--
+		r.grantDials(c)
+	}
+}

@@ -1,0 +1,47 @@
+package results
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Misunderstood is the error for a result that its method or its protocol does not have. The request
+// has run, or waits for more: nobody knows.
+type Misunderstood struct {
+	// What is the result in words. It may quote the server.
+	What string
+}
+
+// Error returns the text.
+func (m *Misunderstood) Error() string { return m.What }
+
+// asking are the methods whose results may ask for input, from protocol 2026-07-28 on.
+var asking = map[string]bool{"prompts/get": true, "resources/read": true, "tools/call": true}
+
+// Check returns an error, a [Misunderstood], for the result of a request with this method that is
+// neither complete nor asks for input. isModern is true for protocols after 2025-11-25: before,
+// results have no type, and none asks for input. Decode takes such results for complete, as the SDK does.
+func Check(method string, raw []byte, isModern bool) error {
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return &Misunderstood{"the result is null"}
+	}
+	if bytes.Count(raw, []byte("resultType")) == bytes.Count(raw, []byte(`"resultType":"complete"`)) { // most are, or have none
+		return nil
+	}
+	var kind struct {
+		ResultType string `json:"resultType"`
+	}
+	if parse(raw, &kind) != nil {
+		return nil // Decode says so, too
+	}
+	switch kind.ResultType {
+	case "", "complete":
+		return nil
+	case "input_required":
+		if isModern && asking[method] {
+			return nil
+		}
+		return &Misunderstood{"the result asks for input (resultType input_required), which its protocol or its method does not have"}
+	}
+	return &Misunderstood{fmt.Sprintf("the type of the result is not known (resultType %q)", kind.ResultType)}
+}

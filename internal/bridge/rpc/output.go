@@ -1,0 +1,372 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// The errors of an [Output].
+var (
+	// ErrTooLarge: a message exceeds the limit.
+	ErrTooLarge = errors.New("a message is too large")
+	// ErrEndless: text goes on and on without the end of a line.
+	ErrEndless = errors.New("more than 1 MB of text without the end of a line")
+)
+
+const (
+	// maxTextLine bounds a line that is no message.
+	maxTextLine = 1 << 20
+	// minRoom is how much can be read at once at least.
+	minRoom = 4 << 10
+)
+
+// Output tells the messages in what a server writes to a pipe from the other text there. A message
+// begins at the start of a line, or right after another one. It may take several lines, and several
+// may stand on one line. All else is text, and nothing in a text asks anybody anything: only a
+// response at the end of its line may be one.
+//
+//	           ┌─────────────────── the value is a message ──────────────────┐
+//	           ▼                                                             │
+//	┌──────▶ between ── { or [ ──▶ inValue ── it is complete ─▶ or it is no message
+//	│          │                    │    │                                   │
+//	│          └─ other ──▶ inText ◀┼────┼───────────────────────────────────┘
+//	│                         │     │    └─ it breaks off on its first line ─▶ inBroken
+//	│                         │     └─ a later line does not continue it              │
+//	└────── end of the line ──┴──────────────┴──────────────── end of the line ───────┘
+//
+// How what comes is cut into pieces does not change what is found, and each byte is looked at a few
+// times at most. The zero value with a Limit is ready for use.
+type Output struct {
+	Limit int // of one message, in bytes
+
+	came     []byte // and is not used yet; its bytes are never overwritten
+	searched int    // there is no end of a line before this
+	part     part   // of the output in which came begins
+	ended    bool   // nothing more will come
+	cut      bool   // it has ended within a value
+
+	syntax syntax // of the value
+	at     int    // how much of came it has followed
+	line   int    // where in came the last line of the value begins
+
+	found []Piece
+	taken int // of found
+}
+
+// part is a part of the output.
+type part uint8
+
+const (
+	between  part = iota // at the start of a line, or after a message
+	inValue              // in what may be a message
+	inBroken             // in a line that began like one
+	inText
+)
+
+// Kind is a kind of [Piece].
+type Kind uint8
+
+const (
+	// Nothing says that more has to come first.
+	Nothing Kind = iota
+	// Message is a message.
+	Message
+	// Response is a response at the end of a line of text.
+	Response
+	// Torn is what begins like a message, and is none.
+	Torn
+	// Text is anything else.
+	Text
+)
+
+// Piece is a piece of the output.
+type Piece struct {
+	Kind    Kind
+	Data    []byte          // as it came; not of a message
+	Message jsonrpc.Message // of the kinds Message and Response
+	ID      jsonrpc.ID      // of a message that is torn, if that much of it is there
+}
+
+// Feed adds what has come. It is copied.
+func (o *Output) Feed(data []byte) {
+	if cap(o.came)-len(o.came) < len(data) {
+		o.came = slices.Grow(o.came, max(len(o.came), len(data)))
+	}
+	o.came = append(o.came, data...)
+}
+
+// Room returns where more of a large message can be read to, for [Output.Came].
+func (o *Output) Room() []byte {
+	if cap(o.came)-len(o.came) < minRoom {
+		o.came = slices.Grow(o.came, len(o.came))
+	}
+	return o.came[len(o.came):cap(o.came)]
+}
+
+// Came adds what was read to the [Output.Room].
+func (o *Output) Came(n int) { o.came = o.came[:len(o.came)+n] }
+
+// End notes that nothing more will come.
+func (o *Output) End() { o.ended = true }
+
+// IsCut reports whether the output has ended within a value.
+func (o *Output) IsCut() bool { return o.cut }
+
+// Pending returns how many bytes came and are not used yet.
+func (o *Output) Pending() int { return len(o.came) }
+
+// IsOpen reports whether the output stopped between two lines of a value. A server that writes a line
+// may take its time; one that has ended a line is likely to have said what it wanted.
+func (o *Output) IsOpen() bool {
+	return o.part == inValue && o.line > 0 && o.line == len(o.came)
+}
+
+// GiveUp takes such a value for text.
+func (o *Output) GiveUp() {
+	if o.IsOpen() {
+		o.giveUp()
+	}
+}
+
+// Next returns the next piece.
+func (o *Output) Next() (p Piece, err error) {
+	if o.taken == len(o.found) {
+		o.found, o.taken = o.found[:0], 0
+	}
+	for more := true; len(o.found) == 0; {
+		if !more || err != nil {
+			return Piece{}, err
+		}
+		more, err = o.step()
+	}
+	p, o.found[o.taken] = o.found[o.taken], Piece{}
+	o.taken++
+	return p, nil
+}
+
+// step looks at what came. It returns false if there is nothing to be seen in it yet.
+func (o *Output) step() (more bool, err error) {
+	switch o.part {
+	case between:
+		return o.begin(), nil
+	case inValue:
+		return o.value()
+	}
+	end := o.lineEnd()
+	switch {
+	case end < 0 && len(o.came) > maxTextLine:
+		return false, ErrEndless
+	case end < 0:
+		return false, nil
+	}
+	line, broken := o.take(end), o.part == inBroken
+	o.part = between
+	switch {
+	case len(bytes.TrimSuffix(line, []byte("\n"))) > maxTextLine:
+		return false, ErrEndless
+	case !broken || !o.torn(line):
+		o.text(line)
+	}
+	return true, nil
+}
+
+// lineEnd returns the end of the first line that came, or -1.
+func (o *Output) lineEnd() int {
+	if n := bytes.IndexByte(o.came[o.searched:], '\n'); n >= 0 {
+		o.searched += n
+		return o.searched + 1
+	}
+	if o.searched = len(o.came); o.ended {
+		return len(o.came)
+	}
+	return -1
+}
+
+// own returns the first n bytes that came, in memory of which they are a good part.
+func (o *Output) own(n int) []byte {
+	if 4*n+64 < cap(o.came) {
+		return bytes.Clone(o.came[:n])
+	}
+	return o.came[:n:n]
+}
+
+// drop drops the first n bytes that came.
+func (o *Output) drop(n int) {
+	left := o.came[n:]
+	switch {
+	case len(left) == 0:
+		left = nil
+	case len(left) < n: // what was before belongs to others
+		left = bytes.Clone(left)
+	}
+	o.came, o.searched, o.at, o.line = left, 0, 0, 0
+}
+
+// take returns the first n bytes that came, which belong to the caller.
+func (o *Output) take(n int) []byte {
+	data := o.own(n)
+	o.drop(n)
+	return data
+}
+
+// begin looks at the start of a line, or at what follows a message.
+func (o *Output) begin() (more bool) {
+	left := bytes.TrimLeft(o.came, blanks)
+	for bytes.HasPrefix(left, []byte(mark)) {
+		left = bytes.TrimLeft(left[len(mark):], blanks)
+	}
+	if n := len(o.came) - len(left); n > 0 {
+		o.drop(n)
+	}
+	switch {
+	case len(left) == 0, len(left) < len(mark) && bytes.HasPrefix([]byte(mark), left) && !o.ended:
+		return false
+	case left[0] == '{' || left[0] == '[':
+		o.part, o.syntax = inValue, syntax{}
+	default:
+		o.part = inText
+	}
+	return true
+}
+
+// value looks at a value. Most are a message, on a line of its own, and are decoded in place.
+func (o *Output) value() (more bool, err error) {
+	if o.line == 0 {
+		end := o.lineEnd()
+		if end > 0 && o.came[0] == '{' && len(bytes.TrimRight(o.came[:end], blanks)) <= o.Limit && o.message(o.own(end)) {
+			o.drop(end)
+			o.part = between
+			return true, nil
+		}
+		if end < 0 && !o.mayBeComplete() {
+			return false, nil
+		}
+	}
+	for o.at < len(o.came) {
+		next := o.came[o.at:]
+		n := bytes.IndexByte(next, '\n') + 1
+		if n > 0 {
+			next = next[:n]
+		}
+		if o.line > 0 && n > 0 && isMessage(o.came[o.line:o.at+n]) {
+			o.giveUp()
+			return true, nil
+		}
+		o.at += o.syntax.follow(next)
+		switch o.syntax.state {
+		case valueComplete:
+			return o.complete()
+		case valueBroken:
+			if o.part = inBroken; o.line > 0 {
+				o.giveUp()
+			}
+			return true, nil
+		}
+		if n > 0 {
+			o.line = o.at
+		}
+	}
+	if len(bytes.TrimSuffix(bytes.TrimSuffix(o.came, []byte("\n")), []byte("\r"))) > o.Limit {
+		return false, ErrTooLarge
+	}
+	if o.ended {
+		o.cut = true
+		o.giveUp()
+	}
+	return o.ended, nil
+}
+
+// mayBeComplete reports whether it is worth while to look at a line that is not complete: it may not
+// get an end, or it may be text.
+func (o *Output) mayBeComplete() bool {
+	left := bytes.TrimRight(o.came, blanks)
+	last := left[len(left)-1]
+	return last == '}' || last == ']' || len(o.came) > o.Limit || len(o.came) > maxTextLine && o.at == 0
+}
+
+// complete looks at a value that is complete.
+func (o *Output) complete() (more bool, err error) {
+	if o.at > o.Limit {
+		return false, ErrTooLarge
+	}
+	o.part = between
+	whole := o.take(o.at)
+	if o.message(whole) || o.batch(whole) {
+		return true, nil
+	}
+	o.part = inText
+	if id, versioned := topLevel(whole); versioned {
+		o.add(Piece{Kind: Torn, Data: whole, ID: id})
+	} else {
+		o.add(Piece{Kind: Text, Data: whole})
+	}
+	return true, nil
+}
+
+// giveUp takes all but the last line of a value for what it is, since it is no message.
+func (o *Output) giveUp() {
+	n := o.line
+	if o.ended && n == 0 {
+		n = len(o.came)
+	}
+	o.part = between
+	if given := o.take(n); !o.torn(given) {
+		o.add(Piece{Kind: Text, Data: given})
+	}
+}
+
+func (o *Output) add(p Piece) { o.found = append(o.found, p) }
+
+// message adds a message, if data is one.
+func (o *Output) message(data []byte) bool {
+	msg, ok := decodeWhole(data)
+	if ok {
+		o.add(Piece{Kind: Message, Message: msg})
+	}
+	return ok
+}
+
+// batch adds the messages of an array, if there are only messages in it.
+func (o *Output) batch(data []byte) bool {
+	var parts []json.RawMessage
+	if data[0] != '[' || !bytes.Contains(data, version) || json.Unmarshal(data, &parts) != nil || len(parts) == 0 {
+		return false
+	}
+	before := len(o.found)
+	for _, part := range parts {
+		if !o.message(part) {
+			o.found = o.found[:before]
+			return false
+		}
+	}
+	return true
+}
+
+// torn adds a message that is torn, if data was to be one.
+func (o *Output) torn(data []byte) bool {
+	inner, isObject := bytes.CutPrefix(data, []byte("{"))
+	if !isObject || !bytes.HasPrefix(bytes.TrimLeft(inner, blanks), []byte(`"`)) || !bytes.Contains(data, version) {
+		return false
+	}
+	id, _ := topLevel(data)
+	o.add(Piece{Kind: Torn, Data: data, ID: id})
+	return true
+}
+
+// text adds a line of text, and the response at its end, if there is one.
+func (o *Output) text(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	begin, resp := responseAtEnd(line)
+	if resp == nil {
+		o.add(Piece{Kind: Text, Data: line})
+		return
+	}
+	o.add(Piece{Kind: Text, Data: line[:begin]})
+	o.add(Piece{Kind: Response, Data: line[begin:], Message: resp})
+}

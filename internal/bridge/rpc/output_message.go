@@ -1,0 +1,110 @@
+package rpc
+
+import (
+	"bytes"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// version is what each message has, and most texts have not.
+var version = []byte(`"jsonrpc"`)
+
+// decodeWhole decodes data that is one message.
+func decodeWhole(data []byte) (jsonrpc.Message, bool) {
+	if !bytes.Contains(data, version) {
+		return nil, false
+	}
+	msg, err := Decode(data)
+	return msg.Message, err == nil && !msg.HasRest
+}
+
+// isMessage reports whether a line is a message by itself.
+func isMessage(line []byte) bool {
+	line = bytes.Trim(line, blanks)
+	if !bytes.HasPrefix(line, []byte("{")) || !bytes.HasSuffix(line, []byte("}")) {
+		return false
+	}
+	_, ok := decodeWhole(line)
+	return ok
+}
+
+// maxTried bounds how often the beginning of a response is looked for in a line of text.
+const maxTried = 32
+
+// responseAtEnd returns the response at the end of a line of text, and where it begins, or nil.
+func responseAtEnd(line []byte) (begin int, resp *jsonrpc.Response) {
+	text := bytes.TrimRight(line, blanks)
+	if !bytes.HasSuffix(text, []byte("}")) || !bytes.Contains(text, version) {
+		return 0, nil
+	}
+	for range maxTried {
+		n := bytes.IndexByte(text[begin:], '{')
+		if n < 0 {
+			return 0, nil
+		}
+		begin += n
+		var object syntax
+		length := object.follow(text[begin:])
+		switch {
+		case object.state != valueComplete:
+			begin++
+		case begin+length < len(text): // nothing within a value counts
+			begin += length
+		default:
+			msg, _ := decodeWhole(text[begin:])
+			resp, _ = msg.(*jsonrpc.Response)
+			return begin, resp
+		}
+	}
+	return 0, nil
+}
+
+// topLevel returns the first id of an object that need not be JSON, and whether the object names the
+// version of JSON-RPC.
+func topLevel(data []byte) (id jsonrpc.ID, versioned bool) {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			text := stringAt(data[i:])
+			i += len(text) - 1
+			after := bytes.TrimLeft(data[i+1:], blanks)
+			if depth != 1 || !bytes.HasPrefix(after, []byte(":")) {
+				continue
+			}
+			versioned = versioned || bytes.Equal(text, version)
+			if string(text) == `"id"` && !id.IsValid() {
+				id = idAt(bytes.TrimLeft(after[1:], blanks))
+			}
+		}
+	}
+	return id, versioned
+}
+
+// stringAt returns the string with which data begins, or all of data if it has no end.
+func stringAt(data []byte) []byte {
+	for i := 1; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return data[:i+1]
+		}
+	}
+	return data
+}
+
+// idAt returns the string or the number with which data begins, if it is there as a whole.
+func idAt(data []byte) (id jsonrpc.ID) {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return ParseID(stringAt(data))
+	}
+	if n := bytes.IndexAny(data, ",}"+blanks); n >= 0 {
+		return ParseID(data[:n])
+	}
+	return id
+}

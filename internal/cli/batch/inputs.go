@@ -1,0 +1,131 @@
+package batch
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/internal/cli"
+)
+
+// Inputs has the values of the inputs of a file of VS Code.
+type Inputs struct {
+	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of an input of a VS Code file. Other users may see it in the list of processes. On a terminal, the program asks for an input that is not given. Elsewhere, the servers that need it are left out."`
+}
+
+// interrupted is the exit status of a program that was interrupted.
+const interrupted = 130
+
+// maxAsked is how often the user is asked for one input.
+const maxAsked = 3
+
+// inputs supplies the inputs of a configuration file, and remembers them for a reload.
+type inputs struct {
+	values   map[string]string
+	terminal *os.File // to ask on, or nil
+	out      io.Writer
+}
+
+// newInputs returns the inputs of a program. It asks if stdin is a terminal.
+func newInputs(given Inputs, p *cli.Program) *inputs {
+	i := &inputs{values: map[string]string{}, out: p.Err}
+	for id, value := range given.Input {
+		i.values[id] = value
+	}
+	if in, ok := p.In.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		i.terminal = in
+	}
+	return i
+}
+
+// load loads a configuration file.
+func (i *inputs) load(path string) (*config.File, error) {
+	return config.Loader{Input: i.value}.Load(path)
+}
+
+// value returns the value of an input.
+func (i *inputs) value(in config.Input) (string, bool) {
+	if value, known := i.values[in.ID]; known {
+		return value, true
+	}
+	if i.terminal == nil {
+		return "", false
+	}
+	for range maxAsked {
+		fmt.Fprint(i.out, promptFor(in))
+		value, err := i.read(in.Password)
+		if value == "" {
+			value = in.Default
+		}
+		if err != nil || value == "" {
+			return "", false
+		}
+		if len(in.Options) == 0 || slices.Contains(in.Options, value) {
+			i.values[in.ID] = value
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// promptFor asks for an input.
+func promptFor(in config.Input) string {
+	text := printable(in.ID)
+	if about := printable(in.Description); about != "" {
+		text = about + " (" + text + ")"
+	}
+	if len(in.Options) > 0 {
+		text += ", one of " + printable(strings.Join(in.Options, ", "))
+	}
+	if in.Default != "" && !in.Password {
+		text += ", default " + printable(in.Default)
+	}
+	return text + ": "
+}
+
+// read reads a line. It takes no byte after the line, which may be a request.
+func (i *inputs) read(secret bool) (string, error) {
+	if secret {
+		defer fmt.Fprintln(i.out)
+		defer i.restoreIfInterrupted()()
+		line, err := term.ReadPassword(int(i.terminal.Fd()))
+		return string(line), err
+	}
+	var line []byte
+	for b := make([]byte, 1); ; {
+		switch _, err := i.terminal.Read(b); {
+		case err != nil:
+			return "", err
+		case b[0] == '\n':
+			return strings.TrimSuffix(string(line), "\r"), nil
+		}
+		line = append(line, b[0])
+	}
+}
+
+// restoreIfInterrupted makes an interrupt leave the terminal as it is now, until stop is called.
+func (i *inputs) restoreIfInterrupted() (stop func()) {
+	fd := int(i.terminal.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return func() {}
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		if _, came := <-signals; came {
+			term.Restore(fd, state) //nolint:errcheck // there is nothing else to do
+			os.Exit(interrupted)
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}

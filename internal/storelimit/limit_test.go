@@ -1,0 +1,147 @@
+package storelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// scripted is a store whose methods all do the same.
+type scripted func(ctx context.Context) error
+
+func (s scripted) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, error) {
+	return &mcpbridge.Record{Generation: 7}, s(ctx)
+}
+
+func (s scripted) Save(ctx context.Context, _ messages.Key, _ *mcpbridge.Record) error { return s(ctx) }
+
+func (s scripted) Delete(ctx context.Context, _ messages.Key) error { return s(ctx) }
+
+func (s scripted) Keys(ctx context.Context) ([]messages.Key, error) {
+	return []messages.Key{{Server: "s"}}, s(ctx)
+}
+
+func key(n int) messages.Key { return messages.Key{Server: "s", Scope: fmt.Sprint(n)} }
+
+func TestStoreThatAnswersIsUsedAsItIs(t *testing.T) {
+	full := errors.New("disk full")
+	s := New(scripted(func(context.Context) error { return full }))
+	for range 3 {
+		_, err := s.Load(t.Context(), key(1))
+		require.Equal(t, full, err)
+		require.Equal(t, full, s.Save(t.Context(), key(1), nil))
+		require.Equal(t, full, s.Delete(t.Context(), key(1)))
+	}
+	s = New(scripted(func(context.Context) error { return nil }))
+	record, err := s.Load(t.Context(), key(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 7, record.Generation)
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+}
+
+func TestStoreThatIgnoresItsContextCostsOneRequestInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs, called := make(chan struct{}), 0
+		s := New(scripted(func(context.Context) error { called++; <-hangs; return nil }))
+		began, slow := time.Now(), 0
+		for n := range 10_000 {
+			at := time.Now()
+			_, err := s.Load(t.Context(), key(n))
+			require.ErrorContains(t, err, "the store ")
+			require.LessOrEqual(t, time.Since(at), timeout+grace)
+			if time.Since(at) > 0 {
+				slow++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.LessOrEqual(t, slow, int(time.Since(began)/pause)+1)
+		require.Equal(t, slow, called)
+		require.LessOrEqual(t, slow, maxRequests)
+
+		close(hangs)
+		time.Sleep(pause)
+		for n := range 100 {
+			require.NoError(t, s.Save(t.Context(), key(n), nil), "it answers again")
+		}
+	})
+}
+
+// H-D8: a store that never returns holds a bounded number of goroutines.
+func TestGoroutinesOfAStoreThatHangsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		var running atomic.Int32 // NumGoroutine is not exact
+		s := New(scripted(func(context.Context) error { running.Add(1); <-hangs; return nil }))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		answers := make(chan error)
+		for n := range 2 * maxRequests {
+			go func() { answers <- s.Save(ctx, key(n), nil) }()
+		}
+		for range 2 * maxRequests {
+			require.Error(t, <-answers)
+		}
+		for n := range 100 { // in the course of hours
+			require.Error(t, s.Save(t.Context(), key(n), nil))
+			time.Sleep(time.Minute)
+		}
+		require.EqualValues(t, maxRequests, running.Load())
+		close(hangs)
+	})
+}
+
+func TestRequestsOfAKeyNeverOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		s := New(scripted(func(context.Context) error { <-hangs; return nil }))
+		require.ErrorContains(t, s.Save(t.Context(), key(1), nil), "does not return")
+		time.Sleep(pause)
+		require.ErrorContains(t, s.Save(t.Context(), key(1), nil), "the last request for the key")
+		close(hangs)
+		synctest.Wait()
+		require.NoError(t, s.Save(t.Context(), key(1), nil))
+	})
+}
+
+func TestStoreThatHeedsItsContextIsNotAskedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, called := true, 0
+		s := New(scripted(func(ctx context.Context) error {
+			if called++; down {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}))
+		require.ErrorIs(t, s.Save(t.Context(), key(1), nil), context.DeadlineExceeded)
+		require.ErrorContains(t, s.Save(t.Context(), key(1), nil), "not answered lately")
+		require.Equal(t, 1, called)
+		time.Sleep(pause)
+		down = false
+		require.NoError(t, s.Save(t.Context(), key(1), nil))
+		require.NoError(t, s.Save(t.Context(), key(1), nil))
+	})
+}
+
+func TestPanicOfAStoreIsItsError(t *testing.T) {
+	s := New(scripted(func(context.Context) error { panic("a bug") }))
+	for range 2 * maxRequests {
+		_, err := s.Keys(t.Context())
+		var panicked *guard.Panic
+		require.ErrorAs(t, err, &panicked)
+	}
+	s = New(scripted(func(context.Context) error { runtime.Goexit(); return nil }))
+	require.ErrorContains(t, s.Delete(t.Context(), key(1)), "did not return")
+}

@@ -1,0 +1,69 @@
+package mcpbridge
+
+import (
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// MayHaveRun reports whether the call may have run, although it failed:
+//
+//	how its last request ended                                 class                   may it have run?
+//	no connection; not written; HTTP/2 "not processed"         NotSent                 no
+//	not readable by a process that ended                       NotSent                 no
+//	refused by 404 or 410, without the id of the request       Expired, Unavailable    no
+//	a session that turned out dead refused it; see the
+//	    documentation of this package                          Expired, or Lost        no, or yes
+//	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status says no:
+//	                                                           RateLimited             see notCarriedOut
+//	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says that the
+//	                                                                                   request itself is wrong
+//	a 5xx, whoever it is of                                    ServerError             yes
+//	a redirect that is not followed: 302 and 303, or another   Protocol                yes, or no
+//	2xx, and no response that can be read                      Protocol                yes
+//	202, and the response cannot come                          Protocol                yes
+//	2xx, and the stream with the response ended                Lost                    yes
+//	written or sent, and the connection ended                  Lost                    yes
+//	a result of a type that is not known, or null              Protocol                yes
+//	it asked for input that it did not get                     Refused                 no
+//	the context ended                                          Deadline, Cancelled     if it was sent
+//
+// Whatever the row says, it is yes if the server has taken an earlier request of the same call.
+// That a server which answers has not run the call is known only from the server: from a status or
+// a code whose meaning that is.
+func (e *Error) MayHaveRun() bool {
+	if e.Begun {
+		return true
+	}
+	switch e.Class {
+	case Expired, NotSent, Unavailable, Refused:
+		return false
+	case Lost:
+		return true
+	case Invalid, Unauthorized, RateLimited:
+		return e.Sent && (e.Doubt || !e.saysNotRun())
+	}
+	return e.Sent
+}
+
+// saysNotRun reports whether the server says by its refusal that it has not carried out the call.
+func (e *Error) saysNotRun() bool {
+	if e.Own || e.Status < 400 {
+		return refusesTheRequest(e.Code)
+	}
+	return notCarriedOut[e.Status] || refusesTheRequest(e.Code)
+}
+
+// refusesTheRequest reports whether a JSON-RPC error says that the request itself is
+// wrong: all errors of the JSON-RPC specification except the internal one.
+func refusesTheRequest(code int64) bool {
+	return -32700 <= code && code <= -32600 && code != jsonrpc.CodeInternalError
+}
+
+// notCarriedOut are the statuses with which a request is refused before it is carried out.
+var notCarriedOut = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusProxyAuthRequired: true, http.StatusTooManyRequests: true,
+	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusLengthRequired: true,
+	http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true, http.StatusUnsupportedMediaType: true,
+	http.StatusMisdirectedRequest: true, http.StatusUpgradeRequired: true, http.StatusRequestHeaderFieldsTooLarge: true,
+}

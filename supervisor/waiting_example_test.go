@@ -1,0 +1,35 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// A call waits 20 seconds for its session, and may then run for as long as it needs.
+func ExampleWithWaitUntil() {
+	sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []supervisor.Server{
+		{Name: "desk", URL: "http://127.0.0.1:1/mcp"}, // where nobody listens
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(context.Background())
+	start := time.Now().Add(-20 * time.Second) // the example does not want to wait
+
+	ctx := supervisor.WithWaitUntil(context.Background(), start.Add(20*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	_, err = sup.Client().CallTool(ctx, "desk", "agent", &mcp.CallToolParams{Name: "report"})
+	if errors.Is(err, messages.CodeUnavailable) {
+		fmt.Println("no session in time; the tool has not run")
+	}
+	// Output: no session in time; the tool has not run
+}

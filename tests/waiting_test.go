@@ -1,0 +1,107 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// waitUntil bounds how long an operation waits.
+func waitUntil(d time.Duration) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.WaitUntil = time.Now().Add(d) }
+}
+
+// F2: the time to wait passes while a dial hangs, while the server is down, and while other calls run. The
+// call certainly did not run.
+func TestACallWaitsNoLongerThanItMay(t *testing.T) {
+	refused := unavailableError("connection refused")
+	refused.Server = mcpbridge.Absent
+	for name, c := range map[string]struct {
+		prepare func(h *harness)
+		detail  string
+		cause   bool
+	}{
+		"the dial hangs": {func(h *harness) {
+			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+				<-ctx.Done()
+				return mcpbridge.AsDialError(ctx.Err())
+			}
+		}, "while waiting for the session", false},
+		"the server is down": {func(h *harness) {
+			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { return refused }
+		}, "connection refused", true},
+		"other calls run": {func(h *harness) { h.calls(2, "a", "hang") }, "while waiting for other calls of the session", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, supervisor.Config{MaxInFlight: 2}, func(h *harness) {
+				h.server.set(func() { c.prepare(h) })
+				p := h.send(call("a", "count", within(30*time.Second), waitUntil(5*time.Second)))
+				f := p.fails(messages.CodeUnavailable)
+				require.Equal(t, 5*time.Second, p.answeredAt.Sub(p.sent))
+				require.False(t, f.MayHaveRun)
+				require.Contains(t, f.Detail, c.detail)
+				require.Equal(t, c.cause, errors.As(f.Cause, new(*mcpbridge.Error)))
+
+				ctx, cancel := context.WithTimeout(supervisor.WithWaitUntil(h.t.Context(), time.Now().Add(3*time.Second)), 20*time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err := h.sup.Client().CallTool(ctx, "s", "a", call("a", "count").Params)
+				require.ErrorIs(t, err, messages.CodeUnavailable)
+				require.Equal(t, 3*time.Second, time.Since(began))
+				h.send(&messages.CancelScope{Scope: "a"}).reply()
+			})
+		})
+	}
+}
+
+func TestTheTimeToWaitDoesNotBoundTheRun(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		require.Equal(t, "done", h.send(call("a", "slow", waitUntil(100*time.Millisecond))).text(), "it takes a second")
+
+		// One that was refused by a session that has expired still waits, and certainly did not run.
+		h.server.expire("a")
+		h.server.set(func() {
+			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+				<-ctx.Done()
+				return mcpbridge.AsDialError(ctx.Err())
+			}
+		})
+		p := h.send(call("a", "count", waitUntil(2*time.Second)))
+		require.False(t, p.fails(messages.CodeUnavailable).MayHaveRun)
+		require.Equal(t, 2*time.Second, p.answeredAt.Sub(p.sent))
+	})
+}
+
+func TestACallThatMayHaveRunWaitsUntilItsDeadline(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		p := h.send(call("a", "hang", within(20*time.Second), waitUntil(2*time.Second), replay(messages.ReplayAlways)))
+		time.Sleep(time.Second)
+		h.server.set(func() {
+			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+				<-ctx.Done()
+				return mcpbridge.AsDialError(ctx.Err())
+			}
+		})
+		h.server.breakConnection("a", true)
+		f, _ := p.reply().(*messages.Failure)
+		require.True(t, f.MayHaveRun)
+		require.Equal(t, 20*time.Second, p.answeredAt.Sub(p.sent))
+	})
+}
+
+func TestACallThatMayNotWaitRunsOnlyOnAnOpenSession(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		p := h.send(call("a", "count", waitUntil(-time.Second)))
+		require.False(t, p.fails(messages.CodeUnavailable).MayHaveRun)
+		time.Sleep(time.Second) // the session opens nevertheless
+		require.Equal(t, "1", h.send(call("a", "count", waitUntil(-time.Second))).text())
+	})
+}

@@ -5,9 +5,10 @@
 //
 // Scenarios about order and time run in the fake time of testing/synctest, on a fake
 // server (fake_server_test.go) or on the servers of package faults without a socket
-// (local_server_test.go). Poor and odd servers have no SDK (raw_server_test.go). Scenarios about transports run on real sockets
-// (http_server_test.go) and real processes (process_test.go). A soak combines all
-// faults at random, on all transports (soak_test.go).
+// (local_server_test.go). Poor and odd servers have no SDK (raw_server_test.go).
+// Scenarios about transports run on real sockets (http_server_test.go) and real
+// processes (process_test.go). A soak combines all faults at random, on all transports
+// (soak_test.go).
 //
 // The rows of the fault catalogue, docs/faults.md, and the tests of each:
 //
@@ -23,6 +24,7 @@
 //	A6  TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey
 //	    TestDialThatHeedsNothingIsGivenUp
 //	    TestProcessThatDoesNotInitializeSaysWhy
+//	    TestServerThatDoesNotKnowInitializedWorks
 //	    TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout
 //	A7  TestCommandThatCannotBeStartedSaysWhy
 //	A8  TestProcessThatDiesInACallIsQuotedInTheFailure
@@ -79,13 +81,17 @@
 //	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C10 TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult
 //	    TestEachCallIsTreatedByWhatHappenedToIt
-//	C11 TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd
+//	C11 TestNotificationThatIsNotFoundEndsNoSession
+//	    TestProcessThatRefusesOurListsKeepsItsState
+//	    TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd
 //	    TestRequestsOfOurOwnThatAProcessRefusesChangeNoCall
 //	    TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall
 //	    TestRequestsOfOurOwnThatAreRefusedChangeNoCall
 //	    TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall
 //	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
 //	C12 TestFrontsChangeNothing
+//	C13 TestNobodyWhoFloodsDelaysAnotherKey
+//	C14 TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp
 //	D2  TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline
 //	D3  TestServerThatFlapsIsDialedABoundedNumberOfTimes

@@ -196,7 +196,7 @@ func (h *harness) hearing(scope string) func(messages.Notification) {
 	return func(n messages.Notification) { heard(n, nil) }
 }
 
-// H-D8: whoever floods, the call of another key is answered before the time of the clock moves, and
+// C13 and H-D8: whoever floods, the call of another key is answered before the time of the clock moves, and
 // neither goroutines nor memory grow with what was sent.
 func TestNobodyWhoFloodsDelaysAnotherKey(t *testing.T) {
 	const size = 3000

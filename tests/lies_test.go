@@ -94,7 +94,7 @@ func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
 	}
 }
 
-// The same, and with the call the session has gone: what comes then is refused in the same way.
+// C14: the same, and with the call the session has gone: what comes then is refused in the same way.
 func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) {
 	for _, status := range []int{200, 400, 401, 403, 404, 409, 410, 422, 500, 503} {
 		for _, code := range []int{-32603, -32600, -32602, -32001, -32000} {

@@ -150,7 +150,7 @@ func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 		return true, false
 	case e.Class != mcpbridge.Lost && e.Session != mcpbridge.Unheard:
 		return false, false
-	case replay == messages.ReplayAlways || k.op.Idempotent():
+	case !e.MayHaveRun() || replay == messages.ReplayAlways || k.op.Idempotent():
 		return true, false
 	case k.tool() == "":
 		return false, false

@@ -78,6 +78,11 @@ func TestTwentyConversationsShareThreeServers(t *testing.T) {
 			globex = append(globex, meet(t, system.Root, p, []string{"globex/cid", "globex/dee"}[i%2], i))
 			require.Equal(t, "a page, a page", acme[i].use("browser__open")+", "+globex[i].use("browser__open"))
 		}
+		require.Equal(t, []int{0, 0, 20}, []int{memory.Sessions(), account.Sessions(), browser.Sessions()})
+		for _, who := range append(acme, globex...) { // a task lists the tools of all servers
+			who.send(&Task{"Browse"})
+			require.NotEmpty(t, (<-who.inbox).(*toolset.Set).Tools)
+		}
 		require.Equal(t, []int{1, 4, 20}, []int{memory.Sessions(), account.Sessions(), browser.Sessions()})
 		ann, dee := acme[0], globex[1]
 		// An account is used with the credentials of its user, and is told for which conversation.

@@ -128,8 +128,8 @@ func (h *harness) requireTheyWork(limit time.Duration, form faults.Refusal) {
 	h.t.Helper()
 	for i, p := range append(h.calls(5, "a", "count"), h.calls(5, "a", "count", replay(messages.ReplayAlways))...) {
 		if f, is := p.reply().(*messages.Failure); is && i < 5 && mayCostACall(form) {
-			require.Equal(h.t, messages.CodeLost, f.Code, "%v", f)
-			require.True(h.t, f.MayHaveRun)
+			require.Contains(h.t, []messages.Code{messages.CodeLost, messages.CodeServerError}, f.Code, "%v", f)
+			require.True(h.t, f.MayHaveRun, "%v", f)
 			continue
 		}
 		p.ok()

@@ -187,6 +187,7 @@ func TestStoreThatIgnoresItsContextDelaysOneSession(t *testing.T) {
 		}
 		require.Equal(t, 1, delays, "all of them in less than the pause")
 		require.LessOrEqual(t, runtime.NumGoroutine(), before+100+64, "one for each session, and not one for each request to the store")
+		synctest.Wait()
 		require.Contains(t, log.String(), `"error":"the store does not return"`)
 		require.Contains(t, log.String(), `"error":"the store has not answered lately"`)
 

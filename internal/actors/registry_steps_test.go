@@ -83,6 +83,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry)) {
 		w.call("quiet", "fast")
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		w.most, w.steps = 0, 0
 		system.EventStream.Subscribe(func(event any) {
 			if letter, is := event.(*actor.DeadLetterEvent); is { // events of ours are not published here
@@ -149,6 +150,7 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 				require.NotNil(t, <-box.Reply)
 				synctest.Wait()
 				time.Sleep(2 * time.Second)
+				synctest.Wait()
 				require.LessOrEqual(t, w.most, walkStep+1, "of one step")
 				require.Greater(t, w.steps, 10, "the job has steps")
 			})

@@ -424,6 +424,7 @@ func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 		require.Nil(t, e)
 		e, _ = do(c)
 		require.Nil(t, e)
+		synctest.Wait()
 		const notConnected = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"Not connected"}}`
 		p.says = map[string]string{"tools/call": notConnected}
 		e, _ = do(c)
@@ -431,11 +432,13 @@ func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {
 		require.Equal(t, mcpbridge.Alive, e.Session, "it lists its tools")
 
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		p.says = map[string]string{"tools/call": notConnected, "ping": notConnected}
 		e, _ = do(c)
 		require.Equal(t, mcpbridge.Alive, e.Session, "it may have no ping")
 
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		p.says = map[string]string{"tools/call": notConnected, "tools/list": notConnected}
 		e, _ = do(c)
 		require.Equal(t, mcpbridge.Lost, e.Class, "%v", e)

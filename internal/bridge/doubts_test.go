@@ -127,6 +127,7 @@ func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)
 		require.Greater(t, a.asked, 3, "again and again, while somebody waits")
 		time.Sleep(paceMax)
+		synctest.Wait()
 		a.verdict = verdictDead
 		back := time.Now()
 		require.Equal(t, mcpbridge.Expired, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Class)

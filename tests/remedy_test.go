@@ -2,6 +2,7 @@ package tests
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,16 +37,26 @@ func TestPermanentMistakeIsAnsweredWithItsRemedy(t *testing.T) {
 
 // The same answer of a server that has worked before may come from a front, and pass.
 func TestMistakeOfAServerThatHasWorkedMayPass(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+	for name, failFast := range map[string]bool{"waiting": false, "fail fast": true} {
+		t.Run(name, func(t *testing.T) { testMistakePasses(t, failFast) })
+	}
+}
+
+func testMistakePasses(t *testing.T, failFast bool) {
+	inFakeTime(t, supervisor.Config{FailFast: failFast}, func(h *harness) {
 		h.send(call("a", "count")).ok()
 		h.server.set(func() {
 			h.server.dial = failingDial(&mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Strange, Status: 404, Detail: "404 Not Found", Remedy: "check url"})
 		})
 		h.server.breakConnection("a", true)
-		f := h.send(call("a", "count")).fails(messages.CodeUnavailable)
-		require.Empty(t, f.Remedy)
-		require.Positive(t, f.RetryAfter)
+		for range 2 {
+			f := h.send(call("a", "count")).fails(messages.CodeUnavailable)
+			require.Empty(t, f.Remedy)
+			require.Positive(t, f.RetryAfter)
+		}
+		require.NotContains(t, h.inspect().Servers[0].Cause, "check url")
 		h.server.set(func() { h.server.dial = nil })
+		time.Sleep(time.Minute) // a probe is due
 		h.send(call("a", "count")).ok()
 	})
 }

@@ -87,6 +87,10 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 		}
 		return false
 	}
+	if !ep.seenAt.IsZero() {
+		f = withoutRemedy(f)
+		e = f.Cause
+	}
 	wait := !r.cfg.FailFast && (reg.probing || reg.wasOpen || took < srv.limits.ConnectTimeout)
 	reg.cause, reg.notBefore = f, now
 	if ep.seenAt.After(reg.dialedAt) { // dials of other keys succeeded meanwhile
@@ -104,6 +108,14 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 	}
 	reg.send(&directive{cause: f, failParked: !wait, retryAt: later(reg.notBefore, ep.next)})
 	return true
+}
+
+// withoutRemedy returns the fault of a server that has answered before: it may come back by itself.
+func withoutRemedy(f *Fault) *Fault {
+	fault, cause := *f, *f.Cause
+	cause.Remedy = ""
+	fault.Cause = &cause
+	return &fault
 }
 
 // expiresAtOnce returns the fault of a session that is given up because its MCP sessions

@@ -21,7 +21,6 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *callsTimedOut) {
 		switch {
 		case ep.down:
 			f = k.unavailable(ep.causeFor(reg))
-			f.Remedy = "" // the server has been there before, and may come back
 			retryIn(f, ep.next.Sub(now))
 		case r.exhausted(reg) != "":
 			f.Detail = r.exhausted(reg)

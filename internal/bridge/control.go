@@ -2,7 +2,7 @@ package bridge
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -170,7 +170,7 @@ func (cs *controls) endFor(ctx context.Context, first *conn) error {
 	}
 	if err := second.Close(ctx); err != nil {
 		cs.keep(second, first)
-		return errors.Join(errors.New("the second session, which was opened to settle doubt"), err)
+		return fmt.Errorf("the second session, which was opened to settle doubt: %w", err)
 	}
 	return nil
 }

@@ -37,6 +37,8 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 		if c.wroteText.Load() {
 			e.Detail += ": the server writes text to stdout, and no answer"
 			_, e.Quote = c.link.DescribeEnd()
+		} else if c.at.Command != "" && c.link != nil && !ex.IsAnswered() {
+			e.Detail += ": the process runs, and does not answer"
 		}
 	case c.link == nil:
 		e.Class = mcpbridge.Unavailable

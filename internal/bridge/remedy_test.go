@@ -48,7 +48,9 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 	const (
 		endpoint = "check url: is it the server's MCP endpoint?"
 		program  = "check command: it is looked up in PATH, or is the path of a program that may be executed"
-		none     = "give credentials: headers has those of all sessions, and Auth those of each"
+		none     = "give credentials: set headers, for example Authorization; in Go, Auth can give those of each session"
+		stdio    = "check command and args: is this an MCP server that speaks over stdio?"
+		ended    = "check command, args and env: it ended before it spoke MCP"
 	)
 	covered := map[string]bool{}
 	for name, c := range map[string]struct {
@@ -59,13 +61,19 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"no such path":         {&mcpbridge.Server{Command: "/no/such/command"}, program},
 		"not executable":       {&mcpbridge.Server{Command: text}, program},
 		"no program":           {&mcpbridge.Server{Command: script}, program},
+		"arguments too":        {&mcpbridge.Server{Command: "no-such-command -y @x/mcp"}, "put the arguments into args: command is the name or the path of the program alone"},
+		"prints and ends":      {&mcpbridge.Server{Command: "echo", Args: []string{"hello"}}, ended},
+		"complains and ends":   {&mcpbridge.Server{Command: "sh", Args: []string{"-c", "echo missing API_KEY >&2; exit 1"}}, ended},
+		"ends with a status":   {server("die"), ended},
+		"prints what it reads": {&mcpbridge.Server{Command: "cat"}, stdio},
 		"no such folder":       {&mcpbridge.Server{Command: "cat", Dir: "/no/such/folder"}, "check the working directory (Dir, or cwd in a file)"},
 		"a file, no folder":    {&mcpbridge.Server{Command: "cat", Dir: text}, "check the working directory (Dir, or cwd in a file)"},
 		"no such host":         {&mcpbridge.Server{URL: "http://nowhere.invalid"}, "check the host in url"},
-		"unknown authority":    {&mcpbridge.Server{URL: encrypted.URL}, "check the certificate of the server: its host is that of url, and HTTPClient can trust other authorities"},
+		"unknown authority":    {&mcpbridge.Server{URL: encrypted.URL}, "check the certificate of the server: its host is that of url, and its authority is one that the system trusts, or HTTPClient in Go"},
 		"not encrypted":        {with(says(200, "text/plain", ""), func(s *mcpbridge.Server) { s.URL = strings.Replace(s.URL, "http", "https", 1) }), "the server does not encrypt: url has to begin with http"},
 		"404":                  {says(404, "text/plain", "not found"), endpoint},
 		"405":                  {says(405, "text/plain", ""), endpoint},
+		"501":                  {says(501, "text/html", "<html>"), endpoint},
 		"410":                  {says(410, "text/html", "<html>"), endpoint},
 		"a web page":           {says(200, "text/html", "<html>"), endpoint},
 		"JSON of another kind": {says(200, outbound.TypeJSON, `{"ok":true}`), endpoint},
@@ -80,7 +88,7 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"401 with Auth":      {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(nil) }), "log in again, or give Auth other credentials"},
 		"Auth without any":   {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(errors.New("nobody has logged in")) }), "log in again, or give Auth other credentials"},
 		"407":                {says(407, "", ""), "the proxy wants credentials: put them into the URL in HTTP_PROXY or HTTPS_PROXY"},
-		"no MCP on stdout":   {server("babbler"), "check command and args: is this an MCP server that speaks over stdio?"},
+		"no MCP on stdout":   {server("babbler"), stdio},
 		"unknown protocol":   {server("future"), "set protocolVersion to one that the server speaks"},
 		"SSE, but a page":    {with(says(200, "text/html", "<html>"), func(s *mcpbridge.Server) { s.Transport = mcpbridge.TransportSSE }), endpoint},
 		"SSE, but not found": {with(says(404, "text/plain", ""), func(s *mcpbridge.Server) { s.Transport = mcpbridge.TransportSSE }), endpoint},
@@ -99,6 +107,24 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 	covered["set protocolVersion to 2025-11-25, or let the tool return InputRequests"] = true // by the next test
 	for _, mistake := range remedies {
 		require.True(t, covered[mistake.remedy], "no test has the mistake: %s", mistake.remedy)
+	}
+}
+
+// A process that ends at once may end before, while or after the first request is written.
+func TestProcessThatEndsBeforeItSpeaksIsQuoted(t *testing.T) {
+	for name, srv := range map[string]*mcpbridge.Server{
+		"stdout": {Command: "echo", Args: []string{"hello"}}, "no end of line": {Command: "printf", Args: []string{"hello"}},
+		"stderr": {Command: "sh", Args: []string{"-c", "echo hello >&2; exit 1"}},
+		"late":   {Command: "sh", Args: []string{"-c", "exec 0<&-; sleep 0.02; echo hello"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv.Name = "test"
+			for range 10 {
+				_, e := dialTest(t, srv)
+				require.NotNil(t, e)
+				require.Equal(t, "hello", e.Quote, "%v", e)
+			}
+		})
 	}
 }
 
@@ -142,7 +168,7 @@ func TestOutageHasNoRemedy(t *testing.T) {
 	}
 	for name, srv := range map[string]*mcpbridge.Server{
 		"nobody listens": {URL: "http://127.0.0.1:1"}, "500": says(500, ""), "502": says(502, ""), "503": says(503, ""), "429": says(429, ""),
-		"an error": says(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`), "exits at once": server("die"),
+		"an error": says(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv.Name, srv.ProtocolVersion = "test", protocolLegacy

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -49,8 +50,9 @@ type Tap struct {
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*wire.Exchange
-	closing bool  // we ended the connection ourselves
-	ended   error // what ended the connection
+	closing bool          // we ended the connection ourselves
+	ended   error         // what ended the connection
+	over    chan struct{} // closed when ended is set
 }
 
 // New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil where a
@@ -58,7 +60,7 @@ type Tap struct {
 // its call is not simply repeated.
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	return &Tap{
-		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1),
+		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
 }
@@ -140,6 +142,21 @@ func (t *Tap) Ended() error {
 	return t.ended
 }
 
+// lastWords is how long the output of a server that reads no more may take to end.
+const lastWords = 250 * time.Millisecond
+
+// awaitEnd waits for the end of the output of a server that reads no more: it may say why.
+func (t *Tap) awaitEnd(ctx context.Context) {
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-t.over:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-t.session.Cut.Done():
+	}
+}
+
 // Closing notes that the end, when it comes, is our own doing.
 func (t *Tap) Closing() {
 	t.mu.Lock()
@@ -153,6 +170,7 @@ func (t *Tap) end(err error) {
 	first := t.ended == nil && !t.closing
 	if t.ended == nil {
 		t.ended = err
+		close(t.over)
 	}
 	t.mu.Unlock()
 	if first {
@@ -234,6 +252,9 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error)
 	}
 	if err == nil {
 		return nil
+	}
+	if c.tap.input != nil && c.tap.input.Writer != nil {
+		c.tap.awaitEnd(ctx)
 	}
 	c.tap.ExchangeFor(req.ID)
 	if refusal := ex.NotWritten(whole); refusal != nil && refusal.Session == mcpbridge.Alive {

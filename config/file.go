@@ -21,6 +21,8 @@ type File struct {
 	// Store is the path of the file that remembers sessions, for resume.Open. It is empty if
 	// the file has no store.
 	Store string
+	// Inputs has what the file says of its inputs, whether or not a server needs them.
+	Inputs []Input
 	// Warnings has the fields that have no effect, and the servers that get another name.
 	Warnings []Warning
 }

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Input is an input of a file of VS Code, for which VS Code asks its user.
 type Input struct {
 	// ID is the name in ${input:ID}.
@@ -20,7 +22,7 @@ type lack struct {
 	id string
 }
 
-const lacks = "needs the input %q: supply it in Loader.Input, or --input of mcpactor"
+const lacks = "needs the input %q: Loader.Input has to return it"
 
 // input returns the value of an input. It asks once for each.
 func (r *reader) input(n *node, id string) string {
@@ -42,15 +44,22 @@ func (r *reader) input(n *node, id string) string {
 
 // inputOf returns what the file says of an input.
 func (r *reader) inputOf(id string) Input {
-	in := Input{ID: id}
+	if i := slices.IndexFunc(r.file.Inputs, func(in Input) bool { return in.ID == id }); i >= 0 {
+		return r.file.Inputs[i]
+	}
+	return Input{ID: id}
+}
+
+// readInputs reads what the file says of its inputs.
+func (r *reader) readInputs() {
 	if r.inputs == nil {
-		return in
+		return
 	}
 	for _, item := range r.inputs.items {
-		if textOf(item, "id") != id {
+		in := Input{ID: textOf(item, "id"), Description: textOf(item, "description"), Default: textOf(item, "default")}
+		if in.ID == "" {
 			continue
 		}
-		in.Description, in.Default = textOf(item, "description"), textOf(item, "default")
 		password := item.field("password")
 		in.Password = password != nil && password.text == "true"
 		if options := item.field("options"); options != nil {
@@ -62,8 +71,8 @@ func (r *reader) inputOf(id string) Input {
 				}
 			}
 		}
+		r.file.Inputs = append(r.file.Inputs, in)
 	}
-	return in
 }
 
 // textOf returns a field of an object that is a string, or "".

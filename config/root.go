@@ -49,6 +49,7 @@ func (r *reader) root(n *node) {
 		}
 		return
 	}
+	r.readInputs()
 	r.servers(all)
 	for _, field := range others {
 		if name := field.name; r.opencode && (name == "tools" || name == "permission") && field.kind == isObject {

@@ -104,6 +104,18 @@ func TestCallOfAToolWhoseServerIsAwayFailsAsTheServerDoes(t *testing.T) {
 	}
 }
 
+func TestNameThatIsMisspeltIsFollowedByTheServerIfThatIsAway(t *testing.T) {
+	withAway(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		for name, want := range map[string]string{
+			"dwon__x": "down", "down_x": "down", "Down__x": "down", "slient_read": "silent", "other__x": "", "x": "", "_": "", "": "",
+		} {
+			_, err := w.Call(ctx, name, nil)
+			hint := `: the names of the tools of server "` + want + `" begin with "` + want + `__"`
+			require.Equal(w, want != "", strings.HasSuffix(err.Error(), hint), "%v", err)
+		}
+	})
+}
+
 func TestCancelledCallOfAToolWhoseServerIsAwayIsCancelled(t *testing.T) {
 	withAway(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		ctx, cancel := context.WithCancel(ctx)

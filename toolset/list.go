@@ -3,6 +3,7 @@ package toolset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -124,6 +125,7 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	if fetch == nil {
 		return nil
 	}
+	began := time.Now()
 	select {
 	case result := <-fetch:
 		return result.Err
@@ -133,26 +135,33 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	case result := <-fetch:
 		return result.Err
 	case <-ctx.Done():
-		return t.late(ctx, l)
+		return t.late(ctx, l, time.Since(began))
 	}
 }
 
 // inspectTimeout bounds how long the question takes whether a server is down.
 const inspectTimeout = 500 * time.Millisecond
 
-// late returns why a list did not come before ctx ended: its server is down, or slow.
-func (t *Toolset) late(ctx context.Context, l *list) *messages.Failure {
+// late returns why a list did not come before ctx ended: its server is down, does not speak, or is slow.
+func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *messages.Failure {
+	waited = waited.Round(100 * time.Millisecond)
 	f := &messages.Failure{
 		Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
-		Detail: "the list is still being fetched: a later call uses it",
+		Detail: fmt.Sprintf("the list has not come within %v, and is still being fetched", waited),
 	}
 	asking, cancel := context.WithTimeout(t.ctx, inspectTimeout)
 	defer cancel()
-	reply, err := t.client.Do(asking, &messages.Inspect{Server: l.key.Server, Limit: 1})
+	reply, err := t.client.Do(asking, &messages.Inspect{Server: l.key.Server, Scope: l.key.Scope, Limit: 1})
 	if err != nil {
 		return f
 	}
-	for _, srv := range reply.(*messages.Snapshot).Servers {
+	found := reply.(*messages.Snapshot)
+	for _, session := range found.Sessions {
+		if session.Key == l.key && session.State == messages.StateConnecting {
+			f.Detail = fmt.Sprintf("the server has not answered initialize within %v", waited)
+		}
+	}
+	for _, srv := range found.Servers {
 		if srv.Name == l.key.Server && srv.Health == messages.HealthDown {
 			f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(srv.Cause, string(messages.CodeUnavailable)+": ")
 			f.RetryAfter = max(0, time.Until(srv.RetryAt))

@@ -31,9 +31,10 @@ type Set struct {
 
 // catalog is all tools that a toolset has listed. It does not change.
 type catalog struct {
-	tools []*Tool
-	names map[string]*Tool
-	index func() *rank.Index // of tools; made when it is needed
+	tools   []*Tool
+	names   map[string]*Tool
+	servers []string           // also those that could not be listed
+	index   func() *rank.Index // of tools; made when it is needed
 }
 
 // newCatalog returns a catalog, and changes the order of the tools.
@@ -129,6 +130,8 @@ func (s *Set) unknown(name string) error {
 	}
 	if meant := s.nearest(name); meant != "" {
 		detail += fmt.Sprintf(": did you mean %q?", meant)
+	} else if server := s.nearestServer(name); server != "" {
+		detail += fmt.Sprintf(": the names of the tools of server %q begin with %q", server, prefixOf(server))
 	}
 	return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
 }
@@ -152,6 +155,23 @@ func (s *Set) nearest(name string) string {
 		nearestOf(name, s.catalog.tools, func(t *Tool) string { return t.Original }),
 		nearestOf(name, s.catalog.tools, func(t *Tool) string { return t.Name }),
 	)
+}
+
+// nearestServer returns the server that was probably meant by a name which is similar to that of no tool, and
+// begins with that of no server, or "".
+func (s *Set) nearestServer(name string) string {
+	if s.catalog == nil || len(name) > maxName || slices.ContainsFunc(s.catalog.servers, func(server string) bool { return fits(name, server) }) {
+		return ""
+	}
+	for i, r := range name {
+		if r != '_' {
+			continue
+		}
+		if meant := nearest.Of(name[:i], s.catalog.servers); meant != "" {
+			return meant
+		}
+	}
+	return ""
 }
 
 // nearestOf returns the safe name of the tool whose text is the most similar one, or "".

@@ -175,6 +175,9 @@ func (t *Toolset) known(missing []Missing) *Set {
 			tools = append(tools, l.tools...)
 		}
 		t.all = newCatalog(tools)
+		for _, l := range t.lists {
+			t.all.servers = append(t.all.servers, l.key.Server)
+		}
 	}
 	return &Set{Tools: t.all.tools, Missing: missing, catalog: t.all, policy: t.cfg.Policy}
 }

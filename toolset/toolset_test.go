@@ -411,7 +411,7 @@ func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
 		require.Len(w, set.Tools, 1)
 		require.Equal(w, "one", set.Missing[0].Server)
 		require.ErrorIs(w, set.Missing[0].Err, messages.ErrDeadline)
-		require.ErrorContains(w, set.Missing[0].Err, "tools/list on one/s: deadline: the list is still being fetched")
+		require.ErrorContains(w, set.Missing[0].Err, "tools/list on one/s: deadline: the list has not come within 2s, and is still being fetched")
 
 		time.Sleep(40 * time.Second)
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))

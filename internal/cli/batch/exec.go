@@ -30,9 +30,9 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	hangups, ignore := hangups()
 	defer ignore() // only at the end: the default action of SIGHUP ends the process
 	inputs := newInputs(cmd.Inputs, p)
-	file, err := inputs.load(cmd.Config)
+	file, err := inputs.first(cmd.Config)
 	if err != nil {
-		return configError(err)
+		return err
 	}
 	inputs.terminal = nil // a reload does not ask
 	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)

@@ -3,8 +3,10 @@ package batch
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/nearest"
 )
 
 // Inputs has the values of the inputs of a file of VS Code.
@@ -28,16 +31,16 @@ const maxAsked = 3
 // inputs supplies the inputs of a configuration file, and remembers them for a reload.
 type inputs struct {
 	values   map[string]string
+	given    []string // the ids of those that the command line has
+	asked    []string // the ids of those that servers need
 	terminal *os.File // to ask on, or nil
 	out      io.Writer
 }
 
 // newInputs returns the inputs of a program. It asks if stdin is a terminal.
 func newInputs(given Inputs, p *cli.Program) *inputs {
-	i := &inputs{values: map[string]string{}, out: p.Err}
-	for id, value := range given.Input {
-		i.values[id] = value
-	}
+	i := &inputs{values: map[string]string{}, given: slices.Sorted(maps.Keys(given.Input)), out: p.Err}
+	maps.Copy(i.values, given.Input)
 	if in, ok := p.In.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		i.terminal = in
 	}
@@ -49,8 +52,42 @@ func (i *inputs) load(path string) (*config.File, error) {
 	return config.Loader{Input: i.value}.Load(path)
 }
 
+// first loads a configuration file for the first time. A value that was given for no input of the file is an error.
+func (i *inputs) first(path string) (*config.File, error) {
+	file, err := i.load(path)
+	known := i.asked
+	if err == nil {
+		for _, in := range file.Inputs {
+			known = append(known, in.ID)
+		}
+	}
+	for _, id := range i.given {
+		meant := nearest.Of(id, known)
+		switch {
+		case slices.Contains(known, id):
+		case meant != "":
+			return nil, cli.Usagef("--input: no input of %s has the id %q: did you mean %q?", path, id, meant)
+		case err == nil:
+			return nil, cli.Usagef("--input: no input of %s has the id %q", path, id)
+		}
+	}
+	if err != nil {
+		return nil, configError(err)
+	}
+	return file, nil
+}
+
+// forGo is what package config says of an input that nobody has supplied.
+var forGo = regexp.MustCompile(`"([^"\s]*)": Loader\.Input has to return it`)
+
+// forUser returns a text of package config for users of this program.
+func forUser(text string) string {
+	return forGo.ReplaceAllString(text, `"$1": give --input $1=VALUE`)
+}
+
 // value returns the value of an input.
 func (i *inputs) value(in config.Input) (string, bool) {
+	i.asked = append(i.asked, in.ID)
 	if value, known := i.values[in.ID]; known {
 		return value, true
 	}

@@ -51,5 +51,27 @@ func TestServerWhoseInputIsNotGivenIsLeftOut(t *testing.T) {
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, strings.NewReader("x\n"), &out, &log), log.String())
 	require.NotContains(t, out.String(), "guarded")
 	require.Contains(t, out.String(), "open__a")
-	require.Contains(t, log.String(), `the server is left out: it needs the input "key": supply it in Loader.Input, or --input of mcpactor`)
+	require.Contains(t, log.String(), `the server is left out: it needs the input "key": give --input key=VALUE`)
+}
+
+func TestInputThatTheFileDoesNotHaveIsAnError(t *testing.T) {
+	inputs := `"inputs": [{"type": "promptString", "id": "token"}, {"type": "promptString", "id": "unused"}]`
+	open := fmt.Sprintf(`"open": {"url": %q}`, served(t, newTools("a")))
+	needy := `"needy": {"url": "http://127.0.0.1:9/${input:token}"}`
+	for _, c := range []struct{ file, given, want string }{
+		{"{" + inputs + `, "servers": {` + open + ", " + needy + "}}", "tokn=x", `--input: no input of FILE has the id "tokn": did you mean "token"?`},
+		{"{" + inputs + `, "servers": {` + needy + "}}", "tokn=x", `--input: no input of FILE has the id "tokn": did you mean "token"?`},
+		{"{" + inputs + `, "servers": {` + open + "}}", "other=x", `--input: no input of FILE has the id "other"`},
+		{`{"mcpServers": {` + open + "}}", "token=x", `--input: no input of FILE has the id "token"`},
+		{"{" + inputs + `, "servers": {` + needy + "}}", "unused=x", `servers.needy.url: needs the input "token": give --input token=VALUE`},
+		{"{" + inputs + `, "servers": {` + open + "}}", "unused=x", ""},
+	} {
+		config := configured(t, c.file)
+		for _, command := range []string{"tools", "exec"} {
+			var out, log strings.Builder
+			status := run([]string{command, "--config", config, "--input", c.given}, strings.NewReader(""), &out, &log)
+			require.Equal(t, c.want == "", status == cli.ExitOK, log.String())
+			require.Contains(t, log.String(), strings.ReplaceAll(c.want, "FILE", config))
+		}
+	}
 }

@@ -149,11 +149,19 @@ func parseRequest(line []byte) (*request, error) {
 	_, isOperation := r.cmd.(messages.Operation)
 	switch {
 	case (isOperation || slices.Contains([]string{"close_server", "close_session", "restart", "forget"}, op)) && server == "":
-		return &r, fieldErr("server", errors.New("is missing"))
+		return &r, fieldErr("server", errors.New(missingServer(tool)))
 	case r.progress && !isOperation:
 		return &r, fieldErr("progress", fmt.Errorf("is not allowed for %s", op))
 	}
 	return &r, nil
+}
+
+// missingServer says that a request names no server.
+func missingServer(tool string) string {
+	if tool == "" {
+		return "is missing"
+	}
+	return "is missing: give it, or put a name that tools prints into name"
 }
 
 // parameterOps has the fields that only some operations take, with these operations.

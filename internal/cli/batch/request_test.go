@@ -81,7 +81,7 @@ func TestErrorsOfRequestsNameTheField(t *testing.T) {
 		`{"id":""}`:           "id: must be a string or a number",
 		`{"id":{}}`:           "id: must be a string or a number",
 		`{"id":1}`:            "tool: is missing: give tool, name or op",
-		`{"id":1,"tool":"t"}`: "server: is missing",
+		`{"id":1,"tool":"t"}`: "server: is missing: give it, or put a name that tools prints into name",
 		`{"id":1,"tool":7}`:   "tool: is of type number, want a string",
 		`{"id":1,"server":"s","tool":"t","op":"ping"}`:                             "op: conflicts with tool: give one of them",
 		`{"id":1,"server":"s","tool":"t","arguments":[]}`:                          "arguments: must be an object",

@@ -24,9 +24,9 @@ func settingsOf(file *config.File) settings {
 // logWarnings logs the fields of a file that have no effect.
 func logWarnings(log *zerolog.Logger, file *config.File) {
 	for _, warning := range file.Warnings {
-		log.Warn().Str("field", warning.Field).Int("line", warning.Line).Msg("configuration: " + warning.Text)
+		log.Warn().Str("field", warning.Field).Int("line", warning.Line).Msg("configuration: " + forUser(warning.Text))
 	}
 }
 
 // oneLine returns the text of an error as one line. Joined errors have a line each.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func oneLine(err error) string { return forUser(strings.ReplaceAll(err.Error(), "\n", "; ")) }

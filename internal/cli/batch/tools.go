@@ -33,9 +33,9 @@ func (cmd *Tools) Run(p *cli.Program) error {
 	if err := (messages.Key{Scope: cmd.Scope}).Validate(); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	file, err := newInputs(cmd.Inputs, p).load(cmd.Config)
+	file, err := newInputs(cmd.Inputs, p).first(cmd.Config)
 	if err != nil {
-		return configError(err)
+		return err
 	}
 	file.Store, file.Supervisor.LeaveOpen = "", false
 	file.Supervisor.FailFast = true // nobody waits here for a server that is down

@@ -63,6 +63,13 @@ func TestServerThatIsDownIsReportedAtOnce(t *testing.T) {
 	require.Contains(t, out.String(), "one__a")
 }
 
+func TestToolsNamesAServerThatDoesNotAnswer(t *testing.T) {
+	config := configured(t, `{"mcpServers": {"mute": {"command": "sleep", "args": ["100"]}}}`)
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--timeout", "300ms"}, nil, &out, &log))
+	require.Contains(t, log.String(), "mute: tools/list on mute/default: deadline: the server has not answered initialize within 300ms\n")
+}
+
 func TestToolsPrintsTheSameJSONAsExec(t *testing.T) {
 	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, newTools("a", "b"))))
 	var out, response, log strings.Builder

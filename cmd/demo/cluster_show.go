@@ -350,7 +350,7 @@ func (s *clusterShow) leaveMember(ctx context.Context) bool {
 		return false
 	}
 	if now := s.failures(); now > failures {
-		s.failed = append(s.failed, fmt.Sprintf("%d calls failed while member b left", now-failures))
+		s.failed = append(s.failed, fmt.Sprintf("%s failed while member b left", calls(now-failures)))
 	}
 	return true
 }

@@ -285,7 +285,7 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d restarts, %d evicted; %d connections lost\n", n.Dials, n.Opened, n.Expired, n.Restarts, n.Evicted, n.Lost)
 	}
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
-		fmt.Fprintf(out, "%d calls failed with %s\n", v.failures[code], code)
+		fmt.Fprintf(out, "%s failed with %s\n", calls(v.failures[code]), code)
 	}
 	return printClaims(out, claims)
 }

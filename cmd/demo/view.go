@@ -50,7 +50,11 @@ func describe(event messages.Event) string {
 	case *messages.SessionLost:
 		return fmt.Sprintf("%s lost its connection", key)
 	case *messages.SessionRestarting:
-		return fmt.Sprintf("%s restarts in %v, attempt %d", key, short(e.Delay), e.Attempt)
+		when := "at once"
+		if e.Delay > 0 {
+			when = fmt.Sprint("in ", short(e.Delay))
+		}
+		return fmt.Sprintf("%s restarts %s, attempt %d", key, when, e.Attempt)
 	case *messages.SessionRestarted:
 		if e.Attached {
 			return fmt.Sprintf("%s resumed after %v, its state kept", key, short(e.Elapsed))
@@ -63,7 +67,15 @@ func describe(event messages.Event) string {
 	case *messages.SessionClosed:
 		return fmt.Sprintf("%s closed", key)
 	}
-	return fmt.Sprintf("%s %T", key, event)
+	return fmt.Sprintf("%s %s", key, event.EventName())
+}
+
+// calls returns a number of calls in words.
+func calls(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprint(n, " calls")
 }
 
 func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -20,7 +20,10 @@
 //     TestCommandsToAStoppedSupervisorAreAnswered; in internal/actors
 //     TestBugInASessionLosesNothing)
 //  2. One session per key. A key has at most one live MCP session and transport at any
-//     moment. (The verifier;
+//     moment. Exception: while the module finds out whether a session still exists, the key
+//     may have a second one, for the connect timeout at most. It takes no calls, and no place
+//     under the caps of its own. (The verifier;
+//     TestSecondSessionIsEndedWhenNobodyAdoptsIt, in internal/bridge;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
 //     TestConnectionThatComesAfterTheCloseIsClosed)
 //  3. One creation. Concurrent first calls of a key cause one dial and one initialize. If
@@ -32,19 +35,23 @@
 //     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
 //     TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
-//     is idempotent, or the caller allows it. It is no replay if a call is sent again that an
-//     HTTP/2 server says it did not process; this happens at most six times. State is not
-//     discarded: after a connection broke, its MCP session is resumed if the server still has
-//     it.
+//     is idempotent, or the caller allows it. It is no replay if a call is sent again that
+//     never reached the server, or that an HTTP/2 server says it did not process; this happens
+//     at most six times. State is not discarded: after a connection broke, its MCP session is
+//     resumed if the server still has it.
 //     (TestLostCallIsReplayedWhenThatIsSafe; TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
 //     TestSessionsOfBrokenConnectionsAreResumedWithTheirState;
 //     TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay; with a store
 //     TestSessionIsResumedAfterARestartOfOurProcess)
 //  6. Only expiry and loss restart a session. Tool errors, invalid parameters, 401, 403,
-//     429 and 5xx reach the caller unchanged.
+//     429 and 5xx reach the caller unchanged. No words of a server restart a session, and of
+//     the statuses only 404 and 410; after any other refusal the session is asked. The server
+//     must answer initialize and what the caller asks for. Whether it answers what the module
+//     asks by itself, such as a ping or a list, decides nothing.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
-//     TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn)
+//     TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn;
+//     TestRequestsOfOurOwnThatAreRefusedChangeNoCall; TestFrontsChangeNothing)
 //  7. The cap holds. Open sessions, including those that drain, never exceed it, nor the
 //     cap of their server, nor the quota of their tenant. The least recently used idle
 //     session is evicted first: for the cap of a server one of that server, and for the
@@ -64,8 +71,13 @@
 //     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
 //     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
 //     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
-//  9. Keys are isolated. A key that hangs delays no other key; no actor blocks.
-//     (TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
+//  9. Keys are isolated. A key that hangs delays no other key; no actor blocks, runs code of
+//     others, or takes a step whose work grows with the number of keys or calls. What a server
+//     can make this process hold is bounded for each connection. A response with a request id
+//     that its connection did not send is dropped.
+//     (TestNobodyWhoFloodsDelaysAnotherKey; in internal/actors TestNoStepGrowsWithTheKeys; in
+//     internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
+//     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
 //     TestReloadTouchesOnlyWhatChanged;
 //     TestLogWriterThatBlocksDelaysNothing;

@@ -153,3 +153,32 @@ func behindFront(t *testing.T, form faults.Refusal, scenario func(h *harness, se
 		scenario(p.harness, p.server)
 	})
 }
+
+// C12: behind a front, calls of a server without sessions wait as well until it is back.
+func TestStatelessCallsWaitBehindAFront(t *testing.T) {
+	for _, front := range fronts[:6] {
+		t.Run(front.name, func(t *testing.T) {
+			stateless := func() *faults.Tools {
+				tools := faults.NewTools()
+				tools.Stateless = true
+				return tools
+			}
+			overLocalHTTP(t, supervisor.Config{}, stateless, func(h *harness, e *testServer) {
+				h.send(call("a", "count")).ok()
+				require.True(h.t, h.session("a").Stateless)
+				back := h.away(e.Server, front.away, nil)
+				time.Sleep(500 * time.Millisecond) // synctest
+				early := h.send(call("a", "count", replay(messages.ReplayAlways), within(10*time.Second)))
+				time.Sleep(500 * time.Millisecond) // synctest
+				late := h.send(call("a", "count", within(10*time.Second)))
+				time.Sleep(5 * time.Second) // synctest
+				back()
+				at := time.Now()
+				for _, p := range append(h.calls(3, "a", "count"), early, late) {
+					p.ok()
+					require.LessOrEqual(h.t, p.answeredAt.Sub(at), 3*time.Second)
+				}
+			})
+		})
+	}
+}

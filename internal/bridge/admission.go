@@ -71,13 +71,15 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	switch {
 	case !e.Doubt:
 		return e
-	case !d.about.mayRefuse() || isAboutResource(op, e):
+	case isAboutResource(op, e):
 		return certain(e)
 	case wire.EvidenceOf(e).Front:
 		d.unheard(e)
 		unheard := certain(e)
 		unheard.Session = mcpbridge.Unheard
 		return unheard
+	case !d.about.mayRefuse():
+		return certain(e)
 	}
 	limit := verdictTimeout
 	if e.Status == http.StatusOK && e.Code != 0 {

@@ -7,11 +7,11 @@ import (
 	"os"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/supervisor"
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/resume/redis"
+	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // Several processes share their sessions.

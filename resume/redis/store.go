@@ -45,10 +45,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume/internal/entry"
-	"github.com/redis/go-redis/v9"
 )
 
 // pageSize is how many keys a request of Keys makes Redis look at.

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
-	"github.com/mcpactor/mcpactor/resume/storetest"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/resume/redis"
+	"github.com/mcpactor/mcpactor/resume/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,10 +17,10 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/supervisor/debug"
-	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // call calls a tool that may be repeated.

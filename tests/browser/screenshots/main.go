@@ -16,12 +16,12 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
-	"github.com/mcpactor/mcpactor/tests/faults"
-
 	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 func main() {

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/tests/faults"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Path is where the page is mounted.

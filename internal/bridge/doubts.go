@@ -201,7 +201,7 @@ func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
 
 // notSent returns the error for an operation that was not sent to a session that is dead.
 func (d *doubts) notSent() *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Detail: "the server refuses the session"}
+	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Withheld: true, Detail: "the server refuses the session"}
 	if !d.about.isResumable() {
 		e.Session = mcpbridge.Broken
 	}

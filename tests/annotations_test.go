@@ -50,7 +50,7 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	}
 }
 
-// C12: a server may announce its tools again, soon after it has been connected to. A list from before that says
+// H-A4: a server may announce its tools again soon after a session was opened. A list from before that says
 // nothing of them.
 func TestToolsThatChangeWhileTheyAreListedAreListedAgain(t *testing.T) {
 	for changes, again := range map[int]bool{1: true, 2: true, 1000: false} {

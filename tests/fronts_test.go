@@ -95,6 +95,7 @@ func TestFrontsChangeNothing(t *testing.T) {
 					if f, is := p.reply().(*messages.Failure); is {
 						require.True(h.t, f.MayHaveRun, "%v", f)
 						require.NotEqual(h.t, messages.CodeInvalid, f.Code, "%v", f)
+						require.NotContains(h.t, f.Detail, "affinity")
 						isReset := front.name == "hangs" && f.Code == messages.CodeLost // the front had it, and closes
 						require.True(h.t, p.answeredAt.Before(at) || isReset || mayCostACall(form), "%v", f)
 					}
@@ -133,6 +134,7 @@ func (h *harness) requireTheyWork(limit time.Duration, form faults.Refusal) {
 		if f, is := p.reply().(*messages.Failure); is && i < 5 && mayCostACall(form) {
 			require.Contains(h.t, []messages.Code{messages.CodeLost, messages.CodeServerError}, f.Code, "%v", f)
 			require.True(h.t, f.MayHaveRun, "%v", f)
+			require.NotContains(h.t, f.Detail, "affinity")
 			continue
 		}
 		p.ok()

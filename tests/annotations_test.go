@@ -53,6 +53,27 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	}
 }
 
+// H-A4: a server may announce its tools again soon after a session was opened. A list from before that says
+// nothing of them.
+func TestToolsThatChangeWhileTheyAreListedAreListedAgain(t *testing.T) {
+	for changes, again := range map[int]bool{1: true, 2: true, 1000: false} {
+		inFakeTime(t, supervisor.Config{}, func(h *harness) {
+			h.server.set(func() { h.server.unsure = changes })
+			safe, unsafe := h.send(call("a", "slow/ro")), h.send(call("a", "slow"))
+			synctest.Wait()
+			h.server.breakConnection("a", false)
+			require.True(t, unsafe.fails(messages.CodeLost).MayHaveRun)
+			if again {
+				require.True(t, safe.ok().Replayed)
+				require.Equal(t, changes+1, h.server.lists)
+			} else {
+				require.True(t, safe.fails(messages.CodeLost).MayHaveRun)
+				require.Equal(t, 3, h.server.lists, "a server may change its tools without end")
+			}
+		})
+	}
+}
+
 // H-A4: one tools/list serves all calls that were lost. The other calls of the session do
 // not wait for it.
 func TestLostCallsShareOneListOfTheTools(t *testing.T) {

@@ -39,6 +39,8 @@ type fakeServer struct {
 	// list decides about each tools/list. If it is nil, all succeed.
 	list  func(ctx context.Context) error
 	lists int // the number of tools/list requests
+	// unsure is how many answers to tools/list do not count, because the tools change meanwhile.
+	unsure int
 	// onSubscription, if it is not nil, is called for each resources/subscribe and
 	// unsubscribe that reaches the server.
 	onSubscription func(op messages.Operation)
@@ -150,7 +152,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 				return nil, err
 			}
 		}
-		c.server.set(func() { c.server.listed = true })
+		c.server.set(func() { c.server.unsure--; c.server.listed = c.server.unsure < 0 })
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
 	case *messages.Subscribe, *messages.Unsubscribe:
 		var done func(messages.Operation)

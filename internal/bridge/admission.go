@@ -58,7 +58,7 @@ func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
 
 // notSent returns the error for an operation that was not sent to a session that is dead.
 func (d *doubts) notSent() *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Detail: "the server refuses the session"}
+	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Withheld: true, Detail: "the server refuses the session"}
 	if !d.about.isResumable() {
 		e.Session = mcpbridge.Broken
 	}
@@ -91,7 +91,7 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 		i, isAlive := d.inquire(k)
 		switch {
 		case isAlive:
-			return certain(e)
+			return d.balance.name(certain(e))
 		case i == nil || !d.wait(ctx, i.done, time.Time{}):
 			return e
 		case i.verdict != verdictAlive: // else the refusal may have come after the question

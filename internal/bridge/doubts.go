@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +51,8 @@ type subject interface {
 	// control compares with a second session, which is asked again what this one has refused.
 	// isAway is true if this one does not answer.
 	control(ctx context.Context, q question, again []request, isAway bool) verdict
+	// repeat makes one request of a question.
+	repeat(context.Context, request) *answer
 	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
 	asUnknown(context.Context, request) *mcpbridge.Error
 	// expire notes that the session is dead.
@@ -75,7 +76,8 @@ type subject interface {
 type doubts struct {
 	about subject
 	// holds is true while operations have to wait in admit.
-	holds atomic.Bool
+	holds   atomic.Bool
+	balance balance
 
 	mu      sync.Mutex
 	ended   bool
@@ -173,7 +175,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	i.kinds, i.later = append(i.kinds, i.later...), nil
 	i.fronts, d.asked = d.fronts, time.Now()
 	d.mu.Unlock()
-	isAlike := func(e *mcpbridge.Error) bool { return d.isAlike(i, e) }
+	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
 	judge := func(q question) finding { return q.judge(isAlike, d.about.hasList()) }
 	q := d.ask(ctx, func(q question) (enough, half bool) {
 		f := judge(q)
@@ -181,7 +183,8 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	})
 	f := judge(q)
 	switch {
-	case d.about.succeededSince(began):
+	case d.about.succeededSince(began), f.verdict == verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
 		return verdictAlive
 	case f.verdict == verdictDead:
 		for _, a := range q {
@@ -190,8 +193,6 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 			}
 		}
 		return verdictDead
-	case f.verdict == verdictAlive:
-		return verdictAlive
 	case f.away || q == (question{}) && d.isUnheard():
 		return d.whileAway(ctx, i, q)
 	case len(f.again) == 0:
@@ -212,7 +213,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	}
 	switch {
 	case !d.about.isResumable():
-		v = judgePlain(q, f.again, d.isAboutLists(i))
+		v = judgePlain(q, f.again, d.kindsOf(i).areAboutLists())
 	case d.about.becomesKnown(ctx, q):
 		v = verdictLate
 	case d.about.succeededSince(began):
@@ -220,8 +221,11 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	default:
 		v = d.about.control(ctx, q, f.again, false)
 	}
-	if v == verdictDead || v == verdictLate {
+	switch v {
+	case verdictDead, verdictLate:
 		i.unknown = d.proof(ctx, i, q, f.again)
+	case verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
 	}
 	if v == verdictUnsettled && q.meetsFront() {
 		v = verdictAway
@@ -247,7 +251,7 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 	switch {
 	case !lasts:
 	case !d.about.isResumable():
-		v = judgePlain(q, again, d.isAboutLists(i))
+		v = judgePlain(q, again, d.kindsOf(i).areAboutLists())
 	default:
 		v = d.about.control(ctx, q, again, true)
 	}
@@ -267,7 +271,7 @@ func (d *doubts) keepPauseShort() {
 // proof asks as a session that was never issued what was refused in the words of a call, and with its own id.
 func (d *doubts) proof(ctx context.Context, i *inquiry, q question, again []request) *mcpbridge.Error {
 	for _, r := range again {
-		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.isInTheSameWords(i, a.refusal) {
+		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.kindsOf(i).haveWordsOf(a.refusal) {
 			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
 			defer cancel()
 			return d.about.asUnknown(ctx, r)
@@ -352,26 +356,9 @@ func (d *doubts) expire(i *inquiry) {
 	}
 }
 
-// isAlike reports whether a question was refused as one of the calls was.
-func (d *doubts) isAlike(i *inquiry, refusal *mcpbridge.Error) bool {
+// kindsOf returns the kinds of the refusals that an inquiry is about.
+func (d *doubts) kindsOf(i *inquiry) kinds {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool {
-		return k == (kind{}) || k.status == refusal.Status && k.code == refusal.Code
-	})
-}
-
-// isInTheSameWords reports whether a question was refused in the words of one of the calls.
-func (d *doubts) isInTheSameWords(i *inquiry, refusal *mcpbridge.Error) bool {
-	said := wire.EvidenceOf(refusal).Said
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return k.said == said })
-}
-
-// isAboutLists reports whether nothing but lists was refused.
-func (d *doubts) isAboutLists(i *inquiry) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return !strings.HasSuffix(k.method, "/list") })
+	return slices.Concat(i.kinds, i.later)
 }

@@ -64,6 +64,10 @@ func (c *conn) control(ctx context.Context, q question, again []request, isAway 
 	return v
 }
 
+func (c *conn) repeat(ctx context.Context, r request) *answer {
+	return c.question(ctx, questionTimeout, all, r)[r]
+}
+
 // asUnknown makes a request as a session that was never issued, with an id like that of this one.
 func (c *conn) asUnknown(ctx context.Context, r request) *mcpbridge.Error {
 	if c.cs.ID() == "" {

@@ -51,10 +51,10 @@ type registry struct {
 	tenants       map[string]*tenant       // that have sessions
 	generations   *generations
 
-	waitingServers   list.List            // *server with a lane that is ready, in the order in which they get grants
-	waitingControls  map[*server]struct{} // with a session that waits for a permit to open a second one
-	processStarts    int                  // processes that are starting
-	maxProcessStarts int                  // how many may start at once
+	waitingServers   list.List // *server with a lane that is ready, in the order in which they get grants
+	processStarts    int       // processes that are starting
+	passing          int       // places and queues that grantDials has passed over in this step
+	maxProcessStarts int       // how many may start at once
 	idleTimer        *time.Timer
 	idleAt           time.Time                  // when idleTimer fires
 	closeCommands    map[*closeCommand]struct{} // without a reply so far
@@ -122,7 +122,7 @@ func newRegistry(cfg *Config, m *mailbox.Mailbox) *registry {
 	entries := map[messages.Key]*entry{}
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
-		registrations: map[string]*registration{}, waitingControls: map[*server]struct{}{}, generations: newGenerations(rememberedKeys),
+		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:         registrationIndex{groups: map[string]*group{}, entries: entries},
 		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
 		calls: callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
@@ -230,6 +230,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onControlDone(c, msg.of)
 	case *handshakeAnswered:
 		r.onHandshakeAnswered(c, msg.of)
+	case *grantsDue:
+		r.grantDials(c)
 	case *startPermitDue:
 		r.onStartPermitDue(c, msg)
 	case *probeDue:

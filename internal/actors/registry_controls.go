@@ -20,27 +20,20 @@ func (r *registry) onControlWanted(c actor.Context, msg *controlWanted) {
 	}
 	msg.server, msg.sender = srv, c.Sender()
 	srv.controls = append(srv.controls, msg)
-	r.waitingControls[srv] = struct{}{}
-	r.grantControls(c)
+	r.grantControls(srv)
 }
 
-// grantControls gives permits to those who wait. Its cost grows with the servers at which somebody waits.
-func (r *registry) grantControls(c actor.Context) {
-	for srv := range r.waitingControls {
-		for len(srv.controls) > 0 && srv.dialing < srv.limits.MaxDials {
-			msg := srv.controls[0]
-			srv.controls = srv.controls[1:]
-			if msg.over {
-				continue
-			}
-			msg.holds = true
-			srv.dialing++
-			r.cfg.Post.Send(msg.sender, &controlAllowed{true})
+// grantControls gives permits to those who wait for one of a place.
+func (r *registry) grantControls(srv *server) {
+	for len(srv.controls) > 0 && srv.dialing < srv.limits.MaxDials {
+		msg := srv.controls[0]
+		srv.controls = srv.controls[1:]
+		if msg.over {
+			continue
 		}
-		if len(srv.controls) == 0 {
-			srv.controls = nil
-			delete(r.waitingControls, srv)
-		}
+		msg.holds = true
+		srv.dialing++
+		r.cfg.Post.Send(msg.sender, &controlAllowed{true})
 	}
 }
 
@@ -48,7 +41,7 @@ func (r *registry) grantControls(c actor.Context) {
 func (r *registry) onControlDone(c actor.Context, msg *controlWanted) {
 	msg.over = true
 	if msg.holds {
-		msg.server.dialing--
+		r.returnPermit(msg.server)
 		r.grantDials(c)
 	}
 }

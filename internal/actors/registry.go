@@ -56,8 +56,8 @@ type registry struct {
 	passing          int       // places and queues that grantDials has passed over in this step
 	maxProcessStarts int       // how many may start at once
 	idleTimer        *time.Timer
-	idleAt           time.Time                  // when idleTimer fires
-	closeCommands    map[*closeCommand]struct{} // without a reply so far
+	idleAt           time.Time // when idleTimer fires
+	closings         closings
 	leftovers        leftovers
 	children         int       // session actors whose end is not known
 	pending          int       // requests to the store, and operations of the front: the registry stops after them
@@ -123,11 +123,12 @@ func newRegistry(cfg *Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
-		index:         registrationIndex{groups: map[string]*group{}, entries: entries},
-		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		calls: callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
+		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
+		calls:     callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 		defaults: cfg.limitsOf(mcpbridge.Limits{}), quotas: map[string]*quota{}, tenants: map[string]*tenant{},
 	}
+	r.closings = closings{all: map[*closeCommand]struct{}{}, wide: map[*closeCommand]struct{}{}, ofScope: map[string]map[*closeCommand]struct{}{}}
 	r.sessions.setLimit(cfg.MaxSessions)
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, r.servers)
@@ -389,7 +390,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 
 // forward sends a call to the session of its key, and spawns the session if there is none.
 func (r *registry) forward(c actor.Context, k *call) {
-	if len(r.closeCommands) > 0 {
+	if len(r.closings.all) > 0 {
 		r.applyPendingCloses(c, k.key)
 	}
 	reg := r.sessionOf(c, k.key)

@@ -168,6 +168,54 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 	}
 }
 
+// A call looks at those close commands that may concern its key, of which there is a bounded number.
+func TestCloseCommandsAreBoundedByWhatTheyConcern(t *testing.T) {
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		closing := func(cmd messages.Command) *Future {
+			box := NewFuture(w.system, nil)
+			w.system.Root.RequestWithCustomSender(w.pid, cmd, box.PID)
+			return box
+		}
+		for i := range 200 {
+			w.call(fmt.Sprint("scope-", i), "slow")
+		}
+		synctest.Wait()
+		var closed []*Future
+		for i := range 2000 { // of each of 200 scopes
+			closed = append(closed, closing(&messages.CloseScope{Scope: fmt.Sprint("scope-", i%200)}))
+		}
+		owner := w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
+		w.system.Root.Send(w.pid, &messages.Bind{Scope: "scope-0", Owner: owner})
+		w.system.Root.Stop(owner)
+		synctest.Wait()
+		require.Equal(t, 1990, len(w.closings.all), "its owner has ended scope-0 at once")
+		require.Zero(t, len(w.closings.wide))
+		require.Equal(t, 10, len(w.closings.ofScope["scope-1"]))
+		for range maxClosing {
+			closed = append(closed, closing(&messages.CloseSession{Key: messages.Key{Server: "s", Scope: "scope-1"}}))
+		}
+		synctest.Wait()
+		require.Equal(t, maxClosing, len(w.closings.ofScope["scope-1"]))
+		for range maxClosing {
+			closed = append(closed, closing(&messages.CloseMatching{Scopes: "scope-*"}))
+		}
+		synctest.Wait()
+		for _, cmd := range []messages.Command{&messages.CloseScope{Scope: "scope-1"}, &messages.CloseAll{}, &messages.CloseServer{Server: "s"}} {
+			require.Equal(t, messages.CodeBusy, (<-closing(cmd).Reply).(*messages.Failure).Code)
+		}
+		require.NotNil(t, <-w.call("quiet", "fast").Reply)
+		busy := 0
+		for _, box := range closed {
+			if _, failed := (<-box.Reply).(*messages.Failure); failed {
+				busy++
+			}
+		}
+		require.Equal(t, 10, busy)
+		synctest.Wait()
+		require.Equal(t, closings{map[*closeCommand]struct{}{}, map[*closeCommand]struct{}{}, map[string]map[*closeCommand]struct{}{}}, w.closings)
+	})
+}
+
 // A cancellation of what does not exist leaves nothing behind, and those of one key do not delay another's.
 func TestCancellationsTakeTurnsByKey(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {

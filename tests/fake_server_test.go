@@ -44,8 +44,9 @@ type fakeServer struct {
 	onSubscription func(op messages.Operation)
 	// close decides about each close. If it is nil, all closes succeed.
 	close     func(ctx context.Context, key messages.Key) error
-	forgetful bool // it refuses all sessions as unknown
-	mute      bool // it does not answer pings
+	prefix    string // of the ids of new sessions
+	forgetful bool   // it refuses all sessions as unknown
+	mute      bool   // it does not answer pings
 }
 
 func newFakeServer() *fakeServer {
@@ -81,7 +82,7 @@ func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 		c.id, c.attached = req.Resume.SessionID, true
 	} else {
 		f.serial++
-		c.id = fmt.Sprint("session-", f.serial)
+		c.id = fmt.Sprint(f.prefix, "session-", f.serial)
 		f.sessions[c.id] = new(int)
 	}
 	f.conns[req.Key] = c

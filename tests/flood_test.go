@@ -368,6 +368,7 @@ func TestFloodsInRealTime(t *testing.T) {
 		t.Skip("takes long: set -flood.seconds")
 	}
 	require.Greater(t, runtime.GOMAXPROCS(0), 1, "the flooder takes a processor")
+	var ending *actor.PID
 	for name, flood := range map[string]func(h *harness, pid *actor.PID, i int){
 		"calls": func(h *harness, pid *actor.PID, _ int) {
 			h.system.Root.RequestWithCustomSender(h.pid, call("flooded", "count"), pid)
@@ -389,12 +390,14 @@ func TestFloodsInRealTime(t *testing.T) {
 			}
 			h.dialed("process", "flooded").Stderr.Put(func() string { return "a line" })
 		},
-		"owners that end": func(h *harness, _ *actor.PID, i int) {
-			pid := owner(h)
-			for k := range 100 {
-				h.system.Root.Send(h.pid, &messages.Bind{Scope: fmt.Sprint(i, "-", k), Owner: pid})
+		"owners that end": func(h *harness, _ *actor.PID, i int) { // each of 100 scopes
+			if i%100 == 0 {
+				ending = owner(h)
 			}
-			h.system.Root.Stop(pid)
+			h.system.Root.Send(h.pid, &messages.Bind{Scope: fmt.Sprint(i), Owner: ending})
+			if i%100 == 99 {
+				h.system.Root.Stop(ending)
+			}
 		},
 		"calls of the dead": func(h *harness, _ *actor.PID, _ int) {
 			h.system.Root.RequestWithCustomSender(h.pid, call("flooded", "count", on("unknown")), actor.NewPID("nonhost", "gone"))

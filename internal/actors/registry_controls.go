@@ -20,28 +20,21 @@ func (r *registry) onControlWanted(c actor.Context, msg *controlWanted) {
 	}
 	msg.server, msg.sender = srv, c.Sender()
 	srv.controls = append(srv.controls, msg)
-	r.waitingControls[srv] = struct{}{}
-	r.grantControls(c)
+	r.grantControls(srv)
 }
 
-// grantControls gives permits to those who wait. Its cost grows with the servers at which somebody waits.
-func (r *registry) grantControls(c actor.Context) {
-	for srv := range r.waitingControls {
-		for len(srv.controls) > 0 && srv.dialing < srv.limits.MaxDials {
-			msg := srv.controls[0]
-			srv.controls = srv.controls[1:]
-			if msg.over {
-				continue
-			}
-			msg.allowed, msg.holds = true, true
-			msg.of.seconds++
-			srv.dialing++
-			r.cfg.Post.Send(msg.sender, &controlAllowed{true})
+// grantControls gives permits to those who wait for one of a place.
+func (r *registry) grantControls(srv *server) {
+	for len(srv.controls) > 0 && srv.dialing < srv.limits.MaxDials {
+		msg := srv.controls[0]
+		srv.controls = srv.controls[1:]
+		if msg.over {
+			continue
 		}
-		if len(srv.controls) == 0 {
-			srv.controls = nil
-			delete(r.waitingControls, srv)
-		}
+		msg.allowed, msg.holds = true, true
+		msg.of.seconds++
+		srv.dialing++
+		r.cfg.Post.Send(msg.sender, &controlAllowed{true})
 	}
 }
 
@@ -49,7 +42,7 @@ func (r *registry) grantControls(c actor.Context) {
 func (r *registry) onControlOpened(c actor.Context, msg *controlWanted) {
 	if msg.holds {
 		msg.holds = false
-		msg.server.dialing--
+		r.returnPermit(msg.server)
 		r.grantDials(c)
 	}
 }

@@ -87,11 +87,6 @@ real: ## run the tests with real servers: needs Node, npm, Chromium and nginx, a
 	tests/real/install
 	go test $(RACE) -tags real ./tests/real
 
-.PHONY: nginx
-nginx: ## run the tests with nginx in front of real servers: some cases still fail
-	tests/real/install
-	go test -tags real,nginx -run Nginx ./tests/real
-
 .PHONY: conformance
 conformance: ## run the official conformance suites for clients: needs npm, and installs the rest
 	tests/conformance/install

@@ -64,11 +64,14 @@
 //   - Otherwise (another refusal, 429) the doubt remains: the caller gets its own error, which says that the
 //     call may have run. A later refusal that causes doubt leads to another question, but not before 1 s
 //     has passed. This interval grows, up to 30 s.
+//   - If the session is alive, and the ping or the list was refused with the words and the status of the call, 400,
+//     that request is repeated, four times at most. If it is answered, and then refused again, the error says that
+//     the server may be balanced without affinity.
 //
-// While a session is unheard, operations wait before they are sent. An operation that a front has answered
-// returns at once ([Unheard]): it can be repeated if it may run twice, and then waits. The question is
-// repeated after 100 ms, and then less often, down to once a second. After 2 s a control is
-// opened as well: some servers refuse an unknown session with a 503.
+// While a session is unheard, operations wait before they are sent. If it then turns out to have expired, they
+// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]): it can
+// be repeated if it may run twice, and then waits. The question is repeated after 100 ms, and then less
+// often, down to once a second. After 2 s a control is opened as well: some servers refuse an unknown session with a 503.
 //
 // What a refusal by an expired session proves of the call: a 4xx without the id of the call, which is
 // like the refusal of the question, shows that the call did not run. So does a refusal that has the

@@ -121,6 +121,9 @@ type Error struct {
 	// Begun is true if the server has taken an earlier request of the same operation, which may have
 	// run it, whatever became of the last request.
 	Begun bool
+	// Withheld is true with [NotSent] if the operation has only waited: its session was found to be
+	// dead before it was its turn. So it runs on the next session, whatever its [messages.Replay].
+	Withheld bool
 	// Doubt is true for a refusal that may be about the session, without proof. The call may
 	// have run.
 	Doubt bool

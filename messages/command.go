@@ -53,7 +53,8 @@ const (
 	// ReplaySafe replays operations that are idempotent, and calls of tools that the
 	// server has annotated with readOnlyHint or idempotentHint. It is the default.
 	ReplaySafe Replay = iota
-	// ReplayNever replays nothing, not even a call that certainly did not run.
+	// ReplayNever replays nothing, not even a call that certainly did not run. A call that has only
+	// waited for its session is no replay on the next one.
 	ReplayNever
 	// ReplayAlways replays every operation: the caller knows that running it twice does no
 	// harm.

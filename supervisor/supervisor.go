@@ -296,8 +296,10 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 	case <-ctx.Done():
-		// The registry never blocks, so that it answers at once, unless it has stopped.
-		snap, failure := ask[*messages.Snapshot](context.WithoutCancel(ctx), s.Client(), &messages.Inspect{Limit: -1})
+		// The registry answers at once, unless it has stopped, or a function of the configuration blocks it.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
+		defer cancel()
+		snap, failure := ask[*messages.Snapshot](limited, s.Client(), &messages.Inspect{Limit: -1})
 		if errors.Is(failure, messages.CodeClosed) {
 			<-s.done // it is about to be closed, and left to be written
 			break
@@ -322,6 +324,8 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 const (
 	// maxEvents bounds the events that are queued for slow handlers.
 	maxEvents = 1 << 14
+	// inspectTimeout is how long Stop asks for what is left.
+	inspectTimeout = time.Second
 	// flushTimeout is how long handlers and writers have for the last events and lines.
 	flushTimeout = 2 * time.Second
 )

@@ -3,6 +3,8 @@ package tests
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // listNeverAnswered is a tools/list that is never answered.
@@ -50,6 +53,27 @@ func TestLostCallDoesNotWaitLongForTheAnnotationsOfItsTool(t *testing.T) {
 	}
 }
 
+// H-A4: a server may announce its tools again soon after a session was opened. A list from before that says
+// nothing of them.
+func TestToolsThatChangeWhileTheyAreListedAreListedAgain(t *testing.T) {
+	for changes, again := range map[int]bool{1: true, 2: true, 1000: false} {
+		inFakeTime(t, supervisor.Config{}, func(h *harness) {
+			h.server.set(func() { h.server.unsure = changes })
+			safe, unsafe := h.send(call("a", "slow/ro")), h.send(call("a", "slow"))
+			synctest.Wait()
+			h.server.breakConnection("a", false)
+			require.True(t, unsafe.fails(messages.CodeLost).MayHaveRun)
+			if again {
+				require.True(t, safe.ok().Replayed)
+				require.Equal(t, changes+1, h.server.lists)
+			} else {
+				require.True(t, safe.fails(messages.CodeLost).MayHaveRun)
+				require.Equal(t, 3, h.server.lists, "a server may change its tools without end")
+			}
+		})
+	}
+}
+
 // H-A4: one tools/list serves all calls that were lost. The other calls of the session do
 // not wait for it.
 func TestLostCallsShareOneListOfTheTools(t *testing.T) {
@@ -70,4 +94,29 @@ func TestLostCallsShareOneListOfTheTools(t *testing.T) {
 		}
 		require.Equal(t, 1, h.server.lists)
 	})
+}
+
+// A call that has certainly not run, because a front has answered in place of the server, is repeated without the
+// annotations of its tool.
+func TestCallThatHasNotRunIsRepeatedWithoutTheAnnotationsOfItsTool(t *testing.T) {
+	for name, unheard := range map[string]mcpbridge.Error{
+		"not sent":           {Class: mcpbridge.Unavailable},
+		"refused by a front": {Class: mcpbridge.Invalid, Sent: true, Status: http.StatusMethodNotAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unheard.Session = mcpbridge.Unheard
+			var refused atomic.Bool
+			hooks := faults.Hooks{BeforeCall: func(context.Context, messages.Key, messages.Operation) error {
+				if refused.Swap(true) {
+					return nil
+				}
+				return &unheard
+			}}
+			inFakeTime(t, supervisor.Config{WrapDialer: hooks.Wrap}, func(h *harness) {
+				require.True(t, h.send(call("a", "count")).ok().Replayed)
+				require.Zero(t, h.server.lists, "the annotations do not matter")
+				require.Zero(t, countEvents[*messages.SessionRestarting](h))
+			})
+		})
+	}
 }

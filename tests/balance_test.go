@@ -2,6 +2,7 @@ package tests
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,4 +54,25 @@ func TestServerThatIsBalancedWithoutAffinityIsNamedAsSuch(t *testing.T) {
 		}
 		require.GreaterOrEqual(h.t, deleted, len(e.CountEach("DELETE"))-1, "each session but the last is ended")
 	})
+}
+
+// H-B7: servers of the TypeScript SDK answer 400. Every other call and ping goes to one that does not know the session.
+func TestServerThatIsBalancedWithoutAffinityAndAnswers400IsNamedAsSuch(t *testing.T) {
+	for _, name := range []string{"typescript-sdk 1.32.2, restarted", "typescript-sdk 1.24.3, example", "server-everything 2026.8.31"} {
+		t.Run(name, func(t *testing.T) {
+			form := refusalOf(t, name)
+			overRawHTTP(t, habits{unknown: form}, func(p *plain) {
+				var calls, pings atomic.Int64
+				isOther := func(r *faults.Request) bool {
+					return r.Kind == "tools/call" && calls.Add(1)%2 == 0 || r.Kind == "ping" && pings.Add(1)%2 == 1
+				}
+				p.server.Inject("", onlyIf(isOther, faults.Instead(form)))
+				for range 10 {
+					p.send(call("a", "count")).ok()
+					require.Contains(p.t, p.send(call("a", "count")).fails(messages.CodeInvalid).Detail, "is it balanced without affinity?")
+					time.Sleep(10 * time.Second) // synctest
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +219,30 @@ func TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft(t *testing.T) {
 		close(release)
 		hangs.fails(messages.CodeClosed)
 		require.NoError(t, h.sup.Stop(h.t.Context()), "another Stop waits for the rest")
+	})
+}
+
+// Stop returns although a function of the configuration, which must not block, blocks the registry.
+func TestStopReturnsThoughTheTenantFunctionBlocks(t *testing.T) {
+	var blocks atomic.Bool
+	release := lazyChannel()
+	tenant := func(key messages.Key) string {
+		if blocks.Load() {
+			<-release()
+		}
+		return key.Scope
+	}
+	inFakeTime(t, supervisor.Config{Tenant: tenant, MaxSessionsPerTenant: 1}, func(h *harness) {
+		h.send(call("a", "count")).ok()
+		blocks.Store(true)
+		waits := h.send(call("b", "count"))
+		ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(h.t, h.sup.Stop(ctx), context.DeadlineExceeded)
+		require.LessOrEqual(h.t, time.Since(began), 2*time.Second)
+		close(release())
+		waits.reply()
 	})
 }
 

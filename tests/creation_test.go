@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,5 +215,20 @@ func TestOpenOpensOnceAndTellsOfTheServer(t *testing.T) {
 			require.NotNil(t, info.Server)
 		}
 		require.Equal(t, 1, h.dials.dialed())
+	})
+}
+
+// C4: an id of an MCP session that no server would take in a request is not kept.
+func TestSessionWithAnIDThatIsTooLongIsClosed(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		h.server.set(func() { h.server.prefix = strings.Repeat("x", 8<<10) })
+		f := h.send(call("a", "count")).fails(messages.CodeProtocol)
+		require.Contains(t, f.Detail, "at most 8192 are accepted")
+		require.Less(t, len(f.Detail), 500)
+		require.False(t, f.MayHaveRun)
+		h.server.set(func() { require.Empty(t, h.server.sessions, "it was closed on the server") })
+		time.Sleep(time.Minute)
+		h.server.set(func() { h.server.prefix = strings.Repeat("x", 8<<10-len("session-10")) })
+		h.send(call("a", "count")).ok()
 	})
 }

@@ -29,8 +29,8 @@ type fakeServer struct {
 	mu       sync.Mutex
 	sessions map[string]*int // the counters, by the id of a session that the server knows
 	conns    map[messages.Key]*fakeConn
-	heard    map[messages.Key]func(messages.Notification, messages.Operation) // of the connections
-	runs     map[string]int                                                   // executions, by call id
+	dialed   map[messages.Key]mcpbridge.DialRequest // that the connections were dialed with
+	runs     map[string]int                         // executions, by call id
 	serial   int
 	listed   bool // a tools/list was answered
 
@@ -39,17 +39,20 @@ type fakeServer struct {
 	// list decides about each tools/list. If it is nil, all succeed.
 	list  func(ctx context.Context) error
 	lists int // the number of tools/list requests
+	// unsure is how many answers to tools/list do not count, because the tools change meanwhile.
+	unsure int
 	// onSubscription, if it is not nil, is called for each resources/subscribe and
 	// unsubscribe that reaches the server.
 	onSubscription func(op messages.Operation)
 	// close decides about each close. If it is nil, all closes succeed.
 	close     func(ctx context.Context, key messages.Key) error
-	forgetful bool // it refuses all sessions as unknown
-	mute      bool // it does not answer pings
+	prefix    string // of the ids of new sessions
+	forgetful bool   // it refuses all sessions as unknown
+	mute      bool   // it does not answer pings
 }
 
 func newFakeServer() *fakeServer {
-	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, heard: map[messages.Key]func(messages.Notification, messages.Operation){}, runs: map[string]int{}}
+	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, dialed: map[messages.Key]mcpbridge.DialRequest{}, runs: map[string]int{}}
 }
 
 func (f *fakeServer) set(change func()) {
@@ -81,11 +84,11 @@ func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 		c.id, c.attached = req.Resume.SessionID, true
 	} else {
 		f.serial++
-		c.id = fmt.Sprint("session-", f.serial)
+		c.id = fmt.Sprint(f.prefix, "session-", f.serial)
 		f.sessions[c.id] = new(int)
 	}
 	f.conns[req.Key] = c
-	f.heard[req.Key] = req.Heard
+	f.dialed[req.Key] = req
 	return c, nil
 }
 
@@ -150,7 +153,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 				return nil, err
 			}
 		}
-		c.server.set(func() { c.server.listed = true })
+		c.server.set(func() { c.server.unsure--; c.server.listed = c.server.unsure < 0 })
 		return &messages.ToolList{Result: &mcp.ListToolsResult{}}, nil
 	case *messages.Subscribe, *messages.Unsubscribe:
 		var done func(messages.Operation)

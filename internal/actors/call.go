@@ -119,13 +119,21 @@ func (k *call) addReceipt(result messages.Result) messages.Reply {
 // has certainly not processed them.
 const maxUnprocessed = 6
 
-// noteUnprocessed notes a run that the server has not processed: there was no connection, the bridge has kept
-// it from a session that has expired, or an HTTP/2 server has said so, about requests that exceed its limit of
-// streams, or that arrive just before it closes the connection. It may say the same on the next connection.
+// noteUnprocessed notes a run that the server has not processed: there was no connection, or an HTTP/2 server
+// has said so, about requests that exceed its limit of streams, or that arrive just before it closes the
+// connection. It may say the same on the next connection. A call that the bridge has withheld did not run.
 func (k *call) noteUnprocessed(e *mcpbridge.Error) {
-	if e.Class == mcpbridge.NotSent && k.unprocessed < maxUnprocessed {
+	switch {
+	case wasWithheld(e):
+		k.runs--
+	case e.Class == mcpbridge.NotSent && k.unprocessed < maxUnprocessed:
 		k.unprocessed++
 	}
+}
+
+// wasWithheld reports whether a call has only waited for a session that has ended.
+func wasWithheld(e *mcpbridge.Error) bool {
+	return e.Class == mcpbridge.NotSent && e.Withheld && e.Session.HasEnded()
 }
 
 // pause returns how long to wait before the next run. The first replay runs at once, on
@@ -144,6 +152,8 @@ func (k *call) pause() time.Duration {
 func (k *call) mayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 	replay := k.op.Head().Replay
 	switch {
+	case wasWithheld(e):
+		return true, false
 	case k.runs-k.unprocessed > 1 || replay == messages.ReplayNever:
 		return false, false
 	case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:

@@ -105,10 +105,13 @@
 // pass: a walk through the sessions of a server ([walk]), a close command, a snapshot ([listing]), the end of
 // an owner ([ownerEnd]), the calls that a session hands back or that have waited too long. One snapshot
 // is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
-// is dropped at once. A step of a session may handle all calls of its key, which MaxInFlight and
+// is dropped at once. Places that PerKey leads to are passed over while they have no permit, and looked at again
+// when something changes at their endpoint ([registry.recall]). A call looks at the close commands
+// that may concern its scope, of which there is a bounded number ([closings]). A step of a session may handle all calls of its key, which MaxInFlight and
 // MaxWaiting bound.
 //
 // The notifications of a connection that are on their way to the registry are bounded
-// ([onTheirWay]), so are bindings without an owner ([maxUnowned]), and what waits for a process of a
-// user ([relay.Post]). What callers send is not bounded: they share the process.
+// ([onTheirWay]), so are bindings without an owner ([maxUnowned]), and what waits for one process of a
+// user, which holds a goroutine of its own while it blocks ([relay.Post]). How many processes a user has,
+// and what callers send, is not bounded: they share the process.
 package actors

@@ -51,13 +51,13 @@ type registry struct {
 	tenants       map[string]*tenant       // that have sessions
 	generations   *generations
 
-	waitingServers   list.List            // *server with a lane that is ready, in the order in which they get grants
-	waitingControls  map[*server]struct{} // with a session that waits for a permit to open a second one
-	processStarts    int                  // processes that are starting
-	maxProcessStarts int                  // how many may start at once
+	waitingServers   list.List // *server with a lane that is ready, in the order in which they get grants
+	processStarts    int       // processes that are starting
+	passing          int       // places and queues that grantDials has passed over in this step
+	maxProcessStarts int       // how many may start at once
 	idleTimer        *time.Timer
-	idleAt           time.Time                  // when idleTimer fires
-	closeCommands    map[*closeCommand]struct{} // without a reply so far
+	idleAt           time.Time // when idleTimer fires
+	closings         closings
 	leftovers        leftovers
 	children         int       // session actors whose end is not known
 	pending          int       // requests to the store, and operations of the front: the registry stops after them
@@ -122,12 +122,13 @@ func newRegistry(cfg *Config, m *mailbox.Mailbox) *registry {
 	entries := map[messages.Key]*entry{}
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
-		registrations: map[string]*registration{}, waitingControls: map[*server]struct{}{}, generations: newGenerations(rememberedKeys),
-		index:         registrationIndex{groups: map[string]*group{}, entries: entries},
-		closeCommands: map[*closeCommand]struct{}{}, leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		calls: callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
+		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
+		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
+		calls:     callNames{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(), maxProcessStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 		defaults: cfg.limitsOf(mcpbridge.Limits{}), quotas: map[string]*quota{}, tenants: map[string]*tenant{},
 	}
+	r.closings = closings{all: map[*closeCommand]struct{}{}, wide: map[*closeCommand]struct{}{}, ofScope: map[string]map[*closeCommand]struct{}{}}
 	r.sessions.setLimit(cfg.MaxSessions)
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, r.servers)
@@ -226,10 +227,14 @@ func (r *registry) onReport(c actor.Context) {
 		r.onAddressFound(c, msg)
 	case *controlWanted:
 		r.onControlWanted(c, msg)
-	case *controlDone:
-		r.onControlDone(c, msg.of)
+	case *controlOpened:
+		r.onControlOpened(c, msg.of)
+	case *controlEnded:
+		r.onControlEnded(c, msg.of)
 	case *handshakeAnswered:
 		r.onHandshakeAnswered(c, msg.of)
+	case *grantsDue:
+		r.grantDials(c)
 	case *startPermitDue:
 		r.onStartPermitDue(c, msg)
 	case *probeDue:
@@ -387,7 +392,7 @@ func (r *registry) rejection(k *call, now time.Time) *messages.Failure {
 
 // forward sends a call to the session of its key, and spawns the session if there is none.
 func (r *registry) forward(c actor.Context, k *call) {
-	if len(r.closeCommands) > 0 {
+	if len(r.closings.all) > 0 {
 		r.applyPendingCloses(c, k.key)
 	}
 	reg := r.sessionOf(c, k.key)

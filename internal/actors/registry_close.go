@@ -24,6 +24,8 @@ type closeCommand struct {
 	cursors []*registration // for each server, the next session to drain
 	scopes  bool            // the scopes of an owner that has terminated are being drained
 
+	ofScopes []string // that it concerns, at most walkStep; none if it may concern any
+
 	waiting      map[*registration]struct{}  // told to drain, and not closed yet
 	leftovers    map[messages.Key][]leftover // to be closed, of keys not in begun
 	listingStore bool                        // the store is asked for its keys
@@ -43,13 +45,15 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	case *messages.CloseScope:
 		r.onCloseScope(c, cmd)
 	case *messages.CloseServer:
-		if r.isConfigured(c, cmd, cmd.Server) {
+		if r.isConfigured(c, cmd, cmd.Server) && r.mayClose(c, cmd, r.closings.wide) {
 			r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, drain{now: cmd.Now}))
 		}
 	case *messages.CloseMatching:
 		r.onCloseMatching(c, cmd)
 	case *messages.CloseAll:
-		r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, drain{now: cmd.Now}))
+		if r.mayClose(c, cmd, r.closings.wide) {
+			r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, drain{now: cmd.Now}))
+		}
 	case *messages.Tail:
 		r.onTail(c, cmd)
 	case *messages.Forget:
@@ -68,10 +72,11 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 // onCloseSession closes the session of one key.
 func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) {
+	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
 		return
 	}
 	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k == key }, drain{now: cmd.Now})
+	r.closings.narrow(closing, key.Scope)
 	if e := r.entries[key]; e != nil {
 		for _, reg := range slices.Clone(e.draining) {
 			r.drainFor(c, closing, reg)
@@ -86,10 +91,11 @@ func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
 // onCloseScope closes the sessions of a scope.
 func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(c, cmd, key.Validate()) {
+	if !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
 		return
 	}
 	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, drain{now: cmd.Now})
+	r.closings.narrow(closing, key.Scope)
 	for _, reg := range r.index.ofScope(key.Scope) {
 		r.drainFor(c, closing, reg)
 	}
@@ -98,7 +104,7 @@ func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
 
 // onCloseMatching closes the sessions whose scope matches a pattern.
 func (r *registry) onCloseMatching(c actor.Context, cmd *messages.CloseMatching) {
-	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) {
+	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) || !r.mayClose(c, cmd, r.closings.wide) {
 		return
 	}
 	pattern := *cmd // the caller may change it
@@ -141,7 +147,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
 	closing.timer = after(r.mailbox, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
-	r.closeCommands[closing] = struct{}{}
+	r.closings.add(closing)
 	if r.cfg.Store != nil && !order.leave {
 		closing.listingStore = true
 		r.listStore(c, closing)
@@ -238,25 +244,6 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	return key, false
 }
 
-// applyPendingCloses applies the close commands that came before a call to the key of the
-// call: a session that they have not reached is drained, and leftovers are closed before
-// the session of the call opens.
-func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
-	for closing := range r.closeCommands {
-		if closing.replied || !closing.match(key) {
-			continue
-		}
-		e := r.entries[key]
-		if e != nil && e.current != nil && closing.drains() && e.current.serial <= closing.upTo {
-			r.drainFor(c, closing, e.current)
-		}
-		_, left := closing.leftovers[key]
-		if left || e == nil && (closing.listingStore || len(closing.stored) > 0) {
-			r.cleanUp(c, closing, key)
-		}
-	}
-}
-
 // cleanUp spawns a session actor that closes the leftovers of a key, unless the command
 // has already done so.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
@@ -286,7 +273,7 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	}
 	closing.replied = true
 	closing.timer.Stop()
-	delete(r.closeCommands, closing)
+	r.closings.remove(closing)
 	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
 	if closing.caller != nil {
 		r.cfg.Post.Send(closing.caller, closing.reply)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"cmp"
+	"container/list"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -44,6 +45,10 @@ type endpoint struct {
 	next     time.Time       // when the next probe is due
 	timer    *time.Timer     // sends probeDue; nil while no session is queued
 	firesAt  time.Time       // when timer fires
+
+	keyed   []*server // the places that have it; a server has one at most
+	blocked list.List // of *server: its places with queued sessions that had no permit, see freePlaces
+	passed  list.List // of *placeQueue: those of its places that lanes have passed over
 }
 
 // probeDue says that an endpoint may be probed.
@@ -121,10 +126,53 @@ func (ep *endpoint) causeFor(reg *registration) *mcpbridge.Error {
 	return ep.cause
 }
 
-// forget forgets whether the server is up, and all probes. Sessions stay queued.
-func (ep *endpoint) forget() {
+// forget abandons all probes of an endpoint, and forgets whether the server is up. Sessions stay queued.
+func (r *registry) forgetEndpoint(ep *endpoint) {
+	for _, probe := range ep.probes {
+		probe.send(&abandonDial{})
+	}
 	ep.stopTimer()
-	*ep = endpoint{queued: ep.queued}
+	r.recall(ep)
+	*ep = endpoint{queued: ep.queued, keyed: ep.keyed}
+	ep.noteHealth()
+}
+
+// Ranks of the places of a server by their health.
+const (
+	downPlace rank = 1
+	upPlace   rank = 2
+)
+
+// noteHealth notes the health of an endpoint at the servers of the places that PerKey has led to.
+func (ep *endpoint) noteHealth() {
+	for _, place := range ep.keyed {
+		place.noteHealth()
+	}
+}
+
+// noteHealth notes the health of a place at its base.
+func (srv *server) noteHealth() {
+	to := unranked
+	switch {
+	case srv.endpoint.down:
+		to = downPlace
+	case !srv.endpoint.seenAt.IsZero():
+		to = upPlace
+	}
+	if srv.healthNode.rank != to {
+		srv.base.health.put(&srv.healthNode, to, srv)
+	}
+}
+
+// foremost returns the endpoint that shows the health of a server: of the places that PerKey has led
+// to, one that is down, or else one that is up.
+func (srv *server) foremost() *endpoint {
+	for _, of := range []rank{downPlace, upPlace} {
+		for place := range srv.health.oldest(of) {
+			return place.endpoint
+		}
+	}
+	return srv.endpoint
 }
 
 // health returns what a snapshot says of the server.

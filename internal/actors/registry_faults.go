@@ -99,6 +99,8 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *Faul
 	} else {
 		before := ep.down
 		ep.noteFailure(reg, e, took, now)
+		ep.noteHealth()
+		r.recall(ep) // the next probe may be due earlier
 		if !before {
 			span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", ep.cause.Error()), "delay", ep.next.Sub(now)).Msg("server is down")
 			if r.cfg.FailFast {

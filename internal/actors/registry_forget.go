@@ -17,22 +17,27 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 	if r.cfg.Forget != nil {
 		r.cfg.Forget(cmd.Server)
 	}
-	for place := range r.servers[cmd.Server].places() {
-		for _, probe := range place.endpoint.probes {
-			probe.send(&abandonDial{})
-		}
-		place.endpoint.forget()
-	}
+	r.forgetPlace(r.servers[cmd.Server], cmd)
 	r.grantDials(c)
 	caller := c.Sender()
 	r.beginWalk(c, &walk{
 		cmd: cmd, caller: caller, done: func(actor.Context) { r.cfg.Post.Send(caller, &messages.Done{ID: cmd.ID}) },
 		visit: func(c actor.Context, reg *registration) {
+			if reg.server.forgotten != cmd && reg.server.base == r.servers[cmd.Server] {
+				r.forgetPlace(reg.server, cmd)
+				r.grantDials(c)
+			}
 			if !reg.draining {
 				r.forgetFaults(c, reg)
 			}
 		},
 	}, func(server string) bool { return server == cmd.Server })
+}
+
+// forgetPlace forgets what is known of a place.
+func (r *registry) forgetPlace(place *server, cmd *messages.Forget) {
+	place.forgotten = cmd
+	r.forgetEndpoint(place.endpoint)
 }
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it

@@ -20,7 +20,8 @@ type startPermitDue struct {
 }
 
 // onDialRequested queues a session for a grant. The session has no connection, so that
-// its slot is free for others until it has its grant.
+// its slot is free for others until it has its grant. But if a second session is kept in its slot, the dial adopts it,
+// and needs no permit.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 	if reg.draining && !reg.cleanup || reg.dialing {
 		return
@@ -30,11 +31,11 @@ func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 		r.setState(reg, messages.StateWaiting)
 	}
 	now := time.Now()
-	if reg.slot && r.mayQueue(reg, now) && r.freeDialPermits(reg.server, now) > 0 {
+	if reg.slot && r.mayQueue(reg, now) && (reg.seconds > 0 || r.freeDialPermits(reg.server, now) > 0) {
 		r.grant(c, reg, now)
 		return
 	}
-	r.freeSlot(c, reg)
+	r.returnSlotOf(c, reg)
 	r.advance(c, reg)
 }
 
@@ -52,6 +53,8 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 	}
 	now := time.Now()
 	switch wait := reg.notBefore.Sub(now); {
+	case r.mayQueue(reg, now) && reg.unconnectedSlot:
+		r.grant(c, reg, now)
 	case r.mayQueue(reg, now):
 		r.enqueue(reg, now)
 		r.grantDials(c)
@@ -115,21 +118,21 @@ func (r *registry) freeDialPermits(srv *server, now time.Time) int {
 // servers take turns, so do the lanes of a server, and the places of a lane. A place that is
 // down, or has no permits, delays no other place. If a quota is used up, sessions are
 // evicted: for the quota of a tenant its own, for that of a server those of the server. The
-// time it takes grows with the servers, the places without a permit, the grants and the
-// evictions, and not with the length of the queues.
+// time it takes grows with the servers, the grants and the evictions, and not with the places
+// without a permit or the length of the queues.
 func (r *registry) grantDials(c actor.Context) {
-	r.grantControls(c)
 	now := time.Now()
+	r.passing = 0
 	full := false
 	for left := r.waitingServers.Len(); left > 0; left-- {
 		e := r.waitingServers.Front()
 		srv := e.Value.(*server)
-		l, q := r.nextTurn(c, srv, now)
+		l, q := r.nextTurn(srv, now)
 		switch {
 		case q == nil:
 			r.waitingServers.MoveToBack(e)
 		case l.full():
-			wanted := r.mayDial(l, math.MaxInt, map[*server]int{}, now)
+			wanted := r.mayDial(l, walkStep, map[*server]int{}, now)
 			l.tenant.starved = !r.makeRoomIn(c, &l.tenant.sessions, wanted, messages.EvictTenantQuota)
 			r.makeStuck(l)
 			left = r.waitingServers.Len() + 1
@@ -157,6 +160,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	srv := reg.server
 	r.dequeue(reg)
 	reg.takeSlot()
+	reg.unconnectedSlot = false
 	srv.dialing++
 	r.counters.Dials++
 	reg.wantsDial, reg.dialing, reg.dialedAt, reg.addressed = false, true, now, srv.PerKey == nil
@@ -186,9 +190,22 @@ func (r *registry) returnPermits(reg *registration) {
 		return
 	}
 	reg.dialing = false
-	reg.server.dialing--
 	reg.server.endpoint.endProbe(reg)
 	r.returnStartPermit(reg)
+	r.returnPermit(reg.server)
+}
+
+// returnPermit takes back a dial permit of a place. Call grantDials after it.
+func (r *registry) returnPermit(srv *server) {
+	srv.dialing--
+	r.mayPermit(srv)
+}
+
+// mayPermit gives a permit of a place to a control, or has the next call of grantDials look whether
+// there is one.
+func (r *registry) mayPermit(srv *server) {
+	r.grantControls(srv)
+	r.recall(srv.endpoint)
 }
 
 // returnStartPermit takes back the permit to start a process. Call grantDials after it.

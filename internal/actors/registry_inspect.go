@@ -204,13 +204,9 @@ func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
 		if only != "" && name != only {
 			continue
 		}
-		one := messages.ServerSnapshot{Name: name, Health: messages.HealthUnknown}
-		for place := range srv.places() { // one that is down counts, of those to which keys lead
-			health, cause, retryAt := place.endpoint.health()
-			if health == messages.HealthDown || one.Health == messages.HealthUnknown {
-				one.Since, one.Health, one.Cause, one.RetryAt = place.endpoint.since, health, cause, retryAt
-			}
-		}
+		ep := srv.foremost()
+		one := messages.ServerSnapshot{Name: name, Since: ep.since}
+		one.Health, one.Cause, one.RetryAt = ep.health()
 		if g := r.index.groups[name]; g != nil {
 			for at, state := range States {
 				n := g.states.len(rank(at))

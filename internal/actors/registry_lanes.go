@@ -3,8 +3,6 @@ package actors
 import (
 	"container/list"
 	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // lane has the sessions of one server and one tenant that wait for a grant. The lanes of a
@@ -13,23 +11,28 @@ import (
 // turns, see [registry.place]. A server without PerKey is one place.
 //
 //	empty ──join──▶ ready ──the tenant is at its quota──▶ stuck
-//	                  ▲                                     │
-//	                  └──a slot is free, or may be──────────┘
+//	                 ▲ ▲│                                   │
+//	                 │ │└─no place has a permit──▶ passed over
+//	                 │ └──a place may have one─────────┘    │
+//	                 └──a slot is free, or may be───────────┘
 type lane struct {
 	server   *server                 // the base of its places
 	tenant   *tenant                 // nil without one
 	own      placeQueue              // of the sessions at the base
 	keyed    map[*server]*placeQueue // of the sessions at other places; those that are not empty
-	order    list.List               // of *placeQueue: those that are not empty
-	position *list.Element           // in server.ready or server.stuck; nil while empty
+	order    list.List               // of *placeQueue: those that are not empty, and were not passed over
+	passed   int                     // queues that were passed over
+	position *list.Element           // in server.ready or server.stuck; nil while order is empty
 	stuck    bool                    // in server.stuck
 }
 
 // placeQueue has the sessions of a lane at one place.
 type placeQueue struct {
+	lane     *lane
 	at       *server
 	sessions list.List     // of *registration
-	position *list.Element // in lane.order; nil while empty
+	position *list.Element // in lane.order or endpoint.passed; nil while empty
+	passed   bool          // in endpoint.passed
 }
 
 // laneOf returns the lane of a session, which is added if there is none.
@@ -49,12 +52,12 @@ func laneOf(reg *registration) *lane {
 // queueAt returns the queue of a place, which is added if there is none.
 func (l *lane) queueAt(place *server) *placeQueue {
 	if place == l.server {
-		l.own.at = place
+		l.own.lane, l.own.at = l, place
 		return &l.own
 	}
 	q := l.keyed[place]
 	if q == nil {
-		q = &placeQueue{at: place}
+		q = &placeQueue{lane: l, at: place}
 		if l.keyed == nil {
 			l.keyed = map[*server]*placeQueue{}
 		}
@@ -81,7 +84,9 @@ func (r *registry) join(reg *registration, first bool) {
 	if place.queued++; place.queued == 1 {
 		place.queuedPosition = place.base.queuedPlaces.PushBack(place)
 	}
-	r.makeReady(l)
+	if !q.passed {
+		r.makeReady(l)
+	}
 }
 
 // leave removes a session from its lane.
@@ -92,11 +97,13 @@ func (r *registry) leave(reg *registration) {
 	reg.queuePosition = nil
 	if place.queued--; place.queued == 0 {
 		place.base.queuedPlaces.Remove(place.queuedPosition)
+		place.endpoint.blocked.Remove(place.queuedPosition)
 		place.queuedPosition = nil
 	}
 	if q.sessions.Len() > 0 {
 		return
 	}
+	r.takeBack(q)
 	l.order.Remove(q.position)
 	q.position = nil
 	delete(l.keyed, place)
@@ -104,68 +111,51 @@ func (r *registry) leave(reg *registration) {
 		return
 	}
 	r.takeOut(l)
-	if l.tenant != nil {
+	if l.tenant != nil && l.passed == 0 {
 		delete(l.tenant.lanes, l.server)
 	}
 }
 
 // nextTurn returns the lane of a server whose turn it is, and its queue whose turn it is: the
-// first ones at a place with a free dial permit. It returns nil if no place has one. It
-// schedules the probes of the places that are down.
-func (r *registry) nextTurn(c actor.Context, srv *server, now time.Time) (*lane, *placeQueue) {
-	free := false
-	for e := srv.queuedPlaces.Front(); e != nil; e = e.Next() {
-		if place := e.Value.(*server); r.freeDialPermits(place, now) > 0 {
-			free = true
-		} else {
-			r.scheduleProbe(c, place.endpoint)
-		}
-	}
-	if !free {
+// first ones at a place with a free dial permit. It returns nil if no place has one.
+func (r *registry) nextTurn(srv *server, now time.Time) (*lane, *placeQueue) {
+	if !r.hasFreePlace(srv, now) {
 		return nil, nil
 	}
-	for e := srv.ready.Front(); e != nil; e = e.Next() {
+	for e := srv.ready.Front(); e != nil; {
 		l := e.Value.(*lane)
-		if q := r.nextQueue(l, now); q != nil {
+		e = e.Next()
+		for q := range r.freeQueues(l, now) {
 			return l, q
 		}
 	}
 	return nil, nil
 }
 
-// nextQueue returns the queue of a lane whose turn it is, or nil if no place of the lane has a
-// free dial permit.
-func (r *registry) nextQueue(l *lane, now time.Time) *placeQueue {
-	for e := l.order.Front(); e != nil; e = e.Next() {
-		if q := e.Value.(*placeQueue); r.freeDialPermits(q.at, now) > 0 {
-			return q
-		}
-	}
-	return nil
-}
-
 // wanted returns how many sessions of a server could dial if they had slots, and at most as
-// many as room. Those of tenants at their quota do not count.
+// many as room and as walkStep: further ones are counted when these dial. Those of tenants at
+// their quota do not count.
 func (r *registry) wanted(srv *server, room int, now time.Time) int {
+	room = min(room, walkStep)
 	left := 0
-	for e := srv.queuedPlaces.Front(); e != nil; e = e.Next() {
-		place := e.Value.(*server)
-		left += min(r.freeDialPermits(place, now), place.queued)
+	for place, free := range r.freePlaces(srv, now) {
+		if left += min(free, place.queued); left >= room {
+			break
+		}
 	}
 	if srv.Command != "" {
 		left = min(left, r.maxProcessStarts-r.processStarts)
 	}
 	left = min(left, room)
 	wanted, taken := 0, map[*server]int{}
-	for e := srv.ready.Front(); e != nil && left > 0; e = e.Next() {
+	for e := srv.ready.Front(); e != nil && left > 0; {
 		l := e.Value.(*lane)
+		e = e.Next()
+		n := left
 		if l.full() {
-			if r.nextQueue(l, now) != nil {
-				left-- // bounds how many lanes are looked at
-			}
+			left -= r.mayDial(l, 1, map[*server]int{}, now) // bounds how many lanes are looked at
 			continue
 		}
-		n := left
 		if l.tenant != nil {
 			n = min(n, l.tenant.sessions.room())
 		}
@@ -180,11 +170,12 @@ func (r *registry) wanted(srv *server, room int, now time.Time) int {
 // this one are added.
 func (r *registry) mayDial(l *lane, limit int, taken map[*server]int, now time.Time) int {
 	found := 0
-	for e := l.order.Front(); e != nil && found < limit; e = e.Next() {
-		q := e.Value.(*placeQueue)
-		n := min(limit-found, q.sessions.Len(), r.freeDialPermits(q.at, now)-taken[q.at])
+	for q, free := range r.freeQueues(l, now) {
+		n := min(limit-found, q.sessions.Len(), free-taken[q.at])
 		taken[q.at] += n
-		found += n
+		if found += n; found >= limit {
+			break
+		}
 	}
 	return found
 }

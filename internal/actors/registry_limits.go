@@ -45,7 +45,9 @@ func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
 		srv.sessions.setLimit(own.MaxSessions)
 		for _, place := range srv.keyed {
 			place.own, place.limits = srv.own, srv.limits
+			r.mayPermit(place)
 		}
+		r.mayPermit(srv)
 	}
 }
 

@@ -3,6 +3,7 @@ package actors
 import (
 	"container/list"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -326,6 +327,9 @@ func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
 		}
 		end.closing = r.newCloseCommand(c, &messages.CloseScope{}, match, drain{})
 		end.closing.scopes, end.closing.upTo = true, end.last
+		if all := end.of.scopes; len(all) <= walkStep {
+			r.closings.narrow(end.closing, slices.Collect(maps.Keys(all))...)
+		}
 	}
 	for _, reg := range r.index.ofScope(scope) {
 		if reg.serial <= end.closing.upTo {

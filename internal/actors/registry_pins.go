@@ -16,7 +16,7 @@ func (r *registry) onPin(c actor.Context, cmd *messages.Pin) {
 		r.respond(c, f)
 		return
 	}
-	if len(r.closeCommands) > 0 {
+	if len(r.closings.all) > 0 {
 		r.applyPendingCloses(c, key)
 	}
 	reg := r.currentOf(key)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -40,7 +41,7 @@ func (r *registry) onAddressFound(c actor.Context, msg *addressFound) {
 		ep.beginProbe(reg, now)
 		fallthrough
 	case allowed:
-		left.dialing--
+		r.returnPermit(left)
 		to.dialing++
 	default:
 		r.returnPermits(reg)
@@ -66,6 +67,8 @@ func (r *registry) place(at *server, address string) *server {
 		base.keyed = map[string]*server{}
 	}
 	base.keyed[address] = s
+	s.endpoint.keyed = append(s.endpoint.keyed, s)
+	s.noteHealth()
 	return s
 }
 
@@ -89,5 +92,7 @@ func (srv *server) leave() {
 	}
 	if srv.users--; srv.users == 0 {
 		delete(srv.base.keyed, srv.address)
+		srv.base.health.remove(&srv.healthNode)
+		srv.endpoint.keyed = slices.DeleteFunc(srv.endpoint.keyed, func(s *server) bool { return s == srv })
 	}
 }

@@ -20,6 +20,7 @@ func (r *registry) serverUp(c actor.Context, reg *registration) {
 	}
 	ep.seenAt = now
 	if !ep.down {
+		ep.noteHealth()
 		return
 	}
 	for _, probe := range ep.probes {
@@ -29,13 +30,15 @@ func (r *registry) serverUp(c actor.Context, reg *registration) {
 	}
 	ep.down, ep.cause, ep.probes = false, nil, nil
 	ep.stopTimer()
+	ep.noteHealth()
+	r.recall(ep)
 	r.grantDials(c)
 }
 
 // scheduleProbe starts the timer for the next probe of an endpoint that sessions are
 // queued for. When a probe is due and there is no permit, the return of a permit grants
 // it.
-func (r *registry) scheduleProbe(c actor.Context, ep *endpoint) {
+func (r *registry) scheduleProbe(ep *endpoint) {
 	if ep.timer != nil && ep.next.Before(ep.firesAt) {
 		ep.stopTimer()
 	}
@@ -63,6 +66,7 @@ func (r *registry) onProbeDue(c actor.Context, ep *endpoint) {
 			ep.probes[1].send(&abandonDial{})
 		}
 	}
+	r.recall(ep)
 	r.grantDials(c)
 }
 

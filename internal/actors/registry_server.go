@@ -2,9 +2,9 @@ package actors
 
 import (
 	"container/list"
-	"iter"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // server is what the registry knows of one configured server.
@@ -18,29 +18,19 @@ type server struct {
 	dialing         int               // dial permits in use
 	controls        []*controlWanted  // that wait for one
 	queued          int               // sessions that wait for a grant here, in all lanes
-	queuedPosition  *list.Element     // in queuedPlaces of the base; nil while nothing is queued
+	queuedPosition  *list.Element     // in queuedPlaces of the base, or in endpoint.blocked; nil while nothing is queued
 	lane            lane              // of the sessions without a tenant
 	ready, stuck    list.List         // of *lane: those that are not empty
-	queuedPlaces    list.List         // of *server: the places with queued sessions, this one among them
+	queuedPlaces    list.List         // of *server: the places with queued sessions that may have a permit, this one among them
 	waitingPosition *list.Element     // in waitingServers; nil while no lane is ready
 
 	keyed map[string]*server // by address: the places that PerKey leads to, see [registry.place]
 	base  *server            // that this is a place of; itself, unless PerKey has led to it
 	users int                // sessions that use this place, if PerKey has led to it
-}
 
-// places yields the server, and the places that PerKey has led to.
-func (srv *server) places() iter.Seq[*server] {
-	return func(yield func(*server) bool) {
-		if !yield(srv) {
-			return
-		}
-		for _, place := range srv.keyed {
-			if !yield(place) {
-				return
-			}
-		}
-	}
+	health     lru[*server]     // keyed by their health, if it is known
+	healthNode lruNode[*server] // in health of the base
+	forgotten  *messages.Forget // the last one that has reached this place
 }
 
 // newServer returns a server. Servers with the same address share one endpoint. A server

@@ -1,8 +1,11 @@
 package actors
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +23,7 @@ import (
 )
 
 // progress is what a registry has done so far, in units that one step must not do many of.
-type progress struct{ bindings, draining, listed, cancelled int }
+type progress struct{ bindings, draining, listed, cancelled, places, queues, lanes int }
 
 func progressOf(r *registry) (p progress) {
 	p.bindings = len(r.owners.bindings)
@@ -29,6 +32,11 @@ func progressOf(r *registry) (p progress) {
 	}
 	if l := r.inspections.current; l != nil {
 		p.listed = len(l.listed)
+	}
+	for _, srv := range r.servers { // that have their turns; the others were passed over
+		p.places += srv.queuedPlaces.Len()
+		p.queues += srv.lane.order.Len()
+		p.lanes += srv.ready.Len()
 	}
 	for _, of := range r.cancellations.queues {
 		p.cancelled += len(of.queue)
@@ -39,7 +47,8 @@ func progressOf(r *registry) (p progress) {
 // most returns by how much two states differ at most.
 func (p progress) most(before progress) int {
 	distance := func(a, b int) int { return max(a-b, b-a) }
-	return max(distance(p.bindings, before.bindings), distance(p.draining, before.draining), p.listed-before.listed, distance(p.cancelled, before.cancelled))
+	return max(distance(p.bindings, before.bindings), distance(p.draining, before.draining), p.listed-before.listed, distance(p.cancelled, before.cancelled),
+		distance(p.places, before.places), distance(p.queues, before.queues), distance(p.lanes, before.lanes))
 }
 
 // watchedRegistry is a registry whose steps are watched.
@@ -53,7 +62,7 @@ type watchedRegistry struct {
 
 // inWatchedRegistry runs a scenario on a registry with 1,000 open sessions of the scopes scope-0 to scope-999,
 // and one of the scope quiet.
-func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry)) {
+func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes ...func(cfg *Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -65,6 +74,9 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry)) {
 			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000,
 			ConnectTimeout: time.Minute, CallTimeout: time.Hour, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
 			Stopped: func([]messages.Left) { close(stopped) }, dispatcher: new(dispatch.Dispatcher),
+		}
+		for _, change := range changes {
+			change(&cfg)
 		}
 		w := &watchedRegistry{registry: newRegistry(&cfg, m), system: system}
 		watch := func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -158,6 +170,54 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 	}
 }
 
+// A call looks at those close commands that may concern its key, of which there is a bounded number.
+func TestCloseCommandsAreBoundedByWhatTheyConcern(t *testing.T) {
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		closing := func(cmd messages.Command) *Future {
+			box := NewFuture(w.system, nil)
+			w.system.Root.RequestWithCustomSender(w.pid, cmd, box.PID)
+			return box
+		}
+		for i := range 200 {
+			w.call(fmt.Sprint("scope-", i), "slow")
+		}
+		synctest.Wait()
+		var closed []*Future
+		for i := range 2000 { // of each of 200 scopes
+			closed = append(closed, closing(&messages.CloseScope{Scope: fmt.Sprint("scope-", i%200)}))
+		}
+		owner := w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
+		w.system.Root.Send(w.pid, &messages.Bind{Scope: "scope-0", Owner: owner})
+		w.system.Root.Stop(owner)
+		synctest.Wait()
+		require.Equal(t, 1990, len(w.closings.all), "its owner has ended scope-0 at once")
+		require.Zero(t, len(w.closings.wide))
+		require.Equal(t, 10, len(w.closings.ofScope["scope-1"]))
+		for range maxClosing {
+			closed = append(closed, closing(&messages.CloseSession{Key: messages.Key{Server: "s", Scope: "scope-1"}}))
+		}
+		synctest.Wait()
+		require.Equal(t, maxClosing, len(w.closings.ofScope["scope-1"]))
+		for range maxClosing {
+			closed = append(closed, closing(&messages.CloseMatching{Scopes: "scope-*"}))
+		}
+		synctest.Wait()
+		for _, cmd := range []messages.Command{&messages.CloseScope{Scope: "scope-1"}, &messages.CloseAll{}, &messages.CloseServer{Server: "s"}} {
+			require.Equal(t, messages.CodeBusy, (<-closing(cmd).Reply).(*messages.Failure).Code)
+		}
+		require.NotNil(t, <-w.call("quiet", "fast").Reply)
+		busy := 0
+		for _, box := range closed {
+			if _, failed := (<-box.Reply).(*messages.Failure); failed {
+				busy++
+			}
+		}
+		require.Equal(t, 10, busy)
+		synctest.Wait()
+		require.Equal(t, closings{map[*closeCommand]struct{}{}, map[*closeCommand]struct{}{}, map[string]map[*closeCommand]struct{}{}}, w.closings)
+	})
+}
+
 // A cancellation of what does not exist leaves nothing behind, and those of one key do not delay another's.
 func TestCancellationsTakeTurnsByKey(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
@@ -232,8 +292,8 @@ func TestAHandlerThatNoServerWouldAskIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody who stops a session actor has its calls forgotten: each is answered, and counted.
-func TestCallsOfASessionThatOtherCodeStopsAreForgotten(t *testing.T) {
+// The calls of a session actor that other code stops are answered, and the registry keeps none of them.
+func TestCallsOfASessionThatOtherCodeStopsAreAnswered(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		box := w.call("quiet", "slow")
 		synctest.Wait()
@@ -244,4 +304,60 @@ func TestCallsOfASessionThatOtherCodeStopsAreForgotten(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, w.calls)
 	})
+}
+
+// placesDialer opens each scope at an address of its own. Those of the scopes down-… are down until they
+// are up.
+type placesDialer struct {
+	stub
+	up atomic.Bool
+}
+
+func (d *placesDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	if err := req.Resolved(ctx, &mcpbridge.Server{Name: "s", URL: "http://" + req.Key.Scope}); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(req.Key.Scope, "down-") && !d.up.Load() {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent, Detail: "connection refused"}
+	}
+	return d.stub.Dial(ctx, req)
+}
+
+// What happens at one place of a server with PerKey is not looked for at all places where sessions wait.
+func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
+	for name, tenant := range map[string]func(messages.Key) string{
+		"no tenants": nil,
+		"tenants":    func(key messages.Key) string { return key.Scope },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dialer := new(placesDialer)
+			inWatchedRegistry(t, func(w *watchedRegistry) {
+				var waiting []*Future
+				for i := range 1000 {
+					waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
+				}
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				srv := w.servers["s"]
+				require.Equal(t, messages.HealthDown, w.serverSnapshots("s")[0].Health)
+				require.Greater(t, srv.health.len(downPlace), 900)
+				require.NotNil(t, <-w.call("quiet", "fast").Reply)
+				require.NotNil(t, <-w.call("another", "fast").Reply)
+				synctest.Wait()
+				require.LessOrEqual(t, w.most, walkStep+1, "of one step")
+				require.LessOrEqual(t, srv.queuedPlaces.Len(), 3, "places to look at")
+				dialer.up.Store(true)
+				for _, box := range waiting {
+					require.IsType(t, &messages.ToolResult{}, <-box.Reply)
+				}
+				synctest.Wait()
+				require.LessOrEqual(t, w.most, walkStep+1, "of one step")
+				require.Zero(t, srv.health.len(downPlace))
+				require.Equal(t, messages.HealthUp, w.serverSnapshots("s")[0].Health)
+			}, func(cfg *Config) {
+				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000
+				cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
+			})
+		})
+	}
 }

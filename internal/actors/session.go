@@ -40,7 +40,7 @@ type session struct {
 	// While ready:
 	pinging      bool      // a ping was sent, and has not returned
 	listingTools bool      // tools/list runs, for calls that were lost
-	listedTools  bool      // tools/list has returned
+	listedTools  int       // how often it has returned, or maxListings if it is not asked for again
 	pingAt       time.Time // when the next keepalive ping is due, or zero
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil

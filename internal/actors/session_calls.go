@@ -45,7 +45,7 @@ func (s *session) startParked(c actor.Context) {
 // start runs a call on the connection.
 func (s *session) start(c actor.Context, k *call) {
 	ctx := &k.firstCtx
-	if k.runs > 0 { // a previous run may still read it
+	if k.ctx != nil { // a previous run may still read it
 		ctx = new(callctx.Context)
 	}
 	ctx.Init(k, k.deadline)
@@ -73,16 +73,20 @@ const listTimeout = time.Second / 2
 // unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
 const unheardListTimeout = 5 * time.Second
 
+// maxListings is how often the tools are listed on one connection. A list does not count if the tools have changed
+// since it was asked for, as those of some servers do right after a session was opened.
+const maxListings = 3
+
 // decideReplay decides about a parked call that was lost and whose tool may not be
 // idempotent. Without the annotations of the tool the call stays parked, and the tools are
-// listed, once for each connection.
+// listed for all such calls of the connection.
 func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 	safe, known := s.conn.Hint(k.tool())
 	switch {
 	case safe && known:
 		k.needsHint = false
 		return true
-	case known || s.listedTools:
+	case known || s.listedTools == maxListings:
 		s.parked.remove(k)
 		s.reply(c, k, k.failureOf(k.lost))
 	case !s.listingTools:
@@ -115,7 +119,11 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	if hasEnded && e.Class == mcpbridge.NotSent {
 		s.connectionEnded(e) // the next session lists them
 	}
-	s.listedTools = true
+	s.listingTools = false
+	s.listedTools++
+	if e != nil {
+		s.listedTools = maxListings
+	}
 	for k := range s.parked.all() {
 		if k.needsHint {
 			s.decideReplay(c, k)

@@ -2,27 +2,18 @@ package bridge
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/bridge/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
-	// verdictTimeout is how long a caller waits for a verdict, and errorTimeout how long with an
-	// error that is the whole answer.
-	verdictTimeout = 5 * time.Second
-	errorTimeout   = time.Second
 	// proofTimeout is how long a server has to answer a session that was never issued.
 	proofTimeout = time.Second
-	// answerTime is what is left of a deadline for the reply.
-	answerTime = verdictTimeout / 50
 	// holdTimeout is how long calls wait that are not sent yet, while a question was refused.
 	holdTimeout = time.Second
 	// aliveFor is how long the verdict holds that a refusal is not about the session.
@@ -60,6 +51,8 @@ type subject interface {
 	// control compares with a second session, which is asked again what this one has refused.
 	// isAway is true if this one does not answer.
 	control(ctx context.Context, q question, again []request, isAway bool) verdict
+	// repeat makes one request of a question.
+	repeat(context.Context, request) *answer
 	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
 	asUnknown(context.Context, request) *mcpbridge.Error
 	// expire notes that the session is dead.
@@ -83,7 +76,8 @@ type subject interface {
 type doubts struct {
 	about subject
 	// holds is true while operations have to wait in admit.
-	holds atomic.Bool
+	holds   atomic.Bool
+	balance balance
 
 	mu      sync.Mutex
 	ended   bool
@@ -100,124 +94,6 @@ type doubts struct {
 	front  *mcpbridge.Error // what the front has answered; nil: the server is heard
 	fronts int              // counts such answers
 	since  time.Time        // when the first of them came
-}
-
-// settle returns what an error means when it is in doubt: the error as it is, or one
-// that says that the session is gone. It waits for the verdict, within bounds.
-func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
-	switch {
-	case !e.Doubt:
-		return e
-	case isAboutResource(op, e):
-		return certain(e)
-	case wire.EvidenceOf(e).Front:
-		d.unheard(e)
-		unheard := certain(e)
-		unheard.Session = mcpbridge.Unheard
-		return unheard
-	case !d.about.mayRefuse():
-		return certain(e)
-	}
-	limit := verdictTimeout
-	if e.Status == http.StatusOK && e.Code != 0 {
-		limit = errorTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for k := kindOf(op, e); ; {
-		i, isAlive := d.inquire(k)
-		switch {
-		case isAlive:
-			return certain(e)
-		case i == nil || !d.wait(ctx, i.done, time.Time{}):
-			return e
-		case i.verdict != verdictAlive: // else the refusal may have come after the question
-			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
-		}
-	}
-}
-
-// wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of
-// ctx is near, or when ctx has ended.
-func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time) bool {
-	if at, ok := ctx.Deadline(); ok && (until.IsZero() || at.Add(-answerTime).Before(until)) {
-		until = at.Add(-answerTime)
-	}
-	d.mu.Lock()
-	d.waiting++
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		d.waiting--
-		d.mu.Unlock()
-	}()
-	timer := time.NewTimer(time.Until(until))
-	if until.IsZero() {
-		timer.Stop()
-	}
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// admit lets an operation be sent. It waits while the session is unheard, and for a
-// moment while a question was refused. An error says that the operation was not sent.
-func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
-	for d.holds.Load() {
-		d.mu.Lock()
-		i, front, until := d.running, d.front, d.until
-		switch {
-		case d.dead != nil:
-			d.mu.Unlock()
-			return d.notSent()
-		case d.ended, front == nil && (i == nil || !time.Now().Before(until)):
-			d.mu.Unlock()
-			return nil
-		case i == nil:
-			i = d.start(kind{})
-		}
-		if front != nil {
-			until = time.Time{}
-		}
-		d.mu.Unlock()
-		switch {
-		case d.wait(ctx, i.done, until):
-			if i.verdict == verdictAlive { // all who have waited go on, whatever becomes of the first of them
-				return nil
-			}
-		case ctx.Err() != nil || front == nil:
-			return nil // the caller notices
-		default:
-			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Detail: "the server does not answer: " + front.Detail}
-		}
-	}
-	return nil
-}
-
-// notSent returns the error for an operation that was not sent to a session that is dead.
-func (d *doubts) notSent() *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Detail: "the server refuses the session"}
-	if !d.about.isResumable() {
-		e.Session = mcpbridge.Broken
-	}
-	return e
-}
-
-// unheard notes that a front has answered in place of the server, and has the session questioned.
-func (d *doubts) unheard(e *mcpbridge.Error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.noteFront(e)
-	if i := d.running; i != nil {
-		i.later = append(i.later, kind{})
-	} else if d.dead == nil && !d.ended {
-		d.start(kind{})
-	}
 }
 
 // noteFront notes what a front has answered. The lock is held.
@@ -299,7 +175,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	i.kinds, i.later = append(i.kinds, i.later...), nil
 	i.fronts, d.asked = d.fronts, time.Now()
 	d.mu.Unlock()
-	isAlike := func(e *mcpbridge.Error) bool { return d.isAlike(i, e) }
+	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
 	judge := func(q question) finding { return q.judge(isAlike, d.about.hasList()) }
 	q := d.ask(ctx, func(q question) (enough, half bool) {
 		f := judge(q)
@@ -307,7 +183,8 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	})
 	f := judge(q)
 	switch {
-	case d.about.succeededSince(began):
+	case d.about.succeededSince(began), f.verdict == verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
 		return verdictAlive
 	case f.verdict == verdictDead:
 		for _, a := range q {
@@ -316,8 +193,6 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 			}
 		}
 		return verdictDead
-	case f.verdict == verdictAlive:
-		return verdictAlive
 	case f.away || q == (question{}) && d.isUnheard():
 		return d.whileAway(ctx, i, q)
 	case len(f.again) == 0:
@@ -338,7 +213,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	}
 	switch {
 	case !d.about.isResumable():
-		v = judgePlain(q, f.again, d.isAboutLists(i))
+		v = judgePlain(q, f.again, d.kindsOf(i).areAboutLists())
 	case d.about.becomesKnown(ctx, q):
 		v = verdictLate
 	case d.about.succeededSince(began):
@@ -346,8 +221,11 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	default:
 		v = d.about.control(ctx, q, f.again, false)
 	}
-	if v == verdictDead || v == verdictLate {
+	switch v {
+	case verdictDead, verdictLate:
 		i.unknown = d.proof(ctx, i, q, f.again)
+	case verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
 	}
 	if v == verdictUnsettled && q.meetsFront() {
 		v = verdictAway
@@ -373,7 +251,7 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 	switch {
 	case !lasts:
 	case !d.about.isResumable():
-		v = judgePlain(q, again, d.isAboutLists(i))
+		v = judgePlain(q, again, d.kindsOf(i).areAboutLists())
 	default:
 		v = d.about.control(ctx, q, again, true)
 	}
@@ -393,7 +271,7 @@ func (d *doubts) keepPauseShort() {
 // proof asks as a session that was never issued what was refused in the words of a call, and with its own id.
 func (d *doubts) proof(ctx context.Context, i *inquiry, q question, again []request) *mcpbridge.Error {
 	for _, r := range again {
-		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.isInTheSameWords(i, a.refusal) {
+		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.kindsOf(i).haveWordsOf(a.refusal) {
 			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
 			defer cancel()
 			return d.about.asUnknown(ctx, r)
@@ -478,26 +356,9 @@ func (d *doubts) expire(i *inquiry) {
 	}
 }
 
-// isAlike reports whether a question was refused as one of the calls was.
-func (d *doubts) isAlike(i *inquiry, refusal *mcpbridge.Error) bool {
+// kindsOf returns the kinds of the refusals that an inquiry is about.
+func (d *doubts) kindsOf(i *inquiry) kinds {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool {
-		return k == (kind{}) || k.status == refusal.Status && k.code == refusal.Code
-	})
-}
-
-// isInTheSameWords reports whether a question was refused in the words of one of the calls.
-func (d *doubts) isInTheSameWords(i *inquiry, refusal *mcpbridge.Error) bool {
-	said := wire.EvidenceOf(refusal).Said
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return k.said == said })
-}
-
-// isAboutLists reports whether nothing but lists was refused.
-func (d *doubts) isAboutLists(i *inquiry) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !slices.ContainsFunc(slices.Concat(i.kinds, i.later), func(k kind) bool { return !strings.HasSuffix(k.method, "/list") })
+	return slices.Concat(i.kinds, i.later)
 }

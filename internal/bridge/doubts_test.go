@@ -20,6 +20,8 @@ type fakeSubject struct {
 	verdict  verdict          // of the control
 	unknown  *mcpbridge.Error // of a session that was never issued
 	plain    bool             // its transport has no sessions
+	list     *answer          // to the list of a question, or nil: as refusal says
+	pings    []*answer        // to ping then, one after the other; then none
 	asked    int
 	controls int
 	proofs   int
@@ -45,10 +47,22 @@ func (a *fakeSubject) asUnknown(context.Context, request) *mcpbridge.Error {
 	return a.unknown
 }
 
+func (a *fakeSubject) repeat(context.Context, request) *answer {
+	if len(a.pings) == 0 {
+		return nil
+	}
+	next := a.pings[0]
+	a.pings = a.pings[1:]
+	return next
+}
+
 func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(question) (enough, half bool)) question {
 	a.asked++
 	if !wire.Sleep(ctx, min(a.takes, limit)) || a.takes > limit {
 		return question{}
+	}
+	if a.list != nil {
+		return question{a.repeat(ctx, requestPing), a.list}
 	}
 	return question{{refusal: a.refusal}, {refusal: a.refusal}}
 }

@@ -291,3 +291,24 @@ func certain(e *mcpbridge.Error) *mcpbridge.Error {
 	settled.Doubt = false
 	return &settled
 }
+
+// kinds are those of the refusals of calls.
+type kinds []kind
+
+// haveLike reports whether a question was refused as one of the calls was.
+func (all kinds) haveLike(refusal *mcpbridge.Error) bool {
+	return slices.ContainsFunc(all, func(k kind) bool {
+		return k == (kind{}) || k.status == refusal.Status && k.code == refusal.Code
+	})
+}
+
+// haveWordsOf reports whether a question was refused in the words of one of the calls.
+func (all kinds) haveWordsOf(refusal *mcpbridge.Error) bool {
+	said := wire.EvidenceOf(refusal).Said
+	return slices.ContainsFunc(all, func(k kind) bool { return k.said == said })
+}
+
+// areAboutLists reports whether nothing but lists was refused.
+func (all kinds) areAboutLists() bool {
+	return !slices.ContainsFunc(all, func(k kind) bool { return !strings.HasSuffix(k.method, "/list") })
+}

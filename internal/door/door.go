@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -49,7 +50,7 @@ func Open(
 	to := spawn(func() { d.shut(pid) }) // the actor holds the PID, and with it the door
 	process, _ := system.ProcessRegistry.Get(to)
 	d.behind.Store(&behind{process, to})
-	runtime.AddCleanup(pid, d.leave, name)
+	runtime.AddCleanup(pid, place.leave, place{weak.Make(d), name})
 	return pid, true
 }
 
@@ -64,10 +65,20 @@ func (d *Door) take(name string) (free bool) {
 	return d.system.ProcessRegistry.LocalPIDs.GetBucket(name).Upsert(name, d, add) == any(d)
 }
 
-// leave removes the door from the system, unless another process has the name by now.
-func (d *Door) leave(name string) {
+// place is where a door stands. It does not keep the system in memory, in which subscribers may have the PID.
+type place struct {
+	door weak.Pointer[Door]
+	name string
+}
+
+// leave removes the door from its system, unless another process has the name by now.
+func (at place) leave() {
+	d := at.door.Value()
+	if d == nil {
+		return // the system is freed
+	}
 	mine := func(_ string, process any, _ bool) bool { return process == any(d) }
-	d.system.ProcessRegistry.LocalPIDs.GetBucket(name).RemoveCb(name, mine)
+	d.system.ProcessRegistry.LocalPIDs.GetBucket(at.name).RemoveCb(at.name, mine)
 }
 
 // shut releases the actor, and notifies the watchers of the door.

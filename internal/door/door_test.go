@@ -160,3 +160,19 @@ func TestDoorIsForgottenWithItsPID(t *testing.T) {
 	require.True(t, there)
 	require.IsType(t, &Door{}, door)
 }
+
+// A subscriber of a system may have the PID. That keeps neither of them in memory.
+func TestDoorKeepsNoSystemInMemory(t *testing.T) {
+	var freed atomic.Bool
+	func() {
+		system := newSystem()
+		pid := open(system)
+		runtime.AddCleanup(system, func(struct{}) { freed.Store(true) }, struct{}{})
+		system.EventStream.Subscribe(func(any) { runtime.KeepAlive(pid) })
+		require.NoError(t, system.Root.StopFuture(pid).Wait())
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return freed.Load()
+	}, 10*time.Second, 10*time.Millisecond)
+}

@@ -18,8 +18,10 @@ import (
 //   - What is sent to a PID without a process is a dead letter. It is published as events are:
 //     Proto.Actor would call all handlers of the EventStream before Send returns.
 //
-// A process that blocks holds one goroutine and its own messages. The methods may be called from
-// any goroutine.
+// A process that blocks holds one goroutine and at most maxQueued messages, which are its own: others get
+// theirs. So there are no more goroutines than processes of others, whose number is theirs to bound. The PIDs
+// of one address elsewhere count as one process, because one connection leads to them, and whoever
+// sends from there can name any number of them. The methods may be called from any goroutine.
 type Post struct {
 	system *actor.ActorSystem
 	events *Relay[any]
@@ -27,28 +29,21 @@ type Post struct {
 
 	mu      sync.Mutex
 	boxes   map[address]*box // of the processes that have messages or a goroutine
-	ready   []*box           // that wait for a goroutine, in their order
-	workers int              // goroutines
-	queued  int              // messages in all boxes
 	dropped uint64
 	idle    chan struct{} // closed when the last box is empty; nil while there is none
 }
 
 const (
-	// maxWorkers is how many processes may have a goroutine at once. If so many block, the
-	// other processes that need one wait.
-	maxWorkers = 1024
-	// maxQueued bounds the messages that wait for processes that block. Further ones are
-	// dropped.
+	// maxQueued bounds the messages that wait for one process that blocks. Further ones are dropped.
 	maxQueued = 1 << 16
 	// maxLetters bounds the dead letters that wait for the handlers of the EventStream.
 	maxLetters = 1 << 10
 )
 
-// address identifies a process.
+// address identifies a process of this system by its id, or all processes of another one by its host.
 type address struct{ host, id string }
 
-// box has the messages of one process.
+// box has the messages of one process, which a goroutine of its own hands over.
 type box struct {
 	at       address
 	messages []letter
@@ -135,13 +130,18 @@ func (p *Post) Flush(ctx context.Context) bool {
 // elsewhere is not looked up: the user may have registered the function that does so.
 func (p *Post) lookUp(pid *actor.PID) (process actor.Process, there bool) {
 	registry := p.system.ProcessRegistry
-	if pid.Address != registry.Address && pid.Address != "nonhost" {
+	if !p.isLocal(pid) {
 		return nil, len(registry.RemoteHandlers) > 0
 	}
 	if process, there = registry.GetLocal(pid.Id); !there {
 		return nil, false
 	}
 	return process, true
+}
+
+// isLocal reports whether a PID is one of this system.
+func (p *Post) isLocal(pid *actor.PID) bool {
+	return pid.Address == p.system.ProcessRegistry.Address || pid.Address == "nonhost"
 }
 
 // send hands a message to its process, or to the goroutine that does so.
@@ -178,70 +178,61 @@ func (p *Post) undeliverable(l letter) {
 	p.events.PutOf(p, maxLetters, &actor.DeadLetterEvent{PID: l.to, Message: message, Sender: sender})
 }
 
-// queue puts a message into the box of its process, and starts a goroutine if there may be one
-// more.
+// queue puts a message into the box of its process, or drops it if the box is full.
 func (p *Post) queue(l letter) {
+	at := address{id: l.to.Id}
+	if !p.isLocal(l.to) {
+		at = address{host: l.to.Address}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.queued == maxQueued {
+	b := p.boxes[at]
+	if b == nil {
+		b = &box{at: at}
+		p.boxes[at] = b
+		if p.idle == nil {
+			p.idle = make(chan struct{})
+		}
+		go p.empty(b)
+	}
+	if len(b.messages) == maxQueued {
 		p.dropped++
 		return
 	}
-	p.queued++
-	at := address{l.to.Address, l.to.Id}
-	b := p.boxes[at]
-	if b != nil {
-		b.messages = append(b.messages, l)
-		return
-	}
-	b = &box{at, []letter{l}}
-	p.boxes[at] = b
-	p.ready = append(p.ready, b)
-	if p.idle == nil {
-		p.idle = make(chan struct{})
-	}
-	if p.workers < maxWorkers {
-		p.workers++
-		go p.work()
-	}
+	b.messages = append(b.messages, l)
 }
 
-// work hands over the messages of the boxes, one message of a box after the other, until no box
-// is ready.
-func (p *Post) work() {
-	for b, l := p.next(nil); b != nil; b, l = p.next(b) {
+// empty hands over the messages of a box. It starts again in a new goroutine if the process has
+// ended this one.
+func (p *Post) empty(b *box) {
+	over := false
+	defer func() {
+		if !over {
+			go p.empty(b)
+		}
+	}()
+	for l, more := p.next(b); more; l, more = p.next(b) {
 		p.deliver(l)
 	}
+	over = true
 }
 
-// next puts back a box of which a message was handed over, and takes the first message of the next
-// box. Without one, the goroutine ends.
-func (p *Post) next(b *box) (*box, letter) {
+// next takes the first message of a box. An empty box is forgotten.
+func (p *Post) next(b *box) (first letter, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case b == nil:
-	case len(b.messages) > 0:
-		p.ready = append(p.ready, b)
-	default:
+	if len(b.messages) == 0 {
 		delete(p.boxes, b.at)
-	}
-	if len(p.ready) == 0 {
-		p.workers--
-		if len(p.boxes) == 0 && p.idle != nil {
+		if len(p.boxes) == 0 {
 			close(p.idle)
-			p.idle, p.ready = nil, nil
+			p.idle = nil
 		}
-		return nil, letter{}
+		return letter{}, false
 	}
-	b = p.ready[0]
-	p.ready[0] = nil
-	p.ready = p.ready[1:]
-	l := b.messages[0]
+	first = b.messages[0]
 	b.messages[0] = letter{}
 	b.messages = b.messages[1:]
-	p.queued--
-	return b, l
+	return first, true
 }
 
 // deliver hands a message to its process. It may block.

@@ -96,6 +96,22 @@ func BenchmarkSendToAnActor(b *testing.B) {
 	})
 }
 
+// quick is a process that takes a message at once, which Post cannot know.
+type quick struct{ stuck }
+
+func (*quick) SendUserMessage(*actor.PID, any) {}
+
+func BenchmarkSendToAProcess(b *testing.B) {
+	post, system := newTestPost()
+	pid, _ := system.ProcessRegistry.Add(new(quick), "quick")
+	message := any(&struct{ int }{})
+	b.ReportAllocs()
+	for b.Loop() {
+		post.Send(pid, message)
+		post.Flush(b.Context())
+	}
+}
+
 func TestAProcessThatBlocksDelaysNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		post, system := newTestPost()
@@ -124,26 +140,77 @@ func TestAProcessThatBlocksDelaysNobodyElse(t *testing.T) {
 	})
 }
 
-func TestProcessesThatBlockHoldABoundedNumberOfGoroutinesAndMessages(t *testing.T) {
+func TestProcessesThatBlockTakeNothingFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		post, system := newTestPost()
+		const many = 2000
+		blocked, free := &stuck{release: make(chan struct{})}, &stuck{release: make(chan struct{})}
+		close(free.release)
+		before := runtime.NumGoroutine()
+		for range many {
+			pid, _ := system.ProcessRegistry.Add(blocked, system.ProcessRegistry.NextId())
+			post.Send(pid, "hello")
+		}
+		flooded, _ := system.ProcessRegistry.Add(blocked, "flooded")
+		post.Send(flooded, "hello")
+		synctest.Wait()
+		for range maxQueued + 10 {
+			post.Send(flooded, "hello")
+		}
+		require.EqualValues(t, 10, post.Dropped())
+		other, _ := system.ProcessRegistry.Add(free, "other")
+		post.Send(other, "hello")
+		synctest.Wait()
+		require.Len(t, free.all(), 1)
+		require.EqualValues(t, 10, post.Dropped())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+many+10) // others of this process may begin or end
+		close(blocked.release)
+		require.True(t, post.Flush(t.Context()))
+		require.Len(t, blocked.all(), many+1+maxQueued)
+		time.Sleep(2 * time.Second)
+	})
+}
+
+func TestAllProcessesOfAnAddressElsewhereShareOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		post, system := newTestPost()
 		blocked := &stuck{release: make(chan struct{})}
+		system.ProcessRegistry.RegisterAddressResolver(func(*actor.PID) (actor.Process, bool) { return blocked, true })
 		before := runtime.NumGoroutine()
-		for range maxQueued + maxWorkers + 10 {
-			pid, _ := system.ProcessRegistry.Add(blocked, system.ProcessRegistry.NextId())
-			post.Send(pid, "hello")
-			if runtime.NumGoroutine() > before+maxWorkers {
-				synctest.Wait()
-			}
+		for i := range 1000 {
+			post.Send(actor.NewPID("elsewhere:1", system.ProcessRegistry.NextId()), i)
 		}
 		synctest.Wait()
-		require.LessOrEqual(t, runtime.NumGoroutine(), before+maxWorkers)
-		require.NotZero(t, post.Dropped())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+10)
 		close(blocked.release)
 		require.True(t, post.Flush(t.Context()))
-		require.Len(t, blocked.all(), maxQueued+maxWorkers+10-int(post.Dropped()))
+		require.Len(t, blocked.all(), 1000)
+		for i, message := range blocked.all() {
+			require.Equal(t, i, message)
+		}
 		time.Sleep(2 * time.Second)
 	})
+}
+
+func TestAProcessThatEndsItsGoroutineGetsTheNextMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		post, system := newTestPost()
+		p := &ending{}
+		pid, _ := system.ProcessRegistry.Add(p, "ending")
+		post.Send(pid, "first")
+		post.Send(pid, "second")
+		require.True(t, post.Flush(t.Context()))
+		require.Equal(t, []any{"first", "second"}, p.got)
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// ending is a process that ends the goroutine that it runs in.
+type ending struct{ stuck }
+
+func (e *ending) SendUserMessage(_ *actor.PID, message any) {
+	e.got = append(e.got, message)
+	runtime.Goexit()
 }
 
 func TestADeadLetterIsPublishedOffTheGoroutineOfTheSender(t *testing.T) {

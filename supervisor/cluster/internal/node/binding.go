@@ -19,6 +19,8 @@ type binding struct {
 	from    *peer // that has sent it, or nil if its caller is here
 	cameAt  time.Time
 	endedAt time.Time // when it was found to have ended
+
+	previous *binding // which holds if the supervisor refuses this one; nil once it has answered
 }
 
 // bindVersion orders the Binds of a scope, so that all members keep the same one.
@@ -75,9 +77,34 @@ func removes(bind *messages.Bind) bool { return bind.Owner == nil && bind.Handle
 // addBinding notes a Bind of a caller here, and returns its version.
 func (n *node) addBinding(bind *messages.Bind) bindVersion {
 	n.bindTime = max(n.bindTime+1, time.Now().UnixMicro())
-	b := &binding{version: bindVersion{n.bindTime, n.cfg.Name}, bind: bind, cameAt: time.Now()}
+	b := &binding{version: bindVersion{n.bindTime, n.cfg.Name}, bind: bind, cameAt: time.Now(), previous: n.bindings[scopeOf(bind)]}
 	n.bindings[scopeOf(bind)] = b
 	return b.version
+}
+
+// settleBinding notes what the own supervisor has replied to a Bind. One that it has refused is forgotten: a
+// supervisor bounds the bindings, and so those of a member are bounded.
+func (n *node) settleBinding(cmd messages.Command, reply any) {
+	bind, binds := cmd.(*messages.Bind)
+	if !binds {
+		return
+	}
+	scope := scopeOf(bind)
+	last := n.bindings[scope]
+	for at := &last; *at != nil; at = &(*at).previous {
+		if (*at).bind != bind {
+			continue
+		}
+		if _, accepted := reply.(*messages.Bound); accepted {
+			(*at).previous = nil
+		} else {
+			*at = (*at).previous
+		}
+		break
+	}
+	if n.bindings[scope] = last; last == nil {
+		delete(n.bindings, scope)
+	}
 }
 
 // acceptBinding notes a Bind of another member. It reports false if the scope has a later one. The same
@@ -86,12 +113,13 @@ func (n *node) addBinding(bind *messages.Bind) bindVersion {
 func (n *node) acceptBinding(from *peer, bind *messages.Bind, version bindVersion) bool {
 	n.bindTime = max(n.bindTime, version.Time)
 	scope := scopeOf(bind)
-	if known := n.bindings[scope]; known != nil {
+	known := n.bindings[scope]
+	if known != nil {
 		if order := version.compare(known.version); order < 0 || order == 0 && removes(bind) {
 			return false
 		}
 	}
-	n.bindings[scope] = &binding{version: version, bind: bind, from: from, cameAt: time.Now()}
+	n.bindings[scope] = &binding{version: version, bind: bind, from: from, cameAt: time.Now(), previous: known}
 	return true
 }
 
@@ -161,6 +189,7 @@ func (n *node) onBindingsEnded(c actor.Context, from *peer, msg *bindingsEnded) 
 	for _, ended := range msg.Bindings {
 		bind := &messages.Bind{Scope: ended.Scope}
 		if n.acceptBinding(from, bind, ended.Version) {
+			n.bindings[ended.Scope].previous = nil // the supervisor does not refuse it
 			c.Send(n.cfg.Supervisor, bind)
 		}
 	}

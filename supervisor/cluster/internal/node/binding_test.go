@@ -217,3 +217,47 @@ func TestBindingsThatHaveEndedAreForgotten(t *testing.T) {
 		require.Equal(t, 1, known(b))
 	})
 }
+
+// A supervisor bounds the bindings without owners, and a node keeps none that its supervisor has refused.
+func TestBindingsThatAreRefusedAreForgotten(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		handler, _ := w.members[0].spawn(nil)
+		bind := func(scope string) messages.Reply {
+			return w.members[0].send(&messages.Bind{Scope: scope, Handler: handler}).reply()
+		}
+		bindings := func() (n []int) {
+			for _, m := range w.members {
+				m.inNode(func(of *node) { n = append(n, len(of.bindings)) })
+			}
+			return n
+		}
+		require.IsType(t, &messages.Bound{}, bind("first"))
+		require.Equal(t, []int{1, 1}, bindings())
+		for _, m := range w.members {
+			local, _ := m.spawn(nil)
+			m.inNode(func(of *node) {
+				for i := range 1<<16 - 1 {
+					m.system.Root.Send(of.cfg.Supervisor, &messages.Bind{Scope: fmt.Sprint("bound-", i), Handler: local})
+				}
+			})
+		}
+		for i := range 100 {
+			f, failed := bind(fmt.Sprint("more-", i)).(*messages.Failure)
+			require.True(t, failed)
+			require.Equal(t, messages.CodeBusy, f.Code)
+		}
+		require.Equal(t, []int{1, 1}, bindings())
+		owner, _ := w.members[1].spawn(nil)
+		owned := &messages.Bind{Scope: "owned", Owner: owner}
+		require.IsType(t, &messages.Bound{}, w.members[1].send(owned).reply())
+		require.Equal(t, messages.CodeBusy, bind("owned").(*messages.Failure).Code)
+		for _, m := range w.members {
+			var held *binding
+			m.inNode(func(of *node) { held = of.bindings["owned"] })
+			require.NotNil(t, held)
+			require.NotNil(t, held.bind.Owner, "the former one holds")
+			require.Nil(t, held.previous)
+
+		}
+	})
+}

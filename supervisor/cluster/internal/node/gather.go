@@ -83,6 +83,7 @@ func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
 	if !ok {
 		reply = n.failure(g.cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
+	n.settleBinding(g.cmd, reply)
 	g.take(n.cfg.Name, reply)
 	n.answerGather(c, g)
 }
@@ -91,8 +92,14 @@ func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
 // listed in unanswered.
 func (g *gather) take(member string, reply messages.Reply) {
 	if f, failed := reply.(*messages.Failure); failed {
+		_, binds := g.cmd.(*messages.Bind)
 		switch f.Code {
-		case messages.CodeUnavailable, messages.CodeDraining, messages.CodeClosed, messages.CodeDeadline, messages.CodeBusy:
+		case messages.CodeBusy:
+			if binds { // there are too many bindings
+				break
+			}
+			fallthrough
+		case messages.CodeUnavailable, messages.CodeDraining, messages.CodeClosed, messages.CodeDeadline:
 			g.unanswered = append(g.unanswered, member)
 			return
 		}

@@ -262,6 +262,7 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(c, s)
+	n.settleBinding(s.cmd, reply)
 	n.encode(c, reply, &encoded{served: s, to: s.peer})
 }
 

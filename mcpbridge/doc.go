@@ -69,9 +69,10 @@
 //     the server may be balanced without affinity.
 //
 // While a session is unheard, operations wait before they are sent. If it then turns out to have expired, they
-// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]): it can
-// be repeated if it may run twice, and then waits. The question is repeated after 100 ms, and then less
-// often, down to once a second. After 2 s a control is opened as well: some servers refuse an unknown session with a 503.
+// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]). If
+// it is safe to run twice, it is repeated, and that repetition waits. The question is repeated after 100 ms, and
+// then less often, down to once a second. After 2 s a control is opened as well: some servers refuse an unknown
+// session with a 503.
 //
 // What a refusal by an expired session proves of the call: a 4xx without the id of the call, which is
 // like the refusal of the question, shows that the call did not run. So does a refusal that has the
@@ -83,7 +84,7 @@
 // call, the session counts as broken; but not if the answer is the error -32601 or -32602.
 //
 // An attempt to resume a session asks the same question, and an answer to the ping is enough. Anything else leads to
-// the control. The attempt fails only if the control cannot be opened.
+// the control. Resuming fails only if the control cannot be opened.
 //
 // Questions and controls are sent with the current credentials, which they do not refresh.
 //

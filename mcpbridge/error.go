@@ -76,8 +76,8 @@ const (
 	// session.
 	Broken
 	// Unheard: something in front of the server has answered in its place. The session can be
-	// used: operations wait until the server is heard again. So an operation that may run twice can
-	// be repeated.
+	// used: operations wait until the server is heard again. An operation that is safe to run twice
+	// can be repeated.
 	Unheard
 )
 

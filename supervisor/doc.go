@@ -21,8 +21,8 @@
 //     TestBugInASessionLosesNothing)
 //  2. One session per key. A key has at most one live MCP session and transport at any
 //     moment. Exception: while the module finds out whether a session still exists, the key
-//     may have a second one, for the connect timeout at most. It takes no calls, and no place
-//     under the caps of its own. (The verifier;
+//     may have a second one, for the connect timeout at most. It takes no calls, and uses the
+//     place of the first under the caps. (The verifier;
 //     TestSecondSessionIsEndedWhenNobodyAdoptsIt, in internal/bridge;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
 //     TestConnectionThatComesAfterTheCloseIsClosed)
@@ -35,9 +35,9 @@
 //     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
 //     TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
-//     is idempotent, or the caller allows it. It is no replay if a call is sent again that
-//     never reached the server, or that an HTTP/2 server says it did not process; this happens
-//     at most six times. State is not discarded: after a connection broke, its MCP session is
+//     is idempotent, or the caller allows it. A call that never reached the server, or that an
+//     HTTP/2 server says it did not process, may be sent again, up to six times. This does not
+//     count as a replay. State is not discarded: after a connection broke, its MCP session is
 //     resumed if the server still has it.
 //     (TestLostCallIsReplayedWhenThatIsSafe; TestEachCallIsTreatedByWhatHappenedToIt;
 //     TestReplayThatExpiresAgainIsTheCallersFailure;
@@ -45,8 +45,9 @@
 //     TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay; with a store
 //     TestSessionIsResumedAfterARestartOfOurProcess)
 //  6. Only expiry and loss restart a session. Tool errors, invalid parameters, 401, 403,
-//     429 and 5xx reach the caller unchanged. No words of a server restart a session, and of
-//     the statuses only 404 and 410; after any other refusal the session is asked. The server
+//     429 and 5xx reach the caller unchanged. No words of a server restart a session. Only the
+//     statuses 404 and 410 restart it at once, see package mcpbridge; after any other refusal
+//     the session is asked. The server
 //     must answer initialize and what the caller asks for. Whether it answers what the module
 //     asks by itself, such as a ping or a list, decides nothing.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
@@ -71,8 +72,11 @@
 //     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
 //     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
 //     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
-//  9. Keys are isolated. A key that hangs delays no other key; no actor blocks, runs code of
-//     others, or takes a step whose work grows with the number of keys or calls. What a server
+//  9. Keys are isolated. A key that hangs delays no other key; no actor blocks, or
+//     takes a step whose work grows with the number of keys or calls. No actor runs code of
+//     others but functions that must not block: those of the configuration for tenants and for
+//     the strategy, and Hint, Info and Resume of a connection that the program has wrapped.
+//     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
 //     (TestNobodyWhoFloodsDelaysAnotherKey; in internal/actors TestNoStepGrowsWithTheKeys; in

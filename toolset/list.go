@@ -111,21 +111,20 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	return err
 }
 
-// refresh waits until a list reflects all events before the call.
-func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singleflight.Result) error {
-	if err := t.wait(ctx, l, fetch); err != nil {
+// refresh waits until a list reflects all events before the call. The caller waits since began.
+func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singleflight.Result, began time.Time) error {
+	if err := t.wait(ctx, l, fetch, began); err != nil {
 		return err
 	}
 	// That fetch may have begun before the list became stale. The next one has not.
-	return t.wait(ctx, l, t.join(ctx, l))
+	return t.wait(ctx, l, t.join(ctx, l), began)
 }
 
 // wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
-func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.Result) error {
+func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.Result, began time.Time) error {
 	if fetch == nil {
 		return nil
 	}
-	began := time.Now()
 	select {
 	case result := <-fetch:
 		return result.Err

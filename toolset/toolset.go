@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/eventstream"
@@ -153,12 +154,13 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []Missing) {
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
+	began := time.Now()
 	fetches := make([]<-chan singleflight.Result, len(lists))
 	for i, l := range lists {
 		fetches[i] = t.join(ctx, l)
 	}
 	for i, l := range lists {
-		if err := t.refresh(limited, l, fetches[i]); err != nil {
+		if err := t.refresh(limited, l, fetches[i], began); err != nil {
 			missing = append(missing, Missing{Server: l.key.Server, Err: err})
 		}
 	}
@@ -287,7 +289,7 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 	if fetch == nil {
 		return set, nil
 	}
-	if err := t.refresh(ctx, l, fetch); err != nil {
+	if err := t.refresh(ctx, l, fetch, time.Now()); err != nil {
 		if ctx.Err() != nil {
 			return nil, errGaveUp(ctx)
 		}

@@ -402,8 +402,9 @@ func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 }
 
 func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
-	imagine(t, toolset.Config{ListTimeout: 2 * time.Second}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{ListTimeout: 2 * time.Second, Servers: []toolset.Server{{Name: "two"}, {Name: "one"}}}, func(ctx context.Context, w *world) {
 		w.one.set(nil, 30*time.Second)
+		w.two.set(nil, time.Second)
 		start := time.Now()
 		set, err := w.Tools(ctx)
 		require.NoError(w, err)

@@ -49,13 +49,14 @@ func newInputs(given Inputs, p *cli.Program) *inputs {
 
 // load loads a configuration file.
 func (i *inputs) load(path string) (*config.File, error) {
+	i.asked = nil
 	return config.Loader{Input: i.value}.Load(path)
 }
 
 // first loads a configuration file for the first time. A value that was given for no input of the file is an error.
 func (i *inputs) first(path string) (*config.File, error) {
 	file, err := i.load(path)
-	known := i.asked
+	known := slices.Clone(i.asked)
 	if err == nil {
 		for _, in := range file.Inputs {
 			known = append(known, in.ID)

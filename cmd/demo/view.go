@@ -51,7 +51,7 @@ func describe(event messages.Event) string {
 		return fmt.Sprintf("%s lost its connection", key)
 	case *messages.SessionRestarting:
 		when := "at once"
-		if e.Delay > 0 {
+		if short(e.Delay) > 0 {
 			when = fmt.Sprint("in ", short(e.Delay))
 		}
 		return fmt.Sprintf("%s restarts %s, attempt %d", key, when, e.Attempt)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,7 +197,7 @@ func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbr
 		}
 		c.describeEnd(e)
 	}
-	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError {
+	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError && e.Status != http.StatusNotImplemented { // url has worked
 		e.Remedy = remedyFor(e, &c.at.Server)
 	}
 	return e

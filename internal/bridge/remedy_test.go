@@ -115,7 +115,6 @@ func TestProcessThatEndsBeforeItSpeaksIsQuoted(t *testing.T) {
 	for name, srv := range map[string]*mcpbridge.Server{
 		"stdout": {Command: "echo", Args: []string{"hello"}}, "no end of line": {Command: "printf", Args: []string{"hello"}},
 		"stderr": {Command: "sh", Args: []string{"-c", "echo hello >&2; exit 1"}},
-		"late":   {Command: "sh", Args: []string{"-c", "exec 0<&-; sleep 0.02; echo hello"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv.Name = "test"
@@ -126,6 +125,27 @@ func TestProcessThatEndsBeforeItSpeaksIsQuoted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The URL of an open session is right, whatever answers there for a while.
+func TestRefusalOfAnOpenSessionDoesNotBlameTheURL(t *testing.T) {
+	s := newSessions(says(404, "", ""))
+	c, _ := s.dial(t)
+	s.answers(says(501, "text/html", "<html>"), nil)
+	e, _ := do(c)
+	require.Equal(t, 501, e.Status)
+	require.Empty(t, e.Remedy)
+	s.answers(nil, nil)
+	require.NoError(t, c.Close(t.Context()))
+}
+
+func TestProcessThatDoesNotAnswerIsNamedWhenTheDialTimesOut(t *testing.T) {
+	b := New([]mcpbridge.Server{{Name: "x", Command: "sleep", Args: []string{"100"}}}, nil)
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
+	require.Equal(t, "timed out while connecting: the process runs, and does not answer", mcpbridge.AsError(err).Detail)
 }
 
 // In memory and over stdio, a server of the Go SDK speaks 2026-07-28, in which servers send no requests.

@@ -69,6 +69,7 @@
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext
 //	    TestProcessThatIsKilledBetweenCallsIsReplaced
 //	C4  TestAnswerThatBreaksOffIsResumedOrLost
+//	    TestSessionWithAnIDThatIsTooLongIsClosed
 //	C5  TestConnectionWhoseCallDoesNotReturnIsReplaced
 //	    TestProcessThatHangsIsEndedWithinBounds
 //	    TestServerThatHangsIsReplacedWhenItMissesAPing

@@ -28,9 +28,10 @@ type DialRequest struct {
 	// must not block. It may be nil.
 	Answered func()
 	// Admit asks for a permit to open a second session beside the first, which settles whether the
-	// server still knows the first. It may block until ctx ends. Call release when the second session
-	// is opened, or could not be. It may be nil: then no permit is needed.
-	Admit func(ctx context.Context) (release func(), err error)
+	// server still knows the first. It may block until ctx ends. Call opened when the second session is
+	// open, and ended when it has ended, could not be opened, or is adopted by a dial of the key. It may be
+	// nil: then no permit is needed.
+	Admit func(ctx context.Context) (opened, ended func(), err error)
 	// Down is called at most once, from any goroutine, when the session ends by itself.
 	// [Error.Session] says what became of it. Down is not called for an end that an
 	// operation reports, nor after Close has begun. It must not block.

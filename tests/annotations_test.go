@@ -3,6 +3,8 @@ package tests
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // listNeverAnswered is a tools/list that is never answered.
@@ -70,4 +73,29 @@ func TestLostCallsShareOneListOfTheTools(t *testing.T) {
 		}
 		require.Equal(t, 1, h.server.lists)
 	})
+}
+
+// A call that has certainly not run, because a front has answered in place of the server, is repeated without the
+// annotations of its tool.
+func TestCallThatHasNotRunIsRepeatedWithoutTheAnnotationsOfItsTool(t *testing.T) {
+	for name, unheard := range map[string]mcpbridge.Error{
+		"not sent":           {Class: mcpbridge.Unavailable},
+		"refused by a front": {Class: mcpbridge.Invalid, Sent: true, Status: http.StatusMethodNotAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unheard.Session = mcpbridge.Unheard
+			var refused atomic.Bool
+			hooks := faults.Hooks{BeforeCall: func(context.Context, messages.Key, messages.Operation) error {
+				if refused.Swap(true) {
+					return nil
+				}
+				return &unheard
+			}}
+			inFakeTime(t, supervisor.Config{WrapDialer: hooks.Wrap}, func(h *harness) {
+				require.True(t, h.send(call("a", "count")).ok().Replayed)
+				require.Zero(t, h.server.lists, "the annotations do not matter")
+				require.Zero(t, countEvents[*messages.SessionRestarting](h))
+			})
+		})
+	}
 }

@@ -10,24 +10,28 @@ import (
 )
 
 // A session in doubt may open a second session beside its first, in its own slot: see
-// [mcpbridge.DialRequest.Admit]. That takes a permit to dial, like any other session.
+// [mcpbridge.DialRequest.Admit]. That takes a permit to dial, like any other session. The slot is not returned
+// before the second session has ended, or a dial has adopted it.
 //
-//	session ──controlWanted──▶ waits for a permit ──controlAllowed──▶ opens ──controlDone──▶
+//	controlWanted ──▶ waits for a permit ──controlAllowed──▶ opens ──controlOpened──▶ open ──controlEnded──▶
 type (
 	// controlWanted asks for such a permit. The reply is controlAllowed.
 	controlWanted struct {
 		of *registration
 
 		// The rest belongs to the registry.
-		server *server    // where it waits, or has its permit
-		sender *actor.PID // that waits for the reply
-		holds  bool       // it has a permit
-		over   bool       // controlDone has come
+		server  *server    // where it waits, or has its permit
+		sender  *actor.PID // that waits for the reply
+		allowed bool       // it uses the slot
+		holds   bool       // it has a permit
+		over    bool       // controlEnded has come
 	}
 	// controlAllowed says whether the second session may be opened.
 	controlAllowed struct{ is bool }
-	// controlDone returns the permit, or withdraws the request.
-	controlDone struct{ of *controlWanted }
+	// controlOpened returns the permit.
+	controlOpened struct{ of *controlWanted }
+	// controlEnded says that the second session does not use the slot any more, or withdraws the request.
+	controlEnded struct{ of *controlWanted }
 )
 
 // IgnoreDeadLetterLogging: the registry may have stopped.
@@ -37,26 +41,30 @@ func (*controlWanted) IgnoreDeadLetterLogging() {}
 func (*controlAllowed) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging: the registry may have stopped.
-func (*controlDone) IgnoreDeadLetterLogging() {}
+func (*controlOpened) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: the registry may have stopped.
+func (*controlEnded) IgnoreDeadLetterLogging() {}
 
 // errNotAdmitted is why no second session is opened.
-var errNotAdmitted = errors.New("the session drains, or its server is down")
+var errNotAdmitted = errors.New("the server is down")
 
 // admitControl asks the registry for a permit. It blocks until the answer has come or ctx has ended.
-func admitControl(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, of *registration) (release func(), err error) {
+func admitControl(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, of *registration) (opened, ended func(), err error) {
 	future := NewFuture(system, nil)
 	defer future.Close()
 	msg := &controlWanted{of: of}
 	registry.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
-	release = func() { registry.PostUserMessage(&controlDone{msg}) }
+	opened = func() { registry.PostUserMessage(&controlOpened{msg}) }
+	ended = func() { registry.PostUserMessage(&controlEnded{msg}) }
 	select {
 	case reply := <-future.Reply:
 		if allowed, ok := reply.(*controlAllowed); ok && allowed.is {
-			return release, nil
+			return opened, ended, nil
 		}
-		return nil, errNotAdmitted
+		return nil, nil, errNotAdmitted
 	case <-ctx.Done():
-		release()
-		return nil, ctx.Err()
+		ended()
+		return nil, nil, ctx.Err()
 	}
 }

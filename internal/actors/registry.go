@@ -226,8 +226,10 @@ func (r *registry) onReport(c actor.Context) {
 		r.onAddressFound(c, msg)
 	case *controlWanted:
 		r.onControlWanted(c, msg)
-	case *controlDone:
-		r.onControlDone(c, msg.of)
+	case *controlOpened:
+		r.onControlOpened(c, msg.of)
+	case *controlEnded:
+		r.onControlEnded(c, msg.of)
 	case *handshakeAnswered:
 		r.onHandshakeAnswered(c, msg.of)
 	case *startPermitDue:

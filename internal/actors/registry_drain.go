@@ -47,7 +47,7 @@ func (o drain) urgency() int {
 // takeOutOfUse removes a session from its key: the next call of the key gets a new
 // session.
 func (r *registry) takeOutOfUse(reg *registration) {
-	reg.wantsDial = false
+	reg.wantsDial, reg.unconnectedSlot = false, false
 	reg.startDraining()
 	r.setState(reg, messages.StateDraining)
 	r.dequeue(reg)

@@ -117,7 +117,7 @@ func (r *registry) onBecameIdle(c actor.Context, reg *registration) {
 	reg.wantsDial, reg.probing = false, false
 	r.dequeue(reg)
 	reg.stopBackoffTimer()
-	r.freeSlot(c, reg)
+	r.returnSlotOf(c, reg)
 	r.updateRank(reg)
 	// A session without a slot is kept for its backoff. Their number is bounded.
 	for r.sessions.lru.len(noSlot) > max(r.cfg.MaxSessions, minKeysWithoutSlot) {

@@ -20,7 +20,8 @@ type startPermitDue struct {
 }
 
 // onDialRequested queues a session for a grant. The session has no connection, so that
-// its slot is free for others until it has its grant.
+// its slot is free for others until it has its grant. But if a second session is kept in its slot, the dial adopts it,
+// and needs no permit.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 	if reg.draining && !reg.cleanup || reg.dialing {
 		return
@@ -30,11 +31,11 @@ func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 		r.setState(reg, messages.StateWaiting)
 	}
 	now := time.Now()
-	if reg.slot && r.mayQueue(reg, now) && r.freeDialPermits(reg.server, now) > 0 {
+	if reg.slot && r.mayQueue(reg, now) && (reg.seconds > 0 || r.freeDialPermits(reg.server, now) > 0) {
 		r.grant(c, reg, now)
 		return
 	}
-	r.freeSlot(c, reg)
+	r.returnSlotOf(c, reg)
 	r.advance(c, reg)
 }
 
@@ -52,6 +53,8 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 	}
 	now := time.Now()
 	switch wait := reg.notBefore.Sub(now); {
+	case r.mayQueue(reg, now) && reg.unconnectedSlot:
+		r.grant(c, reg, now)
 	case r.mayQueue(reg, now):
 		r.enqueue(reg, now)
 		r.grantDials(c)
@@ -157,6 +160,7 @@ func (r *registry) grant(c actor.Context, reg *registration, now time.Time) {
 	srv := reg.server
 	r.dequeue(reg)
 	reg.takeSlot()
+	reg.unconnectedSlot = false
 	srv.dialing++
 	r.counters.Dials++
 	reg.wantsDial, reg.dialing, reg.dialedAt, reg.addressed = false, true, now, srv.PerKey == nil

@@ -51,9 +51,11 @@ type registration struct {
 	pinned           bool // it is not evicted
 	cleanup          bool // it was spawned to close leftovers, and takes no calls
 	tailSet          bool // a Tail came for it, which counts more than that of the session before
+	unconnectedSlot  bool // nothing but second sessions uses its slot
 
 	order drain // the last one
 
+	seconds     int16 // second sessions in its slot: see controlWanted
 	bugs        int16 // panics since the last connection was opened
 	restarts    int32
 	failedDials int32 // dials that failed while those of other keys succeeded
@@ -79,7 +81,7 @@ func (reg *registration) rank() rank {
 		return unranked
 	case reg.slot && reg.outstanding == 0:
 		return unusedSlot
-	case reg.slot && reg.state() == messages.StateReady:
+	case reg.slot && (reg.state() == messages.StateReady || reg.unconnectedSlot):
 		return usedSlot
 	case reg.outstanding == 0:
 		return noSlot

@@ -232,8 +232,8 @@ func TestAHandlerThatNoServerWouldAskIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody who stops a session actor has its calls forgotten: each is answered, and counted.
-func TestCallsOfASessionThatOtherCodeStopsAreForgotten(t *testing.T) {
+// The calls of a session actor that other code stops are answered, and the registry keeps none of them.
+func TestCallsOfASessionThatOtherCodeStopsAreAnswered(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		box := w.call("quiet", "slow")
 		synctest.Wait()

@@ -171,7 +171,9 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	}
 	registry, of := s.registry, s.registration
 	req.Answered = func() { registry.PostUserMessage(&handshakeAnswered{of}) }
-	req.Admit = func(ctx context.Context) (func(), error) { return admitControl(ctx, system, registry, of) }
+	req.Admit = func(ctx context.Context) (opened, ended func(), err error) {
+		return admitControl(ctx, system, registry, of)
+	}
 	if s.server.PerKey != nil {
 		req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
 			return askForAddress(ctx, system, registry, &addressFound{of, srv.Endpoint()})

@@ -57,16 +57,22 @@ type conn struct {
 
 // seconds opens second sessions, to compare their answers with those of a first one: see [controls].
 type seconds interface {
-	compare(ctx context.Context, first *conn, q question, again []request, isAway bool) (verdict, *mcpbridge.Error)
+	compare(ctx context.Context, first *conn, q question, again []request, isAway bool, p permit) (verdict, *mcpbridge.Error)
 	// endFor ends the session that is kept beside a first one.
 	endFor(ctx context.Context, first *conn) error
 }
 
+// permit is the permit for a second session: see [mcpbridge.DialRequest.Admit].
+type permit struct{ opened, ended func() }
+
+// freePermit is that of whoever needs none.
+var freePermit = permit{func() {}, func() {}}
+
 // owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
 type owner struct {
 	down  func(*mcpbridge.Error)
-	admit func(context.Context) (release func(), err error) // or nil
-	heard func(messages.Notification, messages.Operation)   // or nil
+	admit func(context.Context) (opened, ended func(), err error) // or nil
+	heard func(messages.Notification, messages.Operation)         // or nil
 	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
 }
 

@@ -26,7 +26,14 @@ type controls struct {
 type control struct {
 	conn  *conn
 	first *conn
+	ended func()      // says that it has ended, or is adopted
 	timer *time.Timer // ends it when nobody adopts it
+}
+
+// end ends the second session.
+func (k *control) end() {
+	k.conn.discard()
+	k.ended()
 }
 
 // leastWait is the least time that a second session, and then the first, has to answer if the first has
@@ -38,9 +45,10 @@ const leastWait = 500 * time.Millisecond
 // dead, and the second session is kept to be adopted. Otherwise the refusal is
 // not about the session, and the second session is ended. isAway is true if c was not answered at all, or by a
 // front. The error is that of the opening.
-func (cs *controls) compare(ctx context.Context, c *conn, q question, again []request, isAway bool) (verdict, *mcpbridge.Error) {
+func (cs *controls) compare(ctx context.Context, c *conn, q question, again []request, isAway bool, p permit) (verdict, *mcpbridge.Error) {
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(ctx), c.ConnectTimeout)
 	defer cancel()
+	defer func() { p.ended() }() // unless the second session is kept
 	var first question
 	hasID := c.cs.ID() != ""
 	if !hasID { // without an id, the second session takes the place of the first
@@ -57,6 +65,7 @@ func (cs *controls) compare(ctx context.Context, c *conn, q question, again []re
 	if e != nil {
 		return judgeOpening(e), e
 	}
+	p.opened()
 	limit := questionTimeout
 	if isAway {
 		limit = min(limit, max(leastWait, 2*time.Since(began)))
@@ -71,7 +80,8 @@ func (cs *controls) compare(ctx context.Context, c *conn, q question, again []re
 	}
 	v := q.judgeControl(again, answers, first)
 	if v == verdictDead && ctx.Err() == nil {
-		cs.keep(second, c)
+		cs.keep(second, c, p.ended)
+		p = freePermit
 		return v, nil
 	}
 	second.discard()
@@ -101,7 +111,7 @@ func (cs *controls) compareUntil(ctx context.Context, c *conn, q question, again
 	}
 	compared := make(chan found, 1)
 	go func() {
-		v, e := cs.compare(ctx, c, q, again, true)
+		v, e := cs.compare(ctx, c, q, again, true, freePermit)
 		compared <- found{v, e}
 	}()
 	select {
@@ -113,27 +123,29 @@ func (cs *controls) compareUntil(ctx context.Context, c *conn, q question, again
 }
 
 // keep keeps a session until it is adopted, or for a limited time.
-func (cs *controls) keep(second, first *conn) {
+func (cs *controls) keep(second, first *conn, ended func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if before := cs.kept[second.key]; before != nil && before.timer.Stop() {
-		go before.conn.discard()
+		go before.end()
 	}
 	if cs.kept == nil {
 		cs.kept = map[messages.Key]*control{}
 	}
-	cs.kept[second.key] = &control{second, first, time.AfterFunc(first.ConnectTimeout, func() {
+	k := &control{conn: second, first: first, ended: ended}
+	k.timer = time.AfterFunc(first.ConnectTimeout, func() {
 		cs.mu.Lock()
-		if kept := cs.kept[second.key]; kept != nil && kept.conn == second {
+		if cs.kept[second.key] == k {
 			delete(cs.kept, second.key)
 		}
 		cs.mu.Unlock()
-		second.discard()
-	})}
+		k.end()
+	})
+	cs.kept[second.key] = k
 }
 
 // take returns what is kept for a key, or nil; if first is not nil, only what was opened beside that.
-func (cs *controls) take(key messages.Key, first *conn) *conn {
+func (cs *controls) take(key messages.Key, first *conn) *control {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	kept := cs.kept[key]
@@ -144,19 +156,21 @@ func (cs *controls) take(key messages.Key, first *conn) *conn {
 	if !kept.timer.Stop() {
 		return nil
 	}
-	return kept.conn
+	return kept
 }
 
 // adopt gives whoever dials the session that is kept for the key, or nil.
 func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := cs.take(req.Key, nil)
-	switch {
-	case c == nil:
-		return nil
-	case c.at != at || c.identity != identityOf(req.credentials) || req.Only || c.hasExpired() || ctx.Err() != nil:
-		go c.discard() // whoever dials has no time for it
+	k := cs.take(req.Key, nil)
+	if k == nil {
 		return nil
 	}
+	c := k.conn
+	if c.at != at || c.identity != identityOf(req.credentials) || req.Only || c.hasExpired() || ctx.Err() != nil {
+		go k.end() // whoever dials has no time for it
+		return nil
+	}
+	k.ended()
 	c.IsControl.Store(false)
 	c.belongsTo(req.DialRequest)
 	return c
@@ -164,14 +178,15 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 
 // endFor ends the session that is kept beside a first one. It may be called again if it failed.
 func (cs *controls) endFor(ctx context.Context, first *conn) error {
-	second := cs.take(first.key, first)
-	if second == nil {
+	k := cs.take(first.key, first)
+	if k == nil {
 		return nil
 	}
-	if err := second.Close(ctx); err != nil {
-		cs.keep(second, first)
+	if err := k.conn.Close(ctx); err != nil {
+		cs.keep(k.conn, first, k.ended)
 		return errors.Join(errors.New("the second session, which was opened to settle doubt"), err)
 	}
+	k.ended()
 	return nil
 }
 
@@ -183,7 +198,7 @@ func (cs *controls) end() {
 	cs.mu.Unlock()
 	for _, kept := range all {
 		if kept.timer.Stop() {
-			kept.conn.discard()
+			kept.end()
 		}
 	}
 }

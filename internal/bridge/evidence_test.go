@@ -278,3 +278,16 @@ func TestClosingEndsWhatAnInquiryHasOpened(t *testing.T) {
 		})
 	}
 }
+
+// A session that nobody will use is ended in a few attempts, and nothing waits after the last of them.
+func TestSessionThatIsDiscardedIsEndedInAFewAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(404, "", ""))
+		c, _ := s.dial(t)
+		s.answers(nil, map[string]answering{http.MethodDelete: says(503, "", "")})
+		began := time.Now()
+		c.discard()
+		require.Equal(t, 3, s.count(http.MethodDelete))
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "two pauses")
+	})
+}

@@ -50,14 +50,14 @@ func (c *conn) control(ctx context.Context, q question, again []request, isAway 
 	if isAway && !c.at.mayProbe() {
 		return verdictAway
 	}
+	p := freePermit
 	if o := c.owner.Load(); o != nil && o.admit != nil {
-		release, err := o.admit(ctx)
-		if err != nil {
+		var err error
+		if p.opened, p.ended, err = o.admit(ctx); err != nil {
 			return verdictAway
 		}
-		defer release()
 	}
-	v, e := c.seconds.compare(ctx, c, q, again, isAway)
+	v, e := c.seconds.compare(ctx, c, q, again, isAway, p)
 	if isAway {
 		c.at.probed(e == nil)
 	}

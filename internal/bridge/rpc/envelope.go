@@ -84,18 +84,26 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 	return msg, true
 }
 
-// Parts returns the JSON-RPC messages of the body of an answer: one, or those of a batch, or none. A
-// byte order mark does not belong to them.
-func Parts(body []byte) (parts []json.RawMessage) {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
-	switch {
-	case len(body) == 0:
-		return nil
-	case body[0] != '[':
-		parts = []json.RawMessage{body}
-	case json.Unmarshal(body, &parts) != nil:
+// Unmarked returns a body without a byte order mark, and without blanks around it.
+func Unmarked(body []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(mark)))
+}
+
+// Elements returns the elements of an array in JSON, or none if it is malformed. Any other body is one element.
+func Elements(body []byte) (elements []json.RawMessage) {
+	body = Unmarked(body)
+	if !bytes.HasPrefix(body, []byte("[")) {
+		return []json.RawMessage{body}
+	}
+	if json.Unmarshal(body, &elements) != nil {
 		return nil
 	}
+	return elements
+}
+
+// Parts returns the JSON-RPC messages of the body of an answer: one, or those of a batch, or none.
+func Parts(body []byte) []json.RawMessage {
+	parts := Elements(body)
 	for _, part := range parts {
 		if !bytes.Contains(part, []byte("jsonrpc")) {
 			return nil

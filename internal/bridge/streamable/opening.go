@@ -79,8 +79,8 @@ func (s *session) Discard(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	for range discardAttempts { // the caller reports why the session is discarded
-		if s.EndSession(ctx) == nil || !wire.Sleep(ctx, discardPause) {
+	for n := range discardAttempts { // the caller reports why the session is discarded
+		if n > 0 && !wire.Sleep(ctx, discardPause) || s.EndSession(ctx) == nil {
 			return
 		}
 	}

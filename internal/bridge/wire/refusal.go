@@ -32,7 +32,7 @@ type Refusal struct {
 // mcpbridge lists the cases. The words of the server play no part in it.
 func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	msg, text := rpc.Envelope{}, string(r.Body)
-	if json.Unmarshal(unwrapped(r.Body), &msg) == nil && msg.Error != nil {
+	if parts := rpc.Elements(r.Body); len(parts) == 1 && json.Unmarshal(parts[0], &msg) == nil && msg.Error != nil {
 		text = msg.Error.Message
 	} else {
 		msg.Error = nil
@@ -95,23 +95,10 @@ func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 	return e
 }
 
-// byteOrderMark may stand before a text in UTF-8.
-var byteOrderMark = []byte("\ufeff")
-
-// unwrapped returns a JSON body without a byte order mark, and the only element of an array of one.
-func unwrapped(body []byte) []byte {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark))
-	var batch []json.RawMessage
-	if bytes.HasPrefix(body, []byte("[")) && json.Unmarshal(body, &batch) == nil && len(batch) == 1 {
-		return batch[0]
-	}
-	return body
-}
-
 // isPage reports whether a body is a document in HTML or XML, whatever its type. Servers that are
 // asked for an unknown session send a text as text/html, but no document.
 func isPage(body []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark)), []byte("<"))
+	return bytes.HasPrefix(rpc.Unmarked(body), []byte("<"))
 }
 
 // IsMissing reports whether a server answers with this status for what it does not have: an

@@ -1,0 +1,141 @@
+package bridge
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/bridge/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// This file has what operations wait for: before they are sent to a session that is unheard, and for the verdict
+// after they were refused.
+
+const (
+	// verdictTimeout is how long a caller waits for a verdict, and errorTimeout how long with an
+	// error that is the whole answer.
+	verdictTimeout = 5 * time.Second
+	errorTimeout   = time.Second
+	// answerTime is what is left of a deadline for the reply.
+	answerTime = verdictTimeout / 50
+)
+
+// admit lets an operation be sent. It waits while the session is unheard, and for a
+// moment while a question was refused. An error says that the operation was not sent.
+func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
+	for d.holds.Load() {
+		d.mu.Lock()
+		i, front, until := d.running, d.front, d.until
+		switch {
+		case d.dead != nil:
+			d.mu.Unlock()
+			return d.notSent()
+		case d.ended, front == nil && (i == nil || !time.Now().Before(until)):
+			d.mu.Unlock()
+			return nil
+		case i == nil:
+			i = d.start(kind{})
+		}
+		if front != nil {
+			until = time.Time{}
+		}
+		d.mu.Unlock()
+		switch {
+		case d.wait(ctx, i.done, until):
+			if i.verdict == verdictAlive { // all who have waited go on, whatever becomes of the first of them
+				return nil
+			}
+		case ctx.Err() != nil || front == nil:
+			return nil // the caller notices
+		default:
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Detail: "the server does not answer: " + front.Detail}
+		}
+	}
+	return nil
+}
+
+// notSent returns the error for an operation that was not sent to a session that is dead.
+func (d *doubts) notSent() *mcpbridge.Error {
+	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Detail: "the server refuses the session"}
+	if !d.about.isResumable() {
+		e.Session = mcpbridge.Broken
+	}
+	return e
+}
+
+// settle returns what an error means when it is in doubt: the error as it is, or one
+// that says that the session is gone. It waits for the verdict, within bounds.
+func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
+	switch {
+	case !e.Doubt:
+		return e
+	case isAboutResource(op, e):
+		return certain(e)
+	case wire.EvidenceOf(e).Front:
+		d.unheard(e)
+		unheard := certain(e)
+		unheard.Session = mcpbridge.Unheard
+		return unheard
+	case !d.about.mayRefuse():
+		return certain(e)
+	}
+	limit := verdictTimeout
+	if e.Status == http.StatusOK && e.Code != 0 {
+		limit = errorTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for k := kindOf(op, e); ; {
+		i, isAlive := d.inquire(k)
+		switch {
+		case isAlive:
+			return certain(e)
+		case i == nil || !d.wait(ctx, i.done, time.Time{}):
+			return e
+		case i.verdict != verdictAlive: // else the refusal may have come after the question
+			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		}
+	}
+}
+
+// unheard notes that a front has answered in place of the server, and has the session questioned.
+func (d *doubts) unheard(e *mcpbridge.Error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noteFront(e)
+	if i := d.running; i != nil {
+		i.later = append(i.later, kind{})
+	} else if d.dead == nil && !d.ended {
+		d.start(kind{})
+	}
+}
+
+// wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of
+// ctx is near, or when ctx has ended.
+func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time) bool {
+	if at, ok := ctx.Deadline(); ok && (until.IsZero() || at.Add(-answerTime).Before(until)) {
+		until = at.Add(-answerTime)
+	}
+	d.mu.Lock()
+	d.waiting++
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.waiting--
+		d.mu.Unlock()
+	}()
+	timer := time.NewTimer(time.Until(until))
+	if until.IsZero() {
+		timer.Stop()
+	}
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}

@@ -74,7 +74,10 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	case isAboutResource(op, e):
 		return certain(e)
 	case wire.EvidenceOf(e).Front:
-		d.unheard(e)
+		i := d.unheard(op, e)
+		if i != nil && wire.IsMissing(e.Status) && d.waitFor(ctx, verdictTimeout, i) && i.verdict == verdictDead {
+			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		}
 		unheard := certain(e)
 		unheard.Session = mcpbridge.Unheard
 		return unheard
@@ -100,16 +103,33 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	}
 }
 
-// unheard notes that a front has answered in place of the server, and has the session questioned.
-func (d *doubts) unheard(e *mcpbridge.Error) {
+// unheard notes that a front has answered in place of the server, and has the session questioned. It returns the
+// inquiry, or nil.
+func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noteFront(e)
-	if i := d.running; i != nil {
-		i.later = append(i.later, kind{})
-	} else if d.dead == nil && !d.ended {
-		d.start(kind{})
+	kinds := []kind{{}}
+	if wire.IsMissing(e.Status) {
+		kinds = append(kinds, kindOf(op, e))
 	}
+	switch {
+	case d.dead != nil:
+		return d.dead
+	case d.running != nil:
+		d.running.later = append(d.running.later, kinds...)
+		return d.running
+	case d.ended:
+		return nil
+	}
+	return d.start(kinds...)
+}
+
+// waitFor waits for the end of an inquiry, for a limited time.
+func (d *doubts) waitFor(ctx context.Context, limit time.Duration, i *inquiry) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return d.wait(ctx, i.done, time.Time{})
 }
 
 // wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of

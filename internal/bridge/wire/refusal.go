@@ -60,13 +60,11 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 		e.Detail += ": " + said
 	}
 	switch {
-	case missing && evidence.Front: // a 404 comes from whoever has not run the request
-		e.Class, e.Sent = mcpbridge.NotSent, false
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden, r.Status == http.StatusProxyAuthRequired:
 		e.Class = mcpbridge.Unauthorized
 	case r.Status == http.StatusTooManyRequests:
 		e.Class, e.RetryAfter = mcpbridge.RateLimited, retryAfter(r.Header)
-	case r.Status >= 500 || r.Status == http.StatusRequestTimeout:
+	case r.Status >= 500, r.Status == http.StatusRequestTimeout, evidence.Front:
 		e.Class, e.RetryAfter = mcpbridge.ServerError, retryAfter(r.Header)
 	case missing:
 		e.Class = mcpbridge.Unavailable
@@ -83,7 +81,7 @@ func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 	e := new(Evidence)
 	switch {
 	case own || !r.OfSession:
-	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && r.Session != "" && !r.Fresh && isPage(r.Body):
+	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && r.Session != "" && isPage(r.Body):
 		e.Front = true
 	}
 	switch {

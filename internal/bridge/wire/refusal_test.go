@@ -26,7 +26,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 	}{
 		"404, text":               {404, "session not found", mcpbridge.Expired, false},
 		"404, no words":           {404, "", mcpbridge.Expired, false},
-		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.NotSent, true},
+		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.ServerError, true},
 		"404, id null":            {404, bridgetest.Failure("null", "-32001", "Session not found"), mcpbridge.Expired, false},
 		"404, id of text":         {404, bridgetest.Failure(`"server-error"`, "-32600", "Session not found"), mcpbridge.Expired, false},
 		"404, empty id":           {404, bridgetest.Failure(`""`, "-32001", "Session not found"), mcpbridge.Expired, false},
@@ -57,7 +57,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 			require.Equal(t, c.want, e.Class, "%v", e)
 			require.Equal(t, c.want == mcpbridge.Expired, e.Session == mcpbridge.Gone)
 			require.Equal(t, c.doubt, e.Doubt)
-			require.Equal(t, c.want != mcpbridge.NotSent, e.Sent)
+			require.True(t, e.Sent)
 			e = Refusal{Status: c.status, Body: []byte(c.body), ID: json.RawMessage("7")}.Judge()
 			require.Equal(t, mcpbridge.Alive, e.Session, "without a session id nothing expires")
 			require.False(t, e.Doubt)

@@ -1,0 +1,53 @@
+package streamable
+
+import "sync"
+
+// users counts the open sessions of a server by their ids. Some servers give all sessions the same id: then
+// the DELETE of one would end all.
+type users struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// move notes that a session has another id than before. Either may be empty.
+func (u *users) move(from, to string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.count == nil {
+		u.count = map[string]int{}
+	}
+	if from != "" {
+		if u.count[from]--; u.count[from] == 0 {
+			delete(u.count, from)
+		}
+	}
+	if to != "" {
+		u.count[to]++
+	}
+}
+
+// has reports whether an open session has this id.
+func (u *users) has(id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.count[id] > 0
+}
+
+// setID sets the id of the session. The lock is held.
+func (s *session) setID(id string) {
+	if !s.left {
+		s.habits.users.move(s.id, id)
+	}
+	s.id = id
+}
+
+// leave notes that the session is used no more, and reports whether no other has its id.
+func (s *session) leave() (isLast bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.left {
+		s.left = true
+		s.habits.users.move(s.id, "")
+	}
+	return !s.habits.users.has(s.id)
+}

@@ -305,3 +305,59 @@ func TestSessionThatIsDiscardedIsEndedInAFewAttempts(t *testing.T) {
 		require.Equal(t, 100*time.Millisecond, time.Since(began), "two pauses")
 	})
 }
+
+// H-B12: a server gives all sessions the same id, so that the control makes the first known again, without its state.
+func TestSessionWithTheIDOfTheControlHasExpired(t *testing.T) {
+	for name, refusal := range map[string]answering{
+		"400, text":   says(400, "", "no such session"),
+		"404, own id": says(404, outbound.TypeJSON, failure("%s", "-32001", "Session not found")),
+		"404, text":   says(404, "", "no such session"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSessions(refusal)
+				s.sameID = true
+				c, _ := s.dial(t)
+				for range 3 {
+					s.forget()
+					e, _ := do(c)
+					require.Equal(t, mcpbridge.Gone, e.Session, "%v", e)
+					require.False(t, e.MayHaveRun(), "%v", e)
+					synctest.Wait()
+					old := c
+					c = redial(t, s, c)
+					require.NoError(t, old.Close(t.Context()))
+					e, _ = do(c)
+					require.Nil(t, e)
+					require.Equal(t, 1, s.count(rpc.MethodInitialize))
+				}
+				require.NoError(t, c.Close(t.Context()))
+				synctest.Wait()
+				require.Zero(t, s.knows())
+			})
+		})
+	}
+}
+
+// H-B12: the DELETE of one of these sessions would end all of them.
+func TestSessionsWithOneIDAreEndedWithTheLastOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(400, "", "no such session"))
+		s.sameID = true
+		c, _ := s.dial(t)
+		other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: "other"}, Down: func(*mcpbridge.Error) {}})
+		require.NoError(t, err)
+		refused := says(400, "", "every session is refused")
+		s.answers(refused, map[string]answering{"ping": refused, "tools/list": refused})
+		e, _ := do(c)
+		require.Equal(t, mcpbridge.Alive, e.Session, "the control, too, which is discarded")
+		s.answers(nil, nil)
+		require.NoError(t, other.Close(t.Context()))
+		e, _ = do(c)
+		require.Nil(t, e)
+		require.Zero(t, s.count(http.MethodDelete))
+		require.NoError(t, c.Close(t.Context()))
+		require.Equal(t, 1, s.count(http.MethodDelete))
+		require.Zero(t, s.knows())
+	})
+}

@@ -130,6 +130,25 @@ func (s *session) SessionID() string {
 	return s.id
 }
 
+// setID sets the id of the session. The lock is held.
+func (s *session) setID(id string) {
+	if !s.left {
+		s.habits.users.move(s.id, id)
+	}
+	s.id = id
+}
+
+// leave notes that the session is used no more, and reports whether no other has its id.
+func (s *session) leave() (isLast bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.left {
+		s.left = true
+		s.habits.users.move(s.id, "")
+	}
+	return !s.habits.users.has(s.id)
+}
+
 // opened notes the session that the response to initialize names.
 func (s *session) opened(resp *http.Response) {
 	if id := resp.Header.Get(outbound.HeaderSession); id != "" {

@@ -32,22 +32,3 @@ func (u *users) has(id string) bool {
 	defer u.mu.Unlock()
 	return u.count[id] > 0
 }
-
-// setID sets the id of the session. The lock is held.
-func (s *session) setID(id string) {
-	if !s.left {
-		s.habits.users.move(s.id, id)
-	}
-	s.id = id
-}
-
-// leave notes that the session is used no more, and reports whether no other has its id.
-func (s *session) leave() (isLast bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.left {
-		s.left = true
-		s.habits.users.move(s.id, "")
-	}
-	return !s.habits.users.has(s.id)
-}

@@ -91,6 +91,7 @@
 //	    TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall
 //	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
 //	C12 TestFrontsChangeNothing
+//	    TestStatelessCallsWaitBehindAFront
 //	C13 TestNobodyWhoFloodsDelaysAnotherKey
 //	C14 TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp

@@ -262,14 +262,14 @@ func (i *inquiry) outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbri
 
 // provesNotRun reports whether a refusal by a session that is not known shows that the call did not run: whoever has
 // run the call may have answered. It does if the question was refused alike, and a session that was never issued in the
-// same words. Where sessions have no ids, a 4xx without the id of the call is believed.
+// same words. Where sessions have no ids, a 4xx without the id of the call is believed, unless it is a page.
 func (i *inquiry) provesNotRun(e *mcpbridge.Error) bool {
 	isAlike := func(refusal *mcpbridge.Error) bool { return wire.Alike(e, refusal) }
 	switch {
 	case !slices.ContainsFunc(i.refused, isAlike), e.Class == mcpbridge.Lost, e.Status >= 500,
 		e.Status == http.StatusFound, e.Status == http.StatusSeeOther, e.Status == http.StatusRequestTimeout:
 		return false
-	case !i.hasID && e.Status >= 300 && !e.Own:
+	case !i.hasID && e.Status >= 300 && !e.Own && !wire.EvidenceOf(e).Front:
 		return true
 	}
 	said := wire.EvidenceOf(e).Said

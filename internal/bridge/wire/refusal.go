@@ -49,7 +49,7 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 		e.Code = msg.Error.Code
 	}
 	missing := IsMissing(r.Status) && !own
-	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code) && (r.Session != "" || !missing)
+	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code) && (r.Session != "" || !missing || evidence.Front)
 
 	if missing && r.Session != "" && !evidence.Front {
 		e.Class, e.Session, e.Doubt, e.Quote = mcpbridge.Expired, mcpbridge.Gone, false, said
@@ -81,7 +81,7 @@ func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 	e := new(Evidence)
 	switch {
 	case own || !r.OfSession:
-	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && r.Session != "" && isPage(r.Body):
+	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && isPage(r.Body):
 		e.Front = true
 	}
 	switch {

@@ -63,7 +63,10 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 			require.False(t, e.Doubt)
 		})
 	}
-	e := Refusal{Status: 404, Body: []byte("404 page not found")}.Judge()
+	e := Refusal{Status: 404, Body: []byte("<html>"), OfSession: true, ID: json.RawMessage("7")}.Judge()
+	require.Equal(t, mcpbridge.ServerError, e.Class, "a tool may have acted, in a session without an id, too")
+	require.True(t, e.Doubt && e.MayHaveRun())
+	e = Refusal{Status: 404, Body: []byte("404 page not found")}.Judge()
 	require.Equal(t, mcpbridge.Unavailable, e.Class)
 	require.Equal(t, mcpbridge.Strange, e.Server)
 }

@@ -74,13 +74,7 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	case isAboutResource(op, e):
 		return certain(e)
 	case wire.EvidenceOf(e).Front:
-		i := d.unheard(op, e)
-		if i != nil && wire.IsMissing(e.Status) && d.waitFor(ctx, verdictTimeout, i) && i.verdict == verdictDead {
-			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
-		}
-		unheard := certain(e)
-		unheard.Session = mcpbridge.Unheard
-		return unheard
+		return d.settleFront(ctx, op, ex, e)
 	case !d.about.mayRefuse():
 		return certain(e)
 	}
@@ -103,6 +97,26 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	}
 }
 
+// settleFront returns what an answer of a front means. A page with 404 or 410 may be the server's own answer to a
+// session that it does not know: its caller waits for the verdict.
+func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
+	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
+	defer cancel()
+	i := d.unheard(op, e)
+	for i != nil && wire.IsMissing(e.Status) && d.wait(ctx, i.done, time.Time{}) {
+		if i.verdict == verdictDead {
+			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		}
+		if i.verdict != verdictAway { // else it has ended before anybody waited for it
+			break
+		}
+		i = d.unheard(op, e)
+	}
+	unheard := certain(e)
+	unheard.Session = mcpbridge.Unheard
+	return unheard
+}
+
 // unheard notes that a front has answered in place of the server, and has the session questioned. It returns the
 // inquiry, or nil.
 func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
@@ -123,13 +137,6 @@ func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 		return nil
 	}
 	return d.start(kinds...)
-}
-
-// waitFor waits for the end of an inquiry, for a limited time.
-func (d *doubts) waitFor(ctx context.Context, limit time.Duration, i *inquiry) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return d.wait(ctx, i.done, time.Time{})
 }
 
 // wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of

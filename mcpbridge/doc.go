@@ -33,7 +33,7 @@
 //
 //   - A 404 or 410, unless it is a JSON-RPC error with the id of the request, or a page in HTML: the
 //     session has expired. But if the session has answered nothing since initialize, the request is
-//     first repeated for up to 2 s, and a page counts as well.
+//     first repeated for up to 2 s.
 //   - A result, the error -32602 to a resources/read whose URI it repeats, or one of the errors
 //     -32042, -32020, -32021 and -32022: the session is alive.
 //   - A 429, no connection, or a connection that broke: this says nothing about the session.
@@ -56,7 +56,8 @@
 //   - If the ping or the list is refused with the status and code of the call, the bridge opens a second
 //     session, the control, and asks it what was refused. If the control answers otherwise on 2xx, and
 //     the first session refuses once more, the first session has expired: the next dial adopts the
-//     control, and one DELETE is sent for the expired session. If the control refuses in the same way,
+//     control, and one DELETE is sent for the expired session. If the control has the id of the first session, that
+//     has expired as well, and no DELETE is sent. If the control refuses in the same way,
 //     or cannot be opened, the session is alive, and the control is ended. Calls that are not sent yet
 //     wait for the verdict, for 1 s at most. That a server has no ping (-32601) is an answer.
 //   - If the server cannot be reached, or a front answers, the question is repeated for as long as a
@@ -69,16 +70,17 @@
 //     the server may be balanced without affinity.
 //
 // While a session is unheard, operations wait before they are sent. If it then turns out to have expired, they
-// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]). If
+// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]),
+// after a page with 404 or 410 with the verdict. If
 // it is safe to run twice, it is repeated, and that repetition waits. The question is repeated after 100 ms, and
 // then less often, down to once a second. After 2 s a control is opened as well: some servers refuse an unknown
 // session with a 503.
 //
-// What a refusal by an expired session proves of the call: a 4xx without the id of the call, which is
-// like the refusal of the question, shows that the call did not run. So does a refusal that has the
-// id of the call, or is a JSON-RPC error on 2xx, if the server refuses a session that was never issued in the same
-// words: the bridge asks that once. After anything else the call may have run: a 5xx, a 302 or 303, an event stream
-// that ends empty, or other words.
+// What a refusal by an expired session proves of the call: if the question and a session that was never issued are
+// refused in the same words, the server refuses a session before it looks at a call, so that the call did not run. The
+// bridge asks that once: before the control, or after it if the refusal has the id of its request. Where
+// sessions have no ids, a 4xx without the id of the call is believed. After anything else the call may have run: a 5xx, a
+// 302, 303 or 408, an event stream that ends empty, or other words.
 //
 // HTTP+SSE and stdio have no control. If the list is refused in the same way as the
 // call, the session counts as broken; but not if the answer is the error -32601 or -32602.

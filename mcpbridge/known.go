@@ -17,7 +17,8 @@ import (
 //	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status says no:
 //	                                                           RateLimited             see notCarriedOut
 //	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says that the
-//	                                                                                   request itself is wrong
+//	                                                                                   request itself is wrong: see
+//	                                                                                   refusesTheRequest
 //	a 5xx, whoever it is of                                    ServerError             yes
 //	a redirect that is not followed: 302 and 303, or another   Protocol                yes, or no
 //	2xx, and no response that can be read                      Protocol                yes
@@ -54,10 +55,11 @@ func (e *Error) saysNotRun() bool {
 	return notCarriedOut[e.Status] || refusesTheRequest(e.Code)
 }
 
-// refusesTheRequest reports whether a JSON-RPC error says that the request itself is
-// wrong: all errors of the JSON-RPC specification except the internal one.
+// refusesTheRequest reports whether a JSON-RPC error says that the request itself is wrong. In a 2xx only
+// -32601 is [Invalid]. Error -32602 does not say it: the TypeScript SDK answers it to a tool that has run, and whose
+// result does not fit its output schema.
 func refusesTheRequest(code int64) bool {
-	return -32700 <= code && code <= -32600 && code != jsonrpc.CodeInternalError
+	return code == jsonrpc.CodeParseError || code == jsonrpc.CodeInvalidRequest || code == jsonrpc.CodeMethodNotFound
 }
 
 // notCarriedOut are the statuses with which a request is refused before it is carried out.

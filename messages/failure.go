@@ -182,7 +182,7 @@ const (
 )
 
 // Error returns one line of bounded length: the operation, its target, the key, the code,
-// the detail, and the remedy or when to try again.
+// the detail, and the remedy or when to try again, unless the operation may have run.
 func (f *Failure) Error() string {
 	if f == nil {
 		return "no failure: a nil *messages.Failure"
@@ -210,7 +210,7 @@ func (f *Failure) Error() string {
 	case f.Remedy != "":
 		b.WriteString("; ")
 		b.WriteString(oneLine(f.Remedy))
-	case f.RetryAfter > 0:
+	case f.RetryAfter > 0 && !f.MayHaveRun:
 		b.WriteString("; try again in ")
 		b.WriteString(f.RetryAfter.Round(time.Millisecond).String())
 	}

@@ -27,6 +27,8 @@ func TestFailureIsItsCodeItsCauseAndItsContextError(t *testing.T) {
 	require.NotErrorIs(t, f, ErrLost)
 	require.ErrorIs(t, &Failure{Code: CodeCancelled}, context.Canceled)
 	require.Equal(t, "tools/call on s/a: deadline: while waiting; try again in 1.5s", f.Error())
+	f.MayHaveRun = true
+	require.Equal(t, "tools/call on s/a: deadline: while waiting", f.Error(), "no invitation to run it twice")
 	require.Equal(t, "busy", (&Failure{Code: CodeBusy}).Error())
 	var as *Failure
 	require.True(t, errors.As(fmt.Errorf("wrapped: %w", f), &as))

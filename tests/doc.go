@@ -64,6 +64,7 @@
 //	C2  TestIdempotentCallOfAKilledProcessIsReplayed
 //	    TestLostCallIsReplayedWhenThatIsSafe
 //	    TestLostCallThatIsHandedBackMayHaveRun
+//	    TestLostCallThatIsNotRepeatedIsNotSaidToBeUnsent
 //	    TestProcessThatIsKilledDuringACall
 //	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext

@@ -322,7 +322,7 @@ func usedMemory() uint64 {
 	return m.HeapAlloc
 }
 
-// H-D8: a store that never answers delays no session that is open, and no more than its time those that
+// H-D9: a store that never answers delays no session that is open, and no more than its time those that
 // open.
 func TestAStoreThatHangsDelaysNoOpenSession(t *testing.T) {
 	hung := &hungStore{}

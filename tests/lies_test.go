@@ -56,8 +56,11 @@ func lies() map[string]faults.Fault {
 		"303":                             faults.Afterwards(faults.Answer{Status: 303, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),
 	}
 	for _, status := range []int{200, 400, 401, 403, 404, 405, 406, 407, 408, 409, 410, 413, 415, 418, 421, 422, 425, 429, 500, 501, 502, 503, 504, 599} {
-		for _, code := range []int{-32603, -32000, -32001, -32002, -1, 0, 1} {
+		for _, code := range []int{-32602, -32603, -32000, -32001, -32002, -1, 0, 1} {
 			all[fmt.Sprint(status, " with its own id, ", code)] = faults.Afterwards(answerIn(status, errorOf("{id}", code)))
+		}
+		if status == 404 || status == 410 {
+			all[fmt.Sprint(status, ", a page")] = faults.Afterwards(faults.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: "<html>no such page</html>"})
 		}
 		if !believed[status] {
 			all[fmt.Sprint(status, " without an id")] = faults.Afterwards(answerIn(status, errorOf("null", -32000)))
@@ -96,43 +99,54 @@ func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
 
 // C14: the same, and with the call the session has gone: what comes then is refused in the same way.
 func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) {
-	for _, status := range []int{200, 400, 401, 403, 404, 409, 410, 422, 500, 503} {
+	forms := map[string]faults.Answer{}
+	for _, status := range []int{200, 400, 401, 403, 404, 408, 409, 410, 422, 500, 503} {
 		for _, code := range []int{-32603, -32600, -32602, -32001, -32000} {
-			t.Run(fmt.Sprint(status, " ", code), func(t *testing.T) {
-				t.Parallel()
-				for _, first := range []bool{false, true} {
-					overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
-						if !first {
-							require.Equal(h.t, "1", h.send(call("a", "count")).text())
-						}
-						form := answerIn(status, errorOf("{id}", code))
-						broken := make(chan string, 1) // the id of the session that the call has broken
-						e.Inject("tools/call", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
-							next.ServeHTTP(httptest.NewRecorder(), r.Request)
-							broken <- r.Header.Get("Mcp-Session-Id")
-							faults.Instead(form)(w, r, next)
-						}))
-						e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
-							select {
-							case id := <-broken:
-								broken <- id
-								if r.Header.Get("Mcp-Session-Id") == id {
-									faults.Instead(form)(w, r, next)
-									return
-								}
-							default:
-							}
-							next.ServeHTTP(w, r.Request)
-						})
-						p := h.send(call("a", "count", within(time.Minute)))
-						f, failed := p.reply().(*messages.Failure)
-						require.True(h.t, failed)
-						require.True(h.t, f.MayHaveRun, "%v", f)
-						require.Equal(h.t, 1, e.Executions()[p.cmd.RequestID()])
-					})
-				}
-			})
+			forms[fmt.Sprint(status, " ", code)] = answerIn(status, errorOf("{id}", code))
 		}
+		body := "rejected"
+		if status == 404 || status == 410 { // which are believed otherwise
+			body = "<html>no such page</html>"
+		} else if status != 200 {
+			forms[fmt.Sprint(status, " without an id")] = answerIn(status, errorOf("null", -32000))
+			forms[fmt.Sprint(status, " with the id of another")] = answerIn(status, errorOf("4", -32000))
+		}
+		forms[fmt.Sprint(status, ", a text")] = faults.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: body}
+	}
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, first := range []bool{false, true} {
+				overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
+					if !first {
+						require.Equal(h.t, "1", h.send(call("a", "count")).text())
+					}
+					broken := make(chan string, 1) // the id of the session that the call has broken
+					e.Inject("tools/call", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+						next.ServeHTTP(httptest.NewRecorder(), r.Request)
+						broken <- r.Header.Get("Mcp-Session-Id")
+						faults.Instead(form)(w, r, next)
+					}))
+					e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+						select {
+						case id := <-broken:
+							broken <- id
+							if r.Header.Get("Mcp-Session-Id") == id {
+								faults.Instead(form)(w, r, next)
+								return
+							}
+						default:
+						}
+						next.ServeHTTP(w, r.Request)
+					})
+					p := h.send(call("a", "count", within(time.Minute)))
+					f, failed := p.reply().(*messages.Failure)
+					require.True(h.t, failed)
+					require.True(h.t, f.MayHaveRun, "%v", f)
+					require.Equal(h.t, 1, e.Executions()[p.cmd.RequestID()])
+				})
+			}
+		})
 	}
 }
 

@@ -72,6 +72,21 @@ func TestLostCallIsReplayedWhenThatIsSafe(t *testing.T) {
 	}
 }
 
+// C2: a call was lost, and its session is closed before it is repeated.
+func TestLostCallThatIsNotRepeatedIsNotSaidToBeUnsent(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		p := h.send(call("a", "hang/ro"))
+		synctest.Wait()
+		h.server.set(func() { h.server.dial = slowDial(time.Minute, nil) })
+		h.server.breakConnection("a", true)
+		synctest.Wait()
+		h.send(&messages.CloseScope{Scope: "a"}).reply()
+		f := p.fails(messages.CodeClosed)
+		require.True(t, f.MayHaveRun)
+		require.Equal(t, "the call was lost, and its session was closed before it was repeated: connection reset", f.Detail)
+	})
+}
+
 // C3
 func TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

@@ -160,7 +160,7 @@ func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
 	}
 }
 
-// H-D8: a store that never returns delays the opening of at most one session every 5 s, and neither other
+// H-D9: a store that never returns delays the opening of at most one session every 5 s, and neither other
 // calls nor Stop, and it holds a bounded number of goroutines.
 func TestStoreThatIgnoresItsContextDelaysOneSession(t *testing.T) {
 	release := lazyChannel()

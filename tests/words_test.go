@@ -19,7 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor/health"
 )
 
-// H-E11: what a server that is down says to one key reaches no other key, and nothing that is
+// H-E12: what a server that is down says to one key reaches no other key, and nothing that is
 // about the server as a whole. What is known of the server, its status, reaches all.
 func TestWordsOfAServerReachTheKeyThatTheyWereSaidToOnly(t *testing.T) {
 	for name, cfg := range map[string]supervisor.Config{"waiting": {}, "fail fast": {FailFast: true}} {

@@ -76,6 +76,14 @@ func (k *call) failureOf(e *mcpbridge.Error) *messages.Failure {
 	return f
 }
 
+// closedWhileParked returns the reply for a call that waits when its session is closed.
+func (k *call) closedWhileParked() *messages.Failure {
+	if k.lost != nil {
+		return k.failure(messages.CodeClosed, "the call was lost, and its session was closed before it was repeated: "+k.lost.ForCaller())
+	}
+	return k.failure(messages.CodeClosed, "the session was closed before the call was sent")
+}
+
 // retryIn sets the time until another attempt makes sense, unless only a remedy helps.
 func retryIn(f *messages.Failure, d time.Duration) {
 	if f.Remedy == "" {

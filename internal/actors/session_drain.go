@@ -21,7 +21,7 @@ func (s *session) onDrain(c actor.Context, msg *drain) {
 	parked := s.parked.take()
 	if !msg.evict {
 		for _, k := range parked {
-			s.reply(c, k, k.failure(messages.CodeClosed, "the session was closed before the call was sent"))
+			s.reply(c, k, k.closedWhileParked())
 		}
 		parked = nil
 	}

@@ -74,10 +74,7 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	case isAboutResource(op, e):
 		return certain(e)
 	case wire.EvidenceOf(e).Front:
-		d.unheard(e)
-		unheard := certain(e)
-		unheard.Session = mcpbridge.Unheard
-		return unheard
+		return d.settleFront(ctx, op, ex, e)
 	case !d.about.mayRefuse():
 		return certain(e)
 	}
@@ -100,16 +97,46 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	}
 }
 
-// unheard notes that a front has answered in place of the server, and has the session questioned.
-func (d *doubts) unheard(e *mcpbridge.Error) {
+// settleFront returns what an answer of a front means. A page with 404 or 410 may be the server's own answer to a
+// session that it does not know: its caller waits for the verdict.
+func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
+	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
+	defer cancel()
+	i := d.unheard(op, e)
+	for i != nil && wire.IsMissing(e.Status) && d.wait(ctx, i.done, time.Time{}) {
+		if i.verdict == verdictDead {
+			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		}
+		if i.verdict != verdictAway { // else it has ended before anybody waited for it
+			break
+		}
+		i = d.unheard(op, e)
+	}
+	unheard := certain(e)
+	unheard.Session = mcpbridge.Unheard
+	return unheard
+}
+
+// unheard notes that a front has answered in place of the server, and has the session questioned. It returns the
+// inquiry, or nil.
+func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noteFront(e)
-	if i := d.running; i != nil {
-		i.later = append(i.later, kind{})
-	} else if d.dead == nil && !d.ended {
-		d.start(kind{})
+	kinds := []kind{{}}
+	if wire.IsMissing(e.Status) {
+		kinds = append(kinds, kindOf(op, e))
 	}
+	switch {
+	case d.dead != nil:
+		return d.dead
+	case d.running != nil:
+		d.running.later = append(d.running.later, kinds...)
+		return d.running
+	case d.ended:
+		return nil
+	}
+	return d.start(kinds...)
 }
 
 // wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of

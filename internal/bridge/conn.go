@@ -118,6 +118,15 @@ func (c *conn) hasExpired() bool {
 	return session != nil && session.HasExpired()
 }
 
+// sessionID returns the id by which the server knows the session, or nothing.
+func (c *conn) sessionID() string {
+	session := c.link.Resumable()
+	if session == nil {
+		return ""
+	}
+	return session.SessionID()
+}
+
 // endQuietly ends on the server a session that counts as expired.
 func (c *conn) endQuietly() {
 	if session := c.link.Resumable(); session != nil {

@@ -73,6 +73,8 @@ func (cs *controls) compare(ctx context.Context, c *conn, q question, again []re
 	answers := second.persist(ctx, limit, again)
 	switch {
 	case !hasID || answers == (question{}):
+	case second.sessionID() == c.sessionID(): // the first is known again, but not its state: what it has refused counts
+		first = q
 	case isAway: // the front may be the server itself
 		first = c.question(ctx, limit, all, again...)
 	default:

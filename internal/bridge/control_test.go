@@ -26,6 +26,7 @@ type sessions struct {
 	unknown answering            // how a request of an unknown session is answered
 	call    answering            // how a call of a known one is; nil is well
 	ways    map[string]answering // how other requests are; nil is well
+	sameID  bool                 // all sessions have one id
 
 	bridge *Bridge // that has dialed last
 
@@ -53,6 +54,9 @@ func (s *sessions) RoundTrip(req *http.Request) (*http.Response, error) {
 	if method == rpc.MethodInitialize && way == nil {
 		s.all++
 		id = fmt.Sprintf("session-number-%d", s.all)
+		if s.sameID {
+			id = "session-number-1"
+		}
 		s.known = append(s.known, id)
 	}
 	if method == http.MethodDelete && known {

@@ -53,6 +53,8 @@ type subject interface {
 	control(ctx context.Context, q question, again []request, isAway bool) verdict
 	// repeat makes one request of a question.
 	repeat(context.Context, request) *answer
+	// hasID reports whether the session has an id.
+	hasID() bool
 	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
 	asUnknown(context.Context, request) *mcpbridge.Error
 	// expire notes that the session is dead.
@@ -128,8 +130,8 @@ func (d *doubts) inquire(k kind) (i *inquiry, isAlive bool) {
 }
 
 // start begins an inquiry. The lock is held.
-func (d *doubts) start(k kind) *inquiry {
-	i := &inquiry{later: []kind{k}, done: make(chan struct{})}
+func (d *doubts) start(kinds ...kind) *inquiry {
+	i := &inquiry{later: kinds, done: make(chan struct{}), hasID: d.about.hasID()}
 	ctx, cancel := context.WithCancel(wire.WithoutRefresh(d.about.untilCut()))
 	d.running, d.cancel = i, cancel
 	pace := paceOther
@@ -205,12 +207,10 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 		d.keepPauseShort()
 		return verdictUnsettled
 	}
-	for _, r := range f.again {
-		i.refused = append(i.refused, q[r].refusal)
-	}
 	if d.about.isResumable() {
 		d.hold()
 	}
+	d.gather(ctx, i, q, f.again)
 	switch {
 	case !d.about.isResumable():
 		v = judgePlain(q, f.again, d.kindsOf(i).areAboutLists())
@@ -223,7 +223,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	}
 	switch v {
 	case verdictDead, verdictLate:
-		i.unknown = d.proof(ctx, i, q, f.again)
+		d.prove(ctx, i, q, f.again, true)
 	case verdictAlive:
 		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
 	}
@@ -253,6 +253,7 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 	case !d.about.isResumable():
 		v = judgePlain(q, again, d.kindsOf(i).areAboutLists())
 	default:
+		d.gather(ctx, i, q, again)
 		v = d.about.control(ctx, q, again, true)
 	}
 	if v == verdictUnsettled {
@@ -268,16 +269,30 @@ func (d *doubts) keepPauseShort() {
 	d.pause = 0
 }
 
-// proof asks as a session that was never issued what was refused in the words of a call, and with its own id.
-func (d *doubts) proof(ctx context.Context, i *inquiry, q question, again []request) *mcpbridge.Error {
+// gather notes what shows that the session is dead, if it is. A refusal without the id of its request is compared with that
+// of a session that was never issued before there is a second session: some servers refuse otherwise once they have one.
+func (d *doubts) gather(ctx context.Context, i *inquiry, q question, again []request) {
 	for _, r := range again {
-		if a := q[r]; a != nil && a.refusal != nil && a.refusal.Own && d.kindsOf(i).haveWordsOf(a.refusal) {
-			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
-			defer cancel()
-			return d.about.asUnknown(ctx, r)
+		if a := q[r]; a != nil && a.refusal != nil {
+			i.refused = append(i.refused, a.refusal)
 		}
 	}
-	return nil
+	d.prove(ctx, i, q, again, false)
+}
+
+// prove asks, once, as a session that was never issued what was refused in the words of a call, with the id of the
+// request, or without. With it, that is to be asked after the control: the server works then.
+func (d *doubts) prove(ctx context.Context, i *inquiry, q question, again []request, own bool) {
+	for _, r := range again {
+		if a := q[r]; i.hasID && a != nil && a.refusal != nil && a.refusal.Own == own && a.refusal.Status < 500 && d.kindsOf(i).haveWordsOf(a.refusal) {
+			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+			defer cancel()
+			if unknown := d.about.asUnknown(ctx, r); unknown != nil {
+				i.unknown = append(i.unknown, unknown)
+			}
+			return
+		}
+	}
 }
 
 // ask asks the question; a session that is unheard gets less time.

@@ -29,6 +29,7 @@ type fakeSubject struct {
 }
 
 func (a *fakeSubject) mayRefuse() bool                             { return true }
+func (a *fakeSubject) hasID() bool                                 { return !a.plain }
 func (a *fakeSubject) isResumable() bool                           { return !a.plain }
 func (a *fakeSubject) hasList() bool                               { return true }
 func (a *fakeSubject) operations() uint64                          { return 0 }
@@ -69,12 +70,15 @@ func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(ques
 
 func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 	refused := func(status int) *mcpbridge.Error {
-		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true}
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
 	}
 	own := func(e *mcpbridge.Error, said byte) *mcpbridge.Error {
 		e.Own, e.Err = true, &wire.Evidence{Said: [16]byte{said}}
 		return e
 	}
+	inOtherWords := refused(400)
+	inOtherWords.Err = &wire.Evidence{Said: [16]byte{2}}
+	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Said: [16]byte{1}}}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
 		subject  fakeSubject
@@ -83,20 +87,28 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 		controls int
 		expired  int
 	}{
-		"a result":                                        {fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"refused alike, and the control":                  {fakeSubject{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
-		"refused alike, the control not":                  {fakeSubject{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"a 5xx may have run":                              {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"refused otherwise":                               {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"the question finds it gone":                      {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
-		"with its id, as a session that was never issued": {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"with its id, in other words":                     {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a result":                                                       {fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"refused alike, and the control":                                 {fakeSubject{refusal: refused(400), verdict: verdictAlive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"refused alike, the control not":                                 {fakeSubject{refusal: refused(400), unknown: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"refused in other words than the call":                           {fakeSubject{refusal: refused(400), unknown: refused(400), verdict: verdictDead}, inOtherWords, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is refused in other words":      {fakeSubject{refusal: refused(400), unknown: inOtherWords, verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is refused with the id":         {fakeSubject{refusal: refused(400), unknown: own(refused(400), 1), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is not refused":                 {fakeSubject{refusal: refused(400), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a 408 may have run":                                             {fakeSubject{refusal: refused(408), unknown: refused(408), verdict: verdictDead}, refused(408), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a page, and the session lives":                                  {fakeSubject{}, page, mcpbridge.Error{Class: mcpbridge.ServerError, Session: mcpbridge.Unheard}, 0, 0},
+		"a page to all but the control":                                  {fakeSubject{refusal: page, unknown: page, verdict: verdictDead}, page, mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"a page to this session only":                                    {fakeSubject{refusal: page, verdict: verdictDead}, page, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a 5xx may have run":                                             {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"refused otherwise":                                              {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the question finds it gone":                                     {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"with its id, as a session that was never issued":                {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"with its id, in other words":                                    {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"with its id, and a session that was never issued gets a result": {fakeSubject{refusal: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"no sessions, refused alike":                                     {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
 		"no sessions, an error on a pipe":                                {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
 		"the question takes too long":                                    {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
 		"a refusal that is not in doubt":                                 {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
-		"late, and the question refused":                                 {fakeSubject{refusal: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
+		"late, and the question refused":                                 {fakeSubject{refusal: refused(400), unknown: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
 		"unsettled: the control is absent":                               {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +129,8 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 
 func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
-		a := &fakeSubject{refusal: refusal, takes: time.Second, verdict: verdictDead}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		a := &fakeSubject{refusal: refusal, unknown: refusal, takes: time.Second, verdict: verdictDead}
 		d := doubts{about: a}
 		settled := make(chan *mcpbridge.Error, 20)
 		for range cap(settled) {
@@ -135,8 +147,8 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 
 func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
-		a := &fakeSubject{refusal: refusal, verdict: verdictAway}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: verdictAway}
 		d := doubts{about: a}
 		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)
 		require.Greater(t, a.asked, 3, "again and again, while somebody waits")

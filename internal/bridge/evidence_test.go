@@ -32,13 +32,23 @@ func onSession(id string, how answering) map[string]answering {
 	}
 }
 
-// C14: a tool acts, breaks its session, and answers an error with the id of the call, also as the first call.
-func TestErrorWithTheIDOfACallThatBrokeItsSessionProvesNothing(t *testing.T) {
+// C14: a tool acts, breaks its session, and answers an error, with the id of the call or without, also as the first call.
+func TestErrorOfACallThatBrokeItsSessionProvesNothing(t *testing.T) {
 	for name, how := range map[string]answering{
 		"200": says(200, outbound.TypeJSON, failure("%s", "-32603", "Internal error")),
 		"400": says(400, outbound.TypeJSON, failure("%s", "-32603", "Internal error")),
 		"409": says(409, outbound.TypeJSON, failure("%s", "-32603", "Internal error")),
 		"422": says(422, outbound.TypeJSON, "["+failure("%s", "-32603", "Internal error")+"]"),
+
+		"400, no id":            says(400, outbound.TypeJSON, failure("null", "-32000", "upstream closed")),
+		"400, id of another":    says(400, outbound.TypeJSON, failure("4", "-32000", "upstream closed")),
+		"400, invalid params":   says(400, outbound.TypeJSON, failure("null", "-32602", "upstream closed")),
+		"401, text":             says(401, "", "backend died"),
+		"408, text":             says(408, "", "request timeout"),
+		"409, text":             says(409, "", "conflict"),
+		"422, JSON, no message": says(422, outbound.TypeJSON, `{"error":"backend died"}`),
+		"404, a page":           says(404, "text/html", "<html>Not Found</html>"),
+		"410, a page":           says(410, "text/html", "<html>Gone</html>"),
 	} {
 		for when, isFirst := range map[string]bool{"first call": true, "later call": false} {
 			t.Run(name+", "+when, func(t *testing.T) {
@@ -56,6 +66,7 @@ func TestErrorWithTheIDOfACallThatBrokeItsSessionProvesNothing(t *testing.T) {
 					e, _ := do(c)
 					require.True(t, e.MayHaveRun(), "%v", e)
 					require.NotContains(t, []mcpbridge.Class{mcpbridge.Expired, mcpbridge.NotSent}, e.Class)
+					require.Equal(t, 1, s.count("tools/call"))
 					time.Sleep(5 * time.Second) // a session that is fresh is asked again for a while
 					e, _ = do(c)
 					require.Equal(t, mcpbridge.Gone, e.Session, "%v", e)
@@ -179,7 +190,8 @@ func TestSessionThatIsRefusedLikeByAFrontIsFoundOutByTheControl(t *testing.T) {
 	})
 }
 
-// C12: a route is missing for a moment. The session is kept, and the call did not run.
+// C12: a route is missing for a moment, or one tool answers a page always. The session is kept, and the call may have
+// run: so it is answered at once.
 func TestPageInPlaceOfTheServersAnswerDoesNotEndASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(says(404, "", ""))
@@ -187,8 +199,10 @@ func TestPageInPlaceOfTheServersAnswerDoesNotEndASession(t *testing.T) {
 		page := says(404, "text/html", "<html><h1>404 Not Found</h1></html>")
 		s.answers(nil, map[string]answering{"tools/call": page})
 		e, _ := do(c)
-		require.Equal(t, mcpbridge.NotSent, e.Class, "%v", e)
-		require.False(t, e.MayHaveRun())
+		require.Equal(t, mcpbridge.ServerError, e.Class, "%v", e)
+		require.Equal(t, mcpbridge.Unheard, e.Session)
+		require.True(t, e.MayHaveRun())
+		require.Equal(t, 1, s.count("tools/call"))
 		s.answers(nil, nil)
 		e, _ = do(c)
 		require.Nil(t, e)
@@ -289,5 +303,61 @@ func TestSessionThatIsDiscardedIsEndedInAFewAttempts(t *testing.T) {
 		c.discard()
 		require.Equal(t, 3, s.count(http.MethodDelete))
 		require.Equal(t, 100*time.Millisecond, time.Since(began), "two pauses")
+	})
+}
+
+// H-B12: a server gives all sessions the same id, so that the control makes the first known again, without its state.
+func TestSessionWithTheIDOfTheControlHasExpired(t *testing.T) {
+	for name, refusal := range map[string]answering{
+		"400, text":   says(400, "", "no such session"),
+		"404, own id": says(404, outbound.TypeJSON, failure("%s", "-32001", "Session not found")),
+		"404, text":   says(404, "", "no such session"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSessions(refusal)
+				s.sameID = true
+				c, _ := s.dial(t)
+				for range 3 {
+					s.forget()
+					e, _ := do(c)
+					require.Equal(t, mcpbridge.Gone, e.Session, "%v", e)
+					require.False(t, e.MayHaveRun(), "%v", e)
+					synctest.Wait()
+					old := c
+					c = redial(t, s, c)
+					require.NoError(t, old.Close(t.Context()))
+					e, _ = do(c)
+					require.Nil(t, e)
+					require.Equal(t, 1, s.count(rpc.MethodInitialize))
+				}
+				require.NoError(t, c.Close(t.Context()))
+				synctest.Wait()
+				require.Zero(t, s.knows())
+			})
+		})
+	}
+}
+
+// H-B12: the DELETE of one of these sessions would end all of them.
+func TestSessionsWithOneIDAreEndedWithTheLastOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(400, "", "no such session"))
+		s.sameID = true
+		c, _ := s.dial(t)
+		other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: "other"}, Down: func(*mcpbridge.Error) {}})
+		require.NoError(t, err)
+		refused := says(400, "", "every session is refused")
+		s.answers(refused, map[string]answering{"ping": refused, "tools/list": refused})
+		e, _ := do(c)
+		require.Equal(t, mcpbridge.Alive, e.Session, "the control, too, which is discarded")
+		s.answers(nil, nil)
+		require.NoError(t, other.Close(t.Context()))
+		e, _ = do(c)
+		require.Nil(t, e)
+		require.Zero(t, s.count(http.MethodDelete))
+		require.NoError(t, c.Close(t.Context()))
+		require.Equal(t, 1, s.count(http.MethodDelete))
+		require.Zero(t, s.knows())
 	})
 }

@@ -72,7 +72,8 @@ type inquiry struct {
 	done    chan struct{}      // closed with the verdict
 	verdict verdict            // set before done is closed, as what follows
 	refused []*mcpbridge.Error // the refusals that show that the session is dead
-	unknown *mcpbridge.Error   // the refusal of a session that was never issued, or nil
+	hasID   bool               // the session has an id, so that a request can be made as one that was never issued
+	unknown []*mcpbridge.Error // the refusals of such sessions
 }
 
 // request is one of the requests of a question.
@@ -259,22 +260,22 @@ func (i *inquiry) outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbri
 	return settled
 }
 
-// provesNotRun reports whether a refusal by a session that is not known shows that the call did not run. A 4xx
-// without the id of the call does, if the question was refused alike. With its id, whoever has run the call may have
-// answered: then only if a session that was never issued is refused in the same words.
+// provesNotRun reports whether a refusal by a session that is not known shows that the call did not run: whoever has
+// run the call may have answered. It does if the question was refused alike, and a session that was never issued in the
+// same words. Where sessions have no ids, a 4xx without the id of the call is believed, unless it is a page.
 func (i *inquiry) provesNotRun(e *mcpbridge.Error) bool {
-	isAlike := false
-	for _, refusal := range i.refused {
-		isAlike = isAlike || wire.Alike(e, refusal)
-	}
+	isAlike := func(refusal *mcpbridge.Error) bool { return wire.Alike(e, refusal) }
 	switch {
-	case !isAlike, e.Class == mcpbridge.Lost, e.Status >= 500, e.Status == http.StatusFound, e.Status == http.StatusSeeOther:
+	case !slices.ContainsFunc(i.refused, isAlike), e.Class == mcpbridge.Lost, e.Status >= 500,
+		e.Status == http.StatusFound, e.Status == http.StatusSeeOther, e.Status == http.StatusRequestTimeout:
 		return false
-	case e.Status >= 300 && !e.Own:
+	case !i.hasID && e.Status >= 300 && !e.Own && !wire.EvidenceOf(e).Front:
 		return true
 	}
 	said := wire.EvidenceOf(e).Said
-	return wire.Alike(e, i.unknown) && said == wire.EvidenceOf(i.unknown).Said && said != wire.Evidence{}.Said
+	return said != wire.Evidence{}.Said && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
+		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Said == said
+	})
 }
 
 // isAboutResource reports whether a refusal repeats the URI of the resource that was read.

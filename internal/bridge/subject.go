@@ -19,6 +19,7 @@ func (c *conn) mayRefuse() bool {
 func (c *conn) operations() uint64               { return c.begun.Load() }
 func (c *conn) succeededSince(count uint64) bool { return c.result.Load() > count }
 func (c *conn) untilCut() context.Context        { return c.Cut }
+func (c *conn) hasID() bool                      { return c.cs.ID() != "" }
 func (c *conn) expire(e *mcpbridge.Error)        { c.link.Expire(e) }
 
 func (c *conn) pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question {
@@ -70,9 +71,6 @@ func (c *conn) repeat(ctx context.Context, r request) *answer {
 
 // asUnknown makes a request as a session that was never issued, with an id like that of this one.
 func (c *conn) asUnknown(ctx context.Context, r request) *mcpbridge.Error {
-	if c.cs.ID() == "" {
-		return nil
-	}
 	return c.try(ctx, neverIssued(c.cs.ID()), c.requestFor(r)).refusal
 }
 

@@ -79,7 +79,7 @@ func TestStoreThatIgnoresItsContextCostsOneRequestInAWhile(t *testing.T) {
 	})
 }
 
-// H-D8: a store that never returns holds a bounded number of goroutines.
+// H-D9: a store that never returns holds a bounded number of goroutines.
 func TestGoroutinesOfAStoreThatHangsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})

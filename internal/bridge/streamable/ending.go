@@ -35,6 +35,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	switch {
 	case !first:
 		return
+	case !s.leave(): // it would end another
 	case e.Status == 0: // a control has found it out
 		go s.endQuietly(1)
 	case young && s.habits.forgets.Load() < quietFutile:
@@ -78,7 +79,7 @@ func (s *session) EndQuietly() { s.endQuietly(1) }
 // success does not matter: a session that is unknown to one instance of a server may
 // still be known to another.
 func (s *session) endQuietly(attempts int) {
-	if s.SessionID() == "" {
+	if s.SessionID() == "" || !s.leave() {
 		return // it would end that of its successor
 	}
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(context.Background()), quietTimeout)
@@ -97,12 +98,12 @@ func (s *session) endQuietly(attempts int) {
 	s.habits.forgets.Add(1)
 }
 
-// EndSession ends the session on the server. It may be called again if it failed.
+// EndSession ends the session on the server, unless others have its id. It may be called again if it failed.
 func (s *session) EndSession(ctx context.Context) error {
 	s.mu.Lock()
 	done := s.ended || s.id == ""
 	s.mu.Unlock()
-	if done {
+	if done || !s.leave() {
 		return nil
 	}
 	req, resp, err := s.sendDelete(ctx)

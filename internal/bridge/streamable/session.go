@@ -37,6 +37,7 @@ type session struct {
 	born     time.Time     // when the session was opened here
 	expired  bool          // the server does not know it
 	ended    bool          // there is nothing to be ended on the server
+	left     bool          // it is used no more
 	opening  chan struct{} // closed at the end of the request that opens the session; nil before and after
 	former   redact.Recent // ids that the session had before
 
@@ -49,6 +50,7 @@ type habits struct {
 	streams     atomic.Bool  // it gives a standalone stream to whoever asks for one, as far as is known
 	lateStreams atomic.Bool  // but the answer takes its time
 	forgets     atomic.Int32 // how many sessions in a row that had expired no instance of it knew
+	users       users        // which is not forgotten
 }
 
 // forget resets the habits.
@@ -95,7 +97,7 @@ func (s *session) note(req *http.Request) {
 	switch s.id {
 	case id:
 	case "":
-		s.id = id
+		s.setID(id)
 	default:
 		req.Header.Set(outbound.HeaderSession, s.id)
 	}
@@ -117,7 +119,7 @@ func (s *session) taken(m message, resp *http.Response) {
 	defer s.mu.Unlock()
 	if isOfSession(m.req) && s.id != id {
 		s.former.Add(s.id, maxFormer)
-		s.id = id
+		s.setID(id)
 	}
 }
 
@@ -128,11 +130,31 @@ func (s *session) SessionID() string {
 	return s.id
 }
 
+// setID sets the id of the session. The lock is held.
+func (s *session) setID(id string) {
+	if !s.left {
+		s.habits.users.move(s.id, id)
+	}
+	s.id = id
+}
+
+// leave notes that the session is used no more, and reports whether no other has its id.
+func (s *session) leave() (isLast bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.left {
+		s.left = true
+		s.habits.users.move(s.id, "")
+	}
+	return !s.habits.users.has(s.id)
+}
+
 // opened notes the session that the response to initialize names.
 func (s *session) opened(resp *http.Response) {
 	if id := resp.Header.Get(outbound.HeaderSession); id != "" {
 		s.mu.Lock()
-		s.id, s.born = id, time.Now()
+		s.setID(id)
+		s.born = time.Now()
 		s.mu.Unlock()
 		s.fresh.Store(true)
 	}

@@ -83,6 +83,12 @@ func (c *conn) Cookies() string { return c.out.Cookies() }
 // Resumable returns the session.
 func (c *conn) Resumable() transport.Resumable { return c }
 
+// Close notes that the session is used no more.
+func (c *conn) Close(context.Context) error {
+	c.leave()
+	return nil
+}
+
 // MayRefuseSession returns true.
 func (*conn) MayRefuseSession() bool { return true }
 
@@ -95,4 +101,3 @@ func (*conn) DescribeEnd() (detail, quote string) { return "", "" }
 func (*conn) NeverRead(*wire.Exchange) bool       { return false }
 func (*conn) Closing()                            {}
 func (*conn) Kill()                               {}
-func (*conn) Close(context.Context) error         { return nil }

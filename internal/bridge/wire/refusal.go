@@ -49,7 +49,7 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 		e.Code = msg.Error.Code
 	}
 	missing := IsMissing(r.Status) && !own
-	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code) && (r.Session != "" || !missing)
+	e.Doubt = r.OfSession && r.Status >= 300 && r.Status != http.StatusTooManyRequests && !saysAlive(e.Code) && (r.Session != "" || !missing || evidence.Front)
 
 	if missing && r.Session != "" && !evidence.Front {
 		e.Class, e.Session, e.Doubt, e.Quote = mcpbridge.Expired, mcpbridge.Gone, false, said
@@ -60,13 +60,11 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 		e.Detail += ": " + said
 	}
 	switch {
-	case missing && evidence.Front: // a 404 comes from whoever has not run the request
-		e.Class, e.Sent = mcpbridge.NotSent, false
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden, r.Status == http.StatusProxyAuthRequired:
 		e.Class = mcpbridge.Unauthorized
 	case r.Status == http.StatusTooManyRequests:
 		e.Class, e.RetryAfter = mcpbridge.RateLimited, retryAfter(r.Header)
-	case r.Status >= 500 || r.Status == http.StatusRequestTimeout:
+	case r.Status >= 500, r.Status == http.StatusRequestTimeout, evidence.Front:
 		e.Class, e.RetryAfter = mcpbridge.ServerError, retryAfter(r.Header)
 	case missing:
 		e.Class = mcpbridge.Unavailable
@@ -83,7 +81,7 @@ func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 	e := new(Evidence)
 	switch {
 	case own || !r.OfSession:
-	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && r.Session != "" && !r.Fresh && isPage(r.Body):
+	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && isPage(r.Body):
 		e.Front = true
 	}
 	switch {

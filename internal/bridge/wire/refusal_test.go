@@ -26,7 +26,7 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 	}{
 		"404, text":               {404, "session not found", mcpbridge.Expired, false},
 		"404, no words":           {404, "", mcpbridge.Expired, false},
-		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.NotSent, true},
+		"404, page of a proxy":    {404, "<html><head><title>404 Not Found</title></head></html>", mcpbridge.ServerError, true},
 		"404, id null":            {404, bridgetest.Failure("null", "-32001", "Session not found"), mcpbridge.Expired, false},
 		"404, id of text":         {404, bridgetest.Failure(`"server-error"`, "-32600", "Session not found"), mcpbridge.Expired, false},
 		"404, empty id":           {404, bridgetest.Failure(`""`, "-32001", "Session not found"), mcpbridge.Expired, false},
@@ -57,13 +57,16 @@ func TestWhatARefusalMeansByItself(t *testing.T) {
 			require.Equal(t, c.want, e.Class, "%v", e)
 			require.Equal(t, c.want == mcpbridge.Expired, e.Session == mcpbridge.Gone)
 			require.Equal(t, c.doubt, e.Doubt)
-			require.Equal(t, c.want != mcpbridge.NotSent, e.Sent)
+			require.True(t, e.Sent)
 			e = Refusal{Status: c.status, Body: []byte(c.body), ID: json.RawMessage("7")}.Judge()
 			require.Equal(t, mcpbridge.Alive, e.Session, "without a session id nothing expires")
 			require.False(t, e.Doubt)
 		})
 	}
-	e := Refusal{Status: 404, Body: []byte("404 page not found")}.Judge()
+	e := Refusal{Status: 404, Body: []byte("<html>"), OfSession: true, ID: json.RawMessage("7")}.Judge()
+	require.Equal(t, mcpbridge.ServerError, e.Class, "a tool may have acted, in a session without an id, too")
+	require.True(t, e.Doubt && e.MayHaveRun())
+	e = Refusal{Status: 404, Body: []byte("404 page not found")}.Judge()
 	require.Equal(t, mcpbridge.Unavailable, e.Class)
 	require.Equal(t, mcpbridge.Strange, e.Server)
 }

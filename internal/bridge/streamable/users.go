@@ -1,0 +1,34 @@
+package streamable
+
+import "sync"
+
+// users counts the open sessions of a server by their ids. Some servers give all sessions the same id: then
+// the DELETE of one would end all.
+type users struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// move notes that a session has another id than before. Either may be empty.
+func (u *users) move(from, to string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.count == nil {
+		u.count = map[string]int{}
+	}
+	if from != "" {
+		if u.count[from]--; u.count[from] == 0 {
+			delete(u.count, from)
+		}
+	}
+	if to != "" {
+		u.count[to]++
+	}
+}
+
+// has reports whether an open session has this id.
+func (u *users) has(id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.count[id] > 0
+}

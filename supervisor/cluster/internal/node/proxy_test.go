@@ -174,19 +174,14 @@ func TestQuestionsEndWithTheMember(t *testing.T) {
 func TestProgressComesBeforeTheReply(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
-		scope := w.scopeOf(b, 0)
 		for range 5 {
-			subscriber, got := a.spawn(nil)
-			p := a.send(call(scope, "progress", func(op *messages.CallTool) { op.Subscriber = subscriber }))
-			p.ok()
+			caller, got := a.spawn(nil)
+			op := call(w.scopeOf(b, 0), "progress", func(op *messages.CallTool) { op.Subscriber = caller })
+			a.system.Root.RequestWithCustomSender(a.pid, op, caller)
 			for i := range 3 {
-				select {
-				case msg := <-got.got:
-					require.Equal(t, float64(i+1), msg.(*messages.Progress).Progress)
-				default:
-					t.Fatal("the reply was faster than the progress")
-				}
+				require.Equal(t, float64(i+1), (<-got.got).(*messages.Progress).Progress)
 			}
+			require.IsType(t, new(messages.ToolResult), <-got.got)
 		}
 	})
 }

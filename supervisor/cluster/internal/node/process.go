@@ -2,6 +2,8 @@ package node
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/relay"
 )
 
 // The processes here are PIDs without an actor: they pass what they get to the node, in the
@@ -10,6 +12,7 @@ import (
 // inbox passes what it gets on to the node.
 type inbox struct {
 	system  *actor.ActorSystem
+	mail    *relay.Post
 	node    *actor.PID
 	user    func(message any, sender *actor.PID) any
 	systems func(message any) any // or nil
@@ -24,7 +27,7 @@ func (b *inbox) register(prefix string) *actor.PID {
 // SendUserMessage passes a message on.
 func (b *inbox) SendUserMessage(_ *actor.PID, message any) {
 	_, inner, sender := actor.UnwrapEnvelope(message)
-	b.system.Root.Send(b.node, b.user(inner, sender))
+	b.mail.Send(b.node, b.user(inner, sender))
 }
 
 // SendSystemMessage passes on who watches the process.
@@ -33,12 +36,16 @@ func (b *inbox) SendSystemMessage(_ *actor.PID, message any) {
 		return
 	}
 	if msg := b.systems(message); msg != nil {
-		b.system.Root.Send(b.node, msg)
+		b.mail.Send(b.node, msg)
 	}
 }
 
 // Stop does nothing.
 func (*inbox) Stop(*actor.PID) {}
+
+// Prompt says that messages are only queued. So the supervisor hands them over itself, which keeps their order, also
+// of those for different processes: progress comes before the reply.
+func (*inbox) Prompt() {}
 
 // late marks messages that may come when the node has stopped.
 type late struct{}
@@ -63,7 +70,7 @@ type (
 
 // newBox returns the sender of a command of another member.
 func (n *node) newBox(c actor.Context, s *served) *actor.PID {
-	b := &inbox{system: c.ActorSystem(), node: c.Self()}
+	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
 	b.user = func(message any, _ *actor.PID) any { return &boxed{of: s, message: message} }
 	pid := b.register("remote")
 	n.boxed[pid.Id] = s
@@ -72,7 +79,7 @@ func (n *node) newBox(c actor.Context, s *served) *actor.PID {
 
 // newOwnBox returns the sender of the own supervisor's part of a command to all members.
 func (n *node) newOwnBox(c actor.Context, g *gather) *actor.PID {
-	b := &inbox{system: c.ActorSystem(), node: c.Self()}
+	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
 	b.user = func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }
 	return b.register("gather")
 }
@@ -87,7 +94,7 @@ func (n *node) closeOwnBox(c actor.Context, g *gather) {
 // then returns.
 func (n *node) askSupervisor(c actor.Context, msg any, then func() any) {
 	system := c.ActorSystem()
-	b := &inbox{system: system, node: c.Self()}
+	b := &inbox{system: system, mail: n.mail, node: c.Self()}
 	var pid *actor.PID
 	b.user = func(any, *actor.PID) any {
 		system.ProcessRegistry.Remove(pid)

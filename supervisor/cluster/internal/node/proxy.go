@@ -157,7 +157,7 @@ func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) 
 	p := s.peer.proxies[pid.Id]
 	if p == nil {
 		p = &proxy{peer: s.peer, ref: pid.Id, watchers: map[string]*actor.PID{}}
-		b := &inbox{system: c.ActorSystem(), node: c.Self()}
+		b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
 		b.user = func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }
 		b.systems = func(message any) any {
 			switch m := message.(type) {
@@ -348,7 +348,7 @@ func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req
 	number := n.lastID
 	origin := req.GetOrigin()
 	origin.Question = from.label() + "/" + origin.Question
-	b := &inbox{system: c.ActorSystem(), node: c.Self()}
+	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
 	b.user = func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }
 	b.systems = func(message any) any {
 		if _, ended := message.(*actor.Terminated); ended {

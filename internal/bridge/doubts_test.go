@@ -161,6 +161,49 @@ func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	})
 }
 
+// A server forgets its sessions, and for 8 s has no time for questions: then calls wait, and work soon afterwards.
+func TestQuestionThatIsPutOffIsAskedAgainSoon(t *testing.T) {
+	refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
+	for name, c := range map[string]struct {
+		putOff *mcpbridge.Error // nil: there is no answer
+		pause  time.Duration    // in which refusals are passed on at once
+	}{
+		"429":    {&mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, 0},
+		"408":    {&mcpbridge.Error{Class: mcpbridge.Invalid, Status: 408, Doubt: true}, 0},
+		"silent": {nil, pauseMin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &fakeSubject{refusal: c.putOff, verdict: verdictDead}
+				if c.putOff == nil {
+					a.takes = time.Minute
+				}
+				d := doubts{about: a}
+				var recovered time.Time
+				var atOnce time.Duration
+				for began := time.Now(); ; {
+					at := time.Now()
+					e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal)
+					if e.Class == mcpbridge.Expired {
+						require.LessOrEqual(t, time.Since(recovered), questionTimeout+pauseMin)
+						break
+					}
+					if time.Since(at) == 0 {
+						time.Sleep(time.Second / 10)
+						atOnce += time.Second / 10
+					}
+					if time.Since(began) > 8*time.Second && recovered.IsZero() {
+						recovered = time.Now()
+						a.refusal, a.takes = refusal, 0
+					}
+				}
+				require.LessOrEqual(t, atOnce, 2*c.pause)
+				require.LessOrEqual(t, a.asked, 11, "once a second at most")
+			})
+		})
+	}
+}
+
 func TestVerdictHoldsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}

@@ -22,6 +22,8 @@ type fakeSubject struct {
 	plain    bool             // its transport has no sessions
 	list     *answer          // to the list of a question, or nil: as refusal says
 	pings    []*answer        // to ping then, one after the other; then none
+	back     time.Time        // until then, questions get putOff, or no answer if that is nil
+	putOff   *mcpbridge.Error
 	asked    int
 	controls int
 	proofs   int
@@ -59,6 +61,13 @@ func (a *fakeSubject) repeat(context.Context, request) *answer {
 
 func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(question) (enough, half bool)) question {
 	a.asked++
+	if time.Now().Before(a.back) {
+		if a.putOff == nil {
+			wire.Sleep(ctx, limit)
+			return question{}
+		}
+		return question{{refusal: a.putOff}, {refusal: a.putOff}}
+	}
 	if !wire.Sleep(ctx, min(a.takes, limit)) || a.takes > limit {
 		return question{}
 	}
@@ -174,27 +183,19 @@ func TestQuestionThatIsPutOffIsAskedAgainSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &fakeSubject{refusal: c.putOff, verdict: verdictDead}
-				if c.putOff == nil {
-					a.takes = time.Minute
-				}
+				began := time.Now()
+				a := &fakeSubject{refusal: refusal, verdict: verdictDead, back: began.Add(8 * time.Second), putOff: c.putOff}
 				d := doubts{about: a}
-				var recovered time.Time
 				var atOnce time.Duration
-				for began := time.Now(); ; {
+				for {
 					at := time.Now()
-					e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal)
-					if e.Class == mcpbridge.Expired {
-						require.LessOrEqual(t, time.Since(recovered), questionTimeout+pauseMin)
+					require.LessOrEqual(t, at.Sub(a.back), questionTimeout+pauseMin)
+					if d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Session == mcpbridge.Gone {
 						break
 					}
 					if time.Since(at) == 0 {
 						time.Sleep(time.Second / 10)
 						atOnce += time.Second / 10
-					}
-					if time.Since(began) > 8*time.Second && recovered.IsZero() {
-						recovered = time.Now()
-						a.refusal, a.takes = refusal, 0
 					}
 				}
 				require.LessOrEqual(t, atOnce, 2*c.pause)

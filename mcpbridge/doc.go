@@ -60,21 +60,20 @@
 //     has expired as well, and no DELETE is sent. If the control refuses in the same way,
 //     or cannot be opened, the session is alive, and the control is ended. Calls that are not sent yet
 //     wait for the verdict, for 1 s at most. That a server has no ping (-32601) is an answer.
-//   - If the server cannot be reached, or a front answers, the question is repeated for as long as a
-//     caller waits.
-//   - Otherwise (another refusal, 429) the doubt remains: the caller gets its own error, which says that the
+//   - If the server cannot be reached, a front answers, or the server answers 429 or 408, the question is
+//     repeated for as long as a caller waits.
+//   - Otherwise (another refusal, no answer) the doubt remains: the caller gets its own error, which says that the
 //     call may have run. A later refusal that causes doubt leads to another question, but not before 1 s
-//     has passed. This interval grows, up to 30 s.
+//     has passed. After another refusal, this interval grows, up to 30 s.
 //   - If the session is alive, and the ping or the list was refused with the words and the status of the call, 400,
 //     that request is repeated, four times at most. If it is answered, and then refused again, the error says that
 //     the server may be balanced without affinity.
 //
-// While a session is unheard, operations wait before they are sent. If it then turns out to have expired, they
-// were withheld from it: see [Error]. An operation that a front has answered returns at once ([Unheard]),
-// after a page with 404 or 410 with the verdict. If
-// it is safe to run twice, it is repeated, and that repetition waits. The question is repeated after 100 ms, and
-// then less often, down to once a second. After 2 s a control is opened as well: some servers refuse an unknown
-// session with a 503.
+// An operation that a front has answered returns at once ([Unheard]), after a page with 404 or 410 with the verdict. If
+// it is safe to run twice, it can be repeated. While a session is unheard, operations are not sent: they are withheld,
+// see [Error]. For as long as somebody waits until the session is heard again, see [Conn], the question is repeated
+// after 100 ms, and then less often, down to once a second. After 2 s a control is opened as well: some servers refuse an
+// unknown session with a 503.
 //
 // What a refusal by an expired session proves of the call: if the question and a session that was never issued are
 // refused in the same words, the server refuses a session before it looks at a call, so that the call did not run. The

@@ -76,7 +76,7 @@ const (
 	// session.
 	Broken
 	// Unheard: something in front of the server has answered in its place. The session can be
-	// used: operations wait until the server is heard again. An operation that is safe to run twice
+	// used once the server is heard again: see [Conn]. Then an operation that is safe to run twice
 	// can be repeated.
 	Unheard
 )
@@ -121,8 +121,9 @@ type Error struct {
 	// Begun is true if the server has taken an earlier request of the same operation, which may have
 	// run it, whatever became of the last request.
 	Begun bool
-	// Withheld is true with [NotSent] if the operation has only waited: its session was found to be
-	// dead before it was its turn. So it runs on the next session, whatever its [messages.Replay].
+	// Withheld is true if the operation was not sent because its session was found to be dead
+	// ([NotSent]), or is [Unheard] ([Unavailable]). So it runs on the next session, or when the session is
+	// heard again, whatever its [messages.Replay].
 	Withheld bool
 	// Doubt is true for a refusal that may be about the session, without proof. The call may
 	// have run.

@@ -197,7 +197,7 @@ type Snapshot struct {
 	States   map[State]int `json:"states"`
 	Counters Counters      `json:"counters"`
 	// Waiting is the number of calls that wait, over all sessions: for a connection, for
-	// other calls of their session, or in interceptors.
+	// a server behind a front, for other calls of their session, or in interceptors.
 	Waiting int `json:"waiting"`
 	// Open is the number of slots in use, by sessions that are open, dial or drain. It never
 	// exceeds Cap.
@@ -270,8 +270,8 @@ type ServerSnapshot struct {
 type Load struct {
 	// InFlight is the number of operations that sessions run.
 	InFlight int `json:"inFlight"`
-	// Waiting is the number of operations that wait: for a connection, or for other calls of
-	// their session.
+	// Waiting is the number of operations that wait: for a connection, for the server behind a
+	// front, or for other calls of their session.
 	Waiting int `json:"waiting"`
 	// Succeeded is how many operations had a result.
 	Succeeded uint64 `json:"succeeded"`
@@ -293,8 +293,8 @@ type SessionSnapshot struct {
 	Generation uint64 `json:"generation"`
 	// Outstanding is the number of calls without a reply: those in flight, and those that wait.
 	Outstanding int `json:"outstanding"`
-	// Waiting is the number of calls that wait for a connection, or for other calls of the
-	// session.
+	// Waiting is the number of calls that wait for a connection, for the server behind a front,
+	// or for other calls of the session.
 	Waiting int `json:"waiting"`
 	// Calls is the number of calls since the session actor was spawned.
 	Calls uint64 `json:"calls"`
@@ -312,7 +312,7 @@ type SessionSnapshot struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// RetryAt is when the next dial is due, or zero.
 	RetryAt time.Time `json:"retryAt,omitzero"`
-	// Cause is the last fault, or empty.
+	// Cause is the last fault, or what a front has answered for which calls wait, or empty.
 	Cause string `json:"cause,omitempty"`
 	// Supervisor is the id of the PID of the supervisor.
 	Supervisor string `json:"supervisor,omitempty"`

@@ -70,10 +70,10 @@ type Config struct {
 	MaxDials int
 
 	// FailFast makes calls fail with unavailable at once while their server is known to be
-	// down, apart from the calls whose dials probe it. Defaults to false: calls wait for the
-	// server until their deadline, and then fail with the cause of the last failed dial. A
-	// server is not known to be down while a proxy in front of it answers in its place: calls
-	// of open sessions wait.
+	// down, apart from the calls whose dials probe it. While a proxy in front of the server
+	// answers in its place, calls of open sessions fail within half a second, in which the
+	// server is asked. Defaults to false: calls wait for the server until their deadline, and
+	// then fail with the last cause.
 	FailFast bool
 
 	// IdleTimeout is the time without calls after which a session is closed. Defaults to 30

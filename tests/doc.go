@@ -93,6 +93,9 @@
 //	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
 //	C12 TestFrontsChangeNothing
 //	    TestStatelessCallsWaitBehindAFront
+//	    TestCallsOfAnUnheardSessionAreParked
+//	    TestUnheardSessionMakesRoom
+//	    TestCallsFailFastBehindAFront
 //	C13 TestNobodyWhoFloodsDelaysAnotherKey
 //	C14 TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp

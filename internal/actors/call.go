@@ -139,9 +139,9 @@ func (k *call) noteUnprocessed(e *mcpbridge.Error) {
 	}
 }
 
-// wasWithheld reports whether a call has only waited for a session that has ended.
+// wasWithheld reports whether a call was not sent because its session has ended, or is unheard.
 func wasWithheld(e *mcpbridge.Error) bool {
-	return e.Class == mcpbridge.NotSent && e.Withheld && e.Session.HasEnded()
+	return e.Withheld && !e.MayHaveRun() && e.Session != mcpbridge.Alive
 }
 
 // pause returns how long to wait before the next run. The first replay runs at once, on

@@ -139,6 +139,12 @@ type (
 		op      messages.Operation
 		attempt int
 	}
+	// unheard says that the session is unheard, and its calls wait, because of an error; or, without one, that it
+	// is heard again.
+	unheard struct {
+		of    *registration
+		cause *mcpbridge.Error
+	}
 	// callsHandedBack brings calls for the next session of the key.
 	callsHandedBack struct {
 		of    *registration
@@ -207,6 +213,11 @@ type (
 	}
 	// toolsListed says that tools/list, for the annotations of lost calls, has returned.
 	toolsListed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// heardAgain says that an unheard session is heard again, or brings the error of the attempt to wait for that.
+	heardAgain struct {
 		conn mcpbridge.Conn
 		err  error
 	}

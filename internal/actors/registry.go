@@ -213,6 +213,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onFaulted(c, msg)
 	case *opened:
 		r.onOpened(c, msg)
+	case *unheard:
+		r.onUnheard(msg)
 	case *callsHandedBack:
 		r.onCallsHandedBack(c, msg)
 	case *sessionClosed:
@@ -415,7 +417,7 @@ func (r *registry) recount(reg *registration) {
 	switch {
 	case reg.draining: // its calls are running or were handed back
 		waiting = 0
-	case reg.state() == messages.StateReady:
+	case reg.isHeard():
 		waiting = max(0, waiting-reg.server.limits.MaxInFlight)
 	}
 	r.waiting += waiting - reg.waiting
@@ -426,9 +428,23 @@ func (r *registry) recount(reg *registration) {
 	reg.waiting = waiting
 }
 
+// onUnheard notes that calls of a session wait although it has a connection, or wait no longer. Those that run
+// count among them.
+func (r *registry) onUnheard(msg *unheard) {
+	if reg := msg.of; !reg.removed() {
+		reg.unheard = msg.cause
+		r.recount(reg)
+	}
+}
+
+// isHeard reports whether a session runs calls.
+func (reg *registration) isHeard() bool {
+	return reg.state() == messages.StateReady && reg.unheard == nil
+}
+
 // hasRoom reports whether a session would run another call at once.
 func (reg *registration) hasRoom(inFlight int) bool {
-	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight
+	return reg != nil && reg.isHeard() && reg.outstanding < inFlight
 }
 
 // onCallReplied notes that a session has replied to a call.

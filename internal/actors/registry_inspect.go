@@ -243,6 +243,9 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 			one.RetryAt = reg.notBefore
 		}
 	}
+	if reg.unheard != nil && reg.waiting > 0 {
+		one.Cause = reg.unheard.Error()
+	}
 	if ep := reg.server.endpoint; ep.down && reg.queuePosition != nil {
 		one.Cause, one.RetryAt = ep.causeFor(reg).Error(), ep.next
 	}

@@ -55,6 +55,8 @@ type registration struct {
 
 	order drain // the last one
 
+	unheard *mcpbridge.Error // why its calls wait although it is ready, or nil
+
 	seconds     int16 // second sessions in its slot: see controlWanted
 	bugs        int16 // panics since the last connection was opened
 	restarts    int32
@@ -160,6 +162,7 @@ func (r *registry) start(c actor.Context, reg *registration, d *durable) {
 // setState notes the state of a session.
 func (r *registry) setState(reg *registration, state messages.State) {
 	r.index.setState(reg, state)
+	reg.unheard = nil
 	r.recount(reg)
 }
 

@@ -41,7 +41,10 @@ type session struct {
 	pinging      bool      // a ping was sent, and has not returned
 	listingTools bool      // tools/list runs, for calls that were lost
 	listedTools  int       // how often it has returned, or maxListings if it is not asked for again
+	listening    bool      // heardAgain will come
 	pingAt       time.Time // when the next keepalive ping is due, or zero
+
+	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
 	lastMessage sessionClosed  // sent when the session is closed
@@ -210,6 +213,9 @@ func (s *session) ready(c actor.Context) {
 	case *toolsListed:
 		s.onToolsListed(c, msg)
 		s.startParked(c)
+	case *heardAgain:
+		s.onHeardAgain(c, msg)
+		s.startParked(c)
 	case *timerFired:
 		s.onTimerFired(c)
 		s.ping(c)
@@ -230,8 +236,8 @@ func (s *session) draining(c actor.Context) {
 	case *callReturned:
 		s.onCallReturned(c, msg)
 		s.continueDraining(c)
-	case *toolsListed:
-		s.listings--
+	case *toolsListed, *heardAgain:
+		s.requests--
 		s.continueDraining(c)
 	case *pingReturned:
 		s.pinging = false
@@ -260,8 +266,8 @@ func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReturned:
 		s.onCallReturned(c, msg)
-	case *toolsListed:
-		s.listings--
+	case *toolsListed, *heardAgain:
+		s.requests--
 	case *cancelCalls:
 		s.onCancelled(c, msg)
 	case *notificationReceived:

@@ -47,8 +47,8 @@ func (s *session) answerAfterBug(c actor.Context) {
 		if !msg.call.queued() && !msg.call.replied {
 			s.parked.push(msg.call)
 		}
-	case *toolsListed:
-		s.listings--
+	case *toolsListed, *heardAgain:
+		s.requests--
 	case *dialed:
 		s.abortDial, s.oldConn = nil, msg.conn
 		s.generation = max(s.generation, msg.generation)

@@ -19,8 +19,9 @@ func (s *session) park(c actor.Context, k *call) {
 }
 
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
-// for the annotations of its tool, stays parked.
+// for the annotations of its tool, stays parked. While the session is unheard, all do.
 func (s *session) startParked(c actor.Context) {
+	s.listen()
 	for k := range s.parked.all() {
 		if s.running.count >= s.limits.MaxInFlight {
 			return
@@ -30,6 +31,9 @@ func (s *session) startParked(c actor.Context) {
 		}
 		if k.needsHint && !s.decideReplay(c, k) {
 			continue
+		}
+		if s.unheard != nil {
+			return
 		}
 		s.parked.remove(k)
 		if s.settings.subscribedByOthers(k.op) {
@@ -91,7 +95,7 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 		s.reply(c, k, k.failureOf(k.lost))
 	case !s.listingTools:
 		s.listingTools = true
-		s.listings++
+		s.requests++
 		conn, timeout := s.conn, listTimeout
 		if k.lost.Session == mcpbridge.Unheard {
 			timeout = unheardListTimeout
@@ -100,6 +104,9 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.op.Head().Trace), timeout)
 			defer cancel()
 			return &toolsListed{conn, runWithin(ctx, "tools/list", func(ctx context.Context) error {
+				if timeout == unheardListTimeout { // the connection waits for the server in Open only
+					conn.Do(ctx, &messages.Open{}) //nolint:errcheck // tools/list fails as well
+				}
 				_, err := conn.Do(ctx, &messages.ListTools{})
 				return err
 			})}
@@ -110,7 +117,7 @@ func (s *session) decideReplay(c actor.Context, k *call) (mayRun bool) {
 
 // onToolsListed decides about the calls that wait for the annotations of their tools.
 func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
-	s.listings--
+	s.requests--
 	if msg.conn != s.conn {
 		return
 	}
@@ -143,6 +150,9 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
 		s.recordSettings(c, k.op)
+	}
+	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
+		s.becomeUnheard(e)
 	}
 	switch {
 	case k.replied:

@@ -47,6 +47,8 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 		switch {
 		case k.needsHint:
 			s.reply(c, k, k.failureOf(k.lost))
+		case s.unheard != nil:
+			s.reply(c, k, k.unavailable(s.unheard))
 		case s.conn != nil:
 			s.reply(c, k, k.failure(k.codeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:

@@ -95,7 +95,7 @@ func (s *session) continueDraining(c actor.Context) {
 			return
 		}
 	}
-	if (s.running.count > 0 || s.listings > 0 || s.pinging) && now.Before(s.graceEnds.Add(unresponsiveAfter)) {
+	if (s.running.count > 0 || s.requests > 0 || s.pinging) && now.Before(s.graceEnds.Add(unresponsiveAfter)) {
 		s.wakeBy(c, s.graceEnds.Add(unresponsiveAfter)) // they are cancelled, and return soon
 		return
 	}

@@ -28,7 +28,7 @@ type durable struct {
 	parked      queue           // calls that are accepted and do not run
 	running     queue           // calls that run on conn or oldConn
 	subscribing map[string]bool // URIs whose subscription a running call changes
-	listings    int             // running tools/list requests of our own
+	requests    int             // running requests of our own, but pings: tools/list, and the wait of listen
 
 	// conn is the connection that calls run on, or nil.
 	conn mcpbridge.Conn

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// This file has what operations wait for: before they are sent to a session that is unheard, and for the verdict
-// after they were refused.
+// This file decides whether operations are sent, and has what they wait for: a moment while a question was refused,
+// and the verdict after they were refused themselves.
 
 const (
 	// verdictTimeout is how long a caller waits for a verdict, and errorTimeout how long with an
@@ -22,9 +22,9 @@ const (
 	answerTime = verdictTimeout / 50
 )
 
-// admit lets an operation be sent. It waits while the session is unheard, and for a
-// moment while a question was refused. An error says that the operation was not sent.
-func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
+// admit lets an operation be sent. It waits for a moment while a question was refused, and, with untilHeard, while
+// the session is unheard. An error says that the operation was not sent.
+func (d *doubts) admit(ctx context.Context, untilHeard bool) *mcpbridge.Error {
 	for d.holds.Load() {
 		d.mu.Lock()
 		i, front, until := d.running, d.front, d.until
@@ -32,9 +32,12 @@ func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
 		case d.dead != nil:
 			d.mu.Unlock()
 			return d.notSent()
-		case d.ended, front == nil && (i == nil || !time.Now().Before(until)):
+		case d.ended, d.about.untilCut().Err() != nil, front == nil && (i == nil || !time.Now().Before(until)):
 			d.mu.Unlock()
 			return nil
+		case front != nil && !untilHeard:
+			d.mu.Unlock()
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Withheld: true, Detail: front.Detail, RetryAfter: front.RetryAfter}
 		case i == nil:
 			i = d.start(kind{})
 		}
@@ -42,15 +45,11 @@ func (d *doubts) admit(ctx context.Context) *mcpbridge.Error {
 			until = time.Time{}
 		}
 		d.mu.Unlock()
-		switch {
-		case d.wait(ctx, i.done, until):
-			if i.verdict == verdictAlive { // all who have waited go on, whatever becomes of the first of them
-				return nil
+		if !d.wait(ctx, i.done, until) {
+			if front == nil {
+				return nil // the caller notices
 			}
-		case ctx.Err() != nil || front == nil:
-			return nil // the caller notices
-		default:
-			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Detail: "the server does not answer: " + front.Detail}
+			untilHeard = false
 		}
 	}
 	return nil

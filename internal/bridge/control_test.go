@@ -283,7 +283,6 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 				return nil, req.Context().Err()
 			},
 			"another refusal": says(403, "", ""),
-			"rate limited":    says(429, "", ""),
 		} {
 			time.Sleep(time.Hour) // pauses are over
 			s.answers(says(400, "", ""), map[string]answering{"ping": way, "tools/list": way})

@@ -115,7 +115,7 @@ A fault is found where the wire is, judged here, and acted on by whoever dialed:
 	 404 or 410 on a session's request  session.refused, stream       Gone, at once; a fresh session is asked
 	                                                                  again first, for up to 2 s
 	 the connection ended               tap.end                       Broken
-	 502 to 504, or a page with 404     Refusal.Judge                 Unheard: doubts.admit holds operations
+	 502 to 504, or a page with 404     Refusal.Judge                 Unheard: doubts.admit sends nothing
 	 any other refusal                  Exchange.Explain              Doubt ───┐
 	 three streams that end at once     stream.ended                  Doubt ───┤
 	                                                                           ▼

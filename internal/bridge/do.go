@@ -15,8 +15,12 @@ import (
 // waits for: the context of the SDK ends with ctx and with the session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer wire.Recover(&err)
-	if e := c.doubts.admit(ctx); e != nil {
+	_, sendsNothing := op.(*messages.Open)
+	switch e := c.doubts.admit(ctx, sendsNothing); {
+	case e != nil:
 		return nil, e
+	case sendsNothing:
+		return &messages.SessionInfo{Server: c.info.Server, Stateless: c.info.Stateless}, nil
 	}
 	begun := c.begun.Add(1)
 	inner, cancel := context.WithCancel(c.Cut)

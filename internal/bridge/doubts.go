@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,10 +75,10 @@ type subject interface {
 // does not count. See the documentation of package mcpbridge.
 //
 // A session is unheard after a front has answered in place of the server, until the server has answered
-// a question. Then operations wait in [doubts.admit].
+// a question. Meanwhile [doubts.admit] lets no operation be sent.
 type doubts struct {
 	about subject
-	// holds is true while operations have to wait in admit.
+	// holds is true while admit does not simply let operations be sent.
 	holds   atomic.Bool
 	balance balance
 
@@ -162,7 +163,7 @@ func (d *doubts) end(ctx context.Context) {
 
 // run asks until there is a verdict, or nobody waits for it, and wakes those who wait.
 func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
-	for pace := paceMin; wire.Sleep(ctx, wait); wait, pace = pace, min(2*pace, paceMax) {
+	for pace := paceMin; wire.Sleep(ctx, wait); wait, pace = max(pace, i.pace), min(2*pace, paceMax) {
 		if d.conclude(i, d.round(ctx, i)) {
 			return
 		}
@@ -198,14 +199,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	case f.away || q == (question{}) && d.isUnheard():
 		return d.whileAway(ctx, i, q)
 	case len(f.again) == 0:
-		if !q.meetsFront() {
-			return verdictUnsettled
-		}
-		if i.mixed++; i.mixed < persistence { // the server may be back between two requests
-			return verdictAway
-		}
-		d.keepPauseShort()
-		return verdictUnsettled
+		return d.withoutAnswer(i, q)
 	}
 	if d.about.isResumable() {
 		d.hold()
@@ -262,11 +256,32 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 	return v
 }
 
-// keepPauseShort keeps the pause from growing: what a front answers may be over soon.
-func (d *doubts) keepPauseShort() {
+// withoutAnswer says what follows from a question that was neither answered nor refused like a call. What a front or
+// a limit of the server answers, or silence, may be over soon: then the pause does not grow.
+func (d *doubts) withoutAnswer(i *inquiry, q question) verdict {
+	isHeard := !d.isUnheard()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pause = 0
+	switch {
+	case q.meetsFront():
+		if i.mixed++; i.mixed < persistence { // the server may be back between two requests
+			return verdictAway
+		}
+		d.pause = 0
+	case q.meetsLimit() && isHeard:
+		i.pace = paceOther
+		return verdictAway
+	case q.meetsLimit(), q[requestPing].read() == readSilent && q[requestList].read() == readSilent:
+		d.pause = 0
+	}
+	return verdictUnsettled
+}
+
+// meetsLimit reports whether the server answers that it would answer later.
+func (q question) meetsLimit() bool {
+	return slices.ContainsFunc(q[:], func(a *answer) bool {
+		return a != nil && a.refusal != nil && (a.refusal.Status == http.StatusTooManyRequests || a.refusal.Status == http.StatusRequestTimeout)
+	})
 }
 
 // gather notes what shows that the session is dead, if it is. A refusal without the id of its request is compared with that

@@ -22,6 +22,8 @@ type fakeSubject struct {
 	plain    bool             // its transport has no sessions
 	list     *answer          // to the list of a question, or nil: as refusal says
 	pings    []*answer        // to ping then, one after the other; then none
+	back     time.Time        // until then, questions get putOff, or no answer if that is nil
+	putOff   *mcpbridge.Error
 	asked    int
 	controls int
 	proofs   int
@@ -59,6 +61,13 @@ func (a *fakeSubject) repeat(context.Context, request) *answer {
 
 func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(question) (enough, half bool)) question {
 	a.asked++
+	if time.Now().Before(a.back) {
+		if a.putOff == nil {
+			wire.Sleep(ctx, limit)
+			return question{}
+		}
+		return question{{refusal: a.putOff}, {refusal: a.putOff}}
+	}
 	if !wire.Sleep(ctx, min(a.takes, limit)) || a.takes > limit {
 		return question{}
 	}
@@ -159,6 +168,41 @@ func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 		require.Equal(t, mcpbridge.Expired, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Class)
 		require.LessOrEqual(t, time.Since(back), paceMax)
 	})
+}
+
+// A server forgets its sessions, and for 8 s has no time for questions: then calls wait, and work soon afterwards.
+func TestQuestionThatIsPutOffIsAskedAgainSoon(t *testing.T) {
+	refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
+	for name, c := range map[string]struct {
+		putOff *mcpbridge.Error // nil: there is no answer
+		pause  time.Duration    // in which refusals are passed on at once
+	}{
+		"429":    {&mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, 0},
+		"408":    {&mcpbridge.Error{Class: mcpbridge.Invalid, Status: 408, Doubt: true}, 0},
+		"silent": {nil, pauseMin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				a := &fakeSubject{refusal: refusal, verdict: verdictDead, back: began.Add(8 * time.Second), putOff: c.putOff}
+				d := doubts{about: a}
+				var atOnce time.Duration
+				for {
+					at := time.Now()
+					require.LessOrEqual(t, at.Sub(a.back), questionTimeout+pauseMin)
+					if d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Session == mcpbridge.Gone {
+						break
+					}
+					if time.Since(at) == 0 {
+						time.Sleep(time.Second / 10)
+						atOnce += time.Second / 10
+					}
+				}
+				require.LessOrEqual(t, atOnce, 2*c.pause)
+				require.LessOrEqual(t, a.asked, 11, "once a second at most")
+			})
+		})
+	}
 }
 
 func TestVerdictHoldsForAWhile(t *testing.T) {

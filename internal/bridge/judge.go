@@ -69,6 +69,7 @@ type inquiry struct {
 	fronts int    // as they were when it was asked
 	mixed  int    // how often a front answered one request, and the server the other
 
+	pace    time.Duration      // the least time between two questions
 	done    chan struct{}      // closed with the verdict
 	verdict verdict            // set before done is closed, as what follows
 	refused []*mcpbridge.Error // the refusals that show that the session is dead

@@ -61,6 +61,8 @@ func (w exchanged) check(t *testing.T) {
 			}
 		}
 		if e == nil || !e.Session.HasEnded() {
+			_, err := c.Do(t.Context(), new(messages.Open))
+			require.NoError(t, err, "after %v", e)
 			again, _ := do(c)
 			require.Nil(t, again, "after %v", e)
 		}

@@ -92,6 +92,9 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 	if k, ok := ctx.Value(callKey{}).(*call); ok {
 		return k.run(ctx, c, op)
 	}
+	if _, sendsNothing := op.(*messages.Open); sendsNothing {
+		return c.Conn.Do(ctx, op)
+	}
 	parent := messages.TraceOf(ctx)
 	if c.t.tracer == nil || parent.Parent == "" || ctx.Err() != nil {
 		return c.do(ctx, nil, op)

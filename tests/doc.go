@@ -91,11 +91,11 @@
 //	    TestRequestsOfOurOwnThatAreRefusedChangeNoCall
 //	    TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall
 //	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
-//	C12 TestFrontsChangeNothing
-//	    TestStatelessCallsWaitBehindAFront
+//	C12 TestCallsFailFastBehindAFront
 //	    TestCallsOfAnUnheardSessionAreParked
+//	    TestFrontsChangeNothing
+//	    TestStatelessCallsWaitBehindAFront
 //	    TestUnheardSessionMakesRoom
-//	    TestCallsFailFastBehindAFront
 //	C13 TestNobodyWhoFloodsDelaysAnotherKey
 //	C14 TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp

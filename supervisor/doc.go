@@ -47,9 +47,9 @@
 //  6. Only expiry and loss restart a session. Tool errors, invalid parameters, 401, 403,
 //     429 and 5xx reach the caller unchanged. No words of a server restart a session. Only the
 //     statuses 404 and 410 restart it at once, see package mcpbridge; after any other refusal
-//     the session is asked. The server
-//     must answer initialize and what the caller asks for. Whether it answers what the module
-//     asks by itself, such as a ping or a list, decides nothing.
+//     the session is asked. The server must answer initialize and what the caller asks for.
+//     Whether it answers what the module asks by itself, such as a ping or a list, decides
+//     nothing.
 //     (TestErrorsThatAreNotAboutTheSessionNeverRestartIt;
 //     TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn;
 //     TestRequestsOfOurOwnThatAreRefusedChangeNoCall; TestFrontsChangeNothing)

@@ -442,9 +442,10 @@ func (reg *registration) isHeard() bool {
 	return reg.state() == messages.StateReady && reg.unheard == nil
 }
 
-// hasRoom reports whether a session would run another call at once.
+// hasRoom reports whether a session would run another call at once. One that is unheard has room for the call that
+// finds out whether it still is.
 func (reg *registration) hasRoom(inFlight int) bool {
-	return reg != nil && reg.isHeard() && reg.outstanding < inFlight
+	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight && (reg.unheard == nil || reg.outstanding == 0)
 }
 
 // onCallReplied notes that a session has replied to a call.

@@ -353,6 +353,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, walkStep+1, "of one step")
 				require.LessOrEqual(t, srv.queuedPlaces.Len(), 3, "places to look at")
+				require.NotNil(t, <-w.call("quiet", "fast").Reply, "what comes now is after these reads, also for the race detector")
 				dialer.up.Store(true)
 				for _, box := range waiting {
 					require.IsType(t, &messages.ToolResult{}, <-box.Reply)

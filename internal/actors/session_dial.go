@@ -215,6 +215,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
+	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
 	s.conn, s.resumable, s.refused = msg.conn, nil, nil
 	restarted, elapsed := s.wasOpen, msg.elapsed
 	var lifetime time.Duration // of the previous MCP session

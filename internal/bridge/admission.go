@@ -130,7 +130,7 @@ func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 	case d.dead != nil:
 		return d.dead
 	case d.running != nil:
-		d.running.later = append(d.running.later, kinds...)
+		d.running.later = d.running.later.with(kinds...)
 		return d.running
 	case d.ended:
 		return nil

@@ -122,7 +122,7 @@ func (d *doubts) inquire(k kind) (i *inquiry, isAlive bool) {
 	case now.Before(d.alive[k]):
 		return nil, true
 	case d.running != nil:
-		d.running.later = append(d.running.later, k)
+		d.running.later = d.running.later.with(k)
 		return d.running, false
 	case d.ended, now.Before(d.next), d.about.untilCut().Err() != nil:
 		return nil, false
@@ -175,7 +175,8 @@ func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
 func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	began := d.about.operations()
 	d.mu.Lock()
-	i.kinds, i.later = append(i.kinds, i.later...), nil
+	i.kinds, i.later = i.kinds.with(i.later...), nil
+	i.refused, i.unknown = nil, nil // a front may have answered in an earlier round
 	i.fronts, d.asked = d.fronts, time.Now()
 	d.mu.Unlock()
 	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
@@ -250,7 +251,7 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 		d.gather(ctx, i, q, again)
 		v = d.about.control(ctx, q, again, true)
 	}
-	if v == verdictUnsettled {
+	if v == verdictUnsettled || v == verdictDead && !d.about.mayRefuse() { // without sessions, the server has come back meanwhile
 		v = verdictAway
 	}
 	return v

@@ -373,3 +373,52 @@ func TestSessionsWithOneIDAreEndedWithTheLastOfThem(t *testing.T) {
 		require.Zero(t, s.knows())
 	})
 }
+
+// What a front answered before says nothing about the call once the server answers itself.
+func TestPageOfAFrontIsNoEvidenceOnceTheServerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(404, "", "no such session"))
+		c, _ := s.dial(t)
+		e, _ := do(c)
+		require.Nil(t, e)
+		page := says(404, "text/html", "<html>Not Found</html>")
+		s.answers(nil, map[string]answering{"tools/call": page, "ping": page, "tools/list": page, rpc.MethodInitialize: page})
+		waiting := make(chan *mcpbridge.Error)
+		go func() {
+			e, _ := do(c)
+			waiting <- e
+		}()
+		time.Sleep(3 * time.Second) // longer than until a control is opened
+		s.forget()
+		s.answers(nil, nil)
+		e = <-waiting
+		require.True(t, e.MayHaveRun(), "%v", e)
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
+// A server that takes any session id, and repeats it, does not change the id of the session.
+func TestProofLeavesTheSessionItsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(404, "", "no such session"))
+		c, _ := s.dial(t)
+		e, _ := do(c)
+		require.Nil(t, e)
+		first := c.Resume().SessionID
+		dies := func(body string) answering {
+			return func(req *http.Request) (*http.Response, error) {
+				id := req.Header.Get(outbound.HeaderSession)
+				if id == first {
+					return says(400, "", "backend died")(req)
+				}
+				return says(200, outbound.TypeJSON, body, outbound.HeaderSession+": "+id)(req)
+			}
+		}
+		s.answers(nil, map[string]answering{"tools/call": dies(done), "ping": dies(done), "tools/list": dies(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`)})
+		e, _ = do(c)
+		require.True(t, e.Session.HasEnded(), "%v", e)
+		require.NoError(t, c.Close(t.Context()))
+		time.Sleep(time.Minute)
+		require.Zero(t, s.knows())
+	})
+}

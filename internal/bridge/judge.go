@@ -64,10 +64,10 @@ const (
 
 // inquiry is a question, with its control, for all who wait for the verdict.
 type inquiry struct {
-	kinds  []kind // of the refusals before the question; guarded by doubts.mu
-	later  []kind // of those after it; guarded by doubts.mu
-	fronts int    // as they were when it was asked
-	mixed  int    // how often a front answered one request, and the server the other
+	kinds  kinds // of the refusals before the question; guarded by doubts.mu
+	later  kinds // of those after it; guarded by doubts.mu
+	fronts int   // as they were when it was asked
+	mixed  int   // how often a front answered one request, and the server the other
 
 	pace    time.Duration      // the least time between two questions
 	done    chan struct{}      // closed with the verdict
@@ -296,6 +296,16 @@ func certain(e *mcpbridge.Error) *mcpbridge.Error {
 
 // kinds are those of the refusals of calls.
 type kinds []kind
+
+// with returns the kinds and more of them, each of them once, and maxAlive of them at most.
+func (all kinds) with(more ...kind) kinds {
+	for _, k := range more {
+		if !slices.Contains(all, k) && len(all) < maxAlive {
+			all = append(all, k)
+		}
+	}
+	return all
+}
 
 // haveLike reports whether a question was refused as one of the calls was.
 func (all kinds) haveLike(refusal *mcpbridge.Error) bool {

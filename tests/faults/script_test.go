@@ -73,7 +73,7 @@ var outcomes = map[faults.Name]struct {
 	faults.RateLimited:       {messages.CodeRateLimited, false, false, 1, 2},
 	faults.Unauthorized:      {messages.CodeUnauthorized, false, false, 1, 2},
 	faults.ServerError:       {messages.CodeServerError, true, false, 1, 2},
-	faults.InvalidParams:     {messages.CodeInvalid, false, false, 1, 2},
+	faults.InvalidParams:     {messages.CodeInvalid, true, false, 1, 2},
 	faults.NotMCP:            {messages.CodeProtocol, true, false, 1, 2},
 }
 

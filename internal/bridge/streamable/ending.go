@@ -79,12 +79,15 @@ func (s *session) EndQuietly() { s.endQuietly(1) }
 // success does not matter: a session that is unknown to one instance of a server may
 // still be known to another.
 func (s *session) endQuietly(attempts int) {
-	if s.SessionID() == "" || !s.leave() {
+	if s.SessionID() == "" {
 		return // it would end that of its successor
 	}
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(context.Background()), quietTimeout)
 	defer cancel()
 	for range attempts {
+		if !s.leave() {
+			return // its successor has the same id
+		}
 		_, resp, err := s.sendDelete(ctx)
 		if err != nil {
 			return

@@ -115,6 +115,9 @@ func (s *session) taken(m message, resp *http.Response) {
 		return
 	}
 	resp.Header.Del(outbound.HeaderSession)
+	if m.ex.As != "" {
+		return // it was not sent as this session
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isOfSession(m.req) && s.id != id {

@@ -19,8 +19,6 @@ const (
 	holdTimeout = time.Second
 	// aliveFor is how long the verdict holds that a refusal is not about the session.
 	aliveFor = 30 * time.Second
-	// maxAlive bounds how many kinds of refusal such verdicts are remembered for.
-	maxAlive = 256
 	// pauseMin and pauseMax bound the time after an inquiry without a verdict in which
 	// there is no other, and paceOther is the time between two questions otherwise.
 	pauseMin, pauseMax = time.Second, 30 * time.Second
@@ -362,7 +360,7 @@ func (d *doubts) conclude(i *inquiry, v verdict) bool {
 	case verdictAway, verdictLate:
 	case verdictAlive:
 		d.pause = 0
-		if d.alive == nil || len(d.alive) > maxAlive {
+		if d.alive == nil || len(d.alive) > maxKinds {
 			d.alive = map[kind]time.Time{}
 		}
 		for _, k := range i.kinds {

@@ -297,10 +297,13 @@ func certain(e *mcpbridge.Error) *mcpbridge.Error {
 // kinds are those of the refusals of calls.
 type kinds []kind
 
-// with returns the kinds and more of them, each of them once, and maxAlive of them at most.
+// maxKinds bounds how many kinds of refusal are remembered.
+const maxKinds = 256
+
+// with returns the kinds and more of them, each of them once, and maxKinds of them at most.
 func (all kinds) with(more ...kind) kinds {
 	for _, k := range more {
-		if !slices.Contains(all, k) && len(all) < maxAlive {
+		if !slices.Contains(all, k) && len(all) < maxKinds {
 			all = append(all, k)
 		}
 	}

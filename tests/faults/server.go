@@ -380,10 +380,15 @@ func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 // deleting returns a handler for the DELETE of a session.
 func (s *Server) deleting(id string, behind http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := &noted{ResponseWriter: w, opened: func(string) {}}
+		n := &noted{ResponseWriter: w}
+		n.opened = func(string) { // before the client learns of it
+			if n.status < 300 || n.status == http.StatusNotFound {
+				s.ended(id)
+			}
+		}
 		behind.ServeHTTP(n, r)
-		if n.status < 300 || n.status == http.StatusNotFound {
-			s.ended(id)
+		if n.status == 0 {
+			n.WriteHeader(http.StatusOK)
 		}
 	})
 }

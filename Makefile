@@ -6,6 +6,16 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5000x
 RACE ?=
 
+# All modules of the repository. CONTRIBUTING.md says what is one.
+MODULES := $(patsubst %/,%,$(dir $(shell git ls-files go.mod '*/go.mod')))
+# The tests of tests/browser need Chromium: make browser.
+TESTED := $(filter-out tests/browser,$(MODULES))
+comma := ,
+# Runs a command in some modules.
+define each
+	@set -e; for module in $(1); do echo "== $$module: $(2)"; (cd $$module && $(2)); done
+endef
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -13,12 +23,20 @@ help: ## show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## run all tests
-	go test ./...
+test: ## run all tests, of all modules
+	$(call each,$(TESTED),go test ./...)
 
 .PHONY: race
 race: ## run all tests with the race detector: needs a C compiler as well
-	go test -timeout 20m -race ./...
+	$(call each,$(TESTED),go test -timeout 20m -race ./...)
+
+.PHONY: tidy
+tidy: ## check go.mod and go.sum of all modules
+	$(call each,$(MODULES),go mod tidy -diff)
+
+.PHONY: consume
+consume: ## build programs that require the modules by version
+	go run ./tests/consume
 
 .PHONY: soak
 soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race detector
@@ -26,57 +44,48 @@ soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race
 	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
 .PHONY: vet
-vet: ## vet, also for other systems than this one
-	go vet ./...
+vet: ## vet all modules, also for other systems than this one
+	$(call each,$(MODULES),go vet ./...)
 	go vet -tags real ./tests/real
 	go vet -tags conformance ./tests/conformance/...
-	cd tests/browser && go vet ./...
-	GOOS=darwin go vet ./messages ./mcpbridge/... ./actors ./supervisor/... ./toolset/... ./config ./resume/... ./internal/... ./cmd/... ./tests/faults
-	GOOS=windows go vet ./messages ./mcpbridge/... ./actors ./supervisor/... ./toolset/... ./config ./resume/... ./internal/... ./cmd/... ./tests/faults
+	for system in darwin windows; do \
+		GOOS=$$system go vet ./messages ./mcpbridge/... ./actors/... ./supervisor/... ./toolset/... ./config ./resume/... ./internal/... ./cmd/... ./tests/faults && \
+		GOOS=$$system go -C cluster vet ./... || exit 1; done
 
 .PHONY: lint
-lint: ## run the linters, and check the format (gofumpt, gci)
-	$(GOLANGCI) run --build-tags real,conformance ./...
-	cd tests/browser && $(GOLANGCI) run ./...
-	cd docs/operating && $(GOLANGCI) run ./...
-	cd resume/redis && $(GOLANGCI) run ./...
-	cd tests/cluster && $(GOLANGCI) run ./...
+lint: ## run the linters on all modules, and check the format (gofumpt, gci)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance ./...)
 
 .PHONY: fmt
-fmt: ## format the code
-	$(GOLANGCI) fmt ./...
-	cd docs/operating && $(GOLANGCI) fmt ./...
-	cd resume/redis && $(GOLANGCI) fmt ./...
-	cd tests/cluster && $(GOLANGCI) fmt ./...
+fmt: ## format the code of all modules
+	$(call each,$(MODULES),$(GOLANGCI) fmt ./...)
 
 .PHONY: operating
-operating: ## vet and test docs/operating, a module of its own: telemetry with the SDK of OpenTelemetry, the dashboard, the alerts
-	go -C docs/operating mod tidy -diff
-	go -C docs/operating vet ./...
+operating: ## test docs/operating: telemetry with the SDK of OpenTelemetry, the dashboard, the alerts
 	go -C docs/operating test $(RACE) ./...
 
 .PHONY: cluster
-cluster: ## vet and test the modules tests/cluster, which has a server of etcd, and resume/redis
-	go -C tests/cluster mod tidy -diff
-	go -C tests/cluster vet ./...
-	go -C tests/cluster test $(RACE) ./...
-	go -C resume/redis mod tidy -diff
-	go -C resume/redis vet ./...
-	go -C resume/redis test $(RACE) ./...
+cluster: ## test the cluster and shared stores: the modules cluster, tests/cluster, which has a server of etcd, and resume/redis
+	$(call each,cluster tests/cluster resume/redis,go test $(RACE) ./...)
+
+.PHONY: benchmarks
+benchmarks: ## vet and test the module benchmarks, and run each of its benchmarks once
+	go -C benchmarks mod tidy -diff
+	go -C benchmarks vet ./...
+	go -C benchmarks test -bench . -benchtime 1x ./...
 
 .PHONY: bench
-bench: bench-others ## measure all, each beside its baselines, and write docs/performance.md anew: about half an hour
-	go run ./cmd/mcpactor bench --benchfmt docs/performance.txt
-	go run ./cmd/mcpactor bench report docs/performance.txt
+bench: bench-others ## measure all in rounds, each beside its baselines, and write docs/performance.txt anew: about half an hour
+	benchmarks/page
 
 .PHONY: bench-cluster
 bench-cluster: ## measure a cluster in 7 rounds, and print a table: about 10 minutes
-	for round in 1 2 3 4 5 6 7; do go test -run '^$$' -bench . -benchtime 300ms ./supervisor/cluster/internal/bench || exit 1; done > bench-cluster.txt
-	go run golang.org/x/perf/cmd/benchstat -col /how -confidence 0.9 bench-cluster.txt
+	for round in 1 2 3 4 5 6 7; do go -C cluster test -run '^$$' -bench . -benchtime 300ms ./internal/bench || exit 1; done > bench-cluster.txt
+	go -C benchmarks tool benchstat -col /how -confidence 0.9 $(CURDIR)/bench-cluster.txt
 
 .PHONY: bench-others
-bench-others: ## install the clients of other libraries that are measured as well: needs Node and npm
-	internal/bench/others/install
+bench-others: ## install the client for Node that is measured as well: needs Node and npm
+	npm ci --prefix benchmarks/node --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .PHONY: load
 load: ## show the load test's figures: 1,000 keys, with and without faults
@@ -104,17 +113,17 @@ screenshots: ## make the pictures of the debug page in the documents: needs npm 
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target with FUZZTIME inputs (5000x)
-	@set -e; for pkg in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	@set -e; for module in . cluster; do for pkg in $$(go -C $$module list ./...); do \
+		for target in $$(go -C $$module test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) $$pkg; \
+			go -C $$module test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
-	done
+	done; done
 
 .PHONY: demo
 demo: ## run the shows: of one process, and of a cluster
 	go run ./cmd/demo
-	go run ./cmd/demo cluster
+	go -C cluster run ./show
 
 .PHONY: picture
 picture: ## run the show, and make the picture of the README (docs/demo.svg) from it

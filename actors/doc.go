@@ -1,6 +1,122 @@
-// Package actors declares what user code can implement for the actors of a supervisor: a
-// [Strategy] decides about sessions that have failed, and an [Interceptor] wraps every
-// operation. Both are fields of the configuration in package supervisor.
+// Package actors contains the two actors of a supervisor: the registry and the session.
+// They communicate only by messages. Neither of them blocks, locks or uses atomics.
 //
-// The actors themselves are in an internal package.
+// [Start] spawns a registry, which spawns the sessions. User code can implement a [Strategy], which
+// decides about sessions that have failed, and an [Interceptor], which wraps every operation. Both are
+// fields of the configuration in package supervisor, which starts the registry. What the supervisor and
+// a cluster send to a registry beside commands is in internal/protocol.
+//
+// # The two actors
+//
+// There is one registry. It is the parent of all sessions and the only sender of calls to
+// them. It owns what concerns more than one session: which session a key has, which
+// session is evicted next, how many may be open, which may dial, whether a server is up,
+// and what happens to a session that has failed.
+//
+// There is one session for each key. It owns the connection of the key and the calls that
+// have no reply yet. What outlives a restart is in its durable state. All other state
+// belongs to the incarnation.
+//
+//	caller                  registry                          session               goroutine
+//	  │ operation ──────────▶ │                                  │                      │
+//	  │                       │ spawn, call ───────────────────▶ │ parks the call       │
+//	  │                       │ ◀────────────────── dialRequested│                      │
+//	  │       waits for a slot and a permit, then                │                      │
+//	  │                       │ grant ─────────────────────────▶ │ dial ──────────────▶ │
+//	  │                       │ ◀─────────────────────────opened │ ◀──────────── dialed │
+//	  │                       │                                  │ run the call ──────▶ │
+//	  │ ◀───────────────────────────────────────────────── reply │ ◀────── callReturned │
+//	  │                       │ ◀────────────────── callReplied  │                      │
+//	  │                       │                                  │                      │
+//	  │                       │               the connection ends, and the session restarts
+//	  │                       │ ◀────────────────────── faulted  │                      │
+//	  │                  asks the strategy                       │                      │
+//	  │                       │ directive ─────────────────────▶ │ detach ────────────▶ │
+//	  │                       │ ◀─────── dialRequested, or       │ ◀────── connDetached │
+//	  │                       │ ◀─────── becameIdle              │                      │
+//	  │                       │                                  │                      │
+//	  │ CloseScope ─────────▶ │ drain ─────────────────────────▶ │ close ─────────────▶ │
+//	  │                       │ ◀──────────────── sessionClosed  │ ◀──────── connClosed │
+//	  │ ◀────────────── Closed│ stop                             │                      │
+//
+// sessionClosed is the last message of a session. The registry stops the session after it
+// has handled this message, so that no message is ever sent to an actor that has stopped. A
+// diagram at session shows the states of a session.
+//
+// With interceptors, a third actor, the front, takes the place of the registry. It runs
+// operations through the interceptors, and gives everything else to the registry.
+//
+// An MCP session that could not be closed, or that the store has from before a restart of
+// this process, is a leftover. A close command closes it: the registry spawns a session
+// actor that takes no calls, waits for a grant, closes the leftover and sends
+// sessionClosed. The next session of the key waits for it.
+//
+// A scope or an operation may belong to an actor of the caller, its owner. The registry
+// watches it, and cancels and closes what belongs to it when it terminates.
+//
+// A question of a server goes from its goroutine to the session, which knows the calls that
+// it may belong to, and so its handler and its deadline. The session withdraws the question when
+// these calls have ended.
+//
+// In a cluster, the registry runs the calls of the keys that its member owns. It sends the others
+// back to the node actor of the cluster, see Cluster, and closes the sessions of keys that move
+// to another member, see Release.
+//
+// # What may block
+//
+// An actor never blocks. Each of the following runs in a goroutine, and sends its result to
+// the actor as a message:
+//
+//   - dials, calls, pings and the closing of connections (Config.async, session.onGrant)
+//   - interceptors (front.intercept) and the waiting for a handler's answer (ask)
+//   - requests to the store (keyStore)
+//
+// # What could call out
+//
+// No code of others runs in the goroutine of an actor, not by way of the engine either. These could
+// call such code, or wait for it:
+//
+//   - A send. Proto.Actor publishes what is sent to a PID without a process as a dead letter, and calls
+//     all handlers of the EventStream before Send returns. It calls the middleware of the
+//     receiver's mailbox, waits if that mailbox is bounded and full, runs the receiver itself if its
+//     dispatcher is synchronized, runs what was piped to a future, and calls the process of a user and
+//     the resolver of a remote address. Middleware of the root context sees each send. So everything
+//     for others leaves through relay.Post, which only queues. Our actors send to each other by
+//     posting to their mailboxes.
+//   - Watch and Unwatch are sends, and go the same way. Those who watch an actor of ours are told by the
+//     mailbox, through the Post, and not by the engine; so is who touches it with an actor.Touch.
+//     A door tells its watchers likewise.
+//   - The engine logs the failure of an actor through the logger of the system. The mailbox of a session
+//     tells the registry of a failure itself. The supervision event goes to the EventStream
+//     through the queue of events.
+//   - The end of the registry. The engine stops its children by sends. The registry stops when it
+//     knows that all of them have ended. Only if user code stops the registry, the engine may publish dead
+//     letters meanwhile.
+//   - Log lines and events leave through package relay, which queues them, and drops and counts those
+//     beyond a bound. Handlers of the EventStream and the writer of the log run in its
+//     goroutines.
+//   - Producers, spawning and receivers are ours, without middleware. The process registry of Proto.Actor is
+//     a map with locks that nobody holds for long.
+//   - The metrics of Proto.Actor, if the user has switched them on, are recorded by the engine as it
+//     handles a message. An instrument of OpenTelemetry must not block.
+//   - Config.Tenant, the strategy and its deciders are called by the registry, and mcpbridge.Conn.Hint,
+//     Info and Resume of a connection that the user has wrapped by the session. They are policies
+//     without I/O, and must not block. A panic of one is contained.
+//
+// # What is bounded
+//
+// The time of a step of the registry does not grow with the number of sessions, scopes, calls or
+// operations. Work on many of them is divided into steps of at most 64 (walkStep), which other messages
+// pass: a walk through the sessions of a server (walk), a close command, a snapshot (listing), the end of
+// an owner (ownerEnd), the calls that a session hands back or that have waited too long. One snapshot
+// is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
+// is dropped at once. Places that PerKey leads to are passed over while they have no permit, and looked at again
+// when something changes at their endpoint (registry.recall). A call looks at the close commands
+// that may concern its scope, of which there is a bounded number (closings). A step of a session may handle all calls of its key, which MaxInFlight and
+// MaxWaiting bound.
+//
+// The notifications of a connection that are on their way to the registry are bounded
+// (onTheirWay), so are bindings without an owner (maxUnowned), and what waits for one process of a
+// user, which holds a goroutine of its own while it blocks (relay.Post). How many processes a user has,
+// and what callers send, is not bounded: they share the process.
 package actors

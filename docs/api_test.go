@@ -2,18 +2,14 @@
 package docs_test
 
 import (
-	"cmp"
 	"flag"
-	"fmt"
 	"go/ast"
-	"go/doc"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,170 +17,149 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// api is the list of the exported identifiers. -update brings it up to date: it keeps
-// the reasons, adds a line for each new identifier, and removes the lines of the others.
-const api = "api.md"
+var update = flag.Bool("update", false, "write docs/api.txt anew")
 
-var update = flag.Bool("update", false, "bring docs/api.md up to date; the reasons of new identifiers are yours to write")
-
-func TestEveryExportedIdentifierHasAReason(t *testing.T) {
-	text, err := os.ReadFile(api)
-	require.NoError(t, err)
-	intro, _, _ := strings.Cut(string(text), "\n## ")
-	reasons := listed(t, string(text))
-	exported := exportedOf(t, "..")
-	if *update {
-		text = []byte(render(intro, exported, reasons))
-		require.NoError(t, os.WriteFile(api, text, 0o644))
-		reasons = listed(t, string(text))
-	}
-	var gone, missing, unexplained []string
-	for id, reason := range reasons {
-		if !exported[id] {
-			gone = append(gone, id.String())
-		} else if reason == "" {
-			unexplained = append(unexplained, id.String())
-		}
-	}
-	for id := range exported {
-		if _, ok := reasons[id]; !ok {
-			missing = append(missing, id.String())
-		}
-	}
-	require.Empty(t, gone, "listed and not exported: run go test ./docs -update")
-	require.Empty(t, missing, "exported and not listed: run go test ./docs -update")
-	require.Empty(t, unexplained, "listed without a reason: write it behind the colon")
-	if render(intro, exported, reasons) != string(text) {
-		require.Fail(t, "the list is not sorted: run go test ./docs -update")
-	}
-}
-
-// identifier is an exported identifier: its package, by the path inside the module, and
-// its name, such as "Key" or "Key.Validate".
-type identifier struct{ pkg, name string }
-
-func (id identifier) String() string { return id.pkg + ": " + id.name }
-
-var (
-	section = regexp.MustCompile("^## ([a-z/]+)$")
-	entry   = regexp.MustCompile("^- `([^`]+)`:(.*)$")
-)
-
-// listed returns the reasons in the list.
-func listed(t *testing.T, text string) map[identifier]string {
-	t.Helper()
-	reasons, pkg := map[identifier]string{}, ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if found := section.FindStringSubmatch(line); found != nil {
-			pkg = found[1]
-		} else if found := entry.FindStringSubmatch(line); found != nil {
-			id := identifier{pkg, found[1]}
-			_, twice := reasons[id]
-			require.False(t, twice, "%v is listed twice", id)
-			reasons[id] = strings.TrimSpace(found[2])
-		}
-	}
-	return reasons
-}
-
-// render returns the list: a section for each package, with its identifiers in order.
-func render(intro string, exported map[identifier]bool, reasons map[identifier]string) string {
-	var b strings.Builder
-	b.WriteString(strings.TrimSpace(intro) + "\n")
-	pkg := ""
-	for _, id := range slices.SortedFunc(maps.Keys(exported), func(a, b identifier) int {
-		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
-	}) {
-		if id.pkg != pkg {
-			pkg = id.pkg
-			fmt.Fprintf(&b, "\n## %s\n\n", pkg)
-		}
-		b.WriteString(strings.TrimSpace(fmt.Sprintf("- `%s`: %s", id.name, reasons[id])) + "\n")
-	}
-	return b.String()
-}
-
-// exportedOf returns the exported identifiers of all public packages but examples under a folder,
-// for all systems. The packages of tests/cluster are for its tests only.
-func exportedOf(t *testing.T, root string) map[identifier]bool {
-	t.Helper()
-	exported := map[identifier]bool{}
-	require.NoError(t, filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
+// TestExportedNamesDoNotChangeUnseen compares what the public packages of all modules
+// export with api.txt, which has a line for each name, field and method.
+func TestExportedNamesDoNotChangeUnseen(t *testing.T) {
+	var lines, undocumented []string
+	require.NoError(t, filepath.WalkDir("..", func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if name := d.Name(); dir != root && (strings.HasPrefix(name, ".") || name == "internal" || name == "examples" || name == "testdata" || name == "node_modules" || dir == filepath.Join(root, "tests", "cluster")) {
+		path := strings.TrimPrefix(filepath.ToSlash(dir), "../")
+		switch name := d.Name(); {
+		case dir == "..":
+			return nil
+		case strings.HasPrefix(name, "."), name == "internal", name == "testdata", path == "docs", path == "cmd",
+			strings.HasPrefix(path, "tests/") && path != "tests/faults":
 			return fs.SkipDir
 		}
-		path, err := filepath.Rel(root, dir)
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
-		for _, name := range namesIn(t, dir) {
-			exported[identifier{filepath.ToSlash(path), name}] = true
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+				require.NoError(t, err)
+				a := api{pkg: path}
+				a.add(parsed)
+				lines, undocumented = append(lines, a.lines...), append(undocumented, a.undocumented...)
+			}
 		}
 		return nil
 	}))
-	return exported
+	slices.Sort(lines)
+	text := strings.Join(slices.Compact(lines), "\n") + "\n" // files for several systems have the same names
+	if *update {
+		require.NoError(t, os.WriteFile("api.txt", []byte(text), 0o644))
+	}
+	require.Equal(t, read(t, "api.txt"), text, "exported names have changed: run go test ./docs -update")
+	require.Empty(t, undocumented, "exported without a comment")
 }
 
-// namesIn returns the exported names of the package in a folder, those of methods
-// included. A program exports none.
-func namesIn(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	fset := token.NewFileSet()
-	var files []*ast.File
-	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	require.NoError(t, err)
-	for _, source := range sources {
-		if !strings.HasSuffix(source, "_test.go") {
-			file, err := parser.ParseFile(fset, source, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			files = append(files, file)
-		}
-	}
-	if len(files) == 0 || files[0].Name.Name == "main" {
-		return nil
-	}
-	pkg, err := doc.NewFromFiles(fset, files, dir)
-	require.NoError(t, err)
-	values := func(groups ...[]*doc.Value) {
-		for _, value := range slices.Concat(groups...) {
-			names = append(names, value.Names...)
-		}
-	}
-	functions := func(prefix string, all []*doc.Func) {
-		for _, function := range all {
-			names = append(names, prefix+function.Name)
-		}
-	}
-	values(pkg.Consts, pkg.Vars)
-	functions("", pkg.Funcs)
-	for _, typ := range pkg.Types {
-		names = append(names, typ.Name)
-		values(typ.Consts, typ.Vars)
-		functions("", typ.Funcs)
-		functions(typ.Name+".", typ.Methods)
-		for _, method := range methodsOf(typ) {
-			names = append(names, typ.Name+"."+method)
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		return !ast.IsExported(name[strings.LastIndexByte(name, '.')+1:])
-	})
+// api is what the files of a package export.
+type api struct {
+	pkg                 string
+	lines, undocumented []string
 }
 
-// methodsOf returns the methods that an interface declares itself.
-func methodsOf(typ *doc.Type) (names []string) {
-	for _, spec := range typ.Decl.Specs {
-		face, ok := spec.(*ast.TypeSpec).Type.(*ast.InterfaceType)
-		if !ok {
-			continue
-		}
-		for _, method := range face.Methods.List {
-			for _, name := range method.Names {
-				names = append(names, name.Name)
+func (a *api) add(file *ast.File) {
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			a.function(decl)
+		case *ast.GenDecl:
+			for i, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					a.typ(spec, decl.Doc != nil || spec.Doc != nil)
+				case *ast.ValueSpec:
+					if i > 0 && spec.Type == nil && spec.Values == nil { // as the line before
+						spec.Type = decl.Specs[i-1].(*ast.ValueSpec).Type
+					}
+					a.values(decl.Tok, spec, decl.Doc != nil || spec.Doc != nil || spec.Comment != nil)
+				}
 			}
 		}
 	}
-	return names
+}
+
+func (a *api) line(name string, documented bool, parts ...string) {
+	if !ast.IsExported(name) {
+		return
+	}
+	line := a.pkg + ", " + strings.TrimSpace(strings.Join(parts, " "))
+	a.lines = append(a.lines, line)
+	if !documented {
+		a.undocumented = append(a.undocumented, line)
+	}
+}
+
+func (a *api) function(f *ast.FuncDecl) {
+	signature := f.Name.Name + strings.TrimPrefix(types.ExprString(f.Type), "func")
+	if f.Recv == nil {
+		a.line(f.Name.Name, f.Doc != nil, "func", signature)
+		return
+	}
+	receiver := types.ExprString(f.Recv.List[0].Type)
+	if ast.IsExported(strings.TrimPrefix(receiver, "*")) {
+		a.line(f.Name.Name, f.Doc != nil, "method", "("+receiver+")", signature)
+	}
+}
+
+func (a *api) values(kind token.Token, spec *ast.ValueSpec, documented bool) {
+	typ := ""
+	if spec.Type != nil {
+		typ = types.ExprString(spec.Type)
+	}
+	for i, name := range spec.Names {
+		value := ""
+		if kind == token.CONST && i < len(spec.Values) {
+			value = "= " + types.ExprString(spec.Values[i])
+		}
+		a.line(name.Name, documented, strings.Fields(kind.String()+" "+name.Name+" "+typ+" "+value)...)
+	}
+}
+
+// typ adds a type with its fields or methods. A field of a Config is an option, and has a
+// comment.
+func (a *api) typ(spec *ast.TypeSpec, documented bool) {
+	name := spec.Name.Name
+	if !ast.IsExported(name) {
+		return
+	}
+	var members *ast.FieldList
+	kind := ""
+	switch typ := spec.Type.(type) {
+	case *ast.StructType:
+		kind, members = "struct", typ.Fields
+	case *ast.InterfaceType:
+		kind, members = "interface", typ.Methods
+	default:
+		kind = types.ExprString(typ)
+		if spec.Assign.IsValid() {
+			kind = "= " + kind
+		}
+	}
+	a.line(name, documented, "type", name, kind)
+	if members == nil {
+		return
+	}
+	for _, member := range members.List {
+		typ, tag := types.ExprString(member.Type), ""
+		if member.Tag != nil {
+			tag = member.Tag.Value
+		}
+		if len(member.Names) == 0 {
+			a.line(name, true, "type", name, kind+",", typ, tag)
+		}
+		for _, field := range member.Names {
+			if strings.HasPrefix(typ, "func(") && kind == "interface" {
+				typ = strings.TrimPrefix(typ, "func")
+			} else {
+				typ = " " + typ
+			}
+			a.line(field.Name, name != "Config" || member.Doc != nil || member.Comment != nil, "type", name, kind+",", field.Name+typ, tag)
+		}
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ import (
 // No two files of a package of the bridge need each other: if a file uses what another one
 // defines, directly or through further files, the other one uses nothing of the first.
 func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
-	for _, pkg := range list(t, "./bridge/...", "../mcpbridge/...") {
+	for _, pkg := range list(t, "../mcpbridge/...") {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
@@ -38,50 +37,109 @@ func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
 	}
 }
 
-// The registry and the sessions communicate by messages: neither uses what the other defines,
-// apart from what it takes to spawn a session. The files of each begin with its name.
-func TestActorsUseNothingOfEachOther(t *testing.T) {
-	allowed := map[string][]string{
-		"session":  {"registration"}, // which messages carry, and sessions do not read
-		"registry": {"durable", "cleanup", "newSession"},
-	}
-	actorOf := func(file string) string {
-		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".go"), "_")
-		if allowed[name] == nil {
-			return ""
+// imports says which packages of the module a package may import. Each line is for the packages on its
+// left; what ends in /... is a package with all below it. A package needs a line, and what a line allows is in
+// the lines above it: so imports point one way.
+var imports = []struct{ of, may string }{
+	// What several rooms share, and what needs nothing of them.
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest", ""},
+	{"internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/relay", "internal/dispatch"},
+	{"internal/results", "internal/guard internal/wellformed"},
+
+	// What is said.
+	{"messages", "internal/caller"},
+	{"internal/tracecontext", "messages"},
+
+	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
+	{"mcpbridge/internal/challenge", ""},
+	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge"},
+	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
+	{"mcpbridge/internal/rpc", "internal/wellformed"},
+	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
+	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/wire"},
+	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/redact mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
+	{"mcpbridge/internal/stdio", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/streamable", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas mcpbridge/internal/memory mcpbridge/internal/redact " +
+		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/dialer", "mcpbridge mcpbridge/internal/bridge"},
+
+	// A store is the choice of the program.
+	{"internal/storelimit", "mcpbridge messages internal/guard"},
+	{"internal/entry", "mcpbridge messages"},
+	{"resume/...", "mcpbridge messages resume/... internal/entry"},
+
+	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
+	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
+	{"actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
+	{"actors/internal/contract", "mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
+		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
+	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
+	{"actors/internal/session", "mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract actors/internal/mailbox"},
+	{"actors/internal/registry", "mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
+		"actors/internal/admission actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
+	{"actors", "actors/internal/contract actors/internal/registry"},
+
+	{"supervisor", "actors mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
+	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tracecontext"},
+	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
+		"internal/protocol internal/relay internal/results internal/tracecontext"}, // the module cluster has the rest
+	{"toolset/...", "messages supervisor toolset/... internal/caller internal/guard internal/nearest internal/relay internal/tracecontext internal/visible"},
+	{"config", "mcpbridge messages supervisor toolset internal/nearest internal/wellformed"},
+
+	// Programs, and what tests them.
+	{"tests/... cmd/... docs/...", "actors config mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
+		"internal/... tests/... cmd/... docs/..."},
+	{"internal", ""},
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	const module = "github.com/mcpactor/mcpactor/"
+	matches := func(list, name string) bool {
+		for _, pattern := range strings.Fields(list) {
+			room, all := strings.CutSuffix(pattern, "/...")
+			if name = strings.TrimSuffix(name, "/..."); name == room || all && strings.HasPrefix(name, room+"/") {
+				return true
+			}
 		}
-		return name
+		return false
 	}
-	for _, pkg := range list(t, "./actors") {
+	for i, line := range imports {
+		for _, name := range strings.Fields(line.may) {
+			above := false
+			for _, before := range imports[:i+1] {
+				for _, of := range strings.Fields(before.of) {
+					above = above || matches(of, name) || matches(name, strings.TrimSuffix(of, "/..."))
+				}
+			}
+			require.True(t, above, "%s may import %s, which has no line above", line.of, name)
+		}
+	}
+	for _, pkg := range list(t, "../...") {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
-		seen := map[string]bool{}
-		eachUse(t, pkg, func(from, to string, object types.Object) {
-			one, other := actorOf(from), actorOf(to)
-			if field, ok := object.(*types.Var); one == "" || other == "" || one == other || ok && field.IsField() {
-				return
+		name, found := strings.TrimPrefix(pkg.ImportPath, module), false
+		for _, line := range imports {
+			if !matches(line.of, name) {
+				continue
 			}
-			require.Contains(t, allowed[one], object.Name(), "%s uses it of %s", from, to)
-			seen[object.Name()] = true
-		})
-		require.Len(t, seen, 4, "everything that is allowed is used: %v", seen)
-	}
-}
-
-// Whoever does not import supervisor/cluster pays nothing for it.
-func TestOnlyTheClusterLinksProtoActorsCluster(t *testing.T) {
-	links := func(pattern string) (all []string) {
-		for _, pkg := range list(t, pattern) {
-			if regexp.MustCompile(`/protoactor-go/(cluster|remote)$|^google\.golang\.org/grpc$`).MatchString(pkg.ImportPath) {
-				all = append(all, pkg.ImportPath)
+			found = true
+			for _, imported := range pkg.Imports {
+				if other, ours := strings.CutPrefix(imported, module); ours {
+					require.True(t, matches(line.may, other), "%s imports %s", name, other)
+				}
 			}
+			break
 		}
-		return all
+		require.True(t, found, "%s has no line", name)
 	}
-	require.Len(t, links("../supervisor/cluster"), 3)
-	require.Empty(t, links("../cmd/mcpactor"))
-	require.Empty(t, links("../supervisor"))
 }
 
 // pathTo returns a way from a file to another by what each uses, or nil.
@@ -164,38 +222,4 @@ func list(t *testing.T, patterns ...string) (all []listed) {
 		}
 		all = append(all, pkg)
 	}
-}
-
-// Programs that do not import package cluster contain nothing of Proto.Actor's cluster, of gRPC
-// and of etcd.
-func TestOnlyThePackageForClustersNeedsTheEngine(t *testing.T) {
-	engine := []string{"github.com/asynkron/protoactor-go/cluster", "github.com/asynkron/protoactor-go/remote", "google.golang.org/grpc", "go.etcd.io/etcd/client"}
-	needs := func(paths []string) bool {
-		for _, path := range paths {
-			for _, part := range engine {
-				if strings.HasPrefix(path, part) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	found := 0
-	for _, pkg := range list(t, "../...") {
-		if pkg.Standard || pkg.DepOnly || !strings.HasPrefix(pkg.ImportPath, "github.com/mcpactor/mcpactor/") {
-			continue
-		}
-		path := strings.TrimPrefix(pkg.ImportPath, "github.com/mcpactor/mcpactor/")
-		switch {
-		case strings.HasPrefix(path, "supervisor/cluster"):
-			if needs(pkg.Imports) {
-				found++
-			}
-			require.False(t, path == "supervisor/cluster/internal/node" && needs(pkg.Deps), "the node is tested without the engine")
-		case path == "resume/etcd", path == "cmd/demo": // a store on etcd; the show, which has a cluster
-		default:
-			require.False(t, needs(pkg.Deps), "%s needs the engine of package cluster", path)
-		}
-	}
-	require.NotZero(t, found)
 }

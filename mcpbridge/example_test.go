@@ -31,7 +31,7 @@ func ExampleBearer() {
 		}
 		return vault.Token(ctx, key.Scope)
 	})
-	bridge := dialer.New([]mcpbridge.Server{{Name: "mail", URL: server.URL, Auth: auth}}, nil)
+	bridge := dialer.New([]mcpbridge.Server{{Name: "mail", URL: server.URL, Auth: auth}}, nil, nil)
 	defer bridge.Close()
 	for _, user := range []string{"alice", "bob"} {
 		conn, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{

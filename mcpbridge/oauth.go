@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/oauth2"
 
-	"github.com/mcpactor/mcpactor/internal/challenge"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/challenge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -2,12 +2,8 @@ package mcpbridge
 
 import "sync"
 
-const (
-	// maxStderrLines bounds the lines that a [Stderr] holds.
-	maxStderrLines = 64
-	// MaxStderrLine is the length from which a line of stderr is cut, in bytes.
-	MaxStderrLine = 4 << 10
-)
+// maxStderrLines bounds the lines that a [Stderr] holds.
+const maxStderrLines = 64
 
 // Stderr passes on the lines that a server writes to stderr. It holds up to 64 lines, of
 // which the last one is the latest: further lines take its place, and are counted, so that the
@@ -52,7 +48,7 @@ func (s *Stderr) Followed() bool {
 	return s.ready != nil
 }
 
-// Put adds a line, without secrets and at most [MaxStderrLine] long. line is called later, or
+// Put adds a line, without secrets and at most 4 KiB long. line is called later, or
 // not at all, if there is no room.
 func (s *Stderr) Put(line func() string) {
 	if s == nil || !s.hasRoom(line) {

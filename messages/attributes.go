@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// MaxAttributes is the maximum number of [Attributes] of an operation.
-	MaxAttributes = 16
-	// MaxAttributeKey is the maximum length of the key of an attribute, in bytes.
-	MaxAttributeKey = 64
-	// MaxAttributeValue is the maximum length of the value of an attribute, in bytes.
-	MaxAttributeValue = 256
+	// maxAttributes is the maximum number of [Attributes] of an operation.
+	maxAttributes = 16
+	// maxAttributeKey is the maximum length of the key of an attribute, in bytes.
+	maxAttributeKey = 64
+	// maxAttributeValue is the maximum length of the value of an attribute, in bytes.
+	maxAttributeValue = 256
 )
 
 // Attributes are what a caller says about an operation: a small map of strings, such as the
@@ -30,8 +30,9 @@ const (
 // [AttributesOf]. They are not sent to the server, not logged and not printed. As JSON they
 // are an object.
 //
-// Attributes are immutable. The zero value has no attributes. An operation whose attributes
-// are out of bounds fails with [CodeInvalid], see [Attributes.Validate].
+// Attributes are immutable. The zero value has no attributes. An operation has at most 16, with
+// keys of at most 64 bytes and values of at most 256 bytes. Otherwise it fails with
+// [CodeInvalid], see [Attributes.Validate].
 type Attributes struct {
 	sorted *[]attribute // by key; nil if there are none
 }
@@ -102,26 +103,26 @@ func (a Attributes) All() iter.Seq2[string, string] {
 // long, or has control characters or invalid UTF-8. The error names the attribute, and has
 // no values.
 func (a Attributes) Validate() error {
-	if n := a.Len(); n > MaxAttributes {
-		return fmt.Errorf("attributes: has %d entries, at most %d are allowed", n, MaxAttributes)
+	if n := a.Len(); n > maxAttributes {
+		return fmt.Errorf("attributes: has %d entries, at most %d are allowed", n, maxAttributes)
 	}
 	for _, e := range a.entries() {
 		wrong := ""
 		switch {
 		case e.key == "":
 			wrong = "the key is empty"
-		case len(e.key) > MaxAttributeKey:
-			wrong = fmt.Sprintf("the key has %d bytes, at most %d are allowed", len(e.key), MaxAttributeKey)
+		case len(e.key) > maxAttributeKey:
+			wrong = fmt.Sprintf("the key has %d bytes, at most %d are allowed", len(e.key), maxAttributeKey)
 		case !isPlain(e.key):
 			wrong = "the key has a control character or invalid UTF-8"
-		case len(e.value) > MaxAttributeValue:
-			wrong = fmt.Sprintf("the value has %d bytes, at most %d are allowed", len(e.value), MaxAttributeValue)
+		case len(e.value) > maxAttributeValue:
+			wrong = fmt.Sprintf("the value has %d bytes, at most %d are allowed", len(e.value), maxAttributeValue)
 		case !isPlain(e.value):
 			wrong = "the value has a control character or invalid UTF-8"
 		default:
 			continue
 		}
-		return fmt.Errorf("attributes[%.*q]: %s", MaxAttributeKey, e.key, wrong)
+		return fmt.Errorf("attributes[%.*q]: %s", maxAttributeKey, e.key, wrong)
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func TestAttributesAreImmutable(t *testing.T) {
 
 func TestAttributesOutOfBoundsAreNamed(t *testing.T) {
 	full := Attributes{}
-	for i := range MaxAttributes {
-		full = full.With(fmt.Sprint(i), strings.Repeat("x", MaxAttributeValue))
+	for i := range maxAttributes {
+		full = full.With(fmt.Sprint(i), strings.Repeat("x", maxAttributeValue))
 	}
 	require.NoError(t, full.Validate())
-	require.NoError(t, Attributes{}.With(strings.Repeat("k", MaxAttributeKey), "Grüße").Validate())
+	require.NoError(t, Attributes{}.With(strings.Repeat("k", maxAttributeKey), "Grüße").Validate())
 	for want, a := range map[string]Attributes{
 		"attributes: has 17 entries, at most 16 are allowed":                                          full.With("one more", ""),
 		`attributes[""]: the key is empty`:                                                            Attributes{}.With("", "x"),

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Code says why an operation failed. It survives serialization. It is an error, so that
-// errors.Is works with it.
+// Code says why an operation failed. It survives serialization. It is an error: the codes
+// are the sentinels for [errors.Is].
 type Code string
 
 // Error returns the code.
@@ -58,29 +58,8 @@ const (
 	CodeInternal Code = "internal"
 )
 
-// Sentinels for errors.Is, one for each code.
-var (
-	ErrExpired       error = CodeExpired
-	ErrLost          error = CodeLost
-	ErrUnavailable   error = CodeUnavailable
-	ErrBusy          error = CodeBusy
-	ErrDraining      error = CodeDraining
-	ErrClosed        error = CodeClosed
-	ErrUnknownServer error = CodeUnknownServer
-	ErrInvalid       error = CodeInvalid
-	ErrRefused       error = CodeRefused
-	ErrUnauthorized  error = CodeUnauthorized
-	ErrRateLimited   error = CodeRateLimited
-	ErrServerError   error = CodeServerError
-	ErrProtocol      error = CodeProtocol
-	ErrCancelled     error = CodeCancelled
-	ErrDeadline      error = CodeDeadline
-	ErrInternal      error = CodeInternal
-)
-
-// Failure is the reply to a command that has failed. It is an error: errors.Is works with
-// the sentinels of this package and, for [CodeDeadline] and [CodeCancelled], with those of
-// package context.
+// Failure is the reply to a command that has failed. It is an error: [errors.Is] works with
+// its code and, for [CodeDeadline] and [CodeCancelled], with the errors of package context.
 //
 // As JSON it is an object with the names of the tags, in which RetryAfter is a string such
 // as "1.5s".

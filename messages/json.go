@@ -13,13 +13,8 @@ type duration time.Duration
 // MarshalJSON returns a string.
 func (d duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON reads a string, or a number of nanoseconds as earlier versions wrote it.
+// UnmarshalJSON reads a string.
 func (d *duration) UnmarshalJSON(data []byte) error {
-	var nanoseconds int64
-	if json.Unmarshal(data, &nanoseconds) == nil {
-		*d = duration(nanoseconds)
-		return nil
-	}
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return fmt.Errorf("a duration is a string such as %q: %w", "1.5s", err)

@@ -19,12 +19,12 @@ import (
 
 func TestFailureIsItsCodeItsCauseAndItsContextError(t *testing.T) {
 	f := &Failure{Key: Key{"s", "a"}, Op: "tools/call", Code: CodeDeadline, Detail: "while waiting", RetryAfter: 1500 * time.Millisecond, Cause: io.EOF}
-	require.ErrorIs(t, f, ErrDeadline)
+	require.ErrorIs(t, f, CodeDeadline)
 	require.ErrorIs(t, f, CodeDeadline)
 	require.ErrorIs(t, f, context.DeadlineExceeded)
 	require.ErrorIs(t, f, io.EOF)
 	require.NotErrorIs(t, f, context.Canceled)
-	require.NotErrorIs(t, f, ErrLost)
+	require.NotErrorIs(t, f, CodeLost)
 	require.ErrorIs(t, &Failure{Code: CodeCancelled}, context.Canceled)
 	require.Equal(t, "tools/call on s/a: deadline: while waiting; try again in 1.5s", f.Error())
 	f.MayHaveRun = true
@@ -66,7 +66,7 @@ func TestFailureNamesWhatItsOperationWasFor(t *testing.T) {
 func TestFailureThatIsNilIsHarmless(t *testing.T) {
 	var f *Failure
 	require.NotEmpty(t, f.Error())
-	require.NotErrorIs(t, f, ErrBusy)
+	require.NotErrorIs(t, f, CodeBusy)
 	require.NoError(t, f.Unwrap())
 	require.Empty(t, f.RequestID())
 	require.NotEmpty(t, f.LogValue().String())
@@ -77,7 +77,7 @@ func TestFailureSurvivesSerialisation(t *testing.T) {
 	require.NoError(t, err)
 	var back Failure
 	require.NoError(t, json.Unmarshal(data, &back))
-	require.ErrorIs(t, &back, ErrLost)
+	require.ErrorIs(t, &back, CodeLost)
 	require.True(t, back.MayHaveRun)
 }
 

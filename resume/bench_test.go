@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
+	"github.com/mcpactor/mcpactor/internal/entry"
 )
 
 // BenchmarkSave saves from many callers at once, and compares the store with a

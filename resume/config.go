@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
+	"github.com/mcpactor/mcpactor/internal/entry"
 )
 
 // Forever turns the age limit of a [Config] off, also that of a shared store.
 const Forever = entry.Forever
-
-// DefaultMaxAge is the default of [Config.MaxAge]: 30 days.
-const DefaultMaxAge = entry.DefaultMaxAge
 
 // lockWait is how long [Open] waits for each of its two locks: the shared lock of
 // inspect, and the exclusive lock of the store.
@@ -21,7 +18,7 @@ const lockWait = time.Second
 type Config struct {
 	// MaxAge is how long a record is kept after it was last saved. [Open] deletes older
 	// records, so that keys that are no longer used do not accumulate. Raise it if
-	// servers keep sessions for longer. Defaults to [DefaultMaxAge]; -1 ([Forever])
+	// servers keep sessions for longer. Defaults to 30 days; -1 ([Forever])
 	// deletes none.
 	MaxAge time.Duration
 
@@ -32,7 +29,7 @@ type Config struct {
 // withDefaults returns a copy with all fields set.
 func (c Config) withDefaults() Config {
 	if c.MaxAge == 0 {
-		c.MaxAge = DefaultMaxAge
+		c.MaxAge = entry.DefaultMaxAge
 	}
 	if c.now == nil {
 		c.now = time.Now

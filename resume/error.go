@@ -3,7 +3,7 @@ package resume
 import (
 	"errors"
 
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
+	"github.com/mcpactor/mcpactor/internal/entry"
 )
 
 // The errors of [Open] and of the methods of [File], besides those of the context and

@@ -13,9 +13,9 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // File is a store in a file, for one process at a time. Once Save has returned, the

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 var ctx = context.Background()

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // Memory is a store in memory. It keeps every record until it is deleted.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -290,7 +290,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		if h.Trace == (messages.Trace{}) {
 			h.Trace = messages.TraceOf(ctx)
 		}
-		called := &actors.ClientCall{Op: op}
+		called := &protocol.ClientCall{Op: op}
 		called.Values.Hold(ctx)
 		defer called.Values.Release()
 		msg = called

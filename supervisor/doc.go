@@ -17,13 +17,13 @@
 //     actor fails. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
 //     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
-//     TestCommandsToAStoppedSupervisorAreAnswered; in internal/actors
+//     TestCommandsToAStoppedSupervisorAreAnswered; in actors/internal/registry
 //     TestBugInASessionLosesNothing)
 //  2. One session per key. A key has at most one live MCP session and transport at any
 //     moment. Exception: while the module finds out whether a session still exists, the key
 //     may have a second one, for the connect timeout at most. It takes no calls, and uses the
 //     place of the first under the caps. (The verifier;
-//     TestSecondSessionIsEndedWhenNobodyAdoptsIt, in internal/bridge;
+//     TestSecondSessionIsEndedWhenNobodyAdoptsIt, in mcpbridge/internal/bridge;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
 //     TestConnectionThatComesAfterTheCloseIsClosed)
 //  3. One creation. Concurrent first calls of a key cause one dial and one initialize. If
@@ -61,7 +61,7 @@
 //     (TestLeastRecentlyUsedIdleSessionMakesRoom;
 //     TestBusySessionIsEvictedByDrainingAndNothingIsCut;
 //     TestSessionsThatAreOpenAreThoseOfASimpleModel;
-//     TestBoundsHoldWhateverHappensAtOnce; in internal/actors FuzzLRU)
+//     TestBoundsHoldWhateverHappensAtOnce; in actors/internal/admission FuzzLRU, FuzzSlots)
 //  8. Closing is complete. It answers each call, and ends each MCP session on its server
 //     and each process with its children, in bounded time. No session is opened again
 //     without a new call. A close command can be repeated, and its reply names the keys
@@ -79,8 +79,8 @@
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
-//     (TestNobodyWhoFloodsDelaysAnotherKey; in internal/actors TestNoStepGrowsWithTheKeys; in
-//     internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
+//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/internal/registry TestNoStepGrowsWithTheKeys; in
+//     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
 //     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;
 //     TestReloadTouchesOnlyWhatChanged;

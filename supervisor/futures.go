@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -36,18 +36,18 @@ func NewClient(system *actor.ActorSystem, pid *actor.PID) *Client {
 }
 
 // future returns a future for one reply. One that receives notifications is not reused.
-func (t *target) future(notes chan<- messages.Notification) *actors.Future {
+func (t *target) future(notes chan<- messages.Notification) *protocol.Future {
 	if notes == nil {
 		if box := t.kept.take(); box != nil {
 			return box
 		}
 	}
-	return actors.NewFuture(t.system, notes)
+	return protocol.NewFuture(t.system, notes)
 }
 
 // release takes back a future. Only one that has received its reply may be reused:
 // otherwise the reply could be taken for that of another command.
-func (t *target) release(box *actors.Future, again bool) {
+func (t *target) release(box *protocol.Future, again bool) {
 	if !again || !t.kept.put(box) {
 		box.Close()
 	}
@@ -60,12 +60,12 @@ const maxFutures = 64
 // of testing/synctest cannot be used by the cleanup of [NewClient].
 type futures struct {
 	mu     sync.Mutex
-	free   []*actors.Future
+	free   []*protocol.Future
 	closed bool
 }
 
 // take returns a future, or nil if none is kept.
-func (f *futures) take() *actors.Future {
+func (f *futures) take() *protocol.Future {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last := len(f.free) - 1
@@ -78,7 +78,7 @@ func (f *futures) take() *actors.Future {
 }
 
 // put keeps a future, and reports whether there was room.
-func (f *futures) put(box *actors.Future) bool {
+func (f *futures) put(box *protocol.Future) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || len(f.free) == maxFutures {

@@ -56,7 +56,7 @@ func ExampleConfig_interceptors() {
 	}
 	defer sup.Stop(ctx)
 	_, err = sup.Client().CallTool(ctx, "greeter", "conversation-1", &mcp.CallToolParams{Name: "delete"})
-	fmt.Println(errors.Is(err, messages.ErrRefused), err)
+	fmt.Println(errors.Is(err, messages.CodeRefused), err)
 	// Output:
 	// tools/call ok: false
 	// true tools/call "delete" on greeter/conversation-1: refused: delete writes, and this agent only reads

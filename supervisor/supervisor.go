@@ -17,7 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -58,7 +59,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	logger := relay.NewLogger(cfg.Logger)
-	bridge := dialer.NewWithLogger(cfg.Servers, cfg.Capabilities, slog.New(zerolog.NewSlogHandler(logger.Logger)))
+	bridge := dialer.New(cfg.Servers, cfg.Capabilities, slog.New(zerolog.NewSlogHandler(logger.Logger)))
 	var dialer mcpbridge.Dialer = bridge
 	if cfg.WrapDialer != nil {
 		if dialer = cfg.WrapDialer(dialer); dialer == nil {
@@ -253,9 +254,9 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	servers = slices.Clone(servers)
-	box := actors.NewFuture(s.system, nil)
+	box := protocol.NewFuture(s.system, nil)
 	defer box.Close()
-	reload := &actors.Reload{Servers: servers, Apply: func() {
+	reload := &protocol.Reload{Servers: servers, Apply: func() {
 		s.bridge.Set(servers)
 		s.noteServers(servers)
 	}}
@@ -291,7 +292,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	}
 	s.stop.Do(func() {
 		s.logger.Info().Msg("supervisor stopping")
-		s.system.Root.Send(s.pid, &actors.Stop{})
+		s.system.Root.Send(s.pid, &protocol.Stop{})
 	})
 	select {
 	case <-s.done:

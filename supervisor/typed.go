@@ -51,7 +51,7 @@ func CallToolAs[T any](ctx context.Context, c *Client, server, scope string, par
 		return none, nil, err
 	}
 	value, err := resultAs[T](result, schema)
-	if kept && (result.Generation != list.generation || errors.Is(err, messages.ErrProtocol)) {
+	if kept && (result.Generation != list.generation || errors.Is(err, messages.CodeProtocol)) {
 		if _, now, failed := c.listOutputs(ctx, key, params.Name); failed == nil {
 			value, err = resultAs[T](result, now)
 		}

@@ -107,7 +107,7 @@ func TestResultThatDoesNotFitNamesTheField(t *testing.T) {
 			}
 			value, err := supervisor.ResultAs[weather](test.result, schema)
 			require.Zero(t, value)
-			require.ErrorIs(t, err, messages.ErrProtocol)
+			require.ErrorIs(t, err, messages.CodeProtocol)
 			require.ErrorContains(t, err, `tools/call on s/x: protocol: `+test.want)
 			require.NotContains(t, err.Error(), "secret")
 			require.NotContains(t, err.Error(), "1.234")
@@ -124,7 +124,7 @@ func TestErrorOfAToolIsTheErrorOfATypedCall(t *testing.T) {
 	result := typedResult(`{"place":"Oslo"}`, "no such place", "try another")
 	result.Result.IsError = true
 	_, err := supervisor.ResultAs[weather](result, json.RawMessage(weatherSchema))
-	require.ErrorIs(t, err, messages.ErrServerError)
+	require.ErrorIs(t, err, messages.CodeServerError)
 	require.EqualError(t, err, "tools/call on s/x: server_error: no such place try another")
 	result.Result.Content = nil
 	_, err = supervisor.ResultAs[weather](result, nil)
@@ -132,10 +132,10 @@ func TestErrorOfAToolIsTheErrorOfATypedCall(t *testing.T) {
 
 	for _, result := range []*messages.ToolResult{nil, {}} {
 		_, err = supervisor.ResultAs[weather](result, nil)
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 	}
 	_, err = supervisor.ResultAs[weather](nil, json.RawMessage(`[]`))
-	require.ErrorIs(t, err, messages.ErrInvalid)
+	require.ErrorIs(t, err, messages.CodeInvalid)
 }
 
 // forecast is a server whose tool answers with what it is told to.
@@ -245,9 +245,9 @@ func TestTypedCallChecksTheSchemaThatTheServerLists(t *testing.T) {
 		require.Error(t, err)
 		require.Nil(t, result)
 		_, _, err = supervisor.CallToolAs[weather](ctx, sup.Client(), "s", "x", nil)
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 		_, _, err = supervisor.CallToolAs[weather](ctx, nil, "s", "x", nil)
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 	})
 }
 
@@ -259,7 +259,7 @@ func TestTypedCallWithoutAnOutputSchemaIsDecodedOnly(t *testing.T) {
 		require.Equal(t, weather{Degrees: 3}, value)
 		f.say("", "warm")
 		_, result, err := callWeather(ctx, sup, "x")
-		require.ErrorIs(t, err, messages.ErrProtocol)
+		require.ErrorIs(t, err, messages.CodeProtocol)
 		require.NotNil(t, result)
 		text, _, err := supervisor.CallToolAs[string](ctx, sup.Client(), "s", "x", &mcp.CallToolParams{Name: "weather"})
 		require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestCallWhoseSchemaIsUnknownDoesNotRun(t *testing.T) {
 		f.say(`{"place":"Oslo"}`)
 		f.err = errors.New("no list today")
 		_, result, err := callWeather(ctx, sup, "x")
-		require.ErrorIs(t, err, messages.ErrServerError)
+		require.ErrorIs(t, err, messages.CodeServerError)
 		require.ErrorContains(t, err, "tools/list on s/x")
 		require.Nil(t, result)
 		require.Equal(t, 0, f.runs)
@@ -310,7 +310,7 @@ func TestTypedCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 				done <- err
 			}()
 		}
-		require.ErrorIs(t, <-gaveUp, messages.ErrDeadline)
+		require.ErrorIs(t, <-gaveUp, messages.CodeDeadline)
 		for range 20 {
 			require.NoError(t, <-done)
 		}
@@ -323,7 +323,7 @@ func TestTypedCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 func TestSchemaWithoutAnEndIsNotUsed(t *testing.T) {
 	const endless = `{"type":"object","allOf":[{"$ref":"#"}]}`
 	_, err := supervisor.ResultAs[weather](typedResult(`{"place":"Oslo"}`), json.RawMessage(endless))
-	require.ErrorIs(t, err, messages.ErrProtocol)
+	require.ErrorIs(t, err, messages.CodeProtocol)
 	require.ErrorContains(t, err, "outputSchema: cannot be used: it refers to itself without an end")
 	inForecast(t, endless, func(ctx context.Context, sup *supervisor.Supervisor, f *forecast) {
 		_, _, err := callWeather(ctx, sup, "x")
@@ -346,7 +346,7 @@ func TestToolThatIsAddedLaterIsCheckedToo(t *testing.T) {
 			return typedResult(`{"place":"Oslo"}`).Result, nil
 		})
 		_, _, err = supervisor.CallToolAs[weather](ctx, sup.Client(), "s", "x", &mcp.CallToolParams{Name: "tide"})
-		require.ErrorIs(t, err, messages.ErrProtocol)
+		require.ErrorIs(t, err, messages.CodeProtocol)
 		require.ErrorContains(t, err, "height")
 	})
 }

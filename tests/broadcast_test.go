@@ -21,7 +21,7 @@ func TestAnswersThatAreBroadcastReachTheirOwnCallers(t *testing.T) {
 				if name == "http" { // over HTTP+SSE the SDK sends them one after the other
 					e.Inject("tools/call", faults.Delay(10*time.Millisecond))
 				}
-				e.Inject(c.kind, faults.Broadcast())
+				e.Inject(c.kind, broadcastAll())
 				scopes := []string{"a", "b", "c", "d"}
 				for range 5 {
 					var all []*sentCommand

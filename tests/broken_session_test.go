@@ -103,7 +103,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			e := serve(t, faults.NewTools())
 			defer e.close()
-			bridge := dialer.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil)
+			bridge := dialer.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil, nil)
 			defer bridge.Close()
 			h := newHarness(t)
 			h.dials.Dialer, h.executed, h.overlaps = bridge, e.Executions, e.Overlaps

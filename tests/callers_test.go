@@ -82,7 +82,7 @@ func TestFloodOnOneSessionIsBounded(t *testing.T) {
 			case *messages.ToolResult:
 				done++
 			case *messages.Failure:
-				require.ErrorIs(t, r, messages.ErrBusy)
+				require.ErrorIs(t, r, messages.CodeBusy)
 				require.Contains(t, r.Detail, "MaxInFlight")
 				busy++
 			}
@@ -151,7 +151,7 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		_, err = c.CallTool(short, "s", "a", &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"call": "y"}})
-		require.ErrorIs(t, err, messages.ErrDeadline)
+		require.ErrorIs(t, err, messages.CodeDeadline)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		cancel()
 		short, cancel = context.WithCancel(ctx)
@@ -159,7 +159,7 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 		_, err = c.CallTool(short, "s", "a", &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"call": "z"}})
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = c.Do(short, &messages.Inspect{})
-		require.ErrorIs(t, err, messages.ErrCancelled)
+		require.ErrorIs(t, err, messages.CodeCancelled)
 
 		closed, err := c.CloseScope(ctx, "a")
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestClientSpeaksTheSameMessages(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.sup.Stop(ctx))
 		_, err = c.Ping(ctx, "s", "a")
-		require.ErrorIs(t, err, messages.ErrClosed)
+		require.ErrorIs(t, err, messages.CodeClosed)
 	})
 }
 

@@ -91,18 +91,18 @@ func TestClientOfAPIDDoesWhatThatOfTheSupervisorDoes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
 		defer cancel()
 		_, err = c.CallTool(ctx, "s", "a", params("hang"))
-		require.ErrorIs(t, err, messages.ErrDeadline)
+		require.ErrorIs(t, err, messages.CodeDeadline)
 		require.Equal(t, time.Second, time.Since(began))
 
 		ctx, stop := context.WithCancel(h.t.Context())
 		time.AfterFunc(time.Second, stop)
 		_, err = c.CallTool(ctx, "s", "a", params("hang"))
-		require.ErrorIs(t, err, messages.ErrCancelled)
+		require.ErrorIs(t, err, messages.CodeCancelled)
 		require.Zero(t, h.session("a").Outstanding, "it was cancelled there")
 
 		h.stop()
 		_, err = c.CallTool(h.t.Context(), "s", "a", params("count"))
-		require.ErrorIs(t, err, messages.ErrClosed)
+		require.ErrorIs(t, err, messages.CodeClosed)
 		h.executed = nil // these calls are not among those of the harness
 	})
 }
@@ -118,9 +118,9 @@ func TestClientOfNoActorFailsAtOnce(t *testing.T) {
 	require.Equal(t, "nobody", f.Supervisor)
 	for _, c := range []*supervisor.Client{supervisor.NewClient(nil, nobody), supervisor.NewClient(system, nil)} {
 		_, err = c.Open(t.Context(), "s", "a")
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 		_, _, err = supervisor.CallToolAs[string](t.Context(), c, "s", "a", &mcp.CallToolParams{Name: "x"})
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 	}
 	system.Shutdown()
 }

@@ -137,7 +137,7 @@ func TestClosingAnswersEachCallAndEndsEachSession(t *testing.T) {
 		refused := 0
 		for _, p := range waiting {
 			if f, is := p.reply().(*messages.Failure); is {
-				require.ErrorIs(t, f, messages.ErrClosed)
+				require.ErrorIs(t, f, messages.CodeClosed)
 				require.False(t, f.MayHaveRun)
 				refused++
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
-	core "github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -29,16 +29,16 @@ type node struct {
 	foreign atomic.Bool // keys of server "s" with scope "a" are not owned
 
 	mu        sync.Mutex
-	back      []*core.HandedBack
+	back      []*protocol.HandedBack
 	cancelled []*messages.Cancel
-	timeouts  *core.Timeouts
+	timeouts  *protocol.Timeouts
 }
 
 // join makes the supervisor a member of a cluster. It owns all keys until foreign is set.
 func join(h *harness) *node {
 	n := &node{h: h}
 	pid, _ := h.system.ProcessRegistry.Add(n, "node"+h.system.ProcessRegistry.NextId())
-	h.system.Root.Send(h.pid, &core.Cluster{Owns: n.owns, HandBack: pid})
+	h.system.Root.Send(h.pid, &protocol.Cluster{Owns: n.owns, HandBack: pid})
 	return n
 }
 
@@ -50,11 +50,11 @@ func (n *node) SendUserMessage(_ *actor.PID, msg any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
-	case *core.HandedBack:
+	case *protocol.HandedBack:
 		n.back = append(n.back, msg)
-	case *core.Withdrawn:
+	case *protocol.Withdrawn:
 		n.cancelled = append(n.cancelled, msg.Cancel)
-	case *core.Timeouts:
+	case *protocol.Timeouts:
 		n.timeouts = msg
 	default:
 		panic(fmt.Sprintf("%T", msg))
@@ -64,7 +64,7 @@ func (n *node) SendSystemMessage(*actor.PID, any) {}
 func (n *node) Stop(*actor.PID)                   {}
 
 // told waits until the actors are idle, and returns the timeouts that were told last.
-func (n *node) told() *core.Timeouts {
+func (n *node) told() *protocol.Timeouts {
 	synctest.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *fakeServer) open() []string {
 }
 
 // take waits until the actors are idle, and returns what was handed back since the last time.
-func (n *node) take() []*core.HandedBack {
+func (n *node) take() []*protocol.HandedBack {
 	synctest.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,22 +97,22 @@ func (n *node) cancels() []*messages.Cancel {
 }
 
 // resend sends a call that was handed back, as the node of its owner does.
-func (n *node) resend(back *core.HandedBack) {
-	n.h.system.Root.RequestWithCustomSender(n.h.pid, &core.ResentCall{
+func (n *node) resend(back *protocol.HandedBack) {
+	n.h.system.Root.RequestWithCustomSender(n.h.pid, &protocol.ResentCall{
 		Op: back.Op, Values: back.Values, Intercepted: back.Intercepted, Runs: back.Runs, MayHaveRun: back.MayHaveRun, Detail: back.Detail,
 	}, back.Caller)
 }
 
 // release releases the keys that are not owned. The reply comes from the channel.
-func (n *node) release(msg core.Release) <-chan any {
+func (n *node) release(msg protocol.Release) <-chan any {
 	msg.Match = func(key messages.Key) bool { return key.Server == "s" && key.Scope == "a" }
-	future := core.NewFuture(n.h.system, nil)
+	future := protocol.NewFuture(n.h.system, nil)
 	n.h.system.Root.RequestWithCustomSender(n.h.pid, &msg, future.PID)
 	return future.Reply
 }
 
 // resent sends an operation as one of another member.
-func (h *harness) resent(msg *core.ResentCall) *sentCommand {
+func (h *harness) resent(msg *protocol.ResentCall) *sentCommand {
 	p := &sentCommand{h: h, cmd: msg.Op, replies: make(chan messages.Reply, 10), sent: time.Now()}
 	h.mu.Lock()
 	h.pending = append(h.pending, p)
@@ -150,7 +150,7 @@ func TestCallOfAKeyThatIsNotOwnedIsHandedBack(t *testing.T) {
 		h.system.Root.Send(back.Caller, messages.NewFailure(back.Op, messages.CodeBusy, "elsewhere"))
 		p.fails(messages.CodeBusy)
 
-		h.system.Root.Send(h.pid, &core.Cluster{})
+		h.system.Root.Send(h.pid, &protocol.Cluster{})
 		require.Equal(t, "1", h.send(call("a", "count")).text(), "without a cluster it owns all keys")
 	})
 }
@@ -164,7 +164,7 @@ func TestReleaseLetsRunningCallsFinishAndHandsWaitingCallsBack(t *testing.T) {
 		synctest.Wait()
 		n.foreign.Store(true)
 		began := time.Now()
-		closed := n.release(core.Release{})
+		closed := n.release(protocol.Release{})
 		back := n.take()
 		require.Len(t, back, 3)
 		for i, p := range waiting {
@@ -206,7 +206,7 @@ func TestReleaseCutsCallsOffThatDoNotFinish(t *testing.T) {
 				if now {
 					want = 0
 				}
-				closed := n.release(core.Release{Now: now})
+				closed := n.release(protocol.Release{Now: now})
 				f := p.fails(messages.CodeLost)
 				require.True(t, f.MayHaveRun)
 				require.Equal(t, 1, f.Attempt)
@@ -225,9 +225,9 @@ func TestSecondReleaseMayLeaveLessTime(t *testing.T) {
 		p := h.send(call("a", "hang"))
 		synctest.Wait()
 		n.foreign.Store(true)
-		first := n.release(core.Release{})
+		first := n.release(protocol.Release{})
 		began := time.Now()
-		second := n.release(core.Release{Now: true})
+		second := n.release(protocol.Release{Now: true})
 		p.fails(messages.CodeLost)
 		require.Zero(t, time.Since(began))
 		require.Equal(t, 1, (<-first).(*messages.Closed).Sessions)
@@ -249,7 +249,7 @@ func TestReleaseEndsDialsAndWaiting(t *testing.T) {
 				time.Sleep(500 * time.Millisecond) // synctest
 				n.foreign.Store(true)
 				began := time.Now()
-				require.Empty(t, (<-n.release(core.Release{})).(*messages.Closed).Left)
+				require.Empty(t, (<-n.release(protocol.Release{})).(*messages.Closed).Left)
 				require.Less(t, time.Since(began), time.Second)
 				require.Nil(t, h.session("a"))
 				require.Empty(t, h.server.open(), "a connection that came late is closed")
@@ -270,7 +270,7 @@ func TestReleaseOfAKeyThatIsOwnedIsARestart(t *testing.T) {
 		running := h.send(call("a", "slow"))
 		waiting := h.send(call("a", "count"))
 		synctest.Wait()
-		require.Equal(t, 1, (<-n.release(core.Release{})).(*messages.Closed).Sessions)
+		require.Equal(t, 1, (<-n.release(protocol.Release{})).(*messages.Closed).Sessions)
 		require.Equal(t, "done", running.text())
 		require.Equal(t, "1", waiting.text())
 		require.EqualValues(t, 2, waiting.ok().Generation)
@@ -297,7 +297,7 @@ func TestReleaseClosesWhatCouldNotBeClosedBeforeAndNothingElse(t *testing.T) {
 					h.server.set(func() { h.server.sessions[theirs] = new(int) })
 				}
 				n.foreign.Store(true)
-				closed := (<-n.release(core.Release{Leave: true})).(*messages.Closed)
+				closed := (<-n.release(protocol.Release{Leave: true})).(*messages.Closed)
 				require.Positive(t, closed.Sessions, "although MCP sessions stay open")
 				require.Empty(t, closed.Left)
 				if theirs == "" {
@@ -321,7 +321,7 @@ func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
 		before := storedRecord(h.t, store)
 		release := func() {
 			n.foreign.Store(true)
-			require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{Leave: true}))
+			require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(protocol.Release{Leave: true}))
 			n.foreign.Store(false)
 			require.Equal(t, before, storedRecord(h.t, store))
 			require.Len(t, h.server.open(), 1)
@@ -339,7 +339,7 @@ func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
 		running := h.send(call("a", "slow"))
 		synctest.Wait()
 		n.foreign.Store(true)
-		closed := n.release(core.Release{Leave: true})
+		closed := n.release(protocol.Release{Leave: true})
 		synctest.Wait()
 		n.foreign.Store(false)
 		p = h.send(call("a", "count"))
@@ -348,7 +348,7 @@ func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
 		require.Equal(t, "done", running.text())
 		<-closed
 
-		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{}))
+		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(protocol.Release{}))
 		require.Equal(t, &mcpbridge.Record{Generation: 1}, storedRecord(h.t, store))
 		require.Empty(t, h.server.open())
 		require.EqualValues(t, 2, h.send(call("a", "count")).ok().Generation)
@@ -360,7 +360,7 @@ func TestReleaseWithoutAStoreClosesMCPSessions(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		n := join(h)
 		h.send(call("a", "count")).ok()
-		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(core.Release{Leave: true}))
+		require.Equal(t, &messages.Closed{Sessions: 1}, <-n.release(protocol.Release{Leave: true}))
 		require.Empty(t, h.server.open())
 	})
 }
@@ -371,7 +371,7 @@ func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		h.send(call("a", "count")).ok()
-		<-n.release(core.Release{Leave: true})
+		<-n.release(protocol.Release{Leave: true})
 		before := storedRecord(h.t, store)
 		h.server.set(func() {
 			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil } // synctest
@@ -379,7 +379,7 @@ func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
 		p := h.send(call("a", "count"))
 		synctest.Wait()
 		n.foreign.Store(true)
-		<-n.release(core.Release{Leave: true})
+		<-n.release(protocol.Release{Leave: true})
 		require.Equal(t, before, storedRecord(h.t, store))
 		back := n.take()
 		require.Len(t, back, 1)
@@ -397,7 +397,7 @@ func TestCloseOfTheUserOverridesARelease(t *testing.T) {
 		p := h.send(call("a", "slow"))
 		synctest.Wait()
 		n.foreign.Store(true)
-		released := n.release(core.Release{Leave: true})
+		released := n.release(protocol.Release{Leave: true})
 		require.Equal(t, 1, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
 		p.ok()
 		<-released
@@ -415,7 +415,7 @@ func TestReleaseLeavesAnMCPSessionOpenThatARestartWouldClose(t *testing.T) {
 		restart := h.send(&messages.Restart{Key: messages.Key{Server: "s", Scope: "a"}})
 		synctest.Wait()
 		n.foreign.Store(true)
-		<-n.release(core.Release{Leave: true})
+		<-n.release(protocol.Release{Leave: true})
 		require.Contains(t, restart.fails(messages.CodeClosed).Detail, "another member")
 		p.ok()
 		require.True(t, storedRecord(h.t, store).Valid())
@@ -431,25 +431,25 @@ func TestReleaseOfAStoppedSupervisorIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		n := join(h)
 		h.stop()
-		require.Equal(t, messages.CodeClosed, (<-n.release(core.Release{})).(*messages.Failure).Code)
-		h.resent(&core.ResentCall{Op: call("a", "count"), Runs: 1, MayHaveRun: true}).fails(messages.CodeClosed)
+		require.Equal(t, messages.CodeClosed, (<-n.release(protocol.Release{})).(*messages.Failure).Code)
+		h.resent(&protocol.ResentCall{Op: call("a", "count"), Runs: 1, MayHaveRun: true}).fails(messages.CodeClosed)
 		h.executed = nil
 	})
 }
 
 func TestResentCallIsReplayedUnderTheConditionsOfALostConnection(t *testing.T) {
 	for name, c := range map[string]struct {
-		msg     core.ResentCall
+		msg     protocol.ResentCall
 		attempt int // 0: it is lost
 	}{
-		"never ran":             {core.ResentCall{Op: call("a", "count")}, 1},
-		"ran and certainly not": {core.ResentCall{Op: call("a", "count"), Runs: 1}, 2},
-		"not safe":              {core.ResentCall{Op: call("a", "count"), Runs: 1, MayHaveRun: true}, 0},
-		"not counted":           {core.ResentCall{Op: call("a", "count"), MayHaveRun: true}, 0},
-		"annotated":             {core.ResentCall{Op: call("a", "count/ro"), Runs: 1, MayHaveRun: true}, 2},
-		"allowed":               {core.ResentCall{Op: call("a", "count", replay(messages.ReplayAlways)), Runs: 1, MayHaveRun: true}, 2},
-		"forbidden":             {core.ResentCall{Op: call("a", "count/ro", replay(messages.ReplayNever)), Runs: 1, MayHaveRun: true}, 0},
-		"replayed already":      {core.ResentCall{Op: call("a", "count/ro"), Runs: 2, MayHaveRun: true}, 0},
+		"never ran":             {protocol.ResentCall{Op: call("a", "count")}, 1},
+		"ran and certainly not": {protocol.ResentCall{Op: call("a", "count"), Runs: 1}, 2},
+		"not safe":              {protocol.ResentCall{Op: call("a", "count"), Runs: 1, MayHaveRun: true}, 0},
+		"not counted":           {protocol.ResentCall{Op: call("a", "count"), MayHaveRun: true}, 0},
+		"annotated":             {protocol.ResentCall{Op: call("a", "count/ro"), Runs: 1, MayHaveRun: true}, 2},
+		"allowed":               {protocol.ResentCall{Op: call("a", "count", replay(messages.ReplayAlways)), Runs: 1, MayHaveRun: true}, 2},
+		"forbidden":             {protocol.ResentCall{Op: call("a", "count/ro", replay(messages.ReplayNever)), Runs: 1, MayHaveRun: true}, 0},
+		"replayed already":      {protocol.ResentCall{Op: call("a", "count/ro"), Runs: 2, MayHaveRun: true}, 0},
 	} {
 		for _, interceptors := range []int{0, 1} {
 			t.Run(fmt.Sprint(name, interceptors), func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestResentCallIsReplayedUnderTheConditionsOfALostConnection(t *testing.T) {
 
 func TestResentCallThatIsReplayedAndLostAgainIsLost(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		p := h.resent(&core.ResentCall{Op: call("a", "hang/ro"), Runs: 1, MayHaveRun: true})
+		p := h.resent(&protocol.ResentCall{Op: call("a", "hang/ro"), Runs: 1, MayHaveRun: true})
 		synctest.Wait()
 		h.server.breakConnection("a", true)
 		f := p.fails(messages.CodeLost)
@@ -503,7 +503,7 @@ func TestCallThatWaitsForItsReplayIsHandedBackAsOneThatMayHaveRun(t *testing.T) 
 		h.server.breakConnection("a", true)
 		synctest.Wait()
 		n.foreign.Store(true)
-		<-n.release(core.Release{})
+		<-n.release(protocol.Release{})
 		back := n.take()
 		require.Len(t, back, 1)
 		require.Equal(t, 1, back[0].Runs)
@@ -594,11 +594,11 @@ func TestRecordOfAnotherProcessWinsOverWhatThisOneRemembers(t *testing.T) {
 		n := join(h)
 		generation := func() uint64 { return h.send(call("a", "count")).ok().Generation }
 		require.EqualValues(t, 1, generation())
-		<-n.release(core.Release{})
+		<-n.release(protocol.Release{})
 
 		saved(h.t, store, mcpbridge.Record{Generation: 7})
 		require.EqualValues(t, 8, generation(), "a generation is not used twice")
-		<-n.release(core.Release{Leave: true})
+		<-n.release(protocol.Release{Leave: true})
 
 		theirs := *storedRecord(h.t, store)
 		theirs.SessionID, theirs.Generation = "theirs", 9
@@ -608,7 +608,7 @@ func TestRecordOfAnotherProcessWinsOverWhatThisOneRemembers(t *testing.T) {
 		p := h.send(call("a", "count"))
 		require.Equal(t, "42", p.text(), "it is resumed")
 		require.EqualValues(t, 9, p.ok().Generation)
-		<-n.release(core.Release{Leave: true})
+		<-n.release(protocol.Release{Leave: true})
 
 		older := theirs
 		older.Generation = 3
@@ -618,7 +618,7 @@ func TestRecordOfAnotherProcessWinsOverWhatThisOneRemembers(t *testing.T) {
 		require.EqualValues(t, 10, p.ok().Generation)
 
 		saved(h.t, store, mcpbridge.Record{Generation: 20})
-		<-n.release(core.Release{})
+		<-n.release(protocol.Release{})
 		require.EqualValues(t, 20, storedRecord(h.t, store).Generation, "a later record is not overwritten")
 		require.EqualValues(t, 21, generation())
 	})

@@ -297,13 +297,13 @@ func TestContextDoesNotOutliveItsCall(t *testing.T) {
 		over(1)
 
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		require.ErrorIs(t, ask(ctx, "hang"), messages.ErrDeadline)
+		require.ErrorIs(t, ask(ctx, "hang"), messages.CodeDeadline)
 		over(1)
 		cancel()
 
 		ctx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(time.Second, cancel)
-		require.ErrorIs(t, ask(ctx, "hang"), messages.ErrCancelled)
+		require.ErrorIs(t, ask(ctx, "hang"), messages.CodeCancelled)
 		over(1)
 
 		h.server.expire("a")
@@ -378,7 +378,7 @@ func TestDialHasTheAttributesOfItsFirstCallerAndLivesOnWithoutIt(t *testing.T) {
 		second := h.send(call("a", "count", attributed("tenant", "other"), traced(otherTrace)))
 		synctest.Wait()
 		cancel()
-		require.ErrorIs(t, <-first, messages.ErrCancelled)
+		require.ErrorIs(t, <-first, messages.CodeCancelled)
 		close(release)
 		require.Equal(t, "1", second.text())
 
@@ -396,13 +396,13 @@ func TestDialHasTheAttributesOfItsFirstCallerAndLivesOnWithoutIt(t *testing.T) {
 func TestAttributesAndTracesOutOfBoundsAreRejected(t *testing.T) {
 	for _, cfg := range []supervisor.Config{{}, withInterceptors(passing)} {
 		inFakeTime(t, cfg, func(h *harness) {
-			long := strings.Repeat("x", messages.MaxAttributeValue+1)
+			long := strings.Repeat("x", 257)
 			f := h.send(call("a", "count", attributed("tenant", long))).fails(messages.CodeInvalid)
 			require.Contains(t, f.Detail, `attributes["tenant"]: the value has 257 bytes`)
 			f = h.send(call("a", "count", traced(messages.Trace{Parent: "none"}))).fails(messages.CodeInvalid)
 			require.Contains(t, f.Detail, "trace.parent: ")
 			_, err := h.sup.Client().Ping(messages.WithAttributes(context.Background(), messages.Attributes{}.With("", "x")), "s", "a")
-			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorIs(t, err, messages.CodeInvalid)
 			require.ErrorContains(t, err, `attributes[""]: the key is empty`)
 			require.Empty(t, h.inspect().Sessions)
 			require.Zero(t, h.dials.dialed())

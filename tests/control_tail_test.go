@@ -18,7 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 // follower is an actor that collects lines.
@@ -92,7 +92,7 @@ func shell(t *testing.T, script string) func(*mcpbridge.Server) {
 // after a crash and a restart. Secrets are blacked out.
 func TestTailSendsTheLinesOfTheSession(t *testing.T) {
 	adapt := shell(t, `echo "starting with $TOKEN" >&2; printf 'one\r\n\n\033[31mtwo\n' >&2`)
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
+	overProcess(t, stdioserver.New(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
 		f := h.follow(nil)
 		h.send(&messages.Tail{ID: "7", Key: keyOf("s", "a"), Subscriber: f.pid}).done()
 		require.Zero(t, h.dials.dialed(), "it opens nothing")
@@ -114,7 +114,7 @@ func TestTailSendsTheLinesOfTheSession(t *testing.T) {
 
 		h.send(call("a", "flood", with("size", 100_000))).ok()
 		long := f.await(t, 14)
-		require.LessOrEqual(t, len(long[len(long)-1]), mcpbridge.MaxStderrLine)
+		require.LessOrEqual(t, len(long[len(long)-1]), 4<<10)
 		require.True(t, strings.HasSuffix(long[len(long)-1], "x…"))
 
 		h.send(&messages.Tail{Key: keyOf("s", "a")}).done()
@@ -130,7 +130,7 @@ func TestTailSendsTheLinesOfTheSession(t *testing.T) {
 
 // A tail ends with its session.
 func TestTailEndsWithItsSession(t *testing.T) {
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), shell(t, `echo started >&2`), supervisor.Config{}, func(h *harness) {
+	overProcess(t, stdioserver.New(t.TempDir(), ""), shell(t, `echo started >&2`), supervisor.Config{}, func(h *harness) {
 		f := h.follow(nil)
 		h.send(&messages.Tail{Key: keyOf("s", "a"), Subscriber: f.pid}).done()
 		h.send(call("a", "pid")).ok()
@@ -145,7 +145,7 @@ func TestTailEndsWithItsSession(t *testing.T) {
 
 // A server that cannot start is heard, too.
 func TestTailShowsWhyAServerDoesNotStart(t *testing.T) {
-	overStdio(t, faults.Dies, supervisor.Config{}, func(h *harness) {
+	overStdio(t, stdioserver.Dies, supervisor.Config{}, func(h *harness) {
 		f := h.follow(nil)
 		h.send(&messages.Tail{Key: keyOf("s", "a"), Subscriber: f.pid}).done()
 		h.send(call("a", "pid", within(5*time.Second))).fails(messages.CodeUnavailable)
@@ -158,7 +158,7 @@ func TestTailShowsWhyAServerDoesNotStart(t *testing.T) {
 func TestTailOfASlowSubscriberIsBounded(t *testing.T) {
 	const n = 200_000
 	adapt := shell(t, fmt.Sprintf(`yes "a line of the log that is sixty-four characters long, or so it is" | head -n %d >&2`, n))
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
+	overProcess(t, stdioserver.New(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
 		hold := make(chan struct{})
 		f := h.follow(hold)
 		h.send(&messages.Tail{Key: keyOf("s", "a"), Subscriber: f.pid}).done()
@@ -181,7 +181,7 @@ func TestTailOfASlowSubscriberIsBounded(t *testing.T) {
 // A subscriber that keeps up gets thousands of lines.
 func TestTailSendsThousandsOfLines(t *testing.T) {
 	adapt := shell(t, `i=0; while [ $i -lt 5000 ]; do echo $i >&2; i=$((i+1)); done`)
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
+	overProcess(t, stdioserver.New(t.TempDir(), ""), adapt, supervisor.Config{}, func(h *harness) {
 		f := h.follow(nil)
 		h.send(&messages.Tail{Key: keyOf("s", "a"), Subscriber: f.pid}).done()
 		h.send(call("a", "pid")).ok()

@@ -10,7 +10,7 @@
 // processes (process_test.go). A soak combines all faults at random, on all transports
 // (soak_test.go).
 //
-// The rows of the fault catalogue, docs/faults.md, and the tests of each:
+// The rows of the fault catalogue, docs/testing.md, and the tests of each:
 //
 //	A1  TestManyFirstCallsCauseOneDial
 //	    TestManyFirstCallsCauseOneInitialize
@@ -133,7 +133,7 @@
 //	F8  TestResultOfManyMegabytesIsPassedOn
 //	    TestResultOverTheLimitIsAProtocolFailureThatNamesIt
 //	G1  TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced
-//	    actors.TestBugInASessionLosesNothing
+//	    registry.TestBugInASessionLosesNothing
 //	G2  TestHTTPClientThatPanicsFailsItsCallAlone
 //	    TestHookThatHangsEndsAtTheDeadlineOfItsCall
 //	    TestHookThatPanicsFailsItsCallAlone

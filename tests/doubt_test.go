@@ -13,18 +13,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 // refusalOf returns the refusal with a name.
-func refusalOf(t *testing.T, name string) faults.Refusal {
+func refusalOf(t *testing.T, name string) refusals.Refusal {
 	t.Helper()
-	for _, form := range faults.Refusals() {
+	for _, form := range refusals.All() {
 		if form.Name == name {
 			return form
 		}
 	}
 	t.Fatalf("there is no refusal %q", name)
-	return faults.Refusal{}
+	return refusals.Refusal{}
 }
 
 // H-B5: a stream that ends as soon as it is opened is opened less and less often. If the
@@ -33,7 +34,7 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 	for name, dead := range map[string]bool{"alive": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
 			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
-				heal := e.Inject("GET", faults.EndStream())
+				heal := e.Inject("GET", endStream())
 				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				if dead {
 					e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example"))
@@ -93,7 +94,7 @@ func TestServerThatFailsAtDiscoveryIsAskedTheOldWay(t *testing.T) {
 // H-B9: a session opens before its stream is answered, and uses the stream when it is.
 func TestSessionOpensThoughTheHeadersOfItsStreamAreWithheld(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
-		e.Inject("GET", faults.Withhold())
+		e.Inject("GET", withhold())
 		began := time.Now()
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
 		require.Less(h.t, time.Since(began), time.Second)
@@ -134,9 +135,9 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 
 // notConnected is the refusal of a gateway whose child process has died. The gateway
 // answers pings itself.
-func notConnected() faults.Refusal {
+func notConnected() refusals.Refusal {
 	header := map[string]string{"Content-Type": "application/json"}
-	return faults.Refusal{
+	return refusals.Refusal{
 		Answer: faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"error":{"code":-32603,"message":"Not connected"}}`},
 		Ping:   &faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"result":{}}`},
 	}

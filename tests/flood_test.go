@@ -49,7 +49,7 @@ var floods = []struct {
 		stderr := h.dialed("process", "flooded").Stderr
 		require.True(h.t, stderr.Followed())
 		for range 10 * size {
-			stderr.Put(func() string { return strings.Repeat("x", mcpbridge.MaxStderrLine) })
+			stderr.Put(func() string { return strings.Repeat("x", 4<<10) })
 		}
 		return func() { close(release) }
 	}},

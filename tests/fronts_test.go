@@ -14,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 // fronts are what stands in front of a server, by what they do to requests while the server is
@@ -51,7 +52,7 @@ func always(f faults.Fault) func(<-chan struct{}) faults.Fault {
 
 // mayCostACall reports whether a call that this refusal answers may have run, for all that is
 // known.
-func mayCostACall(form faults.Refusal) bool {
+func mayCostACall(form refusals.Refusal) bool {
 	return form.Status >= 500 || form.Status == 302 || !isError(form) || form.Ping != nil && strings.Contains(form.Body, "{id}")
 }
 
@@ -60,7 +61,7 @@ func mayCostACall(form faults.Refusal) bool {
 // front.
 func TestFrontsChangeNothing(t *testing.T) {
 	for _, front := range fronts {
-		scenario := func(t *testing.T, form faults.Refusal) {
+		scenario := func(t *testing.T, form refusals.Refusal) {
 			t.Parallel()
 			behindFront(t, form, func(h *harness, server *faults.Server) {
 				require.Equal(h.t, "1", h.send(call("a", "count")).text())
@@ -101,13 +102,13 @@ func TestFrontsChangeNothing(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Until(at.Add(front.limit))) // synctest
-				h.requireTheyWork(time.Second, faults.Refusal{Answer: faults.Answer{Status: 404}})
+				h.requireTheyWork(time.Second, refusals.Refusal{Answer: faults.Answer{Status: 404}})
 				require.Equal(h.t, 1, server.Sessions())
 			})
 		}
 		t.Run(front.name, func(t *testing.T) {
-			eachRefusal(t, "http", scenario, faults.Certain, faults.Expired)
-			eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
+			eachRefusal(t, "http", scenario, refusals.Certain, refusals.Expired)
+			eachRefusal(t, "sse", scenario, refusals.Certain, refusals.Expired)
 		})
 	}
 }
@@ -128,7 +129,7 @@ func (h *harness) away(server *faults.Server, front func(<-chan struct{}) faults
 }
 
 // requireTheyWork makes calls, and checks that each has a result within a limit.
-func (h *harness) requireTheyWork(limit time.Duration, form faults.Refusal) {
+func (h *harness) requireTheyWork(limit time.Duration, form refusals.Refusal) {
 	h.t.Helper()
 	for i, p := range append(h.calls(5, "a", "count"), h.calls(5, "a", "count", replay(messages.ReplayAlways))...) {
 		if f, is := p.reply().(*messages.Failure); is && i < 5 && mayCostACall(form) {
@@ -144,7 +145,7 @@ func (h *harness) requireTheyWork(limit time.Duration, form faults.Refusal) {
 
 // behindFront runs a scenario with a server that says in the given form that it does not know
 // a session.
-func behindFront(t *testing.T, form faults.Refusal, scenario func(h *harness, server *faults.Server)) {
+func behindFront(t *testing.T, form refusals.Refusal, scenario func(h *harness, server *faults.Server)) {
 	t.Helper()
 	if form.Transport == "sse" {
 		overLocalHTTP(t, supervisor.Config{}, newSSETools, func(h *harness, e *testServer) {

@@ -1,9 +1,11 @@
 package tests
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,16 +17,15 @@ var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
 	doc, err := os.ReadFile("../supervisor/doc.go")
 	require.NoError(t, err)
-	files, err := filepath.Glob("../*/*_test.go")
-	require.NoError(t, err)
-	internal, err := filepath.Glob("../internal/*/*_test.go")
-	require.NoError(t, err)
 	var defined []byte
-	for _, file := range append(files, internal...) {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
 		defined = append(defined, text...)
-	}
+		return err
+	}))
 	names := testName.FindAllString(string(doc), -1)
 	require.Greater(t, len(names), 20)
 	for _, name := range names {

@@ -18,11 +18,11 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 func TestMain(m *testing.M) {
-	faults.Main()
+	stdioserver.Main()
 	if name := os.Getenv(rawVar); name != "" {
 		runRaw(name)
 	}

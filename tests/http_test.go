@@ -19,7 +19,7 @@ import (
 func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 				require.Equal(t, 1, e.Expire(form))
 				for _, p := range h.calls(50, "a", "count") {
@@ -70,7 +70,7 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 		"no response": {faults.Cut(), messages.CodeUnavailable, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				e.Inject("", c.fault)
 				f := h.send(call("a", "count", within(2*time.Second))).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
@@ -84,7 +84,7 @@ func TestServersThatCannotBeConnectedToSayWhy(t *testing.T) {
 
 // A6: notifications/initialized is all that the server refuses.
 func TestServerThatDoesNotKnowInitializedWorks(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("notifications/initialized", faults.Refuse(404, "not found"))
 		for want := range 3 {
 			require.Equal(t, fmt.Sprint(want+1), h.send(call("a", "count")).text())
@@ -100,7 +100,7 @@ func TestServerThatDoesNotKnowInitializedWorks(t *testing.T) {
 func TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout(t *testing.T) {
 	for name, kind := range map[string]string{"POST": "initialize", "GET": "GET"} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, newHTTPTools, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("other", "count")).text())
 				e.Inject(kind, faults.Hang())
 				began := time.Now()
@@ -130,7 +130,7 @@ func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 		"400": {faults.Refuse(400, "bad header"), messages.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				waiting := h.send(call("a", "wait"))
 				e.awaitExecutions(1)
 				heal := e.Inject("", onPOST(c.fault))
@@ -159,7 +159,7 @@ func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
 		"502": faults.Refuse(502, ""), "503": faults.Refuse(503, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				e.Inject("GET", fault)
 				for i := range 3 {
 					require.Equal(t, fmt.Sprint(i+1), h.send(call("a", "count")).text())
@@ -230,7 +230,7 @@ func TestSessionsOfBrokenConnectionsAreResumedWithTheirState(t *testing.T) {
 
 // C10 over HTTP.
 func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		running := h.calls(20, "a", "wait")
 		e.awaitExecutions(20)
 		e.Expire(faults.Expiries()[0])

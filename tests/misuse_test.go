@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
-	registry "github.com/mcpactor/mcpactor/internal/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -30,7 +30,7 @@ import (
 // request sends any message to the supervisor. It returns the reply, or nil if there is
 // none within an hour.
 func (h *harness) request(msg any) any {
-	box := registry.NewFuture(h.system, nil)
+	box := protocol.NewFuture(h.system, nil)
 	defer box.Close()
 	h.system.Root.RequestWithCustomSender(h.pid, msg, box.PID)
 	select {
@@ -122,7 +122,7 @@ func TestCommandsToAStoppedSupervisorAreAnswered(t *testing.T) {
 			h.system.Root.Stop(h.pid)
 		},
 		"while stopped": func(h *harness) {
-			h.system.Root.Send(h.pid, &registry.Stop{})
+			h.system.Root.Send(h.pid, &protocol.Stop{})
 			f, ok := h.send(call("a", "count")).reply().(*messages.Failure)
 			require.True(h.t, ok)
 			require.Contains(h.t, []messages.Code{messages.CodeDraining, messages.CodeClosed}, f.Code)
@@ -249,10 +249,10 @@ func TestWhatWasNotStartedSaysSo(t *testing.T) {
 		require.ErrorContains(t, err, "is not started")
 		for _, client := range []*supervisor.Client{nil, {}, sup.Client()} {
 			_, err = client.CallTool(ctx, "s", "a", &mcp.CallToolParams{Name: "t"})
-			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorIs(t, err, messages.CodeInvalid)
 			require.ErrorContains(t, err, "belongs to no supervisor")
 			_, err = client.Do(ctx, &messages.Inspect{})
-			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorIs(t, err, messages.CodeInvalid)
 			client.Cancel(messages.Key{}, "1")
 		}
 	}
@@ -260,14 +260,14 @@ func TestWhatWasNotStartedSaysSo(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		var none context.Context
 		_, err := h.sup.Client().CallTool(none, "s", "a", &mcp.CallToolParams{Name: "t"})
-		require.ErrorIs(t, err, messages.ErrInvalid)
+		require.ErrorIs(t, err, messages.CodeInvalid)
 		require.ErrorContains(t, err, "context")
 		require.ErrorContains(t, h.sup.Stop(none), "context")
 		_, err = h.sup.Reload(none, servers)
 		require.ErrorContains(t, err, "context")
 		for _, cmd := range []messages.Command{nil, (*messages.CallTool)(nil), (*messages.Cancel)(nil), embeddedCall{}} {
 			_, err = h.sup.Client().Do(h.t.Context(), cmd)
-			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorIs(t, err, messages.CodeInvalid)
 		}
 		h.send(call("a", "count")).ok()
 	})

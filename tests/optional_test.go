@@ -21,6 +21,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 // says answers with a status and a body of a type.
@@ -39,8 +40,8 @@ type refusal struct {
 	instead string       // in place of a result, over any transport
 }
 
-// refusals are the ways in which a server refuses what it need not answer.
-var refusals = []refusal{
+// waysToRefuse are the ways in which a server refuses what it need not answer.
+var waysToRefuse = []refusal{
 	rpcError(-32601), rpcError(-32600), rpcError(-32602), rpcError(-32603),
 	{"nonsense", says(200, "application/json", `{"hello":"world"}`), `"hello":"world"`},
 	{"ignored", faults.Hang(), ""},
@@ -151,23 +152,23 @@ func outcome(r messages.Reply) string {
 // session says so in the given form.
 type condition struct {
 	name   string
-	happen func(p *plain, form faults.Refusal)
+	happen func(p *plain, form refusals.Refusal)
 	want   string        // what comes out
 	limit  time.Duration // for each command
 }
 
 var conditions = []condition{
-	{"idle", func(p *plain, _ faults.Refusal) {
+	{"idle", func(p *plain, _ refusals.Refusal) {
 		p.ask()
 		time.Sleep(10 * time.Minute) // synctest
 		p.ask()
 	}, "1 2 tools 3 4 tools", time.Second},
-	{"cut between calls", func(p *plain, _ faults.Refusal) {
+	{"cut between calls", func(p *plain, _ refusals.Refusal) {
 		p.ask()
 		p.outage(300*time.Millisecond, p.ask)
 		p.ask()
 	}, "1 2 tools 3 4 tools 5 6 tools", time.Second},
-	{"cut in a call", func(p *plain, _ faults.Refusal) {
+	{"cut in a call", func(p *plain, _ refusals.Refusal) {
 		p.ask()
 		once, again := p.send(call("a", "wait")), p.send(call("a", "wait", replay(messages.ReplayAlways)))
 		synctest.Wait()
@@ -177,7 +178,7 @@ var conditions = []condition{
 		slices.Sort(p.said[len(p.said)-2:])
 		p.ask()
 	}, "1 2 tools 5 lost? 6 7 tools", time.Second},
-	{"restarted", func(p *plain, form faults.Refusal) {
+	{"restarted", func(p *plain, form refusals.Refusal) {
 		p.ask()
 		p.raw.unknown = form
 		p.server.Expire(form)
@@ -185,7 +186,7 @@ var conditions = []condition{
 		p.ask()
 		p.ask()
 	}, "1 2 tools 1 2 tools 3 4 tools", time.Second},
-	{"away behind a front", func(p *plain, form faults.Refusal) {
+	{"away behind a front", func(p *plain, form refusals.Refusal) {
 		p.ask()
 		back := p.server.Inject("", faults.Refuse(502, "<html>502 Bad Gateway</html>"))
 		p.raw.unknown = form
@@ -251,7 +252,7 @@ var allForms = flag.Bool("optional.forms", false, "try each form of forgetting a
 // its user come out as if it had answered them, at any moment.
 func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
 	for i, q := range questions {
-		ways := refusals
+		ways := waysToRefuse
 		if strings.HasPrefix(q.name, "nothing") {
 			ways = ways[:1]
 		}
@@ -287,7 +288,7 @@ func TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall(t *testing.T) 
 		if q.habits.resumable || !strings.Contains(q.name, "/") && q.name != "ping" {
 			continue // HTTP+SSE has no such request
 		}
-		for _, how := range refusals {
+		for _, how := range waysToRefuse {
 			for _, c := range conditions {
 				t.Run(strings.Join([]string{q.name, how.name, c.name}, "/"), func(t *testing.T) {
 					t.Parallel()

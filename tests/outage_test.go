@@ -398,7 +398,7 @@ func TestDeadlineOfAContextTellsWhatTheCallWaitedFor(t *testing.T) {
 					began := time.Now()
 					_, err := h.sup.Client().CallTool(ctx, "s", fmt.Sprint("k", i), call("a", "count").Params)
 					cancel()
-					require.ErrorIs(t, err, messages.ErrUnavailable)
+					require.ErrorIs(t, err, messages.CodeUnavailable)
 					require.ErrorContains(t, err, "refused")
 					require.Equal(t, time.Second, time.Since(began))
 				}

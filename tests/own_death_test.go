@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 // ownerVar is an environment variable with which this test binary runs runOwner. Its value
@@ -27,7 +27,7 @@ const ownerVar = "MCPACTOR_TEST_OWNER"
 // SIGTERM, prints the process ids of that process and of its child, and waits to be killed.
 func runOwner(dir string) {
 	os.Unsetenv(ownerVar)
-	server, err := faults.NewProcess(dir, faults.Stubborn).Server("s")
+	server, err := stdioserver.New(dir, stdioserver.Stubborn).Server("s")
 	exitOnError(err)
 	sup, err := supervisor.Start(actor.NewActorSystem(quietLog), supervisor.Config{Servers: []mcpbridge.Server{server}})
 	exitOnError(err)

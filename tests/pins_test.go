@@ -211,7 +211,7 @@ func TestPinAndStop(t *testing.T) {
 		require.NoError(t, <-stopped)
 		h.send(pin("s", "c")).fails(messages.CodeClosed)
 		_, err := h.sup.Client().Unpin(h.t.Context(), "s", "a")
-		require.ErrorIs(t, err, messages.ErrClosed)
+		require.ErrorIs(t, err, messages.CodeClosed)
 	})
 }
 

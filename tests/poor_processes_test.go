@@ -64,7 +64,7 @@ var oddProcesses = map[string]habits{
 
 // refusing returns the habits of a process that refuses a request, such as "ping/-32601".
 func refusing(name string) (habits, bool) {
-	for _, how := range refusals {
+	for _, how := range waysToRefuse {
 		if method, is := strings.CutSuffix(name, "/"+how.name); is && how.instead != none {
 			return habits{instead: map[string]string{method: how.instead}}, true
 		}
@@ -122,7 +122,7 @@ func TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd(t *testing.T) {
 // C11: the same where the server refuses what a session asks by itself.
 func TestRequestsOfOurOwnThatAProcessRefusesChangeNoCall(t *testing.T) {
 	for _, method := range []string{"server/discover", "ping", "tools/list"} {
-		for _, how := range refusals {
+		for _, how := range waysToRefuse {
 			name := method + "/" + how.name
 			if _, is := refusing(name); is {
 				t.Run(name, func(t *testing.T) { requireProcessWorksAgain(t, name) })

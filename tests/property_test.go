@@ -12,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 var refusalSeed = flag.Uint64("refusals.seed", 1, "seed of the first random refusal")
@@ -22,7 +23,7 @@ const randomRefusals = 60
 
 // randomRefusal returns a refusal with a random status other than 404, 410 and 429, and
 // with a random body that is not a result.
-func randomRefusal(seed uint64) faults.Refusal {
+func randomRefusal(seed uint64) refusals.Refusal {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
 	status := 0
@@ -49,7 +50,7 @@ func randomRefusal(seed uint64) faults.Refusal {
 	if status == 401 || status == 403 {
 		answer.Header["WWW-Authenticate"] = pick(`Bearer error="invalid_token"`, `Bearer error="insufficient_scope", scope="x"`, "Basic")
 	}
-	return faults.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: faults.Expired, Invented: true, Answer: answer}
+	return refusals.Refusal{Name: fmt.Sprint("seed ", seed), Transport: "http", Verdict: refusals.Expired, Invented: true, Answer: answer}
 }
 
 // H-B1 to H-B4: whatever the refusal says, a session is rebuilt only if the server does not

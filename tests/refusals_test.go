@@ -13,12 +13,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 // eachRefusal runs a scenario for each refusal of a transport that has one of the verdicts.
-func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, form faults.Refusal), verdicts ...faults.Verdict) {
+func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, form refusals.Refusal), verdicts ...refusals.Verdict) {
 	t.Helper()
-	for _, form := range faults.Refusals() {
+	for _, form := range refusals.All() {
 		for _, verdict := range verdicts {
 			if form.Transport == transport && form.Verdict == verdict {
 				t.Run(form.Name, func(t *testing.T) { scenario(t, form) })
@@ -29,14 +30,14 @@ func eachRefusal(t *testing.T, transport string, scenario func(t *testing.T, for
 
 // isError reports whether a refusal says that the request failed: by its status, or as a
 // JSON-RPC error.
-func isError(form faults.Refusal) bool {
+func isError(form refusals.Refusal) bool {
 	return form.Status >= 300 || strings.Contains(form.Body, `"jsonrpc"`) && strings.Contains(form.Body, `"error"`)
 }
 
 // H-B1, H-B2, H-B3: in whatever form a server refuses an unknown session, one rebuild
 // serves all callers, and a call that may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
-	scenario := func(t *testing.T, form faults.Refusal) {
+	scenario := func(t *testing.T, form refusals.Refusal) {
 		tools := newHTTPTools
 		if form.Transport == "sse" {
 			tools = newSSETools
@@ -63,7 +64,7 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 			require.Equal(h.t, 1, e.Sessions())
 			if form.Transport == "http" {
 				requireEvents[*messages.SessionExpired](h, 1)
-				if form.Verdict == faults.Expired {
+				if form.Verdict == refusals.Expired {
 					synctest.Wait() // the DELETE is sent in the background
 					require.Equal(h.t, 1, e.CountEach("DELETE")[0], "the old session is ended")
 				}
@@ -71,14 +72,14 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 			}
 		})
 	}
-	eachRefusal(t, "http", scenario, faults.Certain, faults.Expired)
-	eachRefusal(t, "sse", scenario, faults.Certain, faults.Expired)
+	eachRefusal(t, "http", scenario, refusals.Certain, refusals.Expired)
+	eachRefusal(t, "sse", scenario, refusals.Certain, refusals.Expired)
 }
 
 // H-B11: the same over stdio. The question shows that the session is dead, and the process
 // is restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
-	eachRefusal(t, "stdio", func(t *testing.T, form faults.Refusal) {
+	eachRefusal(t, "stdio", func(t *testing.T, form refusals.Refusal) {
 		if strings.Contains(form.Body, "-32602") {
 			return // so does a server that has no such list: see the next test
 		}
@@ -93,7 +94,7 @@ func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 			require.NotEqual(t, first, pid(t, h.send(call("a", "pid"))))
 			requireExit(t, first)
 		})
-	}, faults.Certain, faults.Expired)
+	}, refusals.Certain, refusals.Expired)
 }
 
 // C11: over stdio there is no second session to compare with. A process that answers everything with the
@@ -111,10 +112,10 @@ func TestProcessThatRefusesOurListsKeepsItsState(t *testing.T) {
 }
 
 // looksLikeFront reports whether a refusal may come from something in front of the server.
-func looksLikeFront(form faults.Refusal) bool { return form.Status >= 502 && form.Status <= 504 }
+func looksLikeFront(form refusals.Refusal) bool { return form.Status >= 502 && form.Status <= 504 }
 
 // requireOwnError checks that a call on a live session got the refusal as its own error.
-func requireOwnError(p *sentCommand, form faults.Refusal) {
+func requireOwnError(p *sentCommand, form refusals.Refusal) {
 	t := p.h.t
 	t.Helper()
 	r, is := p.reply().(*messages.ToolResult)
@@ -141,7 +142,7 @@ func requireOwnError(p *sentCommand, form faults.Refusal) {
 // H-B4: refusals on a live session, which concern logins, tools or resources, do not end
 // the session, whatever their words.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
-	scenario := func(t *testing.T, form faults.Refusal) {
+	scenario := func(t *testing.T, form refusals.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			fault := faults.Instead(form)
@@ -169,13 +170,13 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
-	eachRefusal(t, "http", scenario, faults.Alive, faults.Expired)
+	eachRefusal(t, "http", scenario, refusals.Alive, refusals.Expired)
 }
 
 // H-B4: a refusal that all sessions get does not end a session. The number of controls is
 // bounded, however many calls are refused.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
-	scenario := func(t *testing.T, form faults.Refusal) {
+	scenario := func(t *testing.T, form refusals.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
 			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
@@ -195,13 +196,13 @@ func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 			require.Zero(h.t, countEvents[*messages.SessionExpired](h))
 		})
 	}
-	eachRefusal(t, "http", func(t *testing.T, form faults.Refusal) {
+	eachRefusal(t, "http", func(t *testing.T, form refusals.Refusal) {
 		if !looksLikeFront(form) { // for those the calls wait
 			scenario(t, form)
 		}
-	}, faults.Expired)
-	for _, form := range faults.Refusals() {
-		if form.Verdict == faults.Alive && form.Status >= 400 && !form.Ran && !looksLikeFront(form) {
+	}, refusals.Expired)
+	for _, form := range refusals.All() {
+		if form.Verdict == refusals.Alive && form.Status >= 400 && !form.Ran && !looksLikeFront(form) {
 			t.Run(form.Name, func(t *testing.T) { scenario(t, form) })
 		}
 	}

@@ -93,7 +93,7 @@ func TestBadListOfServersChangesNothing(t *testing.T) {
 		require.Equal(t, "2", h.send(call("a", "count")).text())
 		h.stop()
 		_, err = h.sup.Reload(h.t.Context(), []mcpbridge.Server{serverAt("s", "http://fake.invalid")})
-		require.ErrorIs(t, err, messages.ErrClosed)
+		require.ErrorIs(t, err, messages.CodeClosed)
 	})
 }
 

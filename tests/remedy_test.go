@@ -12,7 +12,7 @@ import (
 )
 
 // What only a change of the configuration can mend is answered with the remedy, and never with
-// an invitation to try again. The mistakes are those of the table in internal/bridge/remedy.go.
+// an invitation to try again. The mistakes are those of the table in mcpbridge/internal/remedy.go.
 func TestPermanentMistakeIsAnsweredWithItsRemedy(t *testing.T) {
 	for _, e := range []*mcpbridge.Error{
 		{Class: mcpbridge.Unavailable, Server: mcpbridge.Strange, Status: 404},

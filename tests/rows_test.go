@@ -31,7 +31,7 @@ func testsByRow(t *testing.T) map[string][]string {
 	byRow := map[string][]string{}
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	for _, file := range append(files, "../internal/actors/session_bug_test.go") {
+	for _, file := range append(files, "../actors/internal/registry/bug_test.go") {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		for _, decl := range parsed.Decls {
@@ -72,15 +72,15 @@ func TestEveryRowOfTheCatalogueHasATest(t *testing.T) {
 	require.Contains(t, string(doc), table.String(), "doc.go must have this table:\n%s", table.String())
 }
 
-// docs/faults.md has every row, with a link to a test of the row.
+// docs/testing.md has every row, with a link to a test of the row.
 func TestPageOfFaultsHasEveryRow(t *testing.T) {
-	page, err := os.ReadFile("../docs/faults.md")
+	page, err := os.ReadFile("../docs/testing.md")
 	require.NoError(t, err)
-	told := map[string]bool{}
+	told, tests := map[string]bool{}, testsByRow(t)
 	for _, line := range regexp.MustCompile(`(?m)^\| ([A-G]\d[^|]*)\|[^|]*\|[^|]*\|([^|]*)\|$`).FindAllStringSubmatch(string(page), -1) {
 		for _, row := range regexp.MustCompile(`[A-G]\d+`).FindAllString(line[1], -1) {
 			told[row] = true
-			names, covered := testsByRow(t)[row], false
+			names, covered := tests[row], false
 			for _, link := range regexp.MustCompile(`\]\(\.\./([a-z_/]+\.go)\)`).FindAllStringSubmatch(line[2], -1) {
 				text, err := os.ReadFile("../" + link[1])
 				require.NoError(t, err, line[0])
@@ -99,9 +99,9 @@ func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	}
 }
 
-// The tests that docs/faults.md names exist.
+// The tests that docs/testing.md names exist.
 func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
-	page, err := os.ReadFile("../docs/faults.md")
+	page, err := os.ReadFile("../docs/testing.md")
 	require.NoError(t, err)
 	var code strings.Builder
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
@@ -119,9 +119,9 @@ func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The rows that comments of tests name, such as H-B1, are on docs/faults.md.
+// The rows that comments of tests name, such as H-B1, are on docs/testing.md.
 func TestCommentsNameRowsThatExist(t *testing.T) {
-	page, err := os.ReadFile("../docs/faults.md")
+	page, err := os.ReadFile("../docs/testing.md")
 	require.NoError(t, err)
 	known := map[string]bool{}
 	row := regexp.MustCompile(`H-([A-H])(\d*)(?: to H-[A-H](\d+))?`)

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 // Guarantee 12: neither the logs of mcpactor and Proto.Actor nor events, snapshots and
@@ -137,7 +138,7 @@ func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
 		h.send(call("a", "pid")).ok()
 		listen(h)
 	})
-	overStdio(t, faults.Dies, cfg, func(h *harness) {
+	overStdio(t, stdioserver.Dies, cfg, func(h *harness) {
 		require.Contains(t, h.send(call("a", "pid")).fails(messages.CodeUnavailable).Detail, "exited with status 3: reading configuration no license found")
 		require.Contains(t, h.session("a").Cause, "exited with status 3")
 		listen(h)

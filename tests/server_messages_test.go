@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -127,28 +127,31 @@ func newChattyServer() *mcp.Server {
 // memory and over HTTP.
 func overEachProtocol(t *testing.T, cfg func(h *harness) supervisor.Config, scenario func(h *harness)) {
 	t.Helper()
+	run := func(t *testing.T, server mcpbridge.Server) {
+		t.Cleanup(func() { time.Sleep(3 * time.Second) }) // synctest: until Proto.Actor's throttle of dead letters has ended
+		h := newHarness(t)
+		c := cfg(h)
+		c.Servers = []mcpbridge.Server{server}
+		h.start(c)
+		scenario(h)
+		h.stopAndVerify()
+	}
 	for _, protocol := range protocols {
 		t.Run("in memory "+protocol, func(t *testing.T) {
-			h := newHarness(t)
-			c := cfg(h)
-			c.Servers = []mcpbridge.Server{{Name: "s", InMemory: newChattyServer(), ProtocolVersion: protocol}}
-			h.start(c)
-			scenario(h)
-			h.stopAndVerify()
+			synctest.Test(t, func(t *testing.T) {
+				run(t, mcpbridge.Server{Name: "s", InMemory: newChattyServer(), ProtocolVersion: protocol})
+			})
 		})
 		t.Run("http "+protocol, func(t *testing.T) {
-			desk := newChattyServer()
-			stateless := protocol == "2026-07-28"
-			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return desk }, &mcp.StreamableHTTPOptions{Stateless: stateless})
-			server := httptest.NewServer(handler)
-			defer server.Close()
-			defer server.CloseClientConnections()
-			h := newHarness(t)
-			c := cfg(h)
-			c.Servers = []mcpbridge.Server{{Name: "s", URL: server.URL, ProtocolVersion: protocol}}
-			h.start(c)
-			scenario(h)
-			h.stopAndVerify()
+			synctest.Test(t, func(t *testing.T) {
+				desk := newChattyServer()
+				stateless := protocol == "2026-07-28"
+				server := faults.Local(func() http.Handler {
+					return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return desk }, &mcp.StreamableHTTPOptions{Stateless: stateless})
+				})
+				defer server.Close()
+				run(t, mcpbridge.Server{Name: "s", URL: server.URL(), HTTPClient: &http.Client{Transport: server}, ProtocolVersion: protocol})
+			})
 		})
 	}
 }
@@ -402,11 +405,13 @@ func TestSubscribersOfOneResourceAreToldEach(t *testing.T) {
 		ask(one, subscribe("file:///watched"))
 		ask(two, subscribe("file:///watched"))
 		ask(other, subscribe("file:///watch"))
+		synctest.Wait() // with 2026-07-28 a server may read the subscription after the Ack
 		require.Equal(h.t, "touched", h.send(call("a", "touch")).text())
 		require.ElementsMatch(h.t, []string{"one file:///watched", "two file:///watched"}, []string{<-told, <-told})
 		ask(one, func(header messages.Header) messages.Command {
 			return &messages.Unsubscribe{Header: header, URI: "file:///watched"}
 		})
+		synctest.Wait()
 		require.Equal(h.t, "touched", h.send(call("a", "touch")).text())
 		require.Equal(h.t, "two file:///watched", <-told)
 		require.Empty(h.t, told)

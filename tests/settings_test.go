@@ -119,7 +119,7 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 				ConnectTimeout: time.Second, BackoffBase: time.Millisecond,
 				Servers: []mcpbridge.Server{{Name: "s", Setup: []*mcp.CallToolParams{{Name: c.tool}}}},
 			}
-			overHTTP(t, cfg, func(h *harness, e *testServer) {
+			overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 				heal := func() {}
 				if c.fault != nil {
 					heal = e.Inject("tools/call", c.fault)

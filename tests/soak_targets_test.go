@@ -20,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 // soakInFakeTime runs a script on the fake server. Some configurations have interceptors
@@ -205,7 +206,7 @@ func soakOverHTTP(streams, sse bool) func(*testing.T, supervisor.Config, []actio
 func soakOverStdio(t *testing.T, cfg supervisor.Config, script []action) {
 	cfg = withShortTimeouts(cfg)
 	cfg.ConnectTimeout, cfg.CallTimeout, cfg.CloseTimeout = 10*time.Second, 10*time.Second, 5*time.Second // a process takes some time to start
-	overProcess(t, faults.NewProcess(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(h *harness) {
+	overProcess(t, stdioserver.New(t.TempDir(), ""), func(*mcpbridge.Server) {}, cfg, func(h *harness) {
 		soak(h, cfg, soakTarget{
 			tools:   []string{"count", "count", "count", "count/ro", "count/ro", "fail", "pid", "exit", "garble", "half"},
 			servers: []string{"s"},

@@ -15,11 +15,11 @@ import (
 
 var (
 	soakSeed  = flag.Uint64("soak.seed", 0, "seed of the soak; 0 takes a new one for each round")
-	soakCalls = flag.Int("soak.calls", 2_000, "calls in each of the 8 imagined rounds of the soak; the rounds on real transports have a part of that")
+	soakCalls = flag.Int("soak.calls", 1_000, "calls in each of the 8 imagined rounds of the soak; the rounds on real transports have a part of that")
 )
 
 // soakRounds are the rounds on real transports, each with its share of -soak.calls.
-// Together with the 8 rounds in fake time they make 20,000 calls by default.
+// Together with the 8 rounds in fake time they make 10,000 calls by default.
 var soakRounds = []struct {
 	name  string
 	part  float64

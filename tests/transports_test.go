@@ -130,7 +130,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // A server that does not answer server/discover is initialized instead, and this is
 // remembered.
 func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("server/discover", faults.Hang())
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		began := time.Now()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +87,9 @@ func (h *harness) violations() error {
 	return errors.Join(errs...)
 }
 
+// ofActors matches the packages whose messages our actors send.
+var ofActors = regexp.MustCompile(`^github\.com/mcpactor/mcpactor/(actors/|internal/protocol$|messages$)`)
+
 // strayMessages returns an error for each dead letter of mcpactor, and for each supervision
 // event that is not a fault.
 func (h *harness) strayMessages() (errs []error) {
@@ -97,7 +102,7 @@ func (h *harness) strayMessages() (errs []error) {
 		if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
 			continue // a report about a connection that was replaced
 		}
-		if kind := fmt.Sprintf("%T", e.Message); strings.HasPrefix(kind, "*actors.") || strings.HasPrefix(kind, "*messages.") {
+		if kind := reflect.TypeOf(e.Message); kind.Kind() == reflect.Pointer && ofActors.MatchString(kind.Elem().PkgPath()) {
 			errs = append(errs, fmt.Errorf("dead letter %s", kind))
 		}
 	}

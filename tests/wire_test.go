@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
 )
 
 // B8: the host name of the server resolves to another machine.
@@ -185,16 +186,16 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 
 // A6, A9 over stdio.
 func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
-	for trait, c := range map[faults.Trait]struct {
+	for trait, c := range map[stdioserver.Trait]struct {
 		code   messages.Code
 		detail string
 	}{
-		faults.Mute:     {messages.CodeUnavailable, "timed out"},
-		faults.Babbling: {messages.CodeUnavailable, "writes text to stdout, and no answer"},
-		faults.Antique:  {messages.CodeProtocol, "version"},
+		stdioserver.Mute:     {messages.CodeUnavailable, "timed out"},
+		stdioserver.Babbling: {messages.CodeUnavailable, "writes text to stdout, and no answer"},
+		stdioserver.Antique:  {messages.CodeProtocol, "version"},
 	} {
 		t.Run(string(trait), func(t *testing.T) {
-			overStdio(t, trait, supervisor.Config{ConnectTimeout: 2 * time.Second}, func(h *harness) {
+			overStdio(t, trait, supervisor.Config{ConnectTimeout: time.Second}, func(h *harness) {
 				f := h.send(call("a", "pid")).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)

@@ -97,7 +97,7 @@ func TestCallOfAToolWhoseServerIsAwayFailsAsTheServerDoes(t *testing.T) {
 			require.NoError(w, err)
 			require.Len(w, set.Missing, 3)
 			_, err = set.Call("down__read", nil)
-			require.ErrorIs(w, err, messages.ErrUnavailable)
+			require.ErrorIs(w, err, messages.CodeUnavailable)
 			_, err = set.Call("other__read", nil)
 			require.EqualError(w, err, `tools/call: invalid: no tool has the name "other__read"`)
 		})
@@ -121,7 +121,7 @@ func TestCancelledCallOfAToolWhoseServerIsAwayIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx)
 		time.AfterFunc(time.Second, cancel)
 		_, err := w.Call(ctx, "silent__read", nil)
-		require.ErrorIs(w, err, messages.ErrCancelled)
+		require.ErrorIs(w, err, messages.CodeCancelled)
 	})
 }
 
@@ -143,7 +143,7 @@ func TestNameThatIsMisspeltIsFollowedByTheNearestOne(t *testing.T) {
 			"one__search":    "",
 		} {
 			_, err := w.Call(ctx, name, nil)
-			require.ErrorIs(w, err, messages.ErrInvalid)
+			require.ErrorIs(w, err, messages.CodeInvalid)
 			told := toolset.Explain(err)
 			if want == "" {
 				require.NotContains(w, told, "did you mean", name)
@@ -169,10 +169,10 @@ func TestCallListsOnlyWhenTheNameIsNotKnown(t *testing.T) {
 		require.Equal(w, 1, w.one.listed())
 
 		_, err = w.Call(ctx, "one__z", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		require.ErrorContains(w, err, `no tool has the name "one__z"`)
 		require.Equal(w, 2, w.one.listed())
 		_, err = w.Call(ctx, "one__a", "[]")
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 	})
 }

@@ -37,9 +37,9 @@ type DefinitionChanged struct {
 	Tool string `json:"tool"`
 	// Change says how the tool changed.
 	Change Change `json:"change"`
-	// Fields are the parts of the definition that differ if Change is [ToolRedefined], in the
-	// order of the constants.
-	Fields []Field `json:"fields,omitempty"`
+	// Fields are the parts of the definition that differ if Change is [ToolRedefined], in this
+	// order: "title", "description", "inputSchema", "outputSchema", "annotations".
+	Fields []string `json:"fields,omitempty"`
 	// Before and After are the tool before and after the change. Before is nil if the tool was
 	// added, After if it was removed.
 	Before *Tool `json:"-"`
@@ -78,7 +78,7 @@ func (t *Toolset) changes(l *list, on session, before, after []*Tool) (events []
 	for _, tool := range after {
 		known[tool.Original] = tool
 	}
-	note := func(change Change, old, now *Tool, fields []Field) {
+	note := func(change Change, old, now *Tool, fields []string) {
 		tool := now
 		if tool == nil {
 			tool = old

@@ -115,7 +115,7 @@ func TestHandlerThatBlocksOrPanicsDelaysNoList(t *testing.T) {
 func TestEventPrintsNoTextOfTheServer(t *testing.T) {
 	e := &toolset.DefinitionChanged{
 		Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2}, Toolset: "t", Tool: "a\nb", Change: toolset.ToolRedefined,
-		Fields: []toolset.Field{toolset.FieldDescription}, Before: &toolset.Tool{Description: "secret"}, After: &toolset.Tool{Description: "secret"},
+		Fields: []string{"description"}, Before: &toolset.Tool{Description: "secret"}, After: &toolset.Tool{Description: "secret"},
 	}
 	require.Equal(t, `definition_changed one/s redefined "a\nb"`, e.String())
 	var line strings.Builder

@@ -8,26 +8,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Field names a part of the definition of a tool, as MCP does.
-type Field string
-
-// The fields of a definition that [Tool.Digest] covers, apart from the name.
-const (
-	FieldTitle        Field = "title"
-	FieldDescription  Field = "description"
-	FieldInputSchema  Field = "inputSchema"
-	FieldOutputSchema Field = "outputSchema"
-	FieldAnnotations  Field = "annotations"
-)
-
 // definition identifies what a server says about a tool.
 type definition struct {
 	digest string
 	parts  [5][sha256.Size]byte // hashes of the fields, in the order of fields
 }
 
-// fields are the fields of a definition, in the order of its parts.
-var fields = [...]Field{FieldTitle, FieldDescription, FieldInputSchema, FieldOutputSchema, FieldAnnotations}
+// fields are the fields of a definition that [Tool.Digest] covers, apart from the name, as MCP
+// names them and in the order of the parts of a definition.
+var fields = [...]string{"title", "description", "inputSchema", "outputSchema", "annotations"}
 
 // definitionOf returns the definition of a tool.
 func definitionOf(tool *mcp.Tool) (d definition) {
@@ -36,7 +25,7 @@ func definitionOf(tool *mcp.Tool) (d definition) {
 		text := canonical(value)
 		d.parts[i] = sha256.Sum256([]byte(text))
 		if text != "" {
-			members[string(fields[i])] = json.RawMessage(text)
+			members[fields[i]] = json.RawMessage(text)
 		}
 	}
 	d.digest = fmt.Sprintf("sha256:%x", sha256.Sum256(encode(members)))
@@ -44,7 +33,7 @@ func definitionOf(tool *mcp.Tool) (d definition) {
 }
 
 // changed returns the fields in which two definitions differ.
-func (d definition) changed(other definition) (differ []Field) {
+func (d definition) changed(other definition) (differ []string) {
 	for i, field := range fields {
 		if d.parts[i] != other.parts[i] {
 			differ = append(differ, field)

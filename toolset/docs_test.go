@@ -28,8 +28,8 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []Field{FieldTitle, FieldDescription, FieldInputSchema, FieldOutputSchema, FieldAnnotations, Field(ToolAdded), Field(ToolRemoved), Field(ToolRedefined), FindTool} {
-		require.Contains(t, string(docs), "`"+string(name)+"`")
+	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool) {
+		require.Contains(t, string(docs), "`"+name+"`")
 	}
 	failures := string(docs)[strings.Index(string(docs), "\n## Failures\n"):]
 	for code := range explanations {

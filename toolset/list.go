@@ -105,7 +105,7 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		l.tools, l.known, l.begun, l.seen = tools, tools, true, seen
 		l.seen.generations.raise(reply.Supervisor, reply.Generation)
 		t.all = nil
-	case errors.Is(err, messages.ErrUnknownServer):
+	case errors.Is(err, messages.CodeUnknownServer):
 		l.tools, t.all = nil, nil
 	}
 	return err

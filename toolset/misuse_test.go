@@ -36,21 +36,21 @@ func TestToolsetThatWasNotMadeSaysSo(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		var none context.Context
 		_, err := w.Tools(none)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		_, err = w.Toolset.Call(none, "one_a", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		for _, tools := range []*toolset.Toolset{nil, {}} {
 			_, err := tools.Tools(ctx)
 			require.ErrorContains(w, err, "not made by toolset.New")
 			_, err = tools.Call(ctx, "a", nil)
-			require.ErrorIs(w, err, messages.ErrInvalid)
+			require.ErrorIs(w, err, messages.CodeInvalid)
 			tools.Close()
 		}
 		for _, set := range []*toolset.Set{nil, {}} {
 			require.Empty(w, set.Anthropic())
 			require.Nil(w, set.Tool("a"))
 			_, err := set.Call("a", nil)
-			require.ErrorIs(w, err, messages.ErrInvalid)
+			require.ErrorIs(w, err, messages.CodeInvalid)
 		}
 	})
 }

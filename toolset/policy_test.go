@@ -97,7 +97,7 @@ func TestPolicyAllowsDeniesAndAsks(t *testing.T) {
 		_, err := w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)
 		_, err = w.Call(ctx, "two__c", nil)
-		require.ErrorIs(w, err, messages.ErrRefused)
+		require.ErrorIs(w, err, messages.CodeRefused)
 		require.EqualError(w, err, `tools/call "c" on two/s: refused: the call was not approved: it deletes data`)
 		require.Equal(w, "The call was refused: the call was not approved: it deletes data. The tool did not run. Do not try again unless the user asks for it.", toolset.Explain(err))
 		require.Empty(w, p.questions())
@@ -132,7 +132,7 @@ func TestAnswerIsRememberedUntilTheDefinitionChanges(t *testing.T) {
 			call := func() {
 				w.Helper()
 				_, err := w.Call(ctx, "one__b", nil)
-				require.Equal(w, verdict == toolset.Deny, errors.Is(err, messages.ErrRefused))
+				require.Equal(w, verdict == toolset.Deny, errors.Is(err, messages.CodeRefused))
 			}
 			p.answers <- toolset.Decision{Verdict: verdict, Remember: true}
 			call()
@@ -172,7 +172,7 @@ func TestDefinitionThatChangesBeforeTheAnswerIsAskedAboutAgain(t *testing.T) {
 		require.Len(w, p.questions(), 1)
 		require.Equal(w, 0, runs("b"))
 		p.answers <- toolset.Decision{Verdict: toolset.Deny}
-		require.ErrorIs(w, <-done, messages.ErrRefused)
+		require.ErrorIs(w, <-done, messages.CodeRefused)
 
 		go func() {
 			_, err := w.Call(ctx, "one__b", nil)
@@ -182,7 +182,7 @@ func TestDefinitionThatChangesBeforeTheAnswerIsAskedAboutAgain(t *testing.T) {
 		w.one.mcp.RemoveTools("b")
 		w.changed("one", "s")
 		p.answers <- toolset.Decision{Verdict: toolset.Allow}
-		require.ErrorIs(w, <-done, messages.ErrInvalid, "it is gone")
+		require.ErrorIs(w, <-done, messages.CodeInvalid, "it is gone")
 		require.Equal(w, 0, runs("b"))
 	})
 }
@@ -194,7 +194,7 @@ func TestQuestionEndsWithTheContextOfTheCall(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := w.Call(short, "one__b", nil)
-		require.ErrorIs(w, err, messages.ErrDeadline)
+		require.ErrorIs(w, err, messages.CodeDeadline)
 		require.ErrorContains(w, err, "the call was not approved in time")
 		require.Equal(w, time.Minute, time.Since(start))
 		synctest.Wait()
@@ -204,11 +204,11 @@ func TestQuestionEndsWithTheContextOfTheCall(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		p.stubborn = true
 		_, err = w.Call(cancelled, "one__b", nil)
-		require.ErrorIs(w, err, messages.ErrCancelled)
+		require.ErrorIs(w, err, messages.CodeCancelled)
 		p.answers <- toolset.Decision{Verdict: toolset.Allow, Remember: true} // nobody waits for it any more
 		require.Len(w, p.questions(), 2)
 		_, err = w.Call(cancelled, "one__b", nil)
-		require.ErrorIs(w, err, messages.ErrCancelled)
+		require.ErrorIs(w, err, messages.CodeCancelled)
 		require.Empty(w, p.questions(), "whose context has ended is not asked about")
 		require.Equal(w, 0, runs("b"))
 	})
@@ -219,7 +219,7 @@ func TestToolsetThatIsClosedWithdrawsItsQuestions(t *testing.T) {
 		w.tools(ctx)
 		time.AfterFunc(time.Second, w.Close)
 		_, err := w.Call(ctx, "one__b", nil)
-		require.ErrorIs(w, err, messages.ErrClosed)
+		require.ErrorIs(w, err, messages.CodeClosed)
 		synctest.Wait()
 		require.Equal(w, 1, p.withdrawn)
 		require.Equal(w, 0, runs("b"))
@@ -237,16 +237,16 @@ func TestListOfAToolThatIsCalledIsWaitedFor(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_, err = w.Call(short, "one__a", nil)
-		require.ErrorIs(w, err, messages.ErrDeadline)
+		require.ErrorIs(w, err, messages.CodeDeadline)
 		cancelled, cancel := context.WithCancel(ctx)
 		time.AfterFunc(time.Second, cancel)
 		_, err = w.Call(cancelled, "one__a", nil)
-		require.ErrorIs(w, err, messages.ErrCancelled)
+		require.ErrorIs(w, err, messages.CodeCancelled)
 		w.one.set(errors.New("down"), 0)
 		time.Sleep(time.Minute)
 		w.changed("one", "s")
 		_, err = w.Call(ctx, "one__a", nil)
-		require.ErrorIs(w, err, messages.ErrServerError)
+		require.ErrorIs(w, err, messages.CodeServerError)
 		require.Contains(w, toolset.Explain(err), "The tool did not run.")
 		require.Equal(w, 1, runs("a"))
 	})
@@ -264,7 +264,7 @@ func TestToolWhoseDefinitionChangesAllTheTimeIsRefused(t *testing.T) {
 	imagine(t, toolset.Config{Policy: policy}, func(ctx context.Context, in *world) {
 		w = in
 		_, err := w.Call(ctx, "one__a", nil)
-		require.ErrorIs(w, err, messages.ErrRefused)
+		require.ErrorIs(w, err, messages.CodeRefused)
 		require.ErrorContains(w, err, "the definition of the tool changes all the time")
 		require.Equal(w, 8, asked)
 	})
@@ -326,9 +326,9 @@ func TestActorGetsAnApprovedMessageAndNoOther(t *testing.T) {
 		require.NoError(w, err)
 		require.Equal(w, "a", call.Params.Name)
 		_, err = set.Call("two__c", nil)
-		require.ErrorIs(w, err, messages.ErrRefused)
+		require.ErrorIs(w, err, messages.CodeRefused)
 		_, err = set.Call("one__b", nil)
-		require.ErrorIs(w, err, messages.ErrRefused)
+		require.ErrorIs(w, err, messages.CodeRefused)
 		require.ErrorContains(w, err, "the call needs an approval: use Toolset.Approve")
 		require.Empty(w, p.questions())
 
@@ -350,20 +350,20 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 		err    error
 		text   string
 	}{
-		"nobody": {&toolset.Policy{}, messages.ErrRefused, "the call was not approved: nobody can be asked"},
+		"nobody": {&toolset.Policy{}, messages.CodeRefused, "the call was not approved: nobody can be asked"},
 		"error": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
 			return toolset.Decision{Verdict: toolset.Allow, Remember: true}, errors.New("the window is closed")
-		}}, messages.ErrRefused, "no approval could be obtained"},
+		}}, messages.CodeRefused, "no approval could be obtained"},
 		"panic": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
 			panic("a bug")
-		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		}}, messages.CodeInternal, "the policy panicked: a bug"},
 		"panic of Decide": {&toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
 			panic("a bug")
-		}}, messages.ErrInternal, "the policy panicked: a bug"},
+		}}, messages.CodeInternal, "the policy panicked: a bug"},
 		"end of the goroutine": {&toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
 			runtime.Goexit() // as a test does that fails
 			return toolset.Decision{Verdict: toolset.Allow}, nil
-		}}, messages.ErrInternal, "the policy ended its goroutine"},
+		}}, messages.CodeInternal, "the policy ended its goroutine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			imagine(t, toolset.Config{Policy: test.policy}, func(ctx context.Context, w *world) {
@@ -375,7 +375,7 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 				if set, err := w.Tools(ctx); test.policy.Decide != nil {
 					require.NoError(w, err)
 					_, err = set.Call("one__a", nil)
-					require.ErrorIs(w, err, messages.ErrInternal)
+					require.ErrorIs(w, err, messages.CodeInternal)
 				}
 			})
 		})

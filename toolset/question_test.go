@@ -30,6 +30,6 @@ func TestQuestionThatEndsWithItsCallIsNoRefusal(t *testing.T) {
 			runtime.Gosched()
 		}
 		p.mu.Unlock()
-		require.ErrorIs(t, <-result, messages.ErrCancelled)
+		require.ErrorIs(t, <-result, messages.CodeCancelled)
 	}
 }

@@ -64,7 +64,7 @@ func TestPatternTakesAllServersAndThoseThatAReloadAdds(t *testing.T) {
 		reload()
 		require.Equal(w, "one__a !two", w.tools(ctx), "only what the configuration names is missing")
 		_, err = w.Call(ctx, "three__d", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		reload(mcpbridge.Server{Name: "three", InMemory: newServer("three", "e").mcp})
 		_, err = w.Call(ctx, "three__e", nil)
 		require.NoError(w, err, "Call notices a server that was added")

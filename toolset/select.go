@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/toolset/rank"
+	"github.com/mcpactor/mcpactor/toolset/internal/rank"
 )
 
 // FindTool is the name of the tool with which a model finds other tools: see [Toolset.Select].

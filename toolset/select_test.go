@@ -110,7 +110,7 @@ func TestFindAnswersOddQuestions(t *testing.T) {
 		require.NoError(w, err)
 		for _, arguments := range []any{nil, `{}`, `{"query": " "}`, `{"query": 1}`, `[]`, `{"query": "a", "limit": "x"}`} {
 			_, err := w.Find(arguments)
-			require.ErrorIs(w, err, messages.ErrInvalid, "%v", arguments)
+			require.ErrorIs(w, err, messages.CodeInvalid, "%v", arguments)
 			require.Contains(w, toolset.Explain(err), `give {"query": "what the tool should do"}`)
 		}
 		for arguments, want := range map[string]string{
@@ -123,17 +123,17 @@ func TestFindAnswersOddQuestions(t *testing.T) {
 			require.Contains(w, toolset.Convert(result.Result).Text(), want)
 		}
 		_, err = set.Call(toolset.FindTool, `{"query": "a"}`)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		require.ErrorContains(w, err, "use Toolset.Find")
 		_, err = w.Approve(ctx, toolset.FindTool, `{"query": "a"}`)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 		var none *toolset.Set
 		require.Empty(w, none.Rank("a", 1))
 		require.Empty(w, (&toolset.Set{}).Rank("a", 1))
 		require.Empty(w, set.Rank("a", -1))
 		w.Close()
 		_, err = w.Find(`{"query": "a"}`)
-		require.ErrorIs(w, err, messages.ErrClosed)
+		require.ErrorIs(w, err, messages.CodeClosed)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/toolset/rank"
+	"github.com/mcpactor/mcpactor/toolset/internal/rank"
 )
 
 // Set is the tools of a toolset at one moment. It is read-only.

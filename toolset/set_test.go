@@ -43,7 +43,7 @@ func TestArgumentsOfACall(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			call, err := set.Call(name, test.arguments)
 			if test.want == "" {
-				require.ErrorIs(t, err, messages.ErrInvalid)
+				require.ErrorIs(t, err, messages.CodeInvalid)
 				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are not a JSON object")
 				require.Nil(t, call)
 				return
@@ -76,7 +76,7 @@ func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.set.Call(test.name, nil)
-			require.ErrorIs(t, err, messages.ErrInvalid)
+			require.ErrorIs(t, err, messages.CodeInvalid)
 			require.EqualError(t, err, test.want)
 			require.Nil(t, test.set.Tool(test.name))
 		})

@@ -19,7 +19,7 @@ import (
 )
 
 // Source runs the calls of a toolset: a *[supervisor.Supervisor], or a Member of package
-// supervisor/cluster. The sessions and the events of a Member are those of all members.
+// cluster. The sessions and the events of a Member are those of all members.
 type Source interface {
 	// System returns the actor system of the source.
 	System() *actor.ActorSystem
@@ -202,7 +202,7 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 		return nil, err
 	}
 	result, err := t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
-	if errors.Is(err, messages.ErrUnknownServer) {
+	if errors.Is(err, messages.CodeUnknownServer) {
 		t.mark(call.Key, (*list).changed)
 	}
 	return result, err

@@ -336,7 +336,7 @@ func TestReloadIsFollowed(t *testing.T) {
 		reload(one)
 		require.Equal(w, "one__a one__b !two", w.tools(ctx), "it was removed")
 		_, err := w.Call(ctx, "two__d", nil)
-		require.ErrorIs(w, err, messages.ErrUnknownServer)
+		require.ErrorIs(w, err, messages.CodeUnknownServer)
 		reload(one, two)
 		require.Equal(w, "one__a one__b two__d", w.tools(ctx), "it is back")
 		require.Equal(w, 1, w.one.listed())
@@ -351,7 +351,7 @@ func TestCallTellsThatAServerWasRemoved(t *testing.T) {
 		require.NoError(w, err)
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
 		_, err = w.Call(ctx, "two__c", nil)
-		require.ErrorIs(w, err, messages.ErrUnknownServer)
+		require.ErrorIs(w, err, messages.CodeUnknownServer)
 		require.Equal(w, "one__a one__b !two", w.tools(ctx))
 	})
 }
@@ -388,7 +388,7 @@ func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 		}
 		require.Equal(w, 1, w.one.listed())
 		failed := <-failure
-		require.ErrorIs(w, failed, messages.ErrDeadline)
+		require.ErrorIs(w, failed, messages.CodeDeadline)
 		require.ErrorIs(w, failed, context.DeadlineExceeded)
 
 		cancelled, cancel := context.WithCancel(ctx)
@@ -397,7 +397,7 @@ func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 		require.NoError(w, err, "nothing had to be listed")
 		w.changed("one", "s")
 		_, err = w.Tools(cancelled)
-		require.ErrorIs(w, err, messages.ErrCancelled)
+		require.ErrorIs(w, err, messages.CodeCancelled)
 	})
 }
 
@@ -411,7 +411,7 @@ func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
 		require.Equal(w, 2*time.Second, time.Since(start))
 		require.Len(w, set.Tools, 1)
 		require.Equal(w, "one", set.Missing[0].Server)
-		require.ErrorIs(w, set.Missing[0].Err, messages.ErrDeadline)
+		require.ErrorIs(w, set.Missing[0].Err, messages.CodeDeadline)
 		require.ErrorContains(w, set.Missing[0].Err, "tools/list on one/s: deadline: the list has not come within 2s, and is still being fetched")
 
 		time.Sleep(40 * time.Second)
@@ -426,12 +426,12 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		require.Equal(w, "two__c !one !none", w.tools(ctx))
 		set, err := w.Tools(ctx)
 		require.NoError(w, err)
-		require.ErrorIs(w, set.Missing[0].Err, messages.ErrServerError)
-		require.ErrorIs(w, set.Missing[1].Err, messages.ErrUnknownServer)
+		require.ErrorIs(w, set.Missing[0].Err, messages.CodeServerError)
+		require.ErrorIs(w, set.Missing[1].Err, messages.CodeUnknownServer)
 		_, err = w.Call(ctx, "one__a", nil)
 		require.EqualError(w, err, "tools/list on one/s: server_error: down")
 		_, err = set.Call("none__x", nil)
-		require.ErrorIs(w, err, messages.ErrUnknownServer)
+		require.ErrorIs(w, err, messages.CodeUnknownServer)
 
 		w.one.set(nil, 0)
 		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
@@ -457,7 +457,7 @@ func TestFiltersAndDisabledServers(t *testing.T) {
 		require.JSONEq(w, `{"type":"object","properties":{}}`, string(set.Tools[0].Parameters()))
 		require.Equal(w, 0, w.two.listed())
 		_, err = w.Call(ctx, "one__b", nil)
-		require.ErrorIs(w, err, messages.ErrInvalid)
+		require.ErrorIs(w, err, messages.CodeInvalid)
 	})
 }
 
@@ -473,11 +473,11 @@ func TestClosedToolsetRefusesAndEndsWhatItFetches(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(time.Second, w.Close)
 		_, err := w.Tools(ctx)
-		require.ErrorIs(w, err, messages.ErrClosed)
+		require.ErrorIs(w, err, messages.CodeClosed)
 		require.Less(w, time.Since(start), 3*time.Second)
 		_, err = w.Tools(ctx)
-		require.ErrorIs(w, err, messages.ErrClosed)
+		require.ErrorIs(w, err, messages.CodeClosed)
 		_, err = w.Call(ctx, "two__c", nil)
-		require.ErrorIs(w, err, messages.ErrClosed)
+		require.ErrorIs(w, err, messages.CodeClosed)
 	})
 }

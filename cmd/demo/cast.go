@@ -12,7 +12,7 @@ import (
 
 const (
 	castWidth  = 84
-	castHeight = 24
+	castHeight = 22
 	castEvery  = 200 * time.Millisecond
 )
 
@@ -45,10 +45,10 @@ func (v *cast) run(ctx context.Context, _ func()) {
 	}
 }
 
-// Write records the text that the show prints below the last frame.
-func (v *cast) Write(text []byte) (int, error) {
-	v.event(string(text))
-	return len(text), v.err
+// end records the last frame, with the claims that were checked.
+func (v *cast) end(checked []claim) {
+	v.screen.end(checked)
+	v.event("\x1b[2J\x1b[H" + v.View().Content)
 }
 
 func (v *cast) event(text string) {

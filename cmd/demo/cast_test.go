@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 )
 
 func TestShowIsRecordedAsAnAsciicastWithItsReport(t *testing.T) {
@@ -23,5 +24,10 @@ func TestShowIsRecordedAsAnAsciicastWithItsReport(t *testing.T) {
 		require.True(t, json.Valid(line), "line %d", i+1)
 	}
 	require.Contains(t, string(recorded[0]), `"version":2`)
-	require.Contains(t, string(recorded[len(recorded)-1]), "no goroutine was left over")
+	for _, frame := range []string{string(recorded[1]), string(recorded[len(recorded)-1])} {
+		require.GreaterOrEqual(t, strings.Count(frame, "●"), 3+1, "the agents and the legend")
+		require.Contains(t, frame, "no goroutine was left over")
+	}
+	require.NotContains(t, string(recorded[1]), "✓")
+	require.Equal(t, len(claimsOf(1)), strings.Count(string(recorded[len(recorded)-1]), "✓"))
 }

@@ -13,20 +13,23 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// screen is the view for terminals. It shows a cell for each agent, and the last notes.
+// screen is the view for terminals. It shows a cell for each agent, the last faults, and the
+// claims that are checked at the end.
 type screen struct {
 	show          *show
 	out           *os.File
 	stop          func()
 	width, height int // of the terminal
 
-	mu    sync.Mutex
-	notes []string
-	began time.Time
+	mu      sync.Mutex
+	faults  []string
+	claims  []claim
+	checked bool // the claims are
+	began   time.Time
 }
 
-// shownNotes is how many notes the screen shows.
-const shownNotes = 12
+// shownFaults is how many faults the screen shows.
+const shownFaults = 6
 
 var (
 	faint = lipgloss.NewStyle().Faint(true)
@@ -40,29 +43,46 @@ var (
 		waiting:  faint.Render("◌"),
 		restored: lipgloss.NewStyle().Foreground(lipgloss.Cyan).Render("◆"),
 		failed:   bad.Render("✗"),
-		finished: faint.Render("●"),
+		finished: good.Render("●"),
 	}
 )
 
 func newScreen(s *show, out *os.File) *screen {
-	return &screen{show: s, out: out, began: time.Now(), width: castWidth, height: castHeight}
+	return &screen{show: s, out: out, began: time.Now(), claims: claimsOf(s.MaxSessions), width: castWidth, height: castHeight}
 }
 
 func (v *screen) note(fault bool, text string) {
+	if !fault {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	text = fmt.Sprintf("%6.2fs  %s", time.Since(v.began).Seconds(), text)
-	if fault {
-		text = alarm.Render(text)
+	v.faults = append(v.faults, alarm.Render(fmt.Sprintf("%6.2fs  %s", time.Since(v.began).Seconds(), text)))
+	v.faults = v.faults[max(0, len(v.faults)-shownFaults):]
+}
+
+// end replaces the claims by those that were checked.
+func (v *screen) end(checked []claim) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.claims, v.checked = checked, true
+}
+
+// mark returns the sign of a claim.
+func (v *screen) mark(c claim) string {
+	if !v.checked {
+		return faint.Render("·")
 	}
-	v.notes = append(v.notes, text)
-	v.notes = v.notes[max(0, len(v.notes)-shownNotes):]
+	return c.mark()
 }
 
 func (v *screen) run(ctx context.Context, interrupt func()) {
 	v.stop = interrupt
 	p := tea.NewProgram(v, tea.WithOutput(v.out), tea.WithoutSignalHandler())
-	defer context.AfterFunc(ctx, p.Quit)()
+	defer context.AfterFunc(ctx, func() {
+		v.end(nil) // the report has them
+		p.Quit()
+	})()
 	if _, err := p.Run(); err != nil {
 		fmt.Fprintln(v.out, "demo:", err)
 	}
@@ -93,13 +113,13 @@ func (v *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return v, nil
 }
 
-// View returns the screen. Everything but the notes and the last agents is visible in a
-// terminal of any usual size.
+// View returns the screen. Everything but the claims, the older faults and the last agents is
+// visible in a terminal of any usual size.
 func (v *screen) View() tea.View {
 	var lines []string
 	title := bold.Render("mcpactor") + faint.Render("  every cell is an agent with its own session; q ends the show")
 	lines = append(lines, title, v.show.page)
-	lines = append(lines, v.cells(v.height-fixedLines-minNotes)...)
+	lines = append(lines, v.cells(v.height-fixedLines-minFaults)...)
 	lines = append(lines, fmt.Sprintf("%s answered   %s waiting   %s replayed or rebuilt   %s failed", symbols[resting], symbols[waiting], symbols[restored], symbols[failed]), "")
 	r := v.show.verifier
 	r.mu.Lock()
@@ -108,7 +128,15 @@ func (v *screen) View() tea.View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	room := max(0, v.height-len(lines)-1)
-	lines = append(lines, v.notes[max(0, len(v.notes)-room):]...)
+	if n := len(v.claims); n > 0 && room >= shownFaults+1+n {
+		lines = append(lines, v.faults...)
+		lines = append(lines, make([]string, shownFaults-len(v.faults)+1)...) // the claims stay where they are
+		for _, c := range v.claims {
+			lines = append(lines, "  "+v.mark(c)+"  "+c.text)
+		}
+	} else {
+		lines = append(lines, v.faults[max(0, len(v.faults)-room):]...)
+	}
 	for i := range lines {
 		lines[i] = ansi.Truncate(lines[i], v.width, "…")
 	}
@@ -116,11 +144,11 @@ func (v *screen) View() tea.View {
 }
 
 const (
-	// fixedLines is how many lines the screen has beside the cells and the notes, with the
-	// empty one at its end.
+	// fixedLines is how many lines the screen has beside the cells, the faults and the claims,
+	// with the empty one at its end.
 	fixedLines = 7
-	// minNotes is how many notes are shown, however many agents there are.
-	minNotes = 3
+	// minFaults is how many faults are shown, however many agents there are.
+	minFaults = 3
 	// cellsInLine is how many cells a line has, unless there are too many lines.
 	cellsInLine = 36
 )

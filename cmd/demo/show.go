@@ -16,11 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
-	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -79,7 +80,7 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 	}
 	out, isFile := p.Out.(*os.File)
 	var v view = newPlain(p.Out)
-	report := p.Out
+	ended := func([]claim) {}
 	switch {
 	case cmd.Record != "":
 		file, err := os.Create(cmd.Record)
@@ -88,7 +89,7 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 		}
 		defer file.Close()
 		recorded := newCast(s, file)
-		v, report = recorded, io.MultiWriter(p.Out, recorded)
+		v, ended = recorded, recorded.end
 	case isFile && term.IsTerminal(int(out.Fd())) && !cmd.Plain:
 		v = newScreen(s, out)
 	}
@@ -106,8 +107,9 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 	}
 	claims := s.run(ctx, v)
 	web.Close()
-	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
-	if !s.report(report, claims) {
+	claims[len(claims)-1].violations = goroutinesLeft(before)
+	ended(claims)
+	if !s.report(p.Out, claims) {
 		return cli.ErrFailed
 	}
 	return nil
@@ -199,12 +201,12 @@ func (s *show) startAgents() {
 // injectFaults injects one fault after the other until ctx ends.
 func (s *show) injectFaults(ctx context.Context, v view) {
 	faults := []func() string{
-		func() string { return fmt.Sprintf("the web server forgets %d session", s.http.forget(1, 0)) },
-		func() string { return fmt.Sprintf("%d server process is killed", s.processes.kill(1)) },
+		func() string { return fmt.Sprintf("the web server forgets a session (%d)", s.http.forget(1, 0)) },
+		func() string { return fmt.Sprintf("a server process is killed (%d)", s.processes.kill(1)) },
 		func() string {
-			return fmt.Sprintf("the web server forgets all of its %d sessions", s.http.forget(1<<30, s.random.IntN(len(refusals))))
+			return fmt.Sprintf("the web server forgets every session (%d)", s.http.forget(1<<30, s.random.IntN(len(refusals))))
 		},
-		func() string { return fmt.Sprintf("%d server processes are killed", s.processes.kill(1<<30)) },
+		func() string { return fmt.Sprintf("every server process is killed (%d)", s.processes.kill(1<<30)) },
 		func() string {
 			if err := s.http.restart(); err != nil {
 				return "the web server could not restart: " + err.Error()
@@ -258,13 +260,24 @@ func (s *show) stop(finished bool) []claim {
 	if !finished {
 		unanswered = append(unanswered, "some agents still wait for a reply")
 	}
+	claims := claimsOf(s.MaxSessions)
+	for i, violations := range [][]string{unanswered, repeated, connections, aboveCap, left, processes} {
+		claims[i].violations = violations
+	}
+	return claims
+}
+
+// claimsOf returns the claims of a show that has not ended. The last one is about the whole
+// process.
+func claimsOf(maxSessions int) []claim {
 	return []claim{
-		{"every call got exactly one reply", unanswered},
-		{"no call ran twice unless that was allowed", repeated},
-		{"no key had two connections, and all were closed", connections},
-		{fmt.Sprintf("at most %d sessions were open at once", s.MaxSessions), aboveCap},
-		{"no session was left on the server", left},
-		{"no server process was left over", processes},
+		{text: "every call got exactly one reply"},
+		{text: "no call ran twice unless that was allowed"},
+		{text: "no key had two connections, and all were closed"},
+		{text: fmt.Sprintf("at most %d sessions were open at once", maxSessions)},
+		{text: "no session was left on the server"},
+		{text: "no server process was left over"},
+		{text: "no goroutine was left over"},
 	}
 }
 
@@ -272,6 +285,14 @@ func (s *show) stop(finished bool) []claim {
 type claim struct {
 	text       string
 	violations []string
+}
+
+// mark returns a sign that tells whether the claim holds.
+func (c claim) mark() string {
+	if len(c.violations) > 0 {
+		return bad.Render("✗")
+	}
+	return good.Render("✓")
 }
 
 // report prints the summary and the claims, and reports whether all claims hold.
@@ -282,7 +303,7 @@ func (s *show) report(out io.Writer, claims []claim) (hold bool) {
 	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", v.sentCalls, v.answered, v.replayed, short(v.slowest), s.Seed)
 	if s.final != nil {
 		n := s.final.Counters
-		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d restarts, %d evicted; %d connections lost\n", n.Dials, n.Opened, n.Expired, n.Restarts, n.Evicted, n.Lost)
+		fmt.Fprintf(out, "%d dials, %d sessions opened, %d expired, %d restarts, %d evicted; %d connections broke\n", n.Dials, n.Opened, n.Expired, n.Restarts, n.Evicted, n.Lost)
 	}
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
 		fmt.Fprintf(out, "%s failed with %s\n", calls(v.failures[code]), code)
@@ -295,14 +316,10 @@ func printClaims(out io.Writer, claims []claim) (hold bool) {
 	fmt.Fprintln(out)
 	hold = true
 	for _, c := range claims {
-		if len(c.violations) == 0 {
-			fmt.Fprintf(out, "  ok        %s\n", c.text)
-			continue
-		}
-		hold = false
-		fmt.Fprintf(out, "  VIOLATED  %s\n", c.text)
+		lipgloss.Fprintf(out, "  %s  %s\n", c.mark(), c.text) //nolint:errcheck // it is standard output
+		hold = hold && len(c.violations) == 0
 		for _, violation := range c.violations[:min(len(c.violations), 10)] {
-			fmt.Fprintf(out, "            %s\n", violation)
+			fmt.Fprintf(out, "       %s\n", violation)
 		}
 	}
 	return hold

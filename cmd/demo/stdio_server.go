@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 )
 
 // processLogVar is the environment variable with the path of the process log.

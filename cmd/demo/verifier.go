@@ -82,7 +82,7 @@ func (v *verifier) replied(reply messages.Reply) {
 		}
 	case *messages.Failure:
 		v.failures[r.Code]++
-		if r.MayHaveRun {
+		if r.Code == messages.CodeLost {
 			v.lost++
 		}
 	}

@@ -48,7 +48,7 @@ func describe(event messages.Event) string {
 	case *messages.SessionExpired:
 		return fmt.Sprintf("%s expired", key)
 	case *messages.SessionLost:
-		return fmt.Sprintf("%s lost its connection", key)
+		return fmt.Sprintf("the connection of %s broke", key)
 	case *messages.SessionRestarting:
 		when := "at once"
 		if short(e.Delay) > 0 {

@@ -3,7 +3,6 @@
 //
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
 //	mcpactor tools --config FILE      list the tools of all servers
-//	mcpactor bench                    measure what supervision costs, next to baselines
 //	mcpactor version                  print the version
 //	mcpactor completion SHELL         print a completion script for bash, zsh or fish
 //
@@ -15,18 +14,16 @@ package main
 import (
 	"os"
 
-	"github.com/mcpactor/mcpactor/internal/cli"
-	"github.com/mcpactor/mcpactor/internal/cli/batch"
-	"github.com/mcpactor/mcpactor/internal/cli/benchmark"
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
 )
 
 // commands are the commands of the program.
 type commands struct {
-	Exec       batch.Exec      `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
-	Tools      batch.Tools     `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
-	Bench      benchmark.Bench `cmd:"" help:"Measure what supervision costs, next to the bare SDK and other designs."`
-	Version    cli.Version     `cmd:"" help:"Print the version of this program."`
-	Completion cli.Completion  `cmd:"" help:"Print a completion script for a shell."`
+	Exec       batch.Exec     `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
+	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
+	Version    cli.Version    `cmd:"" help:"Print the version of this program."`
+	Completion cli.Completion `cmd:"" help:"Print a completion script for a shell."`
 }
 
 func main() { os.Exit(newProgram().Run(&commands{}, os.Args[1:])) }

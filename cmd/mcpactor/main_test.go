@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 )
 
 // programVar makes the test binary the program.
@@ -39,7 +39,6 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	require.Equal(t, cli.ExitOK, status)
 	for _, flag := range []string{
 		"--config", "--parallel", "--log-level", "--stop-timeout", "--events", "--scope", "--json", "--timeout",
-		"--scenario", "--how", "--rounds", "--round-time", "--quick", "--benchfmt", "--cpuprofile", "--memprofile", "--others",
 	} {
 		require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, stdout)
 	}
@@ -56,7 +55,6 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		"unknown flag --nonsense":             {"exec", "--nonsense"},
 		"expected one of":                     {},
 		"missing flags: --config=FILE":        {"tools"},
-		"--rounds: -1 is negative":            {"bench", "--rounds=-1"},
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
 	} {
@@ -118,7 +116,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 				want  []string
 				files bool // the shell completes file names
 			}{
-				{[]string{"mcpactor", ""}, []string{"bench", "completion", "exec", "tools", "version"}, false},
+				{[]string{"mcpactor", ""}, []string{"completion", "exec", "tools", "version"}, false},
 				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},

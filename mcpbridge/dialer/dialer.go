@@ -6,23 +6,23 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/bridge"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/bridge"
 )
 
 // New returns a bridge to servers, which must be valid: see [mcpbridge.Server.Validate].
-// Servers are told the capabilities, which say what a server may request; nil means none. A
-// supervisor makes its own bridge. Call New to use a bridge without a supervisor, or in
+// Servers are told the capabilities, which say what a server may request; nil means none.
+//
+// The logger gets what the SDK logs about sessions; nil means none. What the SDK calls an
+// error, such as a tool that it leaves out of a list because it is malformed, is Warn. Secrets
+// of the servers are blacked out.
+//
+// A supervisor makes its own bridge. Call New to use a bridge without a supervisor, or in
 // tests.
-func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) mcpbridge.Bridge {
-	return bridge.New(servers, capabilities)
-}
-
-// NewWithLogger is [New] with a logger for what the SDK logs about sessions. What the SDK
-// calls an error, such as a tool that it leaves out of a list because it is malformed, is
-// Warn. Secrets of the servers are blacked out.
-func NewWithLogger(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logger *slog.Logger) mcpbridge.Bridge {
+func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logger *slog.Logger) mcpbridge.Bridge {
 	b := bridge.New(servers, capabilities)
-	b.LogTo(logger)
+	if logger != nil {
+		b.LogTo(logger)
+	}
 	return b
 }

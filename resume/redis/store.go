@@ -11,7 +11,7 @@
 //
 // Redis replicates asynchronously. After a failover or a crash the last records may be missing or
 // old: such a session is opened anew, and its generation may be one that was used before.
-// Package resume/etcd does not lose records in this way. Set maxmemory-policy to noeviction, or
+// Package cluster/etcdstore does not lose records in this way. Set maxmemory-policy to noeviction, or
 // Redis may delete records when its memory is full.
 //
 // # Secrets
@@ -47,21 +47,21 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume/internal/entry"
 )
 
 // pageSize is how many keys a request of Keys makes Redis look at.
 const pageSize = 1000
 
-// DefaultPrefix is the default of [Config.Prefix].
-const DefaultPrefix = "mcpactor:sessions:"
+// defaultPrefix is the default of [Config.Prefix].
+const defaultPrefix = "mcpactor:sessions:"
 
 // Config is the configuration of a [Store]. Its zero value is useful.
 type Config struct {
 	// Prefix begins the names of all records. Programs with the same prefix share their
-	// sessions. Defaults to [DefaultPrefix].
+	// sessions. Defaults to "mcpactor:sessions:".
 	Prefix string
 	// MaxAge is how long a record is kept after it was last saved. Raise it if servers keep
 	// sessions for longer. Defaults to 30 days; -1 (resume.Forever) keeps all records.
@@ -85,7 +85,7 @@ var _ mcpbridge.Store = (*Store)(nil)
 // old records. For the same reason a client of sentinels must not have ReplicaOnly.
 func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
-		cfg.Prefix = DefaultPrefix
+		cfg.Prefix = defaultPrefix
 	}
 	switch cfg.MaxAge {
 	case 0:

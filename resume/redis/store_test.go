@@ -44,7 +44,7 @@ func TestRedisIsAStore(t *testing.T) {
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		server := miniredis.RunT(t)
 		return store(t, server.Addr(), redis.Config{}), func(k messages.Key, value []byte) {
-			require.NoError(t, server.Set(redis.DefaultPrefix+k.Server+"/"+k.Scope, string(value)))
+			require.NoError(t, server.Set("mcpactor:sessions:"+k.Server+"/"+k.Scope, string(value)))
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestPrefixesAreApart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []messages.Key{key(fmt.Sprint(i + 1))}, keys, prefix)
 	}
-	require.True(t, server.Exists(redis.DefaultPrefix+"a/6"))
+	require.True(t, server.Exists("mcpactor:sessions:a/6"))
 }
 
 func TestOldRecordsExpire(t *testing.T) {
@@ -103,7 +103,7 @@ func TestOldRecordsExpire(t *testing.T) {
 	require.NoError(t, s.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("kept"), storetest.Record(1)))
-	server.FastForward(resume.DefaultMaxAge - time.Second)
+	server.FastForward(30*24*time.Hour - time.Second)
 	require.NoError(t, s.Save(t.Context(), key("renewed"), storetest.Record(2)))
 	require.NoError(t, forever.Save(t.Context(), key("kept"), storetest.Record(2)))
 	keys, err := s.Keys(t.Context())
@@ -113,7 +113,7 @@ func TestOldRecordsExpire(t *testing.T) {
 	keys, err = s.Keys(t.Context())
 	require.NoError(t, err)
 	require.ElementsMatch(t, []messages.Key{key("renewed"), key("kept")}, keys)
-	server.FastForward(10 * resume.DefaultMaxAge)
+	server.FastForward(300 * 24 * time.Hour)
 	keys, err = s.Keys(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []messages.Key{key("kept")}, keys)

@@ -452,7 +452,7 @@ func TestResetLetsTheNextCallDialAtOnce(t *testing.T) {
 		remove := w.script.Inject("initialize", faults.Refuse(http.StatusUnauthorized, "no"))
 		probe := w.script.Inject("server/discover", faults.Refuse(http.StatusUnauthorized, "no"))
 		_, err := w.sup.Client().Open(t.Context(), "s", "a")
-		require.ErrorIs(t, err, messages.ErrUnauthorized)
+		require.ErrorIs(t, err, messages.CodeUnauthorized)
 		remove()
 		probe()
 		require.Contains(t, textOf(t, w.get("").Body.String()), "broken retry in 59 min")

@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // Source is what a page shows: a *[supervisor.Supervisor], or a Member of package
-// supervisor/cluster. The snapshots and the events of a Member are those of all members.
+// cluster. The snapshots and the events of a Member are those of all members.
 type Source interface {
 	// Client returns a client that takes the snapshots and sends the actions.
 	Client() *supervisor.Client

@@ -125,9 +125,9 @@ const noAnswer = "the supervisor does not answer"
 // reasonOf says why there is no answer.
 func reasonOf(err error) string {
 	switch {
-	case errors.Is(err, messages.ErrClosed):
+	case errors.Is(err, messages.CodeClosed):
 		return "the supervisor has stopped"
-	case errors.Is(err, messages.ErrInvalid):
+	case errors.Is(err, messages.CodeInvalid):
 		return "the supervisor is not started"
 	}
 	return noAnswer

@@ -31,7 +31,7 @@
 //
 // Attributes of metrics have few values, such as the name of a configured server, a method or
 // a code. Names of tools are added only with [Config.ToolNames]. Scopes, ids of sessions and
-// arguments are in no metric and in no span. docs/telemetry.md lists all metrics.
+// arguments are in no metric and in no span. docs/operating.md lists all metrics.
 //
 // # Cost
 //

@@ -51,7 +51,7 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
 		reply, err := sup.Client().Do(ctx, &messages.Inspect{Limit: 1}) // the counts need no list
-		if errors.Is(err, messages.ErrClosed) {
+		if errors.Is(err, messages.CodeClosed) {
 			return nil
 		} else if err != nil {
 			return err

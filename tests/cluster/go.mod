@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
-	github.com/mcpactor/mcpactor v0.0.0-00010101000000-000000000000
+	github.com/mcpactor/mcpactor v0.2.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/rs/zerolog v1.35.1
 	github.com/stretchr/testify v1.12.1
@@ -44,6 +44,7 @@ require (
 	github.com/lmittmann/tint v1.0.3 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/mcpactor/mcpactor/cluster v0.2.0
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/orcaman/concurrent-map v1.0.0 // indirect
 	github.com/prometheus/client_golang v1.24.1 // indirect
@@ -100,3 +101,5 @@ require (
 )
 
 replace github.com/mcpactor/mcpactor => ../..
+
+replace github.com/mcpactor/mcpactor/cluster => ../../cluster

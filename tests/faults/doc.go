@@ -1,7 +1,6 @@
 // Package faults makes MCP servers misbehave, so that agents can be tested against faults
 // of real servers: sessions that expire in any of the forms known from servers in use,
-// connections that break at any point, servers that hang, restart or send invalid messages,
-// and processes that do not end.
+// connections that break at any point, servers that hang, restart or send invalid messages.
 //
 //   - [Script] is a server whose tools return what a test says. It needs no network. Start
 //     here to test an agent.
@@ -10,10 +9,7 @@
 //     or, as a [Proxy], in front of another server.
 //   - [Fault] is what the server does to a request.
 //   - [Local] is a server without a socket, for tests inside a bubble of testing/synctest.
-//   - [Refusals] are answers of servers in use, each with its source: answers to a session
-//     that they do not know, and answers about something else in the same words.
 //   - [Tools] is an MCP server whose tools count, wait, and record every execution.
-//   - [Process] is a stdio server that misbehaves on command.
 //   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //

@@ -90,39 +90,6 @@ func ExampleCutAnswer() {
 	// map[book:1]
 }
 
-// A session works without its standalone stream.
-func ExampleEndStream() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	shop.Inject("GET", faults.EndStream())
-	fmt.Println(shop.call("count", "book"), shop.call("count", "lamp"))
-	// Output: 1 2
-}
-
-func ExampleWithhold() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	shop.Inject("tools/call", faults.Withhold())
-	fmt.Println(shop.call("count", "book"))
-	// Output: 1
-}
-
-// Each caller gets its own answer, though each session gets the answers of both.
-func ExampleBroadcast() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	shop.Inject("tools/call", faults.Broadcast())
-	answers := map[string]chan string{"alice": make(chan string), "bob": make(chan string)}
-	for scope, answer := range answers {
-		go func() { answer <- shop.callIn(scope, "echo", "for "+scope) }()
-	}
-	fmt.Println(<-answers["alice"])
-	fmt.Println(<-answers["bob"])
-	// Output:
-	// for alice
-	// for bob
-}
-
 func ExampleTimes() {
 	shop := open(supervisor.Config{})
 	defer shop.close()

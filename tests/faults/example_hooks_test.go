@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -15,7 +16,7 @@ import (
 // hooked returns an agent with hooks around everything that its sessions do.
 func hooked(hooks faults.Hooks) *agent {
 	server := mcpbridge.Server{InMemory: faults.NewTools().Server()}
-	return newAgent(server, supervisor.Config{WrapDialer: hooks.Wrap})
+	return newAgent(server, supervisor.Config{WrapDialer: hooks.Wrap, BackoffBase: time.Millisecond, BackoffMax: 10 * time.Millisecond})
 }
 
 // The first dial fails. The supervisor dials again.

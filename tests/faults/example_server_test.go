@@ -91,26 +91,6 @@ func ExampleServer_Overlaps() {
 	// Output: []
 }
 
-// The balancer sends all requests of a session to the server that its cookie names.
-func ExampleBalance() {
-	tools := []*faults.Tools{faults.NewTools(), faults.NewTools()}
-	server, _ := faults.Serve(func() http.Handler {
-		return faults.Balance("pod", tools[0].Handler(), tools[1].Handler())
-	})
-	agent := newAgent(mcpbridge.Server{URL: server.URL()}, supervisor.Config{})
-	defer func() {
-		agent.stop()
-		server.Close()
-		tools[0].Close()
-		tools[1].Close()
-	}()
-	fmt.Println(agent.call("count", "book"), agent.call("count", "lamp"))
-	fmt.Println(len(tools[0].Executions()) == 0 || len(tools[1].Executions()) == 0)
-	// Output:
-	// 1 2
-	// true
-}
-
 // A proxy puts faults in front of a server that runs elsewhere.
 func ExampleProxy() {
 	shop := open(supervisor.Config{})
@@ -139,21 +119,6 @@ func ExampleLocal() {
 	server.Inject("tools/call", faults.Times(1, faults.Cut()))
 	fmt.Println(agent.call("count", "book"))
 	// Output: lost, may have run
-}
-
-// A refusal says what it means for the session.
-func ExampleRefusals() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	for _, form := range faults.Refusals() {
-		if form.Name != "go-sdk 1.8.0" {
-			continue
-		}
-		shop.call("count", "book")
-		shop.Expire(form)
-		fmt.Println(form.Status, form.Verdict, shop.call("count", "lamp"))
-	}
-	// Output: 404 certain 1
 }
 
 // The supervisor repeats a call that was lost only if the tool is read-only.

@@ -25,7 +25,7 @@ func (f Fault) around(req *Request, next http.Handler) http.Handler {
 // that begins with a brace is JSON, in which "%s" stands for the id of the request.
 func Refuse(status int, body string) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) {
-		Expiry{Status: status, Body: body}.answer(w, r)
+		Expiry{Status: status, Body: body}.Respond(w, r)
 	}
 }
 
@@ -171,7 +171,8 @@ type Expiry struct {
 	Body string
 }
 
-func (e Expiry) answer(w http.ResponseWriter, r *Request) {
+// Respond implements [Form].
+func (e Expiry) Respond(w http.ResponseWriter, r *Request) {
 	if !strings.HasPrefix(e.Body, "{") {
 		http.Error(w, e.Body, e.Status)
 		return

@@ -22,7 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	faults.Main()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
 }
 
@@ -38,7 +37,7 @@ func serve(t *testing.T, tools *faults.Tools) *faults.Server {
 // connect opens a session without any supervision.
 func connect(t *testing.T, srv mcpbridge.Server, hooks faults.Hooks) mcpbridge.Conn {
 	t.Helper()
-	bridge := dialer.New([]mcpbridge.Server{srv}, nil)
+	bridge := dialer.New([]mcpbridge.Server{srv}, nil, nil)
 	conn, err := hooks.Wrap(bridge).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -251,7 +250,7 @@ func TestHooksSeeAndChangeEverything(t *testing.T) {
 	require.EqualValues(t, 1, closes.Load())
 
 	failing := faults.Hooks{AfterDial: func(context.Context, mcpbridge.DialRequest, error) error { return io.EOF }}
-	_, err = failing.Wrap(dialer.New([]mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, nil)).
+	_, err = failing.Wrap(dialer.New([]mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, nil, nil)).
 		Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
 	require.ErrorIs(t, err, io.EOF)
 	refusing := faults.Hooks{BeforeDial: func(context.Context, mcpbridge.DialRequest) error { return io.EOF }}
@@ -331,7 +330,7 @@ func TestHookThatLooksOnKeepsTheErrorOfADial(t *testing.T) {
 	var seen error
 	hooks := faults.Hooks{AfterDial: func(_ context.Context, _ mcpbridge.DialRequest, err error) error { seen = err; return nil }}
 	srv := mcpbridge.Server{Name: "s", Command: "no-such-command"}
-	conn, err := hooks.Wrap(dialer.New([]mcpbridge.Server{srv}, nil)).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
+	conn, err := hooks.Wrap(dialer.New([]mcpbridge.Server{srv}, nil, nil)).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
 	require.Error(t, err)
 	require.Nil(t, conn)
 	require.Equal(t, err, seen)

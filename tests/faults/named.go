@@ -30,7 +30,7 @@ const (
 	ServerDied Name = "server died"
 	// ServerHangs: the server never answers the call. The tool does not run.
 	ServerHangs Name = "server hangs"
-	// Slow: the server takes [SlowFor] longer than usual. Then the tool runs.
+	// Slow: the server takes 10 s longer than usual. Then the tool runs.
 	Slow Name = "slow"
 	// RateLimited: the server answers 429, and asks for a second without calls.
 	RateLimited Name = "rate limited"
@@ -44,8 +44,8 @@ const (
 	NotMCP Name = "not MCP"
 )
 
-// SlowFor is how long the fault [Slow] delays a call.
-const SlowFor = 10 * time.Second
+// slowFor is how long the fault [Slow] delays a call.
+const slowFor = 10 * time.Second
 
 // named are the faults, by their names. Each call makes a new fault.
 var named = []struct {
@@ -60,7 +60,7 @@ var named = []struct {
 	{LostAfterRun, func() Fault { return CutAnswer(0) }},
 	{ServerDied, die},
 	{ServerHangs, Hang},
-	{Slow, func() Fault { return Delay(SlowFor) }},
+	{Slow, func() Fault { return Delay(slowFor) }},
 	{RateLimited, func() Fault { return RefuseFor(1, http.StatusTooManyRequests, "too many requests") }},
 	{Unauthorized, func() Fault { return Refuse(http.StatusUnauthorized, "unauthorized") }},
 	{ServerError, func() Fault { return Refuse(http.StatusInternalServerError, "internal server error") }},

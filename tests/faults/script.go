@@ -344,7 +344,7 @@ func (s *Script) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
 	if one.answer == nil {
-		return Text(""), nil
+		return textOf(""), nil
 	}
 	return one.answer.run(ctx, now)
 }

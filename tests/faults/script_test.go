@@ -83,7 +83,7 @@ func TestEveryNamedFaultHasItsOutcome(t *testing.T) {
 		want, known := outcomes[name]
 		require.True(t, known, name)
 		t.Run(string(name), func(t *testing.T) {
-			scripted(t, supervisor.Config{CallTimeout: 2 * faults.SlowFor}, func(t *testing.T, script *faults.Script, sup *supervisor.Supervisor) {
+			scripted(t, supervisor.Config{CallTimeout: 20 * time.Second}, func(t *testing.T, script *faults.Script, sup *supervisor.Supervisor) {
 				script.Tool("buy").Fails(name).Returns("bought")
 				began := time.Now()
 				if want.code == "" {
@@ -94,7 +94,7 @@ func TestEveryNamedFaultHasItsOutcome(t *testing.T) {
 					require.Equal(t, want.mayHaveRun, failure.MayHaveRun)
 					require.Equal(t, name == faults.RateLimited, failure.RetryAfter == time.Second)
 				}
-				require.Equal(t, name == faults.Slow || name == faults.ServerHangs, time.Since(began) >= faults.SlowFor)
+				require.Equal(t, name == faults.Slow || name == faults.ServerHangs, time.Since(began) >= 10*time.Second)
 				after := ask(t, sup, "a", "buy", nil)
 				require.Equal(t, want.generation, after.Generation)
 				calls := script.Calls()
@@ -196,7 +196,7 @@ func TestConditionsAndScopesHaveStepsOfTheirOwn(t *testing.T) {
 		tool.When(isDune).Fails(faults.RateLimited).Returns("9")
 		dune, other := map[string]any{"title": "Dune"}, map[string]any{"title": "Emma"}
 		_, err := sup.Client().CallTool(t.Context(), "s", "a", &mcp.CallToolParams{Name: "price", Arguments: dune})
-		require.ErrorIs(t, err, messages.ErrRateLimited)
+		require.ErrorIs(t, err, messages.CodeRateLimited)
 		require.Equal(t, "unknown", askText(t, sup, "a", "price", other))
 		require.Equal(t, "8", askText(t, sup, "bob", "price", dune))
 		require.Equal(t, "unknown", askText(t, sup, "bob", "price", other))
@@ -212,7 +212,7 @@ func TestResultsOfScriptedTools(t *testing.T) {
 		require.Empty(t, askText(t, sup, "a", "nothing", nil))
 		script.Tool("nil").Returns(nil)
 		require.Empty(t, askText(t, sup, "a", "nil", nil))
-		script.Tool("given").Returns(faults.Text("given"))
+		script.Tool("given").Returns(&mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "given"}}})
 		require.Equal(t, "given", askText(t, sup, "a", "given", nil))
 		script.Tool("json").Returns(map[string]any{"price": 9})
 		result := ask(t, sup, "a", "json", nil).Result
@@ -403,7 +403,7 @@ func TestScriptServesResourcesToo(t *testing.T) {
 		})
 		script.Inject("resources/read", faults.Times(1, faults.Refuse(429, "slow down")))
 		_, err := sup.Client().ReadResource(t.Context(), "s", "a", "file:///one")
-		require.ErrorIs(t, err, messages.ErrRateLimited)
+		require.ErrorIs(t, err, messages.CodeRateLimited)
 		contents, err := sup.Client().ReadResource(t.Context(), "s", "a", "file:///one")
 		require.NoError(t, err)
 		require.Equal(t, "first", contents.Result.Contents[0].Text)

@@ -237,7 +237,7 @@ func (s *Server) Forget(form Form) Fault {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
-		form.answer(w, r)
+		form.Respond(w, r)
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *Server) Late(d time.Duration, form Form) Fault {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
-		form.answer(w, r)
+		form.Respond(w, r)
 	}
 }
 
@@ -356,13 +356,13 @@ func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	known, unknown := s.sessions[req.Session], s.unknown
 	switch {
 	case known == nil && req.Session != "" && unknown != nil:
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { unknown.answer(w, req) })
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { unknown.Respond(w, req) })
 	case known == nil:
 		return behind // it does not know the session either
 	}
 	known.counts[req.Kind]++
 	if form := known.expiry; form != nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.answer(w, req) })
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.Respond(w, req) })
 	}
 	if req.Kind == http.MethodDelete {
 		known.leaving = true

@@ -110,7 +110,7 @@ func (p *Steps) Does(f func(ctx context.Context, run *Run) (any, error)) *Steps 
 		case errors.As(err, &refusal):
 			return nil, refusal
 		case err != nil:
-			failed := Text(err.Error())
+			failed := textOf(err.Error())
 			failed.IsError = true
 			return failed, nil
 		}
@@ -175,8 +175,8 @@ func (p *Steps) unused() (unused []string) {
 	return unused
 }
 
-// Text returns a result that is a text.
-func Text(text string) *mcp.CallToolResult {
+// textOf returns a result that is a text.
+func textOf(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
@@ -184,9 +184,9 @@ func Text(text string) *mcp.CallToolResult {
 func resultOf(value any) (*mcp.CallToolResult, error) {
 	switch value := value.(type) {
 	case nil:
-		return Text(""), nil
+		return textOf(""), nil
 	case string:
-		return Text(value), nil
+		return textOf(value), nil
 	case *mcp.CallToolResult:
 		return value, nil
 	}
@@ -194,7 +194,7 @@ func resultOf(value any) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faults: the result of the tool is not JSON: %w", err)
 	}
-	result := Text(string(text))
+	result := textOf(string(text))
 	result.StructuredContent = json.RawMessage(text)
 	return result, nil
 }

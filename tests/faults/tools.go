@@ -50,10 +50,9 @@ func NewTools() *Tools {
 
 // toolArgs are the arguments of all tools.
 type toolArgs struct {
-	Call    string `json:"call,omitempty"`
-	Scope   string `json:"scope,omitempty"`
-	Size    int    `json:"size,omitempty"`
-	Refusal string `json:"refusal,omitempty"`
+	Call  string `json:"call,omitempty"`
+	Scope string `json:"scope,omitempty"`
+	Size  int    `json:"size,omitempty"`
 }
 
 // Server returns an MCP server with the tools, for [mcpbridge.Server.InMemory] or for

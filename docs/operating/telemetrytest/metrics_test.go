@@ -75,7 +75,7 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err = h.Client().CallTool(ctx, "down", "a", &mcp.CallToolParams{Name: "any"})
-		require.ErrorIs(t, err, messages.ErrUnavailable)
+		require.ErrorIs(t, err, messages.CodeUnavailable)
 		is(10, 1, "mcpactor.call.duration", map[string]any{"mcpactor.server": "down", "mcpactor.code": "unavailable"})
 		is(0, 0, "mcpactor.server.up", map[string]any{"mcpactor.server": "down"})
 		p := h.collect().find(t, "mcpactor.dial.duration", map[string]any{"mcpactor.server": "down", "mcpactor.outcome": "failed"})
@@ -117,11 +117,11 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 	})
 }
 
-// documented checks that docs/telemetry.md has each metric, with its kind, its unit and its
+// documented checks that docs/operating.md has each metric, with its kind, its unit and its
 // attributes, and no other.
 func documented(t *testing.T, h *harness) {
 	t.Helper()
-	page, err := os.ReadFile("../../telemetry.md")
+	page, err := os.ReadFile("../../operating.md")
 	require.NoError(t, err)
 	all, what := h.collectKinds()
 	for _, row := range regexp.MustCompile("(?m)^\\| `(mcp[a-z_.]+)` \\| ([a-z -]+) \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {

@@ -281,7 +281,7 @@ func TestFailureIsInTheSpan(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := h.call(ctx, "b", "broken")
-		require.ErrorIs(t, err, messages.ErrUnavailable)
+		require.ErrorIs(t, err, messages.CodeUnavailable)
 		call := h.named("tools/call broken")[1]
 		require.Equal(t, "unavailable", attributes(call.Attributes())["error.type"])
 		require.NotContains(t, attributes(call.Attributes()), "mcpactor.attempt", "it was never run")
@@ -395,7 +395,7 @@ func TestDialThatPanicsIsReported(t *testing.T) {
 	}}
 	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
 		_, err := h.call(t.Context(), "a", "add")
-		require.ErrorIs(t, err, messages.ErrUnavailable)
+		require.ErrorIs(t, err, messages.CodeUnavailable)
 		require.Equal(t, "internal", attributes(h.one("dial").Attributes())["error.type"])
 		h.collect().find(t, "mcpactor.dial.duration", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "failed", "error.type": "internal"})
 	})

@@ -1,4 +1,4 @@
-// Package etcdstore_test tests the store of package resume/etcd with a server of etcd.
+// Package etcdstore_test tests the store of package cluster/etcdstore with a server of etcd.
 package etcdstore_test
 
 import (
@@ -12,10 +12,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/mcpactor/mcpactor/cluster/etcdstore"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
-	"github.com/mcpactor/mcpactor/resume/etcd"
 	"github.com/mcpactor/mcpactor/resume/storetest"
 	"github.com/mcpactor/mcpactor/tests/cluster/etcdserver"
 )
@@ -26,13 +26,13 @@ const patience = 30 * time.Second
 func key(scope string) messages.Key { return messages.Key{Server: "a", Scope: scope} }
 
 // store opens a store on a server, with a prefix for each test.
-func store(t *testing.T, server *etcdserver.Server, cfg etcd.Config) *etcd.Store {
+func store(t *testing.T, server *etcdserver.Server, cfg etcdstore.Config) *etcdstore.Store {
 	t.Helper()
 	cfg.Endpoints, cfg.DialTimeout = []string{server.Endpoint()}, patience
 	if cfg.Prefix == "" {
 		cfg.Prefix = "/" + t.Name() + "/"
 	}
-	s, err := etcd.Open(cfg)
+	s, err := etcdstore.Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -48,13 +48,13 @@ func client(t *testing.T, server *etcdserver.Server) *clientv3.Client {
 
 func TestEtcdIsAStore(t *testing.T) {
 	server := etcdserver.Start(t)
-	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return store(t, server, etcd.Config{}) })
+	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return store(t, server, etcdstore.Config{}) })
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
-		return store(t, server, etcd.Config{}), store(t, server, etcd.Config{MaxAge: resume.Forever})
+		return store(t, server, etcdstore.Config{}), store(t, server, etcdstore.Config{MaxAge: resume.Forever})
 	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		c, prefix := client(t, server), "/"+t.Name()+"/"
-		return store(t, server, etcd.Config{Prefix: prefix}), func(k messages.Key, value []byte) {
+		return store(t, server, etcdstore.Config{Prefix: prefix}), func(k messages.Key, value []byte) {
 			_, err := c.Put(t.Context(), prefix+k.Server+"/"+k.Scope, string(value))
 			require.NoError(t, err)
 		}
@@ -63,7 +63,7 @@ func TestEtcdIsAStore(t *testing.T) {
 
 func TestPrefixesAreApart(t *testing.T) {
 	server := etcdserver.Start(t)
-	one, other := store(t, server, etcd.Config{Prefix: "/x/"}), store(t, server, etcd.Config{Prefix: "/x"})
+	one, other := store(t, server, etcdstore.Config{Prefix: "/x/"}), store(t, server, etcdstore.Config{Prefix: "/x"})
 	require.NoError(t, one.Save(t.Context(), key("b"), storetest.Record(1)))
 	r, err := other.Load(t.Context(), key("b"))
 	require.NoError(t, err)
@@ -78,10 +78,10 @@ func TestPrefixesAreApart(t *testing.T) {
 
 func TestDefaultPrefixNamesRecordsReadably(t *testing.T) {
 	server := etcdserver.Start(t)
-	s, err := etcd.Open(etcd.Config{Client: client(t, server)})
+	s, err := etcdstore.Open(etcdstore.Config{Client: client(t, server)})
 	require.NoError(t, err)
 	require.NoError(t, s.Save(t.Context(), messages.Key{Server: "browser", Scope: "tenant/7"}, storetest.Record(1)))
-	got, err := client(t, server).Get(t.Context(), etcd.DefaultPrefix+"browser/tenant%2F7")
+	got, err := client(t, server).Get(t.Context(), "/mcpactor/sessions/"+"browser/tenant%2F7")
 	require.NoError(t, err)
 	require.Len(t, got.Kvs, 1)
 	require.NoError(t, s.Close())
@@ -90,7 +90,7 @@ func TestDefaultPrefixNamesRecordsReadably(t *testing.T) {
 
 func TestOldRecordsExpire(t *testing.T) {
 	server := etcdserver.Start(t)
-	young, forever := store(t, server, etcd.Config{MaxAge: time.Second}), store(t, server, etcd.Config{MaxAge: resume.Forever})
+	young, forever := store(t, server, etcdstore.Config{MaxAge: time.Second}), store(t, server, etcdstore.Config{MaxAge: resume.Forever})
 	require.NoError(t, young.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, young.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, forever.Save(t.Context(), key("renewed"), storetest.Record(2)))
@@ -105,7 +105,7 @@ func TestOldRecordsExpire(t *testing.T) {
 
 func TestRecordsShareALease(t *testing.T) {
 	server := etcdserver.Start(t)
-	s, c := store(t, server, etcd.Config{}), client(t, server)
+	s, c := store(t, server, etcdstore.Config{}), client(t, server)
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
@@ -133,7 +133,7 @@ func TestRecordsShareALease(t *testing.T) {
 
 func TestStoreWorksAgainAfterAnOutage(t *testing.T) {
 	server := etcdserver.Start(t)
-	s := store(t, server, etcd.Config{})
+	s := store(t, server, etcdstore.Config{})
 	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(1)))
 	server.Stop()
 	for name, do := range map[string]func(context.Context) error{
@@ -177,7 +177,7 @@ func TestRoleOfThePrefixIsEnough(t *testing.T) {
 	}
 	grant(c.AuthEnable(t.Context()))
 
-	s := store(t, server, etcd.Config{Prefix: "/s/", Username: "mcpactor", Password: "secret of mcpactor"})
+	s := store(t, server, etcdstore.Config{Prefix: "/s/", Username: "mcpactor", Password: "secret of mcpactor"})
 	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("b"), storetest.Record(2)))
 	r, err := s.Load(t.Context(), key("b"))
@@ -187,10 +187,10 @@ func TestRoleOfThePrefixIsEnough(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []messages.Key{key("b")}, keys)
 
-	for _, other := range []*etcd.Store{
-		store(t, server, etcd.Config{Prefix: "/s/", Username: "other", Password: "secret of other"}),
-		store(t, server, etcd.Config{Prefix: "/elsewhere/", Username: "mcpactor", Password: "secret of mcpactor"}),
-		store(t, server, etcd.Config{Prefix: "/s/"}),
+	for _, other := range []*etcdstore.Store{
+		store(t, server, etcdstore.Config{Prefix: "/s/", Username: "other", Password: "secret of other"}),
+		store(t, server, etcdstore.Config{Prefix: "/elsewhere/", Username: "mcpactor", Password: "secret of mcpactor"}),
+		store(t, server, etcdstore.Config{Prefix: "/s/"}),
 	} {
 		_, err = other.Load(t.Context(), key("b"))
 		require.Error(t, err)
@@ -199,7 +199,7 @@ func TestRoleOfThePrefixIsEnough(t *testing.T) {
 		require.Error(t, other.Save(t.Context(), key("b"), storetest.Record(3)))
 		require.Error(t, other.Delete(t.Context(), key("b")))
 	}
-	_, err = etcd.Open(etcd.Config{Endpoints: []string{server.Endpoint()}, Username: "mcpactor", Password: storetest.Secret})
+	_, err = etcdstore.Open(etcdstore.Config{Endpoints: []string{server.Endpoint()}, Username: "mcpactor", Password: storetest.Secret})
 	require.Error(t, err)
 	storetest.Hidden(t, err)
 	require.NoError(t, s.Delete(t.Context(), key("b")))

@@ -1,8 +1,8 @@
 package member
 
 import (
+	"github.com/mcpactor/mcpactor/cluster/etcdstore"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/resume/etcd"
 )
 
 // openStore opens the store that the members share, or none.
@@ -10,7 +10,7 @@ func openStore(cfg *Config) (store mcpbridge.Store, closed func() error, err err
 	if !cfg.Shared {
 		return nil, func() error { return nil }, nil
 	}
-	s, err := etcd.Open(etcd.Config{Endpoints: []string{cfg.Etcd}})
+	s, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{cfg.Etcd}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,53 @@
+package admission
+
+import (
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
+)
+
+// Rank is the class of a session in the LRU order.
+type Rank uint8
+
+// The ranks of a session.
+const (
+	Unranked   Rank = iota
+	NoSlot          // no slot, no calls outstanding
+	UnusedSlot      // a slot, no calls outstanding
+	UsedSlot        // a connection, calls outstanding
+
+	// maxRanks is enough for these ranks, and for those of [states].
+	maxRanks = 6
+)
+
+// LRU keeps, for each rank, its members in the order of their last use. All operations take
+// constant time and allocate nothing: each call moves its session twice.
+type LRU[T any] struct {
+	rings [maxRanks]ring.Ring[T]
+}
+
+// Node is the position of a member. The zero value has no position.
+type Node[T any] struct {
+	Rank Rank
+	node ring.Node[T]
+}
+
+// Put makes a member the most recently used of a rank.
+func (l *LRU[T]) Put(n *Node[T], to Rank, member T) {
+	l.Remove(n)
+	if to != Unranked {
+		n.Rank = to
+		l.rings[to].Push(&n.node, member)
+	}
+}
+
+// Remove removes a member.
+func (l *LRU[T]) Remove(n *Node[T]) {
+	l.rings[n.Rank].Remove(&n.node)
+	n.Rank = Unranked
+}
+
+// Oldest yields the members of a rank, the least recently used one first. The one that was
+// yielded may be removed meanwhile.
+func (l *LRU[T]) Oldest(of Rank) func(yield func(T) bool) { return l.rings[of].All() }
+
+// Len returns the number of members of a rank.
+func (l *LRU[T]) Len(of Rank) int { return l.rings[of].Count }

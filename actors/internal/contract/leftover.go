@@ -1,0 +1,53 @@
+package contract
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Leftover is an MCP session that the server may still have, and that no session actor
+// uses: closing it failed, or it is in the store, from before a restart of this process.
+// The next close command for its key closes it.
+type Leftover struct {
+	Conn   mcpbridge.Conn    // nil for an MCP session from the store
+	Resume *mcpbridge.Resume // from the store, if conn is nil
+	Reason string            // why it could not be closed
+}
+
+// SessionID returns the id of the MCP session, or "".
+func (l Leftover) SessionID() string {
+	resume := l.Resume
+	if l.Conn != nil {
+		resume = l.Conn.Resume()
+	}
+	if resume == nil {
+		return ""
+	}
+	return resume.SessionID
+}
+
+// Close closes the MCP session within a timeout. reason says why it could not, or is empty. existed is
+// false when the server did not know the MCP session. It may block.
+func (l Leftover) Close(cfg *Config, timeout time.Duration, key messages.Key) (existed bool, reason string) {
+	conn := l.Conn
+	if conn == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		var err error
+		conn, err = Dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: l.Resume, Only: true, Down: func(*mcpbridge.Error) {}})
+		if e := mcpbridge.AsError(err); e != nil {
+			if e.Session == mcpbridge.Gone {
+				return false, ""
+			}
+			return false, e.Error()
+		}
+	}
+	attached := l.Conn != nil || conn.Info().Attached
+	if err := CloseWithin(timeout, conn.Close); err != nil {
+		return false, err.Error()
+	}
+	return attached, ""
+}

@@ -1,0 +1,73 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// KeyStore reads and writes the records of one key in the store of the configuration, if
+// there is one. Errors of the store are logged, and otherwise ignored. Its methods may
+// block, as long as package storelimit lets them.
+type KeyStore struct {
+	Cfg *Config
+	Key messages.Key
+}
+
+// Load returns the record of the key, or nil. The record may have a generation only.
+func (s KeyStore) Load() (known *mcpbridge.Record) {
+	s.Try("load", func(ctx context.Context) (err error) {
+		known, err = s.Cfg.Store.Load(ctx, s.Key)
+		return err
+	})
+	return known
+}
+
+// SaveSession saves what is needed to resume an MCP session, and its generation.
+func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) {
+	record := &mcpbridge.Record{Generation: generation}
+	if resume := conn.Resume(); resume != nil {
+		record.Resume = *resume
+	}
+	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+}
+
+// SaveGeneration saves the generation of an MCP session that was closed, so that no later
+// MCP session gets the same generation. If another process has opened a later one meanwhile, its
+// record stays.
+func (s KeyStore) SaveGeneration(generation uint64) {
+	if s.Cfg.Store == nil {
+		return
+	}
+	if known := s.Load(); known != nil && known.Generation > generation {
+		return
+	}
+	record := &mcpbridge.Record{Generation: generation}
+	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+}
+
+// Try runs a request to the store, and logs its error.
+func (s KeyStore) Try(what string, f func(context.Context) error) {
+	if s.Cfg.Store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Cfg.CloseTimeout)
+	defer cancel()
+	began := time.Now()
+	err := f(ctx)
+	if err == nil {
+		return
+	}
+	line := Span(About(s.Cfg.Logger.Warn(), s.Key, 0), "elapsed", time.Since(began))
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		line.Bytes("stack", panicked.Stack)
+		err = fmt.Errorf("panic: %T", panicked.Value) // the value may be a record
+	}
+	line.Err(err).Msg("store failed to " + what)
+}

@@ -1,0 +1,24 @@
+package registry
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onNotified publishes a notification, and sends it to the subscriber.
+func (r *registry) onNotified(c actor.Context, msg *contract.Notified) {
+	msg.Heard.Remove()
+	contract.About(r.cfg.Logger.Debug(), registrationOf(msg.Of).key, registrationOf(msg.Of).generation).Type("notification", msg.Note).Msg("notification received")
+	if r.cfg.Subscriber != nil {
+		r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
+	}
+	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)
+}
+
+// publish logs and publishes an event.
+func (r *registry) publish(event messages.Event) {
+	r.logEvent(event)
+	r.cfg.Events.Put(event)
+}

@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// minLeftovers is how many leftovers are kept in any case.
+const minLeftovers = 1024
+
+// leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit,
+// which only a server that refuses every DELETE exceeds, are counted and dropped.
+type leftovers struct {
+	limit   int
+	count   int
+	keys    map[messages.Key][]contract.Leftover
+	dropped int
+	last    messages.Key // the key of the last one that was dropped
+}
+
+// add adds leftovers of a key.
+func (l *leftovers) add(key messages.Key, left []contract.Leftover) {
+	if l.keys == nil {
+		l.keys = map[messages.Key][]contract.Leftover{}
+	}
+	if room := max(0, l.limit-l.count); len(left) > room {
+		l.dropped += len(left) - room
+		l.last, left = key, left[:room]
+	}
+	if len(left) > 0 {
+		l.keys[key] = append(l.keys[key], left...)
+		l.count += len(left)
+	}
+}
+
+// has reports whether a key has leftovers.
+func (l *leftovers) has(key messages.Key) bool { return len(l.keys[key]) > 0 }
+
+// take removes and returns the leftovers of the keys that match. The time it takes is
+// bounded by the limit.
+func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]contract.Leftover {
+	taken := map[messages.Key][]contract.Leftover{}
+	for key, left := range l.keys {
+		if match(key) {
+			taken[key] = left
+			l.count -= len(left)
+			delete(l.keys, key)
+		}
+	}
+	return taken
+}
+
+// list returns all leftovers, sorted by key.
+func (l *leftovers) list() []messages.Left {
+	all := make([]messages.Left, 0, l.count)
+	for key, left := range l.keys {
+		for _, one := range left {
+			all = append(all, messages.Left{Key: key, Reason: one.Reason})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
+	if l.dropped > 0 {
+		all = append(all, messages.Left{Key: l.last, Reason: fmt.Sprintf("and %d others, which were too many to be listed", l.dropped-1)})
+	}
+	return all
+}

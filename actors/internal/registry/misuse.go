@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"fmt"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onUnknown handles a message of an unknown type. If it is a command that was sent as a
+// value, the command is handled. Any other message is rejected, and logged once for each
+// type.
+func (r *registry) onUnknown(c actor.Context, msg any) {
+	if cmd, ok := protocol.AsPointer[messages.Command](msg); ok && !protocol.IsForeign(cmd) {
+		r.onCommand(c, cmd)
+		return
+	}
+	kind := fmt.Sprintf("%T", msg)
+	if !r.unknownTypes[kind] {
+		r.unknownTypes[kind] = true
+		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
+	}
+	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
+}
+
+// notCommand returns the detail of the failure for a message that is not a command.
+func notCommand(msg any) string {
+	return fmt.Sprintf("%T is not a command: send one of package messages", msg)
+}
+
+// bugDetail is the detail of the failure of a command whose handling has panicked.
+const bugDetail = "a bug in the registry, see the log"
+
+// recoverBug recovers from a panic, and replies to the current command. A nil pointer is
+// the mistake of the caller, and is not logged.
+func (r *registry) recoverBug(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	msg := c.Message()
+	switch from := msg.(type) {
+	case *protocol.ClientCall:
+		msg = from.Op
+	case *protocol.ResentCall:
+		msg = from.Op
+	}
+	cmd, ok := protocol.AsPointer[messages.Command](msg)
+	if v := reflect.ValueOf(cmd); ok && v.Kind() == reflect.Pointer && v.IsNil() {
+		r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
+		return
+	}
+	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
+	switch from := msg.(type) {
+	case *protocol.Reload, *protocol.Release:
+		ok = true
+	case *listing:
+		r.failListings(messages.CodeInternal, bugDetail)
+	case *walkDue:
+		r.failListings(messages.CodeInternal, bugDetail)
+		if from.cmd != nil {
+			r.cfg.Post.Send(from.caller, messages.NewFailure(from.cmd, messages.CodeInternal, bugDetail))
+		}
+	case *messages.Inspect:
+		r.failListings(messages.CodeInternal, bugDetail)
+		return
+	}
+	if ok {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
+	}
+}

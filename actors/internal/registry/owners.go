@@ -1,0 +1,340 @@
+package registry
+
+import (
+	"container/list"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxUnowned is how many scopes may be bound to a handler without an owner: nothing but the end of
+// the handler, or another Bind, ends such a binding.
+const maxUnowned = 1 << 16
+
+// owners are the bindings of scopes, and the actors that scopes and calls belong to.
+type owners struct {
+	bindings map[string]*messages.Bind // by scope
+	all      map[ownerName]*owner
+	unowned  int          // bindings without an owner
+	orphans  []*heldScope // those of unowned whose handler has terminated, the oldest first
+}
+
+// ownerName identifies the actor of a PID.
+type ownerName struct{ address, id string }
+
+// nameOf returns the name of the actor of a PID.
+func nameOf(pid *actor.PID) ownerName { return ownerName{pid.Address, pid.Id} }
+
+// owner is an actor that scopes or calls belong to, or that handles the requests of scopes without an
+// owner. The registry watches it once, for as long as there are any.
+type owner struct {
+	pid    *actor.PID
+	scopes map[string]*list.Element     // whose bindings end with it
+	order  list.List                    // of *heldScope: the same, in the order in which they were bound
+	calls  map[*contract.Call]ownedCall // that name it, and have no reply
+}
+
+// heldScope is a scope whose binding ends with an actor.
+type heldScope struct {
+	scope string
+	owned bool           // it belongs to the actor, which does not only handle its requests
+	bind  *messages.Bind // the binding
+}
+
+// ownedCall is what the registry knows of a call that has an owner.
+type ownedCall struct {
+	cancel func(actor.Context) // cancels a call that interceptors have, or is nil
+}
+
+// ownerTerminated is the detail of the failure of a call whose owner has terminated.
+const ownerTerminated = "its owner has terminated"
+
+// newOwners returns owners without any binding.
+func newOwners() owners {
+	return owners{bindings: map[string]*messages.Bind{}, all: map[ownerName]*owner{}}
+}
+
+// holderOf returns the actor whose end ends a binding.
+func holderOf(bind *messages.Bind) *actor.PID {
+	if bind.Owner != nil {
+		return bind.Owner
+	}
+	return bind.Handler
+}
+
+// onBind binds a scope, or removes its binding.
+func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if !r.isValid(c, cmd, key.Validate()) || !r.isRunning(c, cmd) {
+		return
+	}
+	if f := r.bindRejection(c, cmd, r.owners.bindings[key.Scope]); f != nil {
+		r.respond(c, f)
+		return
+	}
+	if holder := holderOf(cmd); holder != nil {
+		r.watchOwner(c, holder).hold(&heldScope{key.Scope, cmd.Owner != nil, cmd})
+	}
+	r.unbind(c, key.Scope, holderOf(cmd))
+	if holderOf(cmd) != nil {
+		r.owners.bindings[key.Scope] = cmd
+		if cmd.Owner == nil {
+			r.owners.unowned++
+		}
+	}
+	for _, reg := range r.index.ofScope(key.Scope) {
+		reg.send(&contract.HandlerBound{Handler: cmd.Handler})
+	}
+	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
+}
+
+// bindRejection returns the failure of a Bind that cannot do what it says, or nil.
+func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
+	switch {
+	case cmd.Handler != nil && !r.cfg.Asked:
+		return messages.NewFailure(cmd, messages.CodeInvalid,
+			"handler: no server would ask it, because no capability is declared: set Capabilities of the configuration, such as elicitation, or its Handler")
+	case cmd.Handler == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
+		return nil
+	case r.owners.unowned >= maxUnowned && !r.forgetOrphan(c):
+		return messages.NewFailure(cmd, messages.CodeBusy,
+			fmt.Sprintf("%d scopes are bound to handlers without owners: name an owner, or remove bindings", r.owners.unowned))
+	}
+	return nil
+}
+
+// unbind removes the binding of a scope, if there is one. next is the actor that the scope belongs to
+// from now on, or nil.
+func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
+	previous := r.owners.bindings[scope]
+	if previous == nil {
+		return
+	}
+	delete(r.owners.bindings, scope)
+	if previous.Owner == nil {
+		r.owners.unowned--
+	}
+	held := nameOf(holderOf(previous))
+	if o := r.owners.all[held]; o != nil && (next == nil || nameOf(next) != held) {
+		o.release(scope)
+		r.releaseOwner(c, o)
+	}
+}
+
+// forgetOrphan removes a binding without an owner whose handler has terminated. It reports whether there
+// was one.
+func (r *registry) forgetOrphan(c actor.Context) bool {
+	for len(r.owners.orphans) > 0 {
+		first := r.owners.orphans[0]
+		r.owners.orphans = r.owners.orphans[1:]
+		if r.owners.bindings[first.scope] == first.bind {
+			r.unbind(c, first.scope, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// hold notes that the binding of a scope ends with the actor.
+func (o *owner) hold(held *heldScope) {
+	o.release(held.scope)
+	o.scopes[held.scope] = o.order.PushBack(held)
+}
+
+// release notes that the binding of a scope does not end with the actor.
+func (o *owner) release(scope string) {
+	if at := o.scopes[scope]; at != nil {
+		o.order.Remove(at)
+		delete(o.scopes, scope)
+	}
+}
+
+// handlerOf returns the handler of a scope, or nil.
+func (s *owners) handlerOf(scope string) *actor.PID {
+	if bind := s.bindings[scope]; bind != nil {
+		return bind.Handler
+	}
+	return nil
+}
+
+// watchOwner returns an owner, which it watches if it does not yet.
+func (r *registry) watchOwner(c actor.Context, pid *actor.PID) *owner {
+	o := r.owners.all[nameOf(pid)]
+	if o == nil {
+		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]ownedCall{}}
+		r.owners.all[nameOf(pid)] = o
+		r.cfg.Post.Watch(pid, c.Self())
+	}
+	return o
+}
+
+// releaseOwner ends the watching of an owner that nothing belongs to any longer.
+func (r *registry) releaseOwner(c actor.Context, o *owner) {
+	if len(o.scopes)+len(o.calls) == 0 {
+		delete(r.owners.all, nameOf(o.pid))
+		r.cfg.Post.Unwatch(o.pid, c.Self())
+	}
+}
+
+// releaseOwners ends the watching of all owners, because each watched actor keeps the PIDs of
+// its watchers.
+func (r *registry) releaseOwners(c actor.Context) {
+	for _, o := range r.owners.all {
+		r.cfg.Post.Unwatch(o.pid, c.Self())
+	}
+	r.owners = newOwners()
+}
+
+// orphaned returns the rejection of a call whose owner is known to have terminated, or nil.
+func (r *registry) orphaned(k *contract.Call) *messages.Failure {
+	if pid := k.Op.Head().Owner; pid != nil && r.cfg.Post.Gone(pid) {
+		return k.Failure(messages.CodeCancelled, ownerTerminated)
+	}
+	return nil
+}
+
+// own notes that a call belongs to its owner, if it has one.
+func (r *registry) own(c actor.Context, k *contract.Call, owned ownedCall) {
+	if pid := k.Op.Head().Owner; pid != nil {
+		r.watchOwner(c, pid).calls[k] = owned
+	}
+}
+
+// disown notes that a call has its reply.
+func (r *registry) disown(c actor.Context, k *contract.Call) {
+	pid := k.Op.Head().Owner
+	if pid == nil {
+		return
+	}
+	o := r.owners.all[nameOf(pid)]
+	if o == nil {
+		return
+	}
+	if _, mine := o.calls[k]; mine {
+		delete(o.calls, k)
+		r.releaseOwner(c, o)
+	}
+}
+
+// ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps. It
+// is sent again for each step.
+type ownerEnd struct {
+	of      *owner
+	upTo    uint64        // the serial of the last call before the end
+	last    uint64        // that of the last session
+	next    *list.Element // in the order of the scopes
+	event   *messages.OwnerTerminated
+	closing *closeCommand // of the scopes, or nil
+}
+
+// onOwnerTerminated cancels what belongs to an actor that has terminated, and closes its
+// scopes: with one command for all, because each command lists the store.
+func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
+	o := r.owners.all[nameOf(who)]
+	if o == nil {
+		return
+	}
+	delete(r.owners.all, nameOf(who))
+	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.index.serial, next: o.order.Front(), event: &messages.OwnerTerminated{
+		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id,
+	}}
+	r.continueEnd(c, end)
+}
+
+// continueEnd takes the next step of the end of an owner.
+func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
+	o := end.of
+	n := 0
+	for k, owned := range o.calls {
+		if n++; n > contract.WalkStep {
+			break
+		}
+		delete(o.calls, k)
+		if at := o.scopes[k.Key.Scope]; at != nil && at.Value.(*heldScope).owned {
+			continue // it is cancelled with its scope
+		}
+		r.cancelOwned(c, end, k, owned)
+	}
+	for ; len(o.calls) == 0 && end.next != nil && n < contract.WalkStep; n++ {
+		held := end.next.Value.(*heldScope)
+		end.next = end.next.Next()
+		r.endBinding(c, end, held)
+	}
+	if len(o.calls) > 0 || end.next != nil {
+		r.mailbox.PostUserMessage(end)
+		return
+	}
+	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
+		r.pending++
+		r.cfg.Async(r.mailbox, func() any { // it may be long
+			slices.Sort(end.event.Scopes)
+			return &ownerEnded{end.event}
+		})
+	}
+	if end.closing != nil {
+		end.closing.scopes = false
+		r.continueClose(c, end.closing)
+	}
+}
+
+// ownerEnded brings the event of the end of an owner.
+type ownerEnded struct{ event *messages.OwnerTerminated }
+
+// onOwnerEnded publishes the end of an owner.
+func (r *registry) onOwnerEnded(msg *ownerEnded) {
+	r.pending--
+	r.publish(msg.event)
+	r.stopIfEmpty()
+}
+
+// cancelOwned cancels a call whose owner has terminated, if it has no reply.
+func (r *registry) cancelOwned(c actor.Context, end *ownerEnd, k *contract.Call, owned ownedCall) {
+	cancel := owned.cancel
+	if cancel == nil {
+		cancel = func(actor.Context) { cancelCall(k, ownerTerminated) }
+	}
+	end.event.Cancelled++
+	r.cancellations.add(c, k.Key, cancel)
+}
+
+// endBinding ends the binding of a scope. If the actor that has terminated was its owner, its calls are
+// cancelled, and its sessions are closed. The scope may have another binding by now.
+func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
+	scope := held.scope
+	if !held.owned { // the requests of its servers are refused, until there is another Bind
+		if r.owners.orphans = append(r.owners.orphans, held); len(r.owners.orphans) > maxUnowned {
+			r.forgetOrphan(c)
+		}
+		return
+	}
+	if r.owners.bindings[scope] == held.bind {
+		r.unbind(c, scope, nil)
+	}
+	end.event.Scopes = append(end.event.Scopes, scope)
+	end.event.Cancelled += r.cancelScope(c, scope, end.upTo, ownerTerminated)
+	if r.stopping { // all is being closed
+		return
+	}
+	if end.closing == nil {
+		match := func(k messages.Key) bool {
+			at := end.of.scopes[k.Scope]
+			return at != nil && at.Value.(*heldScope).owned
+		}
+		end.closing = r.newCloseCommand(c, &messages.CloseScope{}, match, contract.Drain{})
+		end.closing.scopes, end.closing.upTo = true, end.last
+		if all := end.of.scopes; len(all) <= contract.WalkStep {
+			r.closings.narrow(end.closing, slices.Collect(maps.Keys(all))...)
+		}
+	}
+	for _, reg := range r.index.ofScope(scope) {
+		if reg.serial <= end.closing.upTo {
+			r.drainFor(c, end.closing, reg)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// recoverBug recovers from a panic that is not a fault, and restarts the session: all calls
+// are answered, and a connection or call in the current message is not lost. A fault is
+// passed on.
+func (s *session) recoverBug(c actor.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if _, ok := reason.(*contract.Fault); ok {
+		contract.Fail(reason)
+	}
+	s.log(s.cfg.Logger.Error()).Type("message", c.Message()).Interface("reason", reason).
+		Bytes("stack", debug.Stack()).Msg("session panicked")
+	s.answerAfterBug(c)
+	switch c.Message().(type) {
+	case *actor.Stopped:
+		s.onStopped(c)
+	case *actor.Restarting, *actor.Stopping:
+		// a panic here would lose the restart, or the stop
+	default:
+		s.cause, s.failedAt = contract.BugFault(s.key, reason), time.Now()
+		s.lostAt = s.failedAt
+		contract.Fail(reason)
+	}
+}
+
+// answerAfterBug keeps what the message brought, and answers all calls.
+func (s *session) answerAfterBug(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		if !msg.Queued() && !msg.Replied {
+			s.parked.Push(msg)
+		}
+	case *callReturned:
+		s.removeRunning(msg.call)
+		if !msg.call.Queued() && !msg.call.Replied {
+			s.parked.Push(msg.call)
+		}
+	case *toolsListed, *heardAgain:
+		s.requests--
+	case *dialed:
+		s.abortDial, s.oldConn = nil, msg.conn
+		s.generation = max(s.generation, msg.generation)
+	case *contract.Drain:
+		s.drainOrder = msg
+	case *timerFired:
+		s.wakeTimer = nil
+	}
+	if s.abortDial != nil {
+		s.abortDial(nil)
+	}
+	for _, k := range s.owed() {
+		s.parked.Remove(k)
+		if s.running.Has(k) {
+			k.Ctx.Cancel()
+		}
+		f := k.Failure(messages.CodeInternal, "a bug in the session, see the log")
+		f.MayHaveRun = f.MayHaveRun || k.Conn != nil
+		s.reply(c, k, f)
+	}
+}

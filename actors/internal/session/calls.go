@@ -1,0 +1,236 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/callctx"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// park keeps a call until it can run.
+func (s *session) park(c actor.Context, k *contract.Call) {
+	s.parked.Push(k)
+	s.openedUnused = false
+	s.wakeBy(c, k.ParkedUntil())
+}
+
+// startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
+// for the annotations of its tool, stays parked. While the session is unheard, all do.
+func (s *session) startParked(c actor.Context) {
+	s.listen()
+	for k := range s.parked.All() {
+		if s.running.Count >= s.limits.MaxInFlight {
+			return
+		}
+		if uri, is := k.Subscription(); is && s.subscribing[uri] {
+			continue
+		}
+		if k.NeedsHint && !s.decideReplay(c, k) {
+			continue
+		}
+		if s.unheard != nil {
+			return
+		}
+		s.parked.Remove(k)
+		if s.settings.SubscribedByOthers(k.Op) {
+			s.recordSettings(c, k.Op)
+			k.Generation = s.generation
+			s.reply(c, k, k.AddReceipt(&messages.Ack{}))
+			continue
+		}
+		s.start(c, k)
+	}
+}
+
+// start runs a call on the connection.
+func (s *session) start(c actor.Context, k *contract.Call) {
+	ctx := &k.FirstCtx
+	if k.Ctx != nil { // a previous run may still read it
+		ctx = new(callctx.Context)
+	}
+	ctx.Init(k, k.Deadline)
+	conn := s.conn
+	k.Runs++
+	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
+	if k.Runs == 1 {
+		k.Answered.Waited = time.Since(k.Accepted)
+	} else {
+		s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
+	}
+	s.addRunning(k)
+	pause, self := k.Pause(), &s.mailbox
+	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
+		defer ctx.Cancel()
+		result, err := k.PerformAfter(ctx, pause, conn)
+		self.PostUserMessage(&callReturned{k, conn, result, err})
+	})
+}
+
+// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
+// must not keep the callers waiting.
+const listTimeout = time.Second / 2
+
+// unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
+const unheardListTimeout = 5 * time.Second
+
+// maxListings is how often the tools are listed on one connection. A list does not count if the tools have changed
+// since it was asked for, as those of some servers do right after a session was opened.
+const maxListings = 3
+
+// decideReplay decides about a parked call that was lost and whose tool may not be
+// idempotent. Without the annotations of the tool the call stays parked, and the tools are
+// listed for all such calls of the connection.
+func (s *session) decideReplay(c actor.Context, k *contract.Call) (mayRun bool) {
+	safe, known := s.conn.Hint(k.Tool())
+	switch {
+	case safe && known:
+		k.NeedsHint = false
+		return true
+	case known || s.listedTools == maxListings:
+		s.parked.Remove(k)
+		s.reply(c, k, k.FailureOf(k.Lost))
+	case !s.listingTools:
+		s.listingTools = true
+		s.requests++
+		conn, timeout := s.conn, listTimeout
+		if k.Lost.Session == mcpbridge.Unheard {
+			timeout = unheardListTimeout
+		}
+		s.cfg.Async(&s.mailbox, func() any {
+			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.Op.Head().Trace), timeout)
+			defer cancel()
+			return &toolsListed{conn, contract.RunWithin(ctx, "tools/list", func(ctx context.Context) error {
+				if timeout == unheardListTimeout { // the connection waits for the server in Open only
+					conn.Do(ctx, &messages.Open{}) //nolint:errcheck // tools/list fails as well
+				}
+				_, err := conn.Do(ctx, &messages.ListTools{})
+				return err
+			})}
+		})
+	}
+	return false
+}
+
+// onToolsListed decides about the calls that wait for the annotations of their tools.
+func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
+	s.requests--
+	if msg.conn != s.conn {
+		return
+	}
+	e := mcpbridge.AsError(msg.err)
+	hasEnded := e != nil && e.Session.HasEnded()
+	if hasEnded && e.Class == mcpbridge.NotSent {
+		s.connectionEnded(e) // the next session lists them
+	}
+	s.listingTools = false
+	s.listedTools++
+	if e != nil {
+		s.listedTools = maxListings
+	}
+	for k := range s.parked.All() {
+		if k.NeedsHint {
+			s.decideReplay(c, k)
+		}
+	}
+	if hasEnded {
+		s.connectionEnded(e)
+	}
+}
+
+// onCallReturned replies to a call, or replays it later. An error that says that the
+// connection has ended ends the incarnation.
+func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
+	k := msg.call
+	s.removeRunning(k)
+	s.endQuestions(c, k, "the operation has returned")
+	e := mcpbridge.AsError(msg.err)
+	if e == nil {
+		s.recordSettings(c, k.Op)
+	}
+	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
+		s.becomeUnheard(e)
+	}
+	switch {
+	case k.Replied:
+	case e == nil:
+		s.reply(c, k, k.AddReceipt(msg.result))
+	default:
+		s.onCallFailed(c, k, e)
+	}
+	// An error of an older connection does not concern the current one.
+	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
+		s.connectionEnded(e)
+	}
+}
+
+// onCallFailed answers a call with its failure, or parks it for a replay.
+func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.Error) {
+	if e.Class == mcpbridge.Cancelled {
+		// The session has cancelled it, at the end of the grace.
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
+	}
+	k.NoteUnprocessed(e)
+	again, needsHint := k.MayReplay(e)
+	if again && e.MayHaveRun() {
+		k.Lost = e
+	}
+	switch {
+	case !again:
+		s.reply(c, k, k.FailureOf(e))
+	case s.drainOrder == nil:
+		k.Conn, k.NeedsHint = nil, needsHint
+		s.parked.PushFront(k)
+		s.wakeBy(c, k.ParkedUntil())
+	case s.drainOrder.Evict && !needsHint:
+		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: []*contract.Call{k}})
+	case s.drainOrder.Evict: // the annotations of its tool cannot be listed any more
+		s.reply(c, k, k.FailureOf(e))
+	default:
+		f := k.FailureOf(e)
+		f.Code = messages.CodeClosed
+		s.reply(c, k, f)
+	}
+}
+
+// onCancelled answers the calls that match. Those that run are cancelled on the server.
+func (s *session) onCancelled(c actor.Context, msg *contract.CancelCalls) {
+	for k := range s.parked.All() {
+		if msg.Matches(k) {
+			s.parked.Remove(k)
+			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))
+		}
+	}
+	for k := range s.running.All() {
+		if msg.Matches(k) && !k.Replied {
+			s.cutOff(c, k, messages.CodeCancelled, msg.Detail)
+		}
+	}
+}
+
+// cutOff answers a call that runs, and cancels it. The call has CloseTimeout to return.
+func (s *session) cutOff(c actor.Context, k *contract.Call, code messages.Code, detail string) {
+	f := k.Failure(code, detail)
+	f.MayHaveRun = true
+	s.reply(c, k, f)
+	s.endQuestions(c, k, reasonOf(f))
+	k.Ctx.Cancel()
+	k.Deadline = time.Now().Add(s.limits.CloseTimeout)
+	s.wakeBy(c, k.Deadline)
+}
+
+// reply tells the registry that a call has ended, and then answers it: a caller that sends
+// one call after the other never has two (MaxInFlight).
+func (s *session) reply(c actor.Context, k *contract.Call, reply messages.Reply) {
+	k.Replied = true
+	if f, failed := reply.(*messages.Failure); failed {
+		k.Answered.Code = f.Code
+	}
+	k.Answered.Of, k.Answered.Call = s.registration, k
+	s.report(&k.Answered)
+	s.cfg.Post.Send(k.Caller, reply)
+}

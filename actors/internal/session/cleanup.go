@@ -1,0 +1,180 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Cleanup is the work of a session actor that was spawned to close the leftovers of its
+// key: MCP sessions that could not be closed before, and the one in the store, from before
+// a restart of this process. Such an actor takes no calls. Its states are
+//
+//	loadingRecord ──▶ cleanupQueued ──grant──▶ cleaningUp ──▶ cleanupDone ──▶ closed
+type Cleanup struct {
+	Leftovers  []contract.Leftover
+	Configured bool              // the server is still configured
+	Leave      bool              // the record stays, unless it is that of a leftover
+	record     *mcpbridge.Record // nil if the store has none
+}
+
+// has reports whether an MCP session is one of the leftovers.
+func (w *Cleanup) has(sessionID string) bool {
+	return slices.ContainsFunc(w.Leftovers, func(one contract.Leftover) bool { return one.SessionID() == sessionID })
+}
+
+// From the goroutines of a cleanup to the session.
+type (
+	// recordLoaded brings the record of the store, or nil.
+	recordLoaded struct{ record *mcpbridge.Record }
+	// leftoversClosed brings the leftovers that could not be closed, and how many were.
+	leftoversClosed struct {
+		leftovers []contract.Leftover
+		count     int
+	}
+)
+
+// startCleanup begins with the work. A restart, which only a bug causes, ends it.
+func (s *session) startCleanup(c actor.Context) {
+	if s.cause != nil {
+		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
+		return
+	}
+	s.graceEnds = time.Now().Add(s.limits.DrainTimeout + s.limits.CloseTimeout + contract.UnresponsiveAfter)
+	if s.cfg.Store == nil {
+		s.onRecordLoaded(c, nil)
+		return
+	}
+	s.state = s.loadingRecord
+	store := s.store()
+	s.cfg.Async(&s.mailbox, func() any { return &recordLoaded{store.Load()} })
+}
+
+// loadingRecord: the record of the store is awaited.
+func (s *session) loadingRecord(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *recordLoaded:
+		s.onRecordLoaded(c, msg.record)
+	case *contract.Call:
+		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleanupQueued: the grant is awaited.
+func (s *session) cleanupQueued(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Grant:
+		s.onCleanupGrant(c)
+	case *timerFired:
+		s.wakeTimer = nil
+		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason("it waited too long for its turn to be closed")})
+	case *contract.Call:
+		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleaningUp: the leftovers are being closed.
+func (s *session) cleaningUp(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *leftoversClosed:
+		s.finishCleanup(c, msg)
+	case *timerFired:
+		s.wakeTimer = nil
+	case *contract.Call:
+		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+	}
+}
+
+// cleanupDone: timerFired is in the mailbox, and sessionClosed is sent after it.
+func (s *session) cleanupDone(c actor.Context) {
+	if _, ok := c.Message().(*timerFired); ok {
+		s.wakeTimer = nil
+		s.sendClosed(c)
+	}
+}
+
+// onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
+func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
+	if record != nil {
+		s.generation = max(s.generation, record.Generation)
+		if record.Valid() && (!s.cleanup.Leave || s.cleanup.has(record.SessionID)) {
+			s.cleanup.record = record
+		}
+	}
+	if len(s.cleanup.Leftovers) == 0 && s.cleanup.record == nil {
+		s.finishCleanup(c, &leftoversClosed{})
+		return
+	}
+	s.state = s.cleanupQueued
+	s.wakeBy(c, s.graceEnds)
+	s.report(&contract.DialRequested{Of: s.registration})
+}
+
+// onCleanupGrant closes the leftovers.
+func (s *session) onCleanupGrant(c actor.Context) {
+	s.state = s.cleaningUp
+	w, cfg, timeout, store, generation := *s.cleanup, s.cfg, s.limits.CloseTimeout, s.store(), s.generation
+	s.cfg.Async(&s.mailbox, func() any { return w.run(cfg, timeout, store, generation) })
+}
+
+// finishCleanup sends the last message, unless timerFired comes first.
+func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
+	s.state = s.cleanupDone
+	s.lastMessage.Leftovers, s.lastMessage.CleanedUp = msg.leftovers, msg.count
+	if s.stopTimer() {
+		s.sendClosed(c)
+	}
+}
+
+// leftoversWithReason returns all leftovers, with a reason why they are not closed.
+func (s *session) leftoversWithReason(reason string) (all []contract.Leftover) {
+	for _, one := range s.cleanup.Leftovers {
+		one.Reason = reason
+		all = append(all, one)
+	}
+	if s.cleanup.record != nil {
+		all = append(all, contract.Leftover{Resume: &s.cleanup.record.Resume, Reason: reason})
+	}
+	return all
+}
+
+// run closes the leftovers one after the other, each within a timeout, and clears the record
+// when its MCP session is closed. It may block.
+func (w Cleanup) run(cfg *contract.Config, timeout time.Duration, store contract.KeyStore, generation uint64) *leftoversClosed {
+	result := &leftoversClosed{}
+	known := ""
+	if w.record != nil {
+		known = w.record.SessionID
+	}
+	forget, seen := w.record != nil, false
+	for _, one := range w.Leftovers {
+		existed, reason := one.Close(cfg, timeout, store.Key)
+		if one.Reason = reason; reason != "" {
+			result.leftovers = append(result.leftovers, one)
+		} else if existed {
+			result.count++
+		}
+		if known != "" && one.SessionID() == known {
+			seen, forget = true, reason == ""
+		}
+	}
+	if w.record != nil && w.Configured && !seen {
+		one := contract.Leftover{Resume: &w.record.Resume}
+		existed, reason := one.Close(cfg, timeout, store.Key)
+		if reason != "" {
+			one.Reason, forget = "the session from before the restart of this process: "+reason, false
+			result.leftovers = append(result.leftovers, one)
+		} else if existed {
+			result.count++
+		}
+	}
+	if forget {
+		store.SaveGeneration(generation)
+	}
+	return result
+}

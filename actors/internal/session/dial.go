@@ -1,0 +1,319 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
+type dialAttempt struct {
+	cfg      *contract.Config
+	limits   *mcpbridge.Limits
+	store    contract.KeyStore
+	noResume bool // the record in the store is not used to resume
+	req      mcpbridge.DialRequest
+	setup    []*mcp.CallToolParams
+	previous mcpbridge.Conn       // whose MCP session req resumes, or nil
+	ops      []messages.Operation // that apply the settings
+
+	generation uint64 // of the previous MCP session
+	above      uint64 // as in durable
+	reopens    bool   // there was a previous MCP session
+	stateless  bool   // that MCP session kept nothing on the server
+}
+
+// logRefusedSetting logs that the server refuses a setting that the previous MCP session
+// had.
+func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
+	contract.About(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+		Msg("server refused a setting of the previous session")
+}
+
+// run dials, sets up the MCP session, and saves it in the store. It may block.
+func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
+	began := time.Now()
+	var conn mcpbridge.Conn
+	failed := func(err error) *dialed {
+		if conn != nil {
+			contract.CloseWithin(d.limits.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
+		}
+		return &dialed{err: err, elapsed: time.Since(began)}
+	}
+	defer func() {
+		if r := recover(); r != nil { // by a wrapper of the dialer
+			contract.About(d.cfg.Logger.Error(), d.req.Key, d.generation).
+				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
+			msg = failed(contract.Panicked(r))
+		}
+	}()
+	var known *mcpbridge.Record
+	if !d.reopens {
+		known = d.store.Load()
+	}
+	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
+	defer cancel()
+	if known != nil {
+		// A record of an earlier generation than that of our last MCP session is outdated: the
+		// later one could not be saved. Any other is that of the last MCP session, which another
+		// process may have opened.
+		outdated := known.Generation < d.generation
+		d.generation = max(d.generation, known.Generation)
+		if d.noResume || outdated || !known.Valid() {
+			known = nil
+		} else {
+			d.req.Resume, d.reopens = &known.Resume, true
+		}
+	}
+	var err error
+	if ask := d.req.Resolved; ask != nil {
+		d.req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
+			d.setup = srv.Setup
+			return ask(ctx, srv)
+		}
+	}
+	conn, err = contract.Dial(ctx, d.cfg.Dialer, d.req)
+	if err == nil {
+		err = checkSessionID(conn)
+	}
+	if err == nil && len(d.setup)+len(d.ops) > 0 {
+		err = contract.RunWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
+		if err != nil {
+			e := *mcpbridge.AsDialError(err)
+			e.Server = mcpbridge.Present // the handshake was answered
+			err = &e
+		}
+	}
+	if err != nil {
+		return failed(err)
+	}
+	info := conn.Info()
+	msg = &dialed{conn: conn, generation: d.generation, elapsed: time.Since(began)}
+	if known != nil && !info.Attached {
+		msg.expired = d.generation
+	}
+	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
+		msg.generation = max(d.generation, d.above) + 1
+	}
+	if !info.Attached {
+		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
+			go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
+		}
+		d.store.SaveSession(conn, msg.generation)
+	}
+	return msg
+}
+
+// maxSessionID is the longest id of an MCP session that is kept, in bytes. A request with a longer one is
+// too large for most servers.
+const maxSessionID = 8 << 10
+
+// checkSessionID returns an error if the id of an MCP session is too long.
+func checkSessionID(conn mcpbridge.Conn) error {
+	resume := conn.Resume()
+	if resume == nil || len(resume.SessionID) <= maxSessionID {
+		return nil
+	}
+	return &mcpbridge.Error{
+		Class: mcpbridge.Protocol, Server: mcpbridge.Present,
+		Detail: fmt.Sprintf("the server has given the session an id of %d bytes; at most %d are accepted", len(resume.SessionID), maxSessionID),
+	}
+}
+
+// onGrant dials. If a dial that was aborted still opens a connection, the connection is
+// closed, unless its MCP session is to be left open.
+func (s *session) onGrant(c actor.Context) {
+	s.state = s.connecting
+	wanted, abort := context.WithCancelCause(context.Background())
+	s.abortDial = abort
+
+	self := &s.mailbox
+	d := dialAttempt{
+		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
+		generation: s.generation, above: s.above, reopens: s.wasOpen, stateless: s.stateless,
+	}
+	go func() {
+		msg := d.run(wanted)
+		self.PostUserMessage(msg)
+		if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {
+			contract.CloseWithin(d.limits.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
+		}
+	}()
+}
+
+// dialRequest returns the request for a dial, with the callbacks that send messages.
+func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
+	system, self, key := c.ActorSystem(), &s.mailbox, s.key
+	events, heard := s.cfg.Events, make(contract.OnTheirWay, contract.MaxOnTheirWay)
+	req := mcpbridge.DialRequest{
+		Key: key, Roots: s.settings.Roots, Stderr: &s.tail.stderr,
+		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{s, e}) },
+		Heard: func(n messages.Notification, of messages.Operation) {
+			if !heard.Add() {
+				events.PutOf(heard, 0, n) // which drops and counts it
+				return
+			}
+			self.PostUserMessage(&notificationReceived{n, of, heard})
+		},
+	}
+	for k := range s.parked.All() {
+		req.Attributes, req.Trace = k.Op.Head().Attributes, k.Op.Head().Trace
+		break
+	}
+	registry, of := s.registry, s.registration
+	req.Answered = func() { registry.PostUserMessage(&contract.HandshakeAnswered{Of: of}) }
+	req.Admit = func(ctx context.Context) (opened, ended func(), err error) {
+		return admitControl(ctx, system, registry, of)
+	}
+	if s.server.PerKey != nil {
+		req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
+			return askForAddress(ctx, system, registry, &contract.AddressFound{Of: of, Address: srv.Endpoint()})
+		}
+	}
+	if s.resumable != nil && !s.expired {
+		req.Resume = s.resumable.Resume()
+	}
+	if time.Now().Before(s.refusedUntil) {
+		req.Refused = s.refused
+	}
+	timeout := s.limits.HandlerTimeout
+	req.Ask = func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
+		*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(timeout)}
+		return ask(ctx, system, self, r, op)
+	}
+	return req
+}
+
+// onEarlyEnd keeps the end of a connection for onDialed.
+func (s *session) onEarlyEnd(msg *disconnected) {
+	if msg.from == s {
+		s.earlyEnd = msg.err
+	}
+}
+
+// onDialed takes the connection, or fails.
+func (s *session) onDialed(c actor.Context, msg *dialed) {
+	s.abortDial = nil
+	switch {
+	case s.refusedAgain(msg):
+		s.failParked(c, s.refused, s.refusedUntil)
+		s.endDial(c, nil)
+		return
+	case errors.Is(msg.err, errServerDown):
+		s.endDial(c, nil)
+		return
+	case msg.err != nil:
+		e := mcpbridge.AsDialError(msg.err)
+		s.fail(&contract.Fault{Class: e.Class, Dialing: true, Cause: e})
+	}
+	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
+	s.conn, s.resumable, s.refused = msg.conn, nil, nil
+	restarted, elapsed := s.wasOpen, msg.elapsed
+	var lifetime time.Duration // of the previous MCP session
+	if msg.generation != s.generation {
+		lifetime = s.lifetime()
+	}
+	s.openedAt = time.Now()
+	if restarted {
+		elapsed = min(s.openedAt.Sub(s.lostAt), s.openedAt.Sub(s.wantedAt))
+		s.openedUnused = s.parked.Count == 0
+	}
+	if !restarted || msg.generation != s.generation {
+		s.since = s.openedAt
+	}
+	info := s.conn.Info()
+	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
+	s.report(&contract.Opened{Of: s.registration, Generation: s.generation, Info: info, Restarted: restarted, Expired: msg.expired, Elapsed: elapsed, Dialed: msg.elapsed, Lifetime: lifetime})
+	for _, h := range s.earlyNotifications {
+		s.onNotification(c, h)
+	}
+	s.earlyNotifications = nil
+	s.state = s.ready
+	if s.earlyEnd != nil {
+		s.connectionEnded(s.earlyEnd)
+	}
+	s.schedulePing(c)
+	s.startParked(c)
+}
+
+// lifetime returns how long the last MCP session was open, or 0 if there was none.
+func (s *session) lifetime() time.Duration {
+	switch {
+	case !s.wasOpen:
+		return 0
+	case s.lostAt.After(s.openedAt):
+		return s.lostAt.Sub(s.since)
+	}
+	return time.Since(s.since)
+}
+
+// onAbandoned takes the outcome of an aborted dial.
+func (s *session) onAbandoned(c actor.Context, msg *dialed) {
+	s.abortDial = nil
+	if s.refusedAgain(msg) {
+		s.failParked(c, s.refused, s.refusedUntil)
+	}
+	s.endDial(c, msg.conn)
+}
+
+// refusedAgain reports whether a dial was given up because the credentials are still those
+// that the server has refused.
+func (s *session) refusedAgain(msg *dialed) bool {
+	return s.refused != nil && errors.Is(msg.err, s.refused)
+}
+
+// endDial ends a dial whose outcome says nothing about the server. Its connection, if there
+// is one, is released.
+func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
+	s.earlyEnd, s.earlyNotifications = nil, nil
+	s.report(&contract.DialAbandoned{Of: s.registration})
+	if conn != nil {
+		s.oldConn, s.closingConn = conn, nil
+		s.releaseOld(c)
+	}
+	s.proceed(c)
+}
+
+// setUp prepares a new MCP session: it runs the configured set-up calls, and applies the
+// settings. A setting that the server refuses is skipped: it may name something that no
+// longer exists. An MCP session that was resumed still has its settings. It may block.
+func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) error {
+	if conn.Info().Attached {
+		return nil
+	}
+	for _, params := range setup {
+		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
+		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
+			err = errors.New("the tool returned an error")
+		}
+		if err != nil {
+			return &mcpbridge.Error{
+				Class: mcpbridge.Unavailable, Err: err,
+				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, mcpbridge.AsError(err).Detail),
+			}
+		}
+	}
+	for _, op := range ops {
+		_, err := conn.Do(ctx, op)
+		var said *jsonrpc.Error
+		e := mcpbridge.AsError(err)
+		switch {
+		case e == nil:
+		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
+			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
+		default:
+			skipped(op, e)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package session
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cancelPause is how long a connection stays open after its calls were cancelled, so that
+// notifications/cancelled reaches the server.
+const cancelPause = 50 * time.Millisecond
+
+// onDrain starts to drain. Another drain may follow that leaves calls less time.
+func (s *session) onDrain(c actor.Context, msg *contract.Drain) {
+	s.state, s.drainOrder = s.draining, msg
+	parked := s.parked.Take()
+	if !msg.Evict {
+		for _, k := range parked {
+			s.reply(c, k, k.ClosedWhileParked())
+		}
+		parked = nil
+	}
+	for part := range slices.Chunk(parked, contract.WalkStep) {
+		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})
+	}
+	s.graceEnds = s.endOfGrace(msg)
+	if s.abortDial != nil {
+		s.abortDial(endOfDial(msg))
+	}
+	s.continueDraining(c)
+}
+
+// errLeft is the cause of the end of a dial whose connection, if there is one yet, is only
+// detached.
+var errLeft = errors.New("the MCP session is left open")
+
+// endOfGrace returns when the calls that run are cut off.
+func (s *session) endOfGrace(order *contract.Drain) time.Time {
+	now := time.Now()
+	switch {
+	case order.Now:
+		return now
+	case order.Restart || !order.Evict:
+		return now.Add(s.limits.DrainTimeout)
+	}
+	at := s.graceEnds
+	for k := range s.running.All() {
+		if end := k.Deadline.Add(s.limits.CloseTimeout); end.After(at) {
+			at = end
+		}
+	}
+	return at
+}
+
+// continueDraining takes the next step of draining: wait for running calls, close the
+// connections one after the other, and send sessionClosed.
+func (s *session) continueDraining(c actor.Context) {
+	now := time.Now()
+	switch {
+	case s.abortDial != nil || s.closingConn != nil:
+		return // dialed, connDetached or connClosed will come
+	case s.waitsForCalls() && now.Before(s.graceEnds):
+		s.wakeBy(c, s.graceEnds)
+		return
+	}
+	for k := range s.running.All() {
+		if !k.Replied {
+			s.cutOff(c, k, s.drainOrder.Code(), "")
+		}
+	}
+	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
+		if conn != nil {
+			s.closeConn(c, conn)
+			return
+		}
+	}
+	if (s.running.Count > 0 || s.requests > 0 || s.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
+		s.wakeBy(c, s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
+		return
+	}
+	if s.stopTimer() {
+		s.sendClosed(c)
+	}
+}
+
+// sendClosed sends the last message.
+func (s *session) sendClosed(c actor.Context) {
+	s.withdrawAll(c)
+	tail := s.tail.subscriber
+	s.endTail(c)
+	s.unwatchSubscribers(c)
+	s.state = s.closed
+	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.lifetime()
+	if s.drainOrder != nil && s.drainOrder.Restart {
+		s.lastMessage.Settings, s.lastMessage.Tail = s.settings, tail
+	}
+	s.report(&s.lastMessage)
+}
+
+// waitsForCalls reports whether a caller waits for a call that runs.
+func (s *session) waitsForCalls() bool {
+	for k := range s.running.All() {
+		if !k.Replied {
+			return true
+		}
+	}
+	return false
+}
+
+// closeConn closes a connection and its MCP session, or detaches the connection if the MCP
+// session is to stay open.
+func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
+	s.closingConn = conn
+	generation := s.generation
+	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, s.store()
+	keep := s.drainOrder.Leave // the record
+	leave := keep && conn.Resume() != nil
+	s.cfg.Async(&s.mailbox, func() any {
+		if pause {
+			<-time.After(cancelPause)
+		}
+		if leave {
+			return &connClosed{conn, contract.CloseWithin(timeout, conn.Detach)}
+		}
+		err := contract.CloseWithin(timeout, conn.Close)
+		if err == nil && !keep {
+			store.SaveGeneration(generation)
+		}
+		return &connClosed{conn, err}
+	})
+}
+
+// onDialedDraining takes the connection of a dial that was running when the drain came.
+func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
+	s.abortDial, s.conn = nil, msg.conn
+	s.generation = max(s.generation, msg.generation) // the store has it
+	s.continueDraining(c)
+}
+
+// onConnDetachedDraining takes a connection that was being detached when the drain came:
+// its MCP session is to be closed.
+func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
+	if msg.conn == s.oldConn {
+		s.oldConn, s.resumable = nil, s.oldConn
+	}
+	s.closingConn, s.graceEnds = nil, time.Now()
+	s.continueDraining(c)
+}
+
+// onConnClosed notes that a connection is closed.
+func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
+	s.closingConn, s.graceEnds = nil, time.Now()
+	switch msg.conn {
+	case s.conn:
+		s.conn = nil
+	case s.oldConn:
+		s.oldConn = nil
+	case s.resumable:
+		s.resumable = nil
+	}
+	if msg.err != nil {
+		s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
+	}
+	s.continueDraining(c)
+}
+
+// cancelRunning cancels all calls that run.
+func (s *session) cancelRunning() {
+	for k := range s.running.All() {
+		k.Ctx.Cancel()
+	}
+}
+
+// onStopping aborts the dial. After Stopping, no message reaches the actor: a dial that
+// returns later was aborted, and closes its connection itself.
+func (s *session) onStopping() {
+	if s.abortDial != nil {
+		s.abortDial(nil)
+	}
+}
+
+// onStopped answers calls and closes connections that are left. After sessionClosed there
+// are none, but user code can stop any actor before.
+func (s *session) onStopped(c actor.Context) {
+	s.stopTimer()
+	s.tail.stderr.Follow(nil)
+	if s.abortDial != nil {
+		s.abortDial(nil)
+	}
+	s.cancelRunning()
+	for _, k := range s.owed() {
+		s.replyStopped(c, k)
+	}
+	s.withdrawAll(c)
+	s.parked.Take()
+	s.running.Take()
+	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
+		if conn != nil {
+			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
+		}
+	}
+	s.conn, s.oldConn, s.resumable = nil, nil, nil
+	s.mailbox.Close(func(message any) {
+		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
+		case *contract.Call:
+			s.replyStopped(c, msg)
+		case *dialed:
+			if msg.conn != nil {
+				go contract.CloseWithin(contract.UnresponsiveAfter, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
+			}
+		default:
+			s.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
+		}
+	})
+}
+
+// replyStopped answers a call that is left when other code has stopped the actor.
+func (s *session) replyStopped(c actor.Context, k *contract.Call) {
+	f := k.Failure(messages.CodeClosed, "the session was stopped")
+	f.MayHaveRun = f.MayHaveRun || k.Conn != nil
+	s.reply(c, k, f)
+}
+
+// endOfDial returns why a dial that runs is ended, or nil.
+func endOfDial(o *contract.Drain) error {
+	if o.Leave {
+		return errLeft
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Spec is what a session is spawned with.
+type Spec struct {
+	Config       *contract.Config
+	Key          messages.Key
+	Server       *mcpbridge.Server     // read-only
+	Limits       *mcpbridge.Limits     // read-only
+	Registry     *mailbox.Mailbox      // of the registry
+	Registration contract.Registration // in the messages of the session
+	Handler      *actor.PID            // of the scope, or nil
+	Generation   uint64                // of the last MCP session of the key
+	Above        uint64                // the first generation is higher, unless the store has a record to resume
+	NoResume     bool                  // the record in the store is of an MCP session that is being closed
+	Cleanup      *Cleanup              // the work of an actor that closes leftovers, or nil
+}
+
+// Props returns the Props of a session, and its mailbox.
+func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
+	d := &durable{
+		cfg: spec.Config, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
+		handler: spec.Handler, generation: spec.Generation, above: spec.Above, noResume: spec.NoResume, cleanup: spec.Cleanup,
+	}
+	d.mailbox.Parent = spec.Registry
+	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
+}
+
+// durable is the state of a session that outlives a restart.
+type durable struct {
+	cfg          *contract.Config
+	key          messages.Key
+	server       *mcpbridge.Server     // read-only
+	limits       *mcpbridge.Limits     // read-only; replaced by limitsChanged
+	registry     *mailbox.Mailbox      // of the registry
+	registration contract.Registration // belongs to the registry, not read here
+
+	generation  uint64
+	above       uint64            // the first generation is higher, unless the store has a record to resume
+	settings    contract.Settings // of the server, applied to each new MCP session
+	tail        tail              // of the stderr of the server
+	parked      contract.Queue    // calls that are accepted and do not run
+	running     contract.Queue    // calls that run on conn or oldConn
+	subscribing map[string]bool   // URIs whose subscription a running call changes
+	requests    int               // running requests of our own, but pings: tools/list, and the wait of listen
+
+	// conn is the connection that calls run on, or nil.
+	conn mcpbridge.Conn
+	// oldConn was conn before a fault, or nil. It is released before the next dial.
+	oldConn mcpbridge.Conn
+	// resumable was oldConn, or is nil. The server may still have its MCP session, which
+	// the next dial resumes, or which is closed if there is no next dial.
+	resumable mcpbridge.Conn
+	expired   bool // the MCP session of resumable has expired, and is not resumed
+
+	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
+	// runs. Its parameter is errLeft, or nil.
+	abortDial context.CancelCauseFunc
+
+	wasOpen      bool      // there has been a connection
+	stateless    bool      // the last MCP session kept nothing on the server
+	openedUnused bool      // the last connection was opened for no call, and no call came since
+	noResume     bool      // the record in the store is of an MCP session that is being closed
+	openedAt     time.Time // when the last connection was opened
+	since        time.Time // when the last MCP session was opened
+
+	refused      *mcpbridge.Error // the refusal of the credentials, or nil
+	refusedUntil time.Time        // until then, no dial with the same credentials
+
+	cause    *contract.Fault // of the last restart, or nil
+	failedAt time.Time       // when that fault happened
+	lostAt   time.Time       // when the last connection ended
+	wantedAt time.Time       // when a call last came while none was wanted
+
+	wakeTimer *time.Timer // sends timerFired; nil when it will not come
+	wakeAt    time.Time   // when wakeTimer fires
+
+	cleanup *Cleanup // the work of an actor that closes leftovers, or nil
+
+	handler   *actor.PID             // of the scope, or nil
+	questions map[*question]struct{} // of the server, without an answer
+
+	drainOrder *contract.Drain // the last drain message, or nil
+	mailbox    mailbox.Mailbox
+}
+
+// store returns the store of the key.
+func (d *durable) store() contract.KeyStore { return contract.KeyStore{Cfg: d.cfg, Key: d.key} }
+
+// addRunning notes that a call runs.
+func (d *durable) addRunning(k *contract.Call) {
+	d.running.Push(k)
+	if uri, is := k.Subscription(); is {
+		if d.subscribing == nil {
+			d.subscribing = map[string]bool{}
+		}
+		d.subscribing[uri] = true
+	}
+}
+
+// removeRunning notes that a call no longer runs.
+func (d *durable) removeRunning(k *contract.Call) {
+	if !d.running.Has(k) {
+		return
+	}
+	d.running.Remove(k)
+	if uri, is := k.Subscription(); is {
+		delete(d.subscribing, uri)
+	}
+}
+
+// owed returns the calls that have no reply yet.
+func (d *durable) owed() []*contract.Call {
+	owed := slices.Collect(d.parked.All())
+	for k := range d.running.All() {
+		if !k.Replied {
+			owed = append(owed, k)
+		}
+	}
+	return owed
+}

@@ -1,0 +1,43 @@
+package session
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// onDisconnected ends the incarnation if its connection has ended.
+func (s *session) onDisconnected(msg *disconnected) {
+	if msg.from == s {
+		s.connectionEnded(msg.err)
+	}
+}
+
+// connectionEnded ends the incarnation, with the fault of a connection that has ended. It
+// does not return.
+func (s *session) connectionEnded(e *mcpbridge.Error) {
+	class := mcpbridge.Lost
+	if e.Session == mcpbridge.Gone {
+		class = mcpbridge.Expired
+	}
+	s.fail(&contract.Fault{Class: class, Cause: e})
+}
+
+// stableAfter is how long a connection must last before a session without calls is
+// reopened once more.
+const stableAfter = time.Minute
+
+// fail ends the incarnation with a fault. It does not return.
+func (s *session) fail(f *contract.Fault) {
+	if f.Class == mcpbridge.Expired {
+		s.stateless = false // the next MCP session is another one
+	}
+	f.Key, f.Generation = s.key, s.generation
+	s.cause, s.failedAt = f, time.Now()
+	if !f.Dialing {
+		s.lostAt, f.Lived = s.failedAt, s.failedAt.Sub(s.openedAt)
+		s.openedUnused = s.openedUnused && f.Lived < stableAfter
+	}
+	contract.Fail(f)
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// From a session's goroutines and timers to itself.
+type (
+	// dialed brings the outcome of a dial.
+	dialed struct {
+		conn       mcpbridge.Conn
+		err        error
+		generation uint64
+		expired    uint64 // as in opened
+		elapsed    time.Duration
+	}
+	// callReturned brings the outcome of one run of a call.
+	callReturned struct {
+		call   *contract.Call
+		conn   mcpbridge.Conn
+		result messages.Result
+		err    error
+	}
+	// toolsListed says that tools/list, for the annotations of lost calls, has returned.
+	toolsListed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// heardAgain says that an unheard session is heard again, or brings the error of the attempt to wait for that.
+	heardAgain struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// disconnected says that a connection has ended by itself.
+	disconnected struct {
+		from *session // the incarnation that dialed it
+		err  *mcpbridge.Error
+	}
+	// notificationReceived brings a notification of the server.
+	notificationReceived struct {
+		note messages.Notification
+		of   messages.Operation // whose progress it is, or nil
+
+		heard contract.OnTheirWay // it is one of them
+	}
+	// connDetached says that a connection is detached.
+	connDetached struct{ conn mcpbridge.Conn }
+	// connClosed says that a connection is closed.
+	connClosed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// pingReturned brings the outcome of a keepalive ping.
+	pingReturned struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// stderrReady says that there are lines of the server's stderr. The goroutine that reads
+	// them sends it.
+	stderrReady struct{}
+	// timerFired says that a deadline or a ping may be due.
+	timerFired struct{}
+)

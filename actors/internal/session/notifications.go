@@ -1,0 +1,47 @@
+package session
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onNotification sends progress to the subscriber of its operation, until the operation is
+// answered, and any other notification to its subscribers and to the registry.
+func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
+	stamp := s.stamp()
+	if msg.of != nil {
+		msg.heard.Remove()
+		for k := range s.running.All() {
+			if k.Op == msg.of && !k.Replied {
+				stamp.Generation = k.Generation
+				msg.note.SetStamp(stamp)
+				s.cfg.Post.Send(k.Op.Head().Subscriber, msg.note)
+			}
+		}
+		return
+	}
+	msg.note.SetStamp(stamp)
+	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
+		for _, subscriber := range s.settings.Subscribers(updated.URI) {
+			s.cfg.Post.Send(subscriber, updated)
+		}
+	}
+	s.report(&contract.Notified{Of: s.registration, Note: msg.note, Heard: msg.heard})
+}
+
+// onEarlyNotification keeps a notification for onDialed.
+func (s *session) onEarlyNotification(msg *notificationReceived) {
+	if len(s.earlyNotifications) < contract.MaxQueuedNotifications {
+		s.earlyNotifications = append(s.earlyNotifications, msg)
+	} else {
+		msg.heard.Remove()
+	}
+}
+
+// expectsNotifications reports whether a caller wants the notifications of the session, so
+// that the session is useful even without calls.
+func (s *session) expectsNotifications() bool {
+	return len(s.settings.Subscriptions) > 0 || s.cfg.Subscriber != nil
+}

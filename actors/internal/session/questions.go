@@ -1,0 +1,124 @@
+package session
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onAsked sends a question to the handler of its operation, or else of the scope, or else of the
+// supervisor.
+func (s *session) onAsked(c actor.Context, msg *asked) {
+	q := msg.question
+	running := s.attribute(q)
+	if q.of != nil && len(q.calls) == 0 && (running || s.conn != nil) { // without conn, it is of a set-up
+		q.settle(&messages.Refusal{Reason: "its operation is over"})
+		return
+	}
+	origin := q.req.GetOrigin()
+	if q.of != nil {
+		origin.Operation = refTo(q.of)
+	}
+	var end time.Time // of the last call that it may belong to
+	for k := range q.calls {
+		end = latest(end, k.Deadline)
+		if len(q.calls) == 1 {
+			origin.Operation = refTo(k.Op)
+		}
+	}
+	if len(q.calls) > 0 && end.Before(origin.Deadline) {
+		origin.Deadline = end
+	}
+	if q.handler = s.handlerOf(q); q.handler == nil || !s.cfg.Post.Watch(q.handler, q.pid) {
+		q.settle(&messages.Refusal{Reason: protocol.NoHandler})
+		return
+	}
+	if s.questions == nil {
+		s.questions = map[*question]struct{}{}
+	}
+	s.questions[q] = struct{}{}
+	s.cfg.Post.Request(q.handler, q.req, q.pid)
+}
+
+// refTo returns the name of an operation.
+func refTo(op messages.Operation) messages.OperationRef {
+	return messages.OperationRef{ID: op.RequestID(), Method: op.Method(), Target: messages.TargetOf(op)}
+}
+
+// attribute finds the running calls that a question may belong to: those of its operation if
+// that is known, and else all without a reply. It reports whether there were any, with or without
+// a reply.
+func (s *session) attribute(q *question) (running bool) {
+	q.calls = map[*contract.Call]struct{}{}
+	for k := range s.running.All() {
+		if q.of != nil && k.Op != q.of {
+			continue
+		}
+		running = true
+		if !k.Replied {
+			q.calls[k] = struct{}{}
+		}
+	}
+	return running
+}
+
+// handlerOf returns the handler of a question, or nil. If the operation of the question is not
+// known, the handler of an operation counts only if all running operations have the same one.
+func (s *session) handlerOf(q *question) *actor.PID {
+	var common *actor.PID
+	if q.of != nil {
+		common = q.of.Head().Handler
+	}
+	for k := range q.calls {
+		of := k.Op.Head().Handler
+		if common != nil && !contract.SamePID(common, of) || of == nil {
+			common = nil
+			break
+		}
+		common = of
+	}
+	switch {
+	case common != nil:
+		return common
+	case s.handler != nil:
+		return s.handler
+	}
+	return s.cfg.Handler
+}
+
+// endQuestions withdraws the questions of a call that has ended. One that may belong to several
+// calls is withdrawn when the last of them ends.
+func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string) {
+	for q := range s.questions {
+		if _, its := q.calls[k]; !its {
+			continue
+		}
+		if delete(q.calls, k); len(q.calls) == 0 {
+			s.withdraw(c, q, reason)
+		}
+	}
+}
+
+// withdrawAll withdraws the questions that are left when the session is closed.
+func (s *session) withdrawAll(c actor.Context) {
+	for q := range s.questions {
+		s.withdraw(c, q, "the session was closed")
+	}
+}
+
+// withdraw forgets a question. If it was open, its handler is told, before the question stops watching
+// it: a process that stands for a handler on another member may end once nobody watches it.
+func (s *session) withdraw(c actor.Context, q *question, reason string) {
+	if _, there := s.questions[q]; !there {
+		return
+	}
+	delete(s.questions, q)
+	if q.settle(&messages.Refusal{Reason: reason}) {
+		s.cfg.Post.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
+	}
+	s.cfg.Post.Unwatch(q.handler, q.pid)
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// releaseOld detaches the old connection, once no call runs on it, or the time of these
+// calls (graceEnds) is over. Its MCP session stays open on the server, to be resumed.
+func (s *session) releaseOld(c actor.Context) {
+	if s.oldConn == nil || s.closingConn != nil {
+		return
+	}
+	if s.running.Count > 0 && time.Now().Before(s.graceEnds) {
+		s.wakeBy(c, s.graceEnds)
+		return
+	}
+	s.cancelRunning()
+	conn, timeout := s.oldConn, s.limits.CloseTimeout
+	release := conn.Detach
+	if s.hasExpired() && !s.wanted() {
+		release = conn.Close // no dial will adopt a second session that was opened beside it
+	}
+	s.closingConn = conn
+	s.cfg.Async(&s.mailbox, func() any {
+		contract.CloseWithin(timeout, release) //nolint:errcheck // its MCP session is resumed, or is closed later
+		return &connDetached{conn}
+	})
+}
+
+// hasExpired reports whether the last fault was that the MCP session has expired.
+func (s *session) hasExpired() bool { return s.cause != nil && s.cause.Class == mcpbridge.Expired }
+
+// onConnDetached notes that the old connection is detached. Its MCP session is resumed by
+// the next dial. If it has expired, it is kept for a second session that was opened beside it.
+func (s *session) onConnDetached(msg *connDetached) {
+	if msg.conn != s.oldConn {
+		return
+	}
+	s.oldConn, s.closingConn = nil, nil
+	if s.expired = s.hasExpired(); s.expired || msg.conn.Resume() != nil {
+		s.resumable = msg.conn
+	}
+}
+
+// onLateDial releases the connection that the previous incarnation has dialed.
+func (s *session) onLateDial(c actor.Context, msg *dialed) {
+	s.abortDial, s.oldConn, s.closingConn = nil, msg.conn, nil
+	s.generation = max(s.generation, msg.generation)
+	s.releaseOld(c)
+}

@@ -1,0 +1,394 @@
+package session
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// session is one incarnation of the session actor, which owns the connection of a key.
+//
+//	start ──▶ idle ◀──▶ queued ──grant──▶ connecting ──dialed──▶ ready
+//	            ▲          ▲               │   │                   │
+//	            └────┬─────┘   abandonDial │   └──────fault────────┤
+//	                 │                     ▼                       ▼
+//	             releasing ◀─────────── abandoning             deciding
+//	                 ▲                                             │
+//	                 └──────────────────directive──────────────────┘
+//
+//	any state ──drain──▶ draining ──▶ closed
+//
+// releasing is skipped if there is no connection to release. To callers, idle, queued,
+// releasing and deciding are [messages.StateWaiting], or [messages.StateBroken] after the
+// strategy has given up the session; connecting and abandoning are
+// [messages.StateConnecting]. Calls are accepted in all states before draining. Deadlines
+// and cancellations are served in all states before closed.
+type session struct {
+	*durable
+	state func(actor.Context) // the behavior: a method below, from deciding to closed
+
+	// While connecting:
+	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came, or nil
+	earlyNotifications []*notificationReceived // that came before dialed
+
+	reopen bool // after deciding: a connection is wanted even if no call is parked
+
+	// While ready:
+	pinging      bool      // a ping was sent, and has not returned
+	listingTools bool      // tools/list runs, for calls that were lost
+	listedTools  int       // how often it has returned, or maxListings if it is not asked for again
+	listening    bool      // heardAgain will come
+	pingAt       time.Time // when the next keepalive ping is due, or zero
+
+	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
+
+	closingConn mcpbridge.Conn         // the connection that is being detached or closed, or nil
+	lastMessage contract.SessionClosed // sent when the session is closed
+	graceEnds   time.Time              // when calls that run on oldConn, or while draining, are cut off
+}
+
+// newSession returns the next incarnation of a session.
+func newSession(d *durable) *session {
+	return &session{durable: d}
+}
+
+// Receive handles lifecycle messages, and gives the rest to the state.
+func (s *session) Receive(c actor.Context) {
+	defer s.recoverBug(c)
+	if s.cfg.Probe != nil {
+		s.cfg.Probe(c)
+	}
+	switch msg := c.Message().(type) {
+	case *actor.Started:
+		s.onStarted(c)
+	case *actor.Terminated:
+		s.onSubscriberTerminated(msg.Who)
+	case *actor.Restarting:
+	case *actor.Stopping:
+		s.onStopping()
+	case *actor.Stopped:
+		s.onStopped(c)
+	default:
+		s.state(c)
+	}
+}
+
+// deciding: the previous incarnation has failed, and the directive of the registry is
+// awaited. Meanwhile the old connection is released.
+func (s *session) deciding(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+	case *contract.Directive:
+		s.onDirective(c, msg)
+		s.proceed(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.releaseOld(c)
+	case *connDetached:
+		s.onConnDetached(msg)
+	case *dialed:
+		s.onLateDial(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.releaseOld(c)
+	case *contract.ServerDown:
+		s.failParked(c, msg.Cause, msg.RetryAt)
+	case *contract.Grant:
+		// faulted, which the session has sent, revokes it
+	default:
+		s.always(c)
+	}
+}
+
+// releasing: the directive is known, and the old connection is being released.
+func (s *session) releasing(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.releaseOld(c)
+	case *connDetached:
+		s.onConnDetached(msg)
+		s.proceed(c)
+	case *dialed:
+		s.onLateDial(c, msg)
+		s.proceed(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.releaseOld(c)
+	case *contract.ServerDown:
+		s.failParked(c, msg.Cause, msg.RetryAt)
+	default:
+		s.always(c)
+	}
+}
+
+// idle: there is no connection, and none is wanted.
+func (s *session) idle(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.wantedAt = time.Now()
+		s.park(c, msg)
+		s.proceed(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.queueIfWanted(c)
+	case *contract.Grant: // it crossed becameIdle
+		s.onGrant(c)
+	default:
+		s.always(c)
+	}
+}
+
+// queued: a connection is wanted, and the grant is awaited.
+func (s *session) queued(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+	case *contract.Grant:
+		s.onGrant(c)
+	case *contract.ServerDown:
+		s.failParked(c, msg.Cause, msg.RetryAt)
+		s.idleIfUnwanted(c)
+	case *contract.CancelCalls:
+		s.onCancelled(c, msg)
+		s.idleIfUnwanted(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.idleIfUnwanted(c)
+	default:
+		s.always(c)
+	}
+}
+
+// connecting: the dial runs.
+func (s *session) connecting(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+	case *dialed:
+		s.onDialed(c, msg)
+	case *contract.AbandonDial:
+		s.state = s.abandoning
+		s.abortDial(nil)
+	case *disconnected:
+		s.onEarlyEnd(msg)
+	case *notificationReceived:
+		s.onEarlyNotification(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// abandoning: the dial was aborted, so that another session can dial, and its end is
+// awaited.
+func (s *session) abandoning(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+	case *dialed:
+		s.onAbandoned(c, msg)
+	case *notificationReceived:
+		msg.heard.Remove() // of a connection that is about to be released
+	default:
+		s.always(c)
+	}
+}
+
+// ready: calls run.
+func (s *session) ready(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.park(c, msg)
+		s.startParked(c)
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.startParked(c)
+	case *toolsListed:
+		s.onToolsListed(c, msg)
+		s.startParked(c)
+	case *heardAgain:
+		s.onHeardAgain(c, msg)
+		s.startParked(c)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.ping(c)
+	case *pingReturned:
+		s.onPingReturned(msg)
+	case *disconnected:
+		s.onDisconnected(msg)
+	default:
+		s.always(c)
+	}
+}
+
+// draining: running calls may finish, no call starts, and then the connections are closed.
+func (s *session) draining(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.Call:
+		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+	case *callReturned:
+		s.onCallReturned(c, msg)
+		s.continueDraining(c)
+	case *toolsListed, *heardAgain:
+		s.requests--
+		s.continueDraining(c)
+	case *pingReturned:
+		s.pinging = false
+		s.continueDraining(c)
+	case *dialed:
+		s.onDialedDraining(c, msg)
+	case *connDetached:
+		s.onConnDetachedDraining(c, msg)
+	case *connClosed:
+		s.onConnClosed(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+		s.continueDraining(c)
+	case *contract.Grant, *contract.Directive:
+		// no dial follows
+	default:
+		s.always(c)
+	}
+}
+
+// closed: sessionClosed was sent, and the registry is about to stop the actor.
+func (s *session) closed(actor.Context) {}
+
+// always handles the messages that most states handle in the same way.
+func (s *session) always(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *callReturned:
+		s.onCallReturned(c, msg)
+	case *toolsListed, *heardAgain:
+		s.requests--
+	case *contract.CancelCalls:
+		s.onCancelled(c, msg)
+	case *notificationReceived:
+		s.onNotification(c, msg)
+	case *contract.Drain:
+		s.onDrain(c, msg)
+	case *asked:
+		s.onAsked(c, msg)
+	case *questionOver:
+		s.withdraw(c, msg.question, msg.reason)
+	case *contract.HandlerBound:
+		s.handler = msg.Handler
+	case *contract.TailTo:
+		s.onTail(c, msg.Subscriber)
+	case *stderrReady:
+		s.sendLines(c)
+	case lineTaken:
+		s.onLineTaken(c, msg)
+	case *contract.Forget:
+		s.refused = nil
+	case *contract.AdoptSettings:
+		s.onSettingsAdopted(c, msg)
+	case *timerFired:
+		s.onTimerFired(c)
+	case *contract.LimitsChanged:
+		s.limits = msg.Limits
+	case *disconnected, *pingReturned, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
+		// of a connection, a dial or an incarnation that has ended
+	default:
+		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session received a message that it does not handle")
+	}
+}
+
+// onStarted begins an incarnation.
+func (s *session) onStarted(c actor.Context) {
+	if s.cleanup != nil {
+		s.startCleanup(c)
+		return
+	}
+	if s.conn != nil {
+		s.oldConn, s.conn = s.conn, nil
+	}
+	s.graceEnds = s.failedAt.Add(s.limits.DrainTimeout)
+	switch {
+	case s.drainOrder != nil: // the restart is due to a bug
+		s.state = s.draining
+		s.continueDraining(c)
+		return
+	case s.cause != nil:
+		s.state = s.deciding
+		s.report(&contract.Faulted{Of: s.registration, Fault: s.cause})
+		s.releaseOld(c)
+	default:
+		s.proceed(c)
+	}
+	s.serveDeadlines(c)
+}
+
+// onDirective fails parked calls if the directive says so, and notes whether the session
+// is opened again without any call.
+func (s *session) onDirective(c actor.Context, msg *contract.Directive) {
+	s.refused = nil
+	s.reopen = s.wasOpen && !msg.GaveUp && !s.openedUnused && s.expectsNotifications()
+	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
+		s.refused, s.refusedUntil = msg.Cause.Cause, msg.RetryAt
+	}
+	if msg.FailParked {
+		s.failParked(c, msg.Cause.Cause, msg.RetryAt)
+	}
+}
+
+// failParked answers all parked calls with a failure.
+func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
+	for _, k := range s.parked.Take() {
+		f := k.Unavailable(cause)
+		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
+		s.reply(c, k, f)
+	}
+}
+
+// wanted reports whether a connection is wanted.
+func (s *session) wanted() bool { return s.reopen || s.parked.Count > 0 }
+
+// proceed enters releasing, queued or idle: the first one whose condition holds.
+func (s *session) proceed(c actor.Context) {
+	switch {
+	case s.oldConn != nil || s.abortDial != nil:
+		s.state = s.releasing
+	case s.wanted():
+		s.state = s.queued
+		s.report(&contract.DialRequested{Of: s.registration})
+	default:
+		s.state = s.idle
+		s.report(&contract.BecameIdle{Of: s.registration})
+	}
+}
+
+// queueIfWanted leaves idle if a connection is wanted.
+func (s *session) queueIfWanted(c actor.Context) {
+	if s.wanted() {
+		s.proceed(c)
+	}
+}
+
+// idleIfUnwanted leaves queued if no connection is wanted any longer.
+func (s *session) idleIfUnwanted(c actor.Context) {
+	if !s.wanted() {
+		s.proceed(c)
+	}
+}
+
+// report sends a message to the registry.
+func (s *session) report(msg any) { s.registry.PostUserMessage(msg) }
+
+// stamp returns the stamp of an event of the session.
+func (s *session) stamp() messages.Stamp {
+	return messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.Name}
+}
+
+// log adds the fields that all log lines of a session have.
+func (s *session) log(e *zerolog.Event) *zerolog.Event {
+	return contract.About(e, s.key, s.generation)
+}

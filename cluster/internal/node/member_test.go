@@ -1,0 +1,654 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+func TestCutOffMemberIsFenced(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		mine, other := w.scopeOf(a, 0), w.scopeOf(b, 0)
+		a.send(call(mine, "count")).ok()
+		a.send(call(other, "count")).ok()
+		w.setCut(a, true) // not for so long that it is removed
+		time.Sleep(leaseTime + time.Second/2)
+		require.False(t, a.lease.Held())
+		a.send(&messages.Bind{Scope: other, Handler: a.pid}).fails(messages.CodeUnavailable)
+		bindings := 0
+		a.inNode(func(n *node) { bindings = len(n.bindings) })
+		require.Zero(t, bindings)
+		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
+		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)
+		require.False(t, f.MayHaveRun)
+		time.Sleep(2 * time.Second)
+		require.False(t, p.answered())
+		require.False(t, q.answered())
+		w.heal(a)
+		p.ok()
+		require.Equal(t, "2", q.text())
+		require.Len(t, a.known(), 3)
+		require.Equal(t, "a#1", a.current.id, "it was not removed")
+		require.Equal(t, 1, w.logs.count("member starts no calls"))
+	})
+}
+
+func TestAnotherMemberAtTheOwnAddressIsLogged(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		const message = "another member has the same address"
+		w.logs.allowed = []string{message}
+		a, b := w.members[0].current, w.members[1].current
+		listed := []Address{{ID: a.id, Host: a.m.address}, {ID: b.id, Host: b.m.address}, {ID: "x", Host: a.m.address}}
+		for lease := range 2 * rivalAfter {
+			if lease == rivalAfter-1 {
+				require.Zero(t, w.logs.count(message), "it may be an earlier incarnation")
+			}
+			a.tell(&Topology{Network: a.id, Members: listed}) // the world tells it otherwise now and then
+			time.Sleep(leaseTime)
+		}
+		require.Equal(t, 1, w.logs.count(message))
+	})
+}
+
+func TestMemberThatWasRemovedJoinsAgain(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		mine, other := w.scopeOf(a, 0), w.scopeOf(b, 0)
+		a.send(call(mine, "count")).ok()
+		running, remote := a.send(call(mine, "hang")), a.send(call(other, "hang"))
+		toA := b.send(call(mine, "hang"))
+		time.Sleep(100 * time.Millisecond)
+		w.server.set(func() { w.server.unstable = true }) // the fenced member still has its connection
+		w.isolate(a)
+		time.Sleep(removal + time.Second)
+		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
+		require.Equal(t, "1", b.send(call(mine, "count")).text(), "its keys work elsewhere")
+		toA.fails(messages.CodeLost)
+		w.heal(a)
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.True(t, running.fails(messages.CodeLost).MayHaveRun)
+		require.True(t, remote.fails(messages.CodeLost).MayHaveRun)
+		p.ok()
+		q.ok()
+		w.server.set(func() { w.server.unstable = false })
+		require.Equal(t, "a", b.send(call(mine, "count")).ok().Supervisor)
+	})
+}
+
+func TestMemberThatWasRemovedByMistakeJoinsAgain(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		w.server.set(func() { w.server.unstable = true })
+		var all, others []Address
+		for _, m := range w.members {
+			all = append(all, Address{m.current.id, m.address})
+			if m != b {
+				others = append(others, Address{m.current.id, m.address})
+			}
+		}
+		a.current.tell(&Topology{Network: a.current.id, Members: others})
+		a.current.tell(&Topology{Network: a.current.id, Members: all})
+		p := a.send(call(scope, "count"))
+		time.Sleep(2 * time.Second)
+		w.awaitStable()
+		require.Equal(t, "b#2", b.current.id)
+		p.ok()
+		require.Equal(t, "b", a.send(call(scope, "count")).ok().Supervisor)
+	})
+}
+
+func TestMemberThatNobodyRemembersJoinsAgain(t *testing.T) {
+	inWorld(t, 1, nil, func(w *world) {
+		a := w.members[0]
+		a.send(call("x", "count")).ok()
+		w.remove(a.current)
+		time.Sleep(time.Second)
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.Equal(t, "1", a.send(call("x", "count")).text(), "a new session")
+	})
+}
+
+func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
+	store := resume.NewMemory()
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		slow := a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		b.leave()
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+		slow.ok()
+		d := w.join()
+		w.awaitStable()
+		moved := ""
+		for i := 0; moved == ""; i++ {
+			if s := fmt.Sprint("other", i); w.ownerOf(s) == a {
+				moved = s
+			}
+		}
+		require.Equal(t, "1", d.send(call(moved, "count")).text())
+		w.kill(a)
+		time.Sleep(removal + time.Second)
+		require.Equal(t, "2", d.send(call(moved, "count")).text(), "another member attaches to it")
+	})
+}
+
+func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("LeaveOpen=", open), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, 1, func(w *world) { w.cfg.Store, w.cfg.LeaveOpen = store, open }, func(w *world) {
+				w.members[0].send(call("x", "count")).ok()
+				w.members[0].leave()
+				w.server.set(func() { require.Equal(t, open, len(w.server.sessions) > 0) })
+			})
+		})
+	}
+}
+
+func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
+	for _, members := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			store := resume.NewMemory()
+			inWorld(t, members, func(w *world) { w.cfg.Store, w.cfg.MaxInFlight = store, 1 }, func(w *world) {
+				var running, waiting []*sent
+				for _, m := range w.members {
+					for _, owner := range w.members {
+						running = append(running, m.send(call(w.scopeOf(owner, 0), "hang")))
+						waiting = append(waiting, m.send(call(w.scopeOf(owner, 0), "count")))
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+				began := time.Now()
+				var all sync.WaitGroup
+				for _, m := range w.members {
+					all.Go(m.leave)
+				}
+				for _, p := range waiting {
+					p.fails(messages.CodeClosed)
+					require.Less(t, p.at.Load().Sub(began), time.Second)
+				}
+				all.Wait()
+				for _, p := range running {
+					p.reply()
+				}
+				w.server.set(func() { require.Empty(t, w.server.sessions) })
+			})
+		})
+	}
+}
+
+// The scope is bound to an actor of another member. When the member that was removed drops what it had
+// with that one, this must not close the MCP session, which a third member has resumed.
+func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {
+	store := resume.NewMemory()
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(a, 0)
+		owner, _ := b.spawn(nil)
+		b.send(&messages.Bind{Scope: scope, Owner: owner}).reply()
+		require.Equal(t, "1", a.send(call(scope, "count")).text())
+		w.server.set(func() { w.server.unstable = true }) // the fenced member still has its connection
+		w.isolate(a)
+		time.Sleep(leaseTime + time.Second/2)
+		waiting := a.send(call(scope, "count"))
+		time.Sleep(removal)
+		require.Equal(t, "2", b.send(call(scope, "count")).text(), "another member attaches to it")
+		w.heal(a)
+		require.Equal(t, "3", waiting.text(), "it is handed back, and runs when the member has joined again")
+		w.awaitStable()
+		require.Equal(t, "a#2", a.current.id)
+		require.Equal(t, "4", b.send(call(scope, "count")).text())
+		b.system.Root.Stop(owner)
+		time.Sleep(time.Second)
+		require.Zero(t, w.server.openOf(scope), "the member knows the binding again")
+		w.server.set(func() { require.Empty(t, w.server.sessions) })
+	})
+}
+
+func TestCommandsToAllMembers(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a := w.members[0]
+		for i := range 30 {
+			a.send(call(fmt.Sprint("scope", i), "count")).ok()
+		}
+		snap := a.send(&messages.Inspect{ID: "i"}).reply().(*messages.Snapshot)
+		require.Equal(t, 30, snap.Total)
+		require.Len(t, snap.Sessions, 30)
+		require.Len(t, snap.Members, 3)
+		for i, m := range snap.Members {
+			require.Equal(t, w.members[i].name, m.Name)
+			require.True(t, m.Answered)
+			require.Positive(t, m.Sessions)
+		}
+		require.Equal(t, "i", snap.ID)
+		require.IsType(t, &messages.Done{}, a.send(&messages.Forget{Server: "s"}).reply())
+		require.Equal(t, 1, a.send(&messages.CloseScope{Scope: w.scopeOf(w.members[1], 0)}).reply().(*messages.Closed).Sessions)
+		require.Equal(t, &messages.Closed{ID: "c", Sessions: 29}, a.send(&messages.CloseServer{ID: "c", Server: "s"}).reply())
+
+		w.setCut(w.members[2], true)
+		snap = a.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+		require.Len(t, snap.Members, 3)
+		require.False(t, snap.Members[2].Answered)
+		require.Equal(t, []string{"c"}, a.send(&messages.CloseAll{Now: true}).reply().(*messages.Closed).Unanswered)
+		f := a.send(&messages.Forget{Server: "s"}).fails(messages.CodeUnavailable)
+		require.Contains(t, f.Detail, "c")
+		w.heal(w.members[2])
+		w.awaitStable()
+		scope := w.scopeOf(w.members[1], 0)
+		a.send(call(scope, "count")).ok()
+		key := messages.Key{Server: "s", Scope: scope}
+		require.IsType(t, &messages.Done{}, a.send(&messages.Restart{Key: key}).reply())
+		require.Equal(t, 1, a.send(&messages.CloseSession{Key: key}).reply().(*messages.Closed).Sessions)
+	})
+}
+
+func TestSnapshotOfOneMemberIsThatOfItsSupervisor(t *testing.T) {
+	inWorld(t, 1, nil, func(w *world) {
+		a := w.members[0]
+		key := messages.To("s", "scope").Key
+		for _, cmd := range []*messages.Inspect{{ID: "i"}, {Server: "other"}, {Scope: "scope", Limit: 1}, {Limit: -1}} {
+			merged := a.send(cmd).reply().(*messages.Snapshot)
+			p := newSent(a, cmd)
+			a.system.Root.RequestWithCustomSender(a.sup.PID(), cmd, p.pid)
+			own := p.reply().(*messages.Snapshot)
+			p.close()
+			require.Len(t, merged.Members, 1)
+			merged.Members, own.Time = nil, merged.Time
+			require.Equal(t, own, merged)
+			a.send(call(key.Scope, "count")).ok()
+		}
+	})
+}
+
+// The configuration of the members is reloaded one after the other.
+func TestCommandsAboutAServerThatSomeMembersLack(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		w.cfg.Servers = append(slices.Clone(w.cfg.Servers), supervisor.Server{Name: "new", URL: "http://fake.invalid"})
+		w.join()
+		w.awaitStable()
+		for _, m := range w.members {
+			require.IsType(t, &messages.Done{}, m.send(&messages.Forget{Server: "new"}).reply())
+			require.Equal(t, &messages.Closed{ID: "i"}, m.send(&messages.CloseServer{ID: "i", Server: "new"}).reply())
+			m.send(&messages.Forget{Server: "other"}).fails(messages.CodeUnknownServer)
+			m.send(&messages.CloseServer{Server: "other"}).fails(messages.CodeUnknownServer)
+		}
+	})
+}
+
+func TestMembersHaveAsMuchTimeToCloseAsASupervisorTakes(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		for _, m := range w.members {
+			for _, now := range []bool{false, true} {
+				a.send(call(w.scopeOf(m, 0), "deaf"))
+				time.Sleep(100 * time.Millisecond)
+				closed := b.send(&messages.CloseAll{Now: now}).reply().(*messages.Closed)
+				require.Empty(t, closed.Unanswered)
+				require.Len(t, closed.Left, 1)
+				time.Sleep(30 * time.Second)
+			}
+		}
+		require.Empty(t, b.send(&messages.CloseAll{}).reply().(*messages.Closed).Left)
+		a.strays, b.strays = nil, nil // the calls have returned after their sessions gave up
+	})
+}
+
+func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
+	type embeds struct{ *messages.CallTool }
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.members[0]
+		send := func(msg any) any {
+			box := clusterapi.NewFuture(a.system, nil)
+			defer box.Close()
+			a.system.Root.RequestWithCustomSender(a.pid, msg, box.PID)
+			return <-box.Reply
+		}
+
+		for _, msg := range []any{
+			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil),
+			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
+			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
+			embeds{},
+			&embeds{}, "text",
+		} {
+			f, failed := send(msg).(*messages.Failure)
+			require.True(t, failed, "%T", msg)
+			require.Equal(t, messages.CodeInvalid, f.Code, "%T", msg)
+		}
+		a.system.Root.Send(a.pid, (*messages.Cancel)(nil)) // has no reply
+		for i := range 10 {
+			require.IsType(t, &messages.ToolResult{}, send(*call(fmt.Sprint("scope", i), "count")))
+		}
+		require.Equal(t, 10, send(messages.Inspect{}).(*messages.Snapshot).Total)
+		require.Equal(t, 10, send(messages.CloseAll{}).(*messages.Closed).Sessions)
+	})
+}
+
+func TestInterceptorsRunOnceForAnOperation(t *testing.T) {
+	seen := make(chan string, 1000)
+	prepare := func(w *world) {
+		seen = make(chan string, 1000)
+		w.cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+				seen <- op.RequestID()
+				return next(ctx, op)
+			}
+		}}
+	}
+	inWorld(t, 3, prepare, func(w *world) {
+		var all []*sent
+		for i := range 30 {
+			all = append(all, w.members[i%3].send(call(fmt.Sprint("scope", i%10), "slow")))
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.members[1].leave()
+		times := map[string]int{}
+		for _, p := range all {
+			p.reply()
+		}
+		for len(seen) > 0 {
+			times[<-seen]++
+		}
+		for _, p := range all {
+			require.LessOrEqual(t, times[p.cmd.RequestID()], 1)
+		}
+	})
+}
+
+func TestSpanOfAClientIsTheTraceOnAnotherMember(t *testing.T) {
+	traces := make(chan messages.Trace, 2)
+	prepare := func(w *world) {
+		traces = make(chan messages.Trace, 2)
+		w.cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner {
+			return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+				traces <- messages.TraceOf(ctx)
+				return next(ctx, op)
+			}
+		}}
+	}
+	inWorld(t, 2, prepare, func(w *world) {
+		client, scope := supervisor.NewClient(w.members[0].system, w.members[0].pid), w.scopeOf(w.members[1], 0)
+		traced := func(ctx context.Context) messages.Trace {
+			reply, err := client.Do(ctx, call(scope, "count"))
+			require.NoError(t, err)
+			require.Equal(t, "b", reply.(*messages.ToolResult).Supervisor)
+			return <-traces
+		}
+		state, err := trace.ParseTraceState("vendor=1")
+		require.NoError(t, err)
+		ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, TraceState: state,
+		}))
+		span := messages.Trace{Parent: "00-01000000000000000000000000000000-0200000000000000-01", State: "vendor=1"}
+		require.Equal(t, span, traced(ctx))
+		require.Empty(t, traced(context.Background()))
+		own := messages.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+		require.Equal(t, own, traced(messages.WithTrace(ctx, own)), "the trace of the operation takes precedence")
+	})
+}
+
+func TestNonsenseChangesNothing(t *testing.T) {
+	inWorld(t, 3, func(w *world) { w.logs.allowed = []string{"another version"} }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		from := a.current.id
+		r := rand.New(rand.NewPCG(1, 2))
+		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "resent", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
+		for i := range 2000 {
+			e := &wire.Envelope{Version: wire.Version, Cluster: "test", From: from, To: b.current.id, Address: a.address, Type: types[r.IntN(len(types))], Body: []byte("{nonsense")}
+			switch i % 6 {
+			case 0:
+				e.Cluster = "another"
+			case 1:
+				e.From = "nobody"
+			case 2:
+				e.Version, e.Type = 7, "hello"
+			case 3:
+				e.Seq = r.Uint64() | 1<<40
+			case 4:
+				e.Type, e.To = "refused", ""
+			case 5:
+				e.Type, e.Body = "heartbeat", make([]byte, 100)
+			}
+			b.system.Root.Send(b.pid, &Received{Network: b.current.id, Envelope: e})
+		}
+		b.system.Root.Send(b.pid, &Received{Network: b.current.id})
+		b.system.Root.Send(b.pid, &Received{Network: "before", Envelope: &wire.Envelope{}})
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+		require.Len(t, b.known(), 3)
+		require.Equal(t, "b#1", b.current.id)
+	})
+}
+
+func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
+	inWorld(t, 2, func(w *world) { w.logs.allowed = []string{"another version"} }, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		w.cutLink(a, b, true)
+		given := a.send(call(scope, "count"))
+		time.Sleep(leaseTime)
+		waiting := a.send(call(scope, "count"))
+		time.Sleep(100 * time.Millisecond)
+		for range 10 { // to each heartbeat
+			a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+				Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
+			}})
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.logs.mu.Lock()
+		lines := len(w.logs.lines)
+		w.logs.mu.Unlock()
+		require.Equal(t, 1, lines)
+		for _, p := range []*sent{given, waiting, a.send(call(scope, "count"))} {
+			time.Sleep(time.Millisecond)
+			require.True(t, p.answered())
+			f := p.fails(messages.CodeUnavailable)
+			require.Contains(t, f.Detail, "version 2")
+			require.False(t, f.MayHaveRun)
+		}
+		w.cutLink(a, b, false)
+		time.Sleep(leaseTime)
+		a.send(call(scope, "count")).ok()
+	})
+}
+
+func TestUnknownMessagesOfAPeerAreRefused(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		a.send(call(scope, "count")).ok()
+		running := a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		send := func(m link.Message) {
+			b.inNode(func(n *node) {
+				_, err := n.peers[a.current.id].link.Queue(m, true)
+				require.NoError(t, err)
+			})
+		}
+		// Ids that both have for exchanges of their own.
+		for id := range uint64(10) {
+			for _, m := range []link.Message{{Type: "of the future", ID: id}, {Type: "call-tool", ID: id, Body: []byte("nonsense")}, {Type: "moved", ID: id, Body: []byte("{}")}, {Type: "closed", ID: id, Body: []byte("{}")}} {
+				send(m)
+			}
+		}
+		running.ok()
+		require.Equal(t, "2", a.send(call(scope, "count")).text())
+
+		running = a.send(call(scope, "slow"))
+		time.Sleep(100 * time.Millisecond)
+		for id := range uint64(20) {
+			send(link.Message{Type: "of the future", ID: id | isReply})
+		}
+		f := running.reply().(*messages.Failure)
+		require.Equal(t, messages.CodeProtocol, f.Code)
+		require.True(t, f.MayHaveRun)
+		a.pending = nil // the verifier takes this code for a bug
+	})
+}
+
+func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a := w.members[0]
+		pause := func() { // as if it had not run for that long
+			a.inNode(func(n *node) { n.beatAt = n.beatAt.Add(-2 * leaseTime) })
+		}
+		pause()
+		time.Sleep(leaseTime / 2)
+		require.True(t, a.lease.Held(), "the others have confirmed it")
+		w.setCut(a, true)
+		pause()
+		time.Sleep(leaseTime / 4)
+		require.False(t, a.lease.Held(), "it has ended at once")
+		proven := func() (is bool) {
+			a.inNode(func(n *node) { is = n.proven })
+			return is
+		}
+		require.False(t, proven())
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now().Add(-leaseTime)})
+		require.False(t, proven(), "it was confirmed before the pause")
+		a.system.Root.Send(a.pid, &Confirmed{Network: a.current.id, At: time.Now()})
+		require.True(t, proven())
+
+		var number uint64
+		a.inNode(func(n *node) { number = n.beats })
+		var confirm []byte
+		w.members[1].inNode(func(n *node) { confirm = n.heartbeat(number, true) })
+		pause()
+		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
+			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,
+		}})
+		require.False(t, proven(), "likewise")
+		w.heal(a)
+		w.awaitStable()
+	})
+}
+
+func TestLeavingWithoutANetwork(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a := w.members[0]
+		scope := w.scopeOf(a, 0)
+		go a.inNode(func(*node) { time.Sleep(time.Millisecond) }) // it finds all that follows in its mailbox
+		synctest.Wait()
+		a.system.Root.Send(a.pid, &Expelled{Network: a.current.id})
+		p := a.send(call(scope, "count"))
+		a.leave()
+		f := p.fails(messages.CodeClosed)
+		require.False(t, f.MayHaveRun)
+		time.Sleep(time.Second)
+		require.Equal(t, "a#1", a.current.id, "it does not join again")
+	})
+	inWorld(t, 1, nil, func(w *world) {
+		m := w.join()
+		p := m.send(call("x", "count"))
+		m.leave() // before it has joined
+		p.fails(messages.CodeClosed)
+	})
+}
+
+// TestSoak does random things to a cluster under load. MCPACTOR_SEED repeats a run.
+func TestSoak(t *testing.T) {
+	inWorld(t, 4, func(w *world) { w.repeat, w.lose = 0.01, 0.01 }, func(w *world) {
+		r := rand.New(rand.NewPCG(w.seed, 3))
+		w.server.unstable = true
+		var all []*sent
+		anyOf := func() *member { live := w.live(); return live[r.IntN(len(live))] }
+		for i := range 400 {
+			m := anyOf()
+			tool := []string{"count", "count", "slow", "slow/ro", "big", "hang", "progress"}[r.IntN(7)]
+			op := call(fmt.Sprint("scope", r.IntN(30)), tool, with("size", r.IntN(300_000)))
+			op.Replay = []messages.Replay{messages.ReplaySafe, messages.ReplayNever, messages.ReplayAlways}[r.IntN(3)]
+			if r.IntN(3) == 0 || tool == "hang" {
+				op.Deadline = time.Now().Add(time.Duration(r.IntN(8000)) * time.Millisecond)
+			}
+			if r.IntN(4) == 0 {
+				op.Owner, _ = m.spawn(nil)
+				if r.IntN(2) == 0 {
+					time.AfterFunc(time.Duration(r.IntN(2000))*time.Millisecond, func() { m.system.Root.Stop(op.Owner) })
+				}
+			}
+			if tool == "progress" {
+				op.Subscriber, _ = m.spawn(nil)
+			}
+			p := m.send(op)
+			all = append(all, p)
+			time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+			switch r.IntN(60) {
+			case 0, 1, 2, 3:
+				m.cancel(p)
+			case 4, 5:
+				anyOf().send(&messages.CloseScope{Scope: op.Key.Scope})
+			case 6:
+				anyOf().send(&messages.Inspect{})
+			case 7:
+				other := anyOf()
+				w.cutLink(m, other, true)
+				time.AfterFunc(time.Duration(r.IntN(4000))*time.Millisecond, func() { w.cutLink(m, other, false) })
+			case 8:
+				owner, _ := m.spawn(nil)
+				m.send(&messages.Bind{Scope: op.Key.Scope, Owner: owner})
+				time.AfterFunc(time.Duration(r.IntN(4000))*time.Millisecond, func() { m.system.Root.Stop(owner) })
+			}
+			if i%50 == 49 {
+				switch r.IntN(4) {
+				case 0:
+					if len(w.live()) > 3 {
+						w.kill(m)
+						break
+					}
+					fallthrough
+				case 1:
+					w.join()
+				case 2:
+					w.isolate(m)
+					time.AfterFunc(time.Duration(r.IntN(8000))*time.Millisecond, func() { w.heal(m) })
+				case 3:
+					if len(w.live()) > 3 {
+						m.leave()
+					}
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		w.lose, w.repeat = 0, 0
+		w.mu.Unlock()
+		w.awaitStable()
+		for _, p := range all {
+			if !p.m.killed.Load() {
+				p.reply()
+			}
+		}
+		w.server.set(func() { w.server.unstable = false })
+		for i := range 30 {
+			for _, m := range w.live() {
+				require.Equal(t, w.ownerOf(fmt.Sprint("scope", i)).name, m.send(call(fmt.Sprint("scope", i), "count")).ok().Supervisor)
+			}
+			require.Equal(t, 1, w.server.openOf(fmt.Sprint("scope", i)))
+		}
+	})
+}

@@ -1,0 +1,587 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// exchange is a command of a caller here, or a part of a command to all members, until it has
+// its reply.
+//
+//	waiting ──owner known──▶ encoding ──▶ sent ──reply──▶ done
+//	   ▲                                   │
+//	   └──── not here, moved, peer left ───┘
+type exchange struct {
+	id       uint64
+	cmd      messages.Command
+	values   *clusterapi.Values
+	caller   *actor.PID
+	key      messages.Key
+	gather   *gather // of which it is a part, or nil
+	deadline time.Time
+
+	history // on the members that had it before
+	tries   int
+
+	to        *peer       // that it was given to, or nil
+	sent      *link.Sent  // nil until it is encoded
+	cancelled bool        // the member that it was given to knows that it is cancelled
+	late      bool        // its deadline is over
+	timer     *time.Timer // sends overdue; nil for a part of gather
+}
+
+// keyed are the exchanges of a key.
+type keyed struct {
+	all     map[*exchange]struct{}
+	waiting []*exchange // that have no owner to be sent to, in the order in which they came
+	retry   *time.Timer // sends retryDue, or nil if none waits
+}
+
+type (
+	// encoded brings the body of an exchange, of a reply, of a question or of an answer.
+	encoded struct {
+		exchange *exchange
+		served   *served
+		asks     uint64 // the number of a question
+		answers  uint64 // likewise
+		to       *peer
+		history  history // of an exchange
+		handler  string  // of a question
+		typ      string
+		body     []byte
+		err      error
+	}
+	// retryDue says that the exchanges of a key that wait are to be routed again.
+	retryDue struct{ key messages.Key }
+	// overdue says that the time of an exchange is over.
+	overdue struct{ of *exchange }
+)
+
+// grace is how long after the deadline the reply of a member that has got the command may come.
+const grace = 500 * time.Millisecond
+
+// onOperation gives an operation to the owner of its key. called is its message if a client
+// sent it.
+func (n *node) onOperation(c actor.Context, op messages.Operation, called *clusterapi.ClientCall) {
+	if n.stays(op) {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	if h := *op.Head(); h.Deadline.IsZero() {
+		h.Deadline = time.Now().Add(cmp.Or(n.timeouts.Calls[h.Key.Server], n.timeouts.Call))
+		op = messages.With(op, h)
+	}
+	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
+	if called != nil {
+		x.values = &called.Values
+	}
+	if n.leaving != nil && !n.left {
+		n.reply(x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
+		return
+	}
+	n.begin(c, x)
+}
+
+// stays reports whether an operation needs no other member: its shard is active here, or it
+// is malformed, so that the supervisor rejects it.
+func (n *node) stays(op messages.Operation) (here bool) {
+	defer func() {
+		if recover() != nil { // a nil pointer, or a type of the caller's around one
+			here = true
+		}
+	}()
+	key := op.Head().Key.Normal()
+	return n.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
+}
+
+// onKeyed gives a control command about a key to the owner of the key.
+func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, limit time.Duration) {
+	if key = key.Normal(); key.Validate() != nil || n.ownBits.owns(key) {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	n.begin(c, &exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
+}
+
+// ownerTerminated is the detail of the failure of an operation whose owner has terminated.
+const ownerTerminated = "its owner has terminated"
+
+// isThere reports whether an actor here has not terminated.
+func (n *node) isThere(pid *actor.PID) bool {
+	return !n.mail.Gone(pid)
+}
+
+// begin adds an exchange, and routes it.
+func (n *node) begin(c actor.Context, x *exchange) {
+	reject := func(code messages.Code, detail string) {
+		n.reply(x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
+	}
+	if n.left {
+		reject(messages.CodeClosed, "this member has left the cluster")
+		return
+	}
+	if !time.Now().Before(x.deadline) {
+		reject(messages.CodeDeadline, "the deadline had passed before the call came")
+		return
+	}
+	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
+		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))
+		return
+	}
+	if op, ok := x.cmd.(messages.Operation); ok {
+		if owner := op.Head().Owner; owner != nil && !n.isThere(owner) { // also the member of a caller elsewhere
+			reject(messages.CodeCancelled, ownerTerminated)
+			return
+		}
+	}
+	n.watch(c, x.cmd)
+	n.add(x)
+	x.timer = after(c, time.Until(x.waitEnd()), &overdue{x})
+	of := n.byKey[x.key]
+	if of == nil {
+		of = &keyed{all: map[*exchange]struct{}{}}
+		n.byKey[x.key] = of
+	}
+	of.all[x] = struct{}{}
+	if len(of.waiting) > 0 { // it must not pass them
+		n.wait(c, x)
+		return
+	}
+	n.route(c, x)
+}
+
+// add numbers an exchange.
+func (n *node) add(x *exchange) {
+	n.lastID++
+	x.id = n.lastID
+	n.exchanges[x.id] = x
+}
+
+// route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
+// silent may be gone: what is not sent to it is not lost.
+func (n *node) route(c actor.Context, x *exchange) {
+	number := ShardOf(x.key, n.cfg.Shards)
+	owner := n.ownerOf(number)
+	switch {
+	case n.isLast():
+		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+	case owner != nil && owner.peer != nil && owner.peer.version != 0:
+		n.refuse(c, x, owner.peer)
+	case owner == nil || owner.peer != nil && n.silent(owner.peer):
+		n.wait(c, x)
+	case owner.self:
+		n.routeHere(c, x, number)
+	default:
+		n.give(c, x, owner.peer)
+	}
+}
+
+// routeHere gives an exchange to the own supervisor, when the shard of its key is active.
+func (n *node) routeHere(c actor.Context, x *exchange, number int) {
+	s := n.activate(c, number)
+	if s.state != active {
+		n.wait(c, x)
+		if s.state == activating {
+			s.keys[x.key] = true
+		}
+		return
+	}
+	n.end(x)
+	n.run(c, x.cmd, x.caller, x.values, x.history)
+}
+
+// run gives a command to the own supervisor.
+func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
+	var msg any = cmd
+	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
+		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
+	}
+	c.RequestWithCustomSender(n.cfg.Supervisor, msg, sender)
+}
+
+// give encodes an exchange for a member.
+func (n *node) give(c actor.Context, x *exchange, to *peer) {
+	x.to = to
+	to.exchanges[x] = struct{}{}
+	n.encode(c, x.traced(), &encoded{exchange: x, to: to, history: x.history})
+}
+
+// traced returns the command of an exchange for another member. The values of the context of its
+// client do not cross: an operation without a trace gets the OpenTelemetry span among them.
+func (x *exchange) traced() messages.Command {
+	op, ok := x.cmd.(messages.Operation)
+	if !ok || x.values == nil || op.Head().Trace != (messages.Trace{}) {
+		return x.cmd
+	}
+	h := *op.Head()
+	if h.Trace = clusterapi.TraceOf(valuesContext{context.Background(), x.values}); h.Trace == (messages.Trace{}) {
+		return op
+	}
+	return messages.With(op, h)
+}
+
+// valuesContext is a context with the values of another one.
+type valuesContext struct {
+	context.Context
+	values *clusterapi.Values
+}
+
+// Value returns the value of a key, or nil.
+func (c valuesContext) Value(key any) any { return c.values.Value(key) }
+
+// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What may be large
+// is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
+func (n *node) encode(c actor.Context, v any, done *encoded) {
+	if !mayBeLarge(v) {
+		done.encode(v)
+		n.onEncoded(c, done)
+		return
+	}
+	root, self := c.ActorSystem().Root, c.Self()
+	n.work.Schedule(func() {
+		done.encode(v)
+		root.Send(self, done)
+	})
+}
+
+// encode encodes a message, and what it is sent in.
+func (e *encoded) encode(v any) {
+	e.typ, e.body, e.err = wire.Encode(v, refs{})
+	switch {
+	case e.err != nil:
+	case e.asks != 0:
+		e.typ, e.body, e.err = wire.Encode(&ask{e.handler, e.typ, e.body}, refs{})
+	case e.history != history{}:
+		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
+	}
+}
+
+// mayBeLarge reports whether a message is a reply, a question or an answer, or has parameters of any size.
+func mayBeLarge(v any) bool {
+	switch v.(type) {
+	case messages.Reply, messages.Request, messages.Answer,
+		*messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
+		return true
+	}
+	return false
+}
+
+// onEncoded sends what is encoded.
+func (n *node) onEncoded(c actor.Context, msg *encoded) {
+	switch {
+	case msg.served != nil:
+		n.onReplyEncoded(c, msg)
+		return
+	case msg.asks != 0:
+		n.onQuestionEncoded(c, msg)
+		return
+	case msg.answers != 0:
+		n.onAnswerEncoded(c, msg)
+		return
+	}
+	x := msg.exchange
+	if n.exchanges[x.id] != x || x.to != msg.to || x.sent != nil {
+		return // it was cancelled, or the member has left
+	}
+	if msg.err != nil {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
+		return
+	}
+	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
+	if err != nil {
+		code := messages.CodeBusy
+		if errors.Is(err, link.ErrLarge) {
+			code = messages.CodeInvalid
+		}
+		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
+		return
+	}
+	x.sent = sent
+	n.introduce(c, x.to, x.cmd)
+	n.flush(c, x.to)
+}
+
+// wait keeps an exchange that has no owner to be sent to, and tries again later.
+func (n *node) wait(c actor.Context, x *exchange) {
+	of := n.byKey[x.key]
+	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
+	if !waits {
+		of.waiting = slices.Insert(of.waiting, at, x)
+	}
+	if of.retry == nil {
+		x.tries++
+		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
+		of.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x.key})
+	}
+}
+
+// byID compares exchanges by the order in which they came.
+func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
+
+// take removes and returns the exchanges that wait.
+func (of *keyed) take() []*exchange {
+	if of.retry != nil {
+		of.retry.Stop()
+		of.retry = nil
+	}
+	list := of.waiting
+	of.waiting = nil
+	return list
+}
+
+// detach removes an exchange from the member that it was given to.
+func (x *exchange) detach() {
+	if x.to != nil {
+		delete(x.to.exchanges, x)
+	}
+	x.to, x.sent = nil, nil
+}
+
+// routeKey routes the exchanges of a key that wait, in their order.
+func (n *node) routeKey(c actor.Context, key messages.Key) {
+	if of := n.byKey[key]; of != nil {
+		for _, x := range of.take() {
+			n.route(c, x)
+		}
+	}
+}
+
+// routeWaiting routes all exchanges that wait: the topology has changed.
+func (n *node) routeWaiting(c actor.Context) {
+	for key := range n.byKey {
+		n.routeKey(c, key)
+	}
+}
+
+// end removes an exchange.
+func (n *node) end(x *exchange) {
+	x.detach()
+	delete(n.exchanges, x.id)
+	if x.gather != nil {
+		return
+	}
+	x.timer.Stop()
+	of := n.byKey[x.key]
+	if at, waits := slices.BinarySearchFunc(of.waiting, x, byID); waits {
+		of.waiting = slices.Delete(of.waiting, at, at+1)
+	}
+	if delete(of.all, x); len(of.waiting) == 0 {
+		of.take()
+	}
+	if len(of.all) == 0 {
+		delete(n.byKey, x.key)
+	}
+}
+
+// finish answers an exchange.
+func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
+	if n.exchanges[x.id] != x {
+		return
+	}
+	n.withdraw(x)
+	if f, ok := reply.(*messages.Failure); ok {
+		f.MayHaveRun = f.MayHaveRun || f.Supervisor == n.cfg.Name && x.sent != nil // made here, without a reply
+		reply = x.complete(x.cmd, f)
+	}
+	n.end(x)
+	if x.gather != nil {
+		n.onPart(c, x, reply)
+		return
+	}
+	n.reply(x.caller, reply)
+}
+
+// withdraw takes back an exchange of which the network got no part yet. It will not run then, and sent
+// is nil.
+func (n *node) withdraw(x *exchange) {
+	if x.sent != nil && x.to.link.Withdraw(x.sent) {
+		x.sent = nil
+	}
+}
+
+// complete adds to a failure what was known before about the command. A member that has not run
+// the command says nothing of the members before it, and one that does not understand it nothing of the
+// command.
+func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
+	if f.Op == "" {
+		of := messages.NewFailure(cmd, f.Code, f.Detail)
+		f.ID, f.Key, f.Op, f.Target = of.ID, of.Key, of.Op, of.Target
+	}
+	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
+	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
+	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {
+		switch f.Code {
+		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
+			f.Code = messages.CodeLost
+		}
+	}
+	return f
+}
+
+// onMoved routes an exchange again: the member has not run it, or has handed it back.
+func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
+	x.history = history(*m)
+	x.detach()
+	switch {
+	case x.gather != nil:
+		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
+	case x.cancelled:
+		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+	default:
+		n.wait(c, x)
+	}
+}
+
+// onPeerLost routes the exchanges that a member had again. Those that may have arrived there
+// may have run.
+func (n *node) onPeerLost(c actor.Context, p *peer) {
+	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
+	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
+		arrived := x.sent != nil && x.sent.MayHaveArrived()
+		x.detach()
+		switch _, isOperation := x.cmd.(messages.Operation); {
+		case x.gather != nil:
+			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
+		case x.cancelled:
+			f := n.failure(x.cmd, messages.CodeCancelled, "")
+			f.MayHaveRun = arrived
+			n.finish(c, x, f)
+		case !arrived:
+			n.wait(c, x)
+		case isOperation:
+			x.Runs, x.MayHaveRun = x.Runs+1, true
+			x.Detail = left
+			n.wait(c, x)
+		default:
+			f := n.failure(x.cmd, messages.CodeLost, left)
+			f.MayHaveRun = true
+			n.finish(c, x, f)
+		}
+	}
+	n.routeWaiting(c)
+}
+
+// onHandedBack routes a call that the own supervisor does not run any longer.
+func (n *node) onHandedBack(c actor.Context, msg *clusterapi.HandedBack) {
+	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted}
+	if s := n.servedBy(msg.Caller); s != nil {
+		n.answerMoved(c, s, past)
+		return
+	}
+	h := msg.Op.Head()
+	n.begin(c, &exchange{
+		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: h.Key.Normal(), deadline: h.Deadline, history: past,
+	})
+}
+
+// waitEnd returns when an exchange that has not been sent is answered.
+func (x *exchange) waitEnd() time.Time {
+	if op, ok := x.cmd.(messages.Operation); ok && !x.MayHaveRun {
+		if at := op.Head().WaitUntil; !at.IsZero() && at.Before(x.deadline) {
+			return at
+		}
+	}
+	return x.deadline
+}
+
+// onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
+// was sent has its time.
+func (n *node) onOverdue(c actor.Context, x *exchange) {
+	if n.exchanges[x.id] != x {
+		return
+	}
+	if wait := time.Until(x.deadline); wait > 0 {
+		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
+			x.timer = after(c, wait, &overdue{x})
+			return
+		}
+		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
+		return
+	}
+	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
+		x.late, x.timer = true, after(c, grace, &overdue{x})
+		return
+	}
+	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
+	if x.to != nil {
+		f = n.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
+	}
+	f.Cause = context.DeadlineExceeded
+	if x.sent != nil {
+		n.post(c, x.to, x.id, &cancelled{})
+	}
+	n.finish(c, x, f)
+}
+
+// onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
+// the key belongs to another member, or the owner is not known: its shard has moved, or this member is
+// fenced.
+func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
+	if cmd.ID == "" {
+		return
+	}
+	c.Send(n.cfg.Supervisor, cmd)
+	n.cancelElsewhere(c, cmd)
+}
+
+// cancelElsewhere cancels the operations of a key that the own supervisor does not have: those that wait
+// here, and those that the owner has.
+func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
+	key := cmd.Key.Normal()
+	if of := n.byKey[key]; of != nil {
+		for x := range of.all {
+			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
+				n.cancel(c, x, "", true)
+			}
+		}
+	}
+	n.cancelServed(c, key, cmd.ID)
+	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {
+		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
+	}
+}
+
+// cancel cancels an exchange here, or has the member that it was given to cancel it.
+func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
+	n.withdraw(x)
+	if x.to == nil || x.sent == nil {
+		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
+		return
+	}
+	x.cancelled = true
+	n.post(c, x.to, x.id, &cancelled{byID})
+}
+
+// cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
+// may arrive after the news of its end.
+func (n *node) cancelOwned(c actor.Context, ref string) {
+	for _, x := range n.exchanges {
+		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
+			n.cancel(c, x, ownerTerminated, false)
+		}
+	}
+}
+
+// onCancelScope cancels the operations of a scope on all members.
+func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
+	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
+	for _, x := range n.exchanges { // those that are on their way may arrive after the command
+		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
+			n.cancel(c, x, "", true)
+		}
+	}
+	n.gather(c, cmd, controlTime)
+}

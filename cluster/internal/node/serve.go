@@ -1,0 +1,365 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// servedID names an exchange of another member.
+type servedID struct {
+	from string
+	id   uint64
+}
+
+// served is a command of another member, until it has its reply. Its box is the sender that
+// the supervisor replies to.
+type served struct {
+	id      servedID
+	peer    *peer
+	cmd     messages.Command
+	box     *actor.PID
+	proxies []*proxy // that it keeps
+	history history
+	waits   bool // for its shard
+}
+
+// Between nodes, beside the messages of package messages.
+type (
+	// history is what was done with a command before.
+	history struct {
+		Runs        int         `json:"runs"`
+		MayHaveRun  bool        `json:"mayHaveRun"`
+		Detail      string      `json:"detail,omitempty"`
+		Intercepted bool        `json:"intercepted"` // it has passed the interceptors of a member
+		Binding     bindVersion `json:"binding,omitzero"`
+	}
+	// resent is a command with a history.
+	resent struct {
+		History history         `json:"history"`
+		Type    string          `json:"type"`
+		Body    json.RawMessage `json:"body"`
+	}
+	// moved is the answer to a command that the member has not run, or hands back.
+	moved history
+	// cancelled cancels one exchange.
+	cancelled struct {
+		ByID bool `json:"byID"` // and the other operations with the same key and id
+	}
+)
+
+func init() {
+	wire.Register[resent]("resent")
+	wire.Register[moved]("moved")
+	wire.Register[cancelled]("cancelled")
+}
+
+// isReply marks the id of a message that answers a command: the ids of both sides are the same
+// numbers.
+const isReply = 1 << 63
+
+// answerTo sends a small reply to a command of another member.
+func (n *node) answerTo(c actor.Context, to *peer, id uint64, reply any) {
+	n.post(c, to, id|isReply, reply)
+}
+
+// maxInline is how large a body may be that the node decodes itself.
+const maxInline = 8 << 10
+
+// decoded brings a message of another member.
+type decoded struct {
+	from  *peer
+	id    uint64
+	value any
+	past  history // of a command
+	ref   string  // of the handler of a question
+	err   error
+}
+
+// decode decodes a message of another member.
+func decode(from *peer, m link.Message) *decoded {
+	d := &decoded{from: from, id: m.ID}
+	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
+	switch outer := d.value.(type) {
+	case *resent:
+		d.past = outer.History
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+	case *ask:
+		d.ref = outer.Ref
+		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+	}
+	return d
+}
+
+// onMessage decodes a message of another member.
+func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
+	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
+		n.onDecoded(c, decode(from, m))
+		return
+	}
+	from.decoding[m.ID] = true
+	root, self := c.ActorSystem().Root, c.Self()
+	n.work.Schedule(func() { root.Send(self, decode(from, m)) })
+}
+
+// onDecoded handles a message of another member.
+func (n *node) onDecoded(c actor.Context, d *decoded) {
+	from, id := d.from, d.id
+	delete(from.decoding, id)
+	switch {
+	case n.peers[from.ID] != from || !from.alive():
+		return
+	case id&isReply != 0:
+		n.onReplyDecoded(c, from, id&^isReply, d.value, d.err)
+		return
+	case d.err != nil:
+		n.onUndecodable(c, from, id, d.err)
+		return
+	}
+	switch msg := d.value.(type) {
+	case messages.Command:
+		n.serve(c, from, id, msg, d.past)
+	case *cancelled:
+		n.onExchangeCancelled(c, from, id, msg.ByID)
+	case *tell:
+		n.onTell(c, from, msg)
+	case messages.Request:
+		n.onAsk(c, from, id, d.ref, msg)
+	case *gone:
+		n.onGone(c, from, msg.Ref)
+	case *taken:
+		n.onLineTaken(c, from, msg.Ref)
+	case *claim:
+		n.onClaim(c, from, msg.Shard)
+	case *ceded:
+		n.onCeded(c, from, msg.Shard)
+	case *wantEvents:
+		n.onWantEvents(c, from, msg.Want)
+	case *event:
+		n.onEvent(msg)
+	case *bindingsEnded:
+		n.onBindingsEnded(c, from, msg)
+	case *leaves:
+		n.onLeaves(c, from, msg)
+	default:
+		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
+	}
+}
+
+// onReplyDecoded handles the reply to an exchange or to a question.
+func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+	if q, asking := n.asking[id]; asking && q.peer == from {
+		n.onAnswer(c, id, value)
+		return
+	}
+	x := n.exchanges[id]
+	if x == nil || x.to != from {
+		return
+	}
+	switch msg := value.(type) {
+	case messages.Reply:
+		n.finish(c, x, msg)
+	case *moved:
+		n.onMoved(c, x, msg)
+	default:
+		if err == nil {
+			err = fmt.Errorf("%T is no reply", value)
+		}
+		n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("reply of a member was not understood")
+		f := n.failure(x.cmd, messages.CodeProtocol, "the reply of the member "+from.label()+" is not understood: "+err.Error())
+		f.MayHaveRun = true
+		n.finish(c, x, f)
+	}
+}
+
+// onUndecodable refuses a message that this version does not know, or that is malformed.
+func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
+	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
+	if id != 0 {
+		n.answerTo(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+	}
+}
+
+// serve runs a command of another member.
+func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command, past history) {
+	if from.cancelled.take(id) {
+		if op, ok := cmd.(messages.Operation); ok {
+			n.answerTo(c, from, id, n.failure(op, messages.CodeCancelled, ""))
+			return
+		}
+	}
+	if cancel, ok := cmd.(*messages.Cancel); ok {
+		n.cancelServed(c, cancel.Key.Normal(), cancel.ID)
+		c.Send(n.cfg.Supervisor, cancel)
+		return
+	}
+	if bind, binds := cmd.(*messages.Bind); binds && !n.acceptBinding(from, bind, past.Binding) {
+		n.answerTo(c, from, id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
+		return
+	}
+	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
+	n.adopt(c, s)
+	key, keyed := keyOf(cmd)
+	if !keyed {
+		n.start(c, s)
+		return
+	}
+	number := ShardOf(key, n.cfg.Shards)
+	owner := n.ownerOf(number)
+	if owner == nil || !owner.self || n.leaving != nil {
+		n.answerMoved(c, s, past)
+		return
+	}
+	switch shard := n.activate(c, number); shard.state {
+	case active:
+		n.start(c, s)
+	case activating:
+		s.waits = true
+		shard.served = append(shard.served, s)
+		n.served[s.id] = s
+	default:
+		n.answerMoved(c, s, past)
+	}
+}
+
+// start gives a command of another member to the own supervisor.
+func (n *node) start(c actor.Context, s *served) {
+	n.served[s.id] = s
+	s.waits, s.box = false, n.newBox(c, s)
+	n.run(c, s.cmd, s.box, nil, s.history)
+}
+
+// keyOf returns the key of a command that belongs to one.
+func keyOf(cmd messages.Command) (messages.Key, bool) {
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		return cmd.Head().Key.Normal(), true
+	case *messages.CloseSession:
+		return cmd.Key.Normal(), true
+	case *messages.Restart:
+		return cmd.Key.Normal(), true
+	case *messages.Tail:
+		return cmd.Key.Normal(), true
+	case *messages.Pin:
+		return cmd.Key.Normal(), true
+	}
+	return messages.Key{}, false
+}
+
+// onServed encodes the reply of the own supervisor.
+func (n *node) onServed(c actor.Context, s *served, message any) {
+	reply, ok := message.(messages.Reply)
+	if n.served[s.id] != s || s.box == nil {
+		return
+	}
+	if !ok { // a dead letter
+		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
+	}
+	n.closeBox(c, s)
+	n.settleBinding(s.cmd, reply)
+	n.encode(c, reply, &encoded{served: s, to: s.peer})
+}
+
+// onReplyEncoded sends a reply to the member of its caller.
+func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
+	s := msg.served
+	if n.served[s.id] != s {
+		return
+	}
+	n.forget(s)
+	if err := n.queue(c, msg, s.id.id|isReply); err != nil {
+		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
+		f.MayHaveRun = true
+		n.answerTo(c, s.peer, s.id.id, f)
+	}
+}
+
+// answerMoved tells the member of the caller that the command was not run, or is handed back.
+func (n *node) answerMoved(c actor.Context, s *served, past history) {
+	n.closeBox(c, s)
+	n.forget(s)
+	n.answerTo(c, s.peer, s.id.id, (*moved)(&past))
+}
+
+// closeBox removes the box.
+func (n *node) closeBox(c actor.Context, s *served) {
+	if s.box != nil {
+		c.ActorSystem().ProcessRegistry.Remove(s.box)
+		delete(n.boxed, s.box.Id)
+		s.box = nil
+	}
+}
+
+// forget removes a command that has its reply.
+func (n *node) forget(s *served) {
+	delete(n.served, s.id)
+	for _, p := range s.proxies {
+		p.uses--
+		n.endIfUnused(p)
+	}
+	s.proxies = nil
+}
+
+// servedBy returns the command whose box a PID is, or nil.
+func (n *node) servedBy(pid *actor.PID) *served {
+	if pid == nil {
+		return nil
+	}
+	return n.boxed[pid.Id]
+}
+
+// onExchangeCancelled cancels a command of another member. One that runs ends with its owner, or at its
+// deadline, without a Cancel, which could be for commands of other callers.
+func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID bool) {
+	s := n.served[servedID{from.ID, id}]
+	switch {
+	case s == nil:
+		if from.decoding[id] || from.link.Expects(id) {
+			from.cancelled.add(id)
+		}
+	case s.waits:
+		n.forget(s)
+		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
+	case byID:
+		if op, ok := s.cmd.(messages.Operation); ok {
+			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+		}
+	}
+}
+
+// cancelServed cancels the operations of other members that wait for the shard of a key.
+func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
+	shard := n.shards[ShardOf(key, n.cfg.Shards)]
+	if shard == nil {
+		return
+	}
+	for _, s := range shard.served {
+		if op, ok := s.cmd.(messages.Operation); ok && s.waits && n.served[s.id] == s && op.RequestID() == id && op.Head().Key.Normal() == key {
+			n.onExchangeCancelled(c, s.peer, s.id.id, true)
+		}
+	}
+}
+
+// dropServed ends the commands of a member that has left. The proxies of its owners end as
+// well, which cancels them.
+func (n *node) dropServed(c actor.Context, p *peer) {
+	for id, s := range n.served {
+		if id.from == p.ID {
+			n.closeBox(c, s)
+			n.forget(s)
+		}
+	}
+}
+
+// expired reports whether the deadline of an operation has passed while its shard was being
+// activated: the member of its caller has answered it.
+func (s *served) expired(now time.Time) bool {
+	op, ok := s.cmd.(messages.Operation)
+	return ok && !op.Head().Deadline.IsZero() && now.After(op.Head().Deadline)
+}

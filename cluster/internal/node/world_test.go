@@ -1,0 +1,828 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/lease"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+const (
+	leaseTime = 2 * time.Second
+	removal   = 3 * time.Second // after which the provider removes a member that it does not reach
+	shards    = 64
+	maxTime   = 20 * time.Minute // that a scenario may take
+)
+
+// world is a cluster in one process: members with nodes and supervisors of their own, the network
+// between them, the provider that tells them of each other, and the MCP server that all of them use.
+type world struct {
+	t        *testing.T
+	seed     uint64
+	rand     *rand.Rand
+	server   *fakeServer
+	logs     *logs
+	cfg      supervisor.Config
+	majority bool // the lease needs more than half of the members that a member knows
+	members  []*member
+
+	mu         sync.Mutex
+	registered []*incarnation
+	listening  map[string]*incarnation // by address
+	lastAt     map[[2]string]time.Time // of the last envelope between two addresses
+	cut        map[[2]string]bool
+	lose       float64
+	repeat     float64
+	delay      time.Duration
+	reorder    time.Duration // at most this much is added to the delay
+}
+
+// inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
+// verifier. MCPACTOR_SEED repeats a run, as far as the order of goroutines allows it.
+func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world)) {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("MCPACTOR_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		defer time.AfterFunc(maxTime, func() { // the heartbeats keep the fake time going
+			stacks := make([]byte, 1<<20)
+			panic(fmt.Sprintf("%s did not end within %v, MCPACTOR_SEED=%d\n%s", t.Name(), maxTime, seed, stacks[:runtime.Stack(stacks, true)]))
+		}).Stop()
+		w := &world{
+			t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs), majority: n > 2,
+			listening: map[string]*incarnation{}, lastAt: map[[2]string]time.Time{}, cut: map[[2]string]bool{}, delay: time.Millisecond,
+			cfg: supervisor.Config{
+				Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
+				CallTimeout:  20 * time.Second, ConnectTimeout: 5 * time.Second, DrainTimeout: 3 * time.Second, CloseTimeout: time.Second,
+				Servers: []supervisor.Server{{Name: "s", URL: "http://fake.invalid"}, {Name: "stdio", Command: "fake"}},
+			},
+		}
+		defer func() {
+			time.Sleep(20 * time.Second) // until timers of the nodes, the supervisors and Proto.Actor's throttle have ended
+			if t.Failed() {
+				t.Logf("MCPACTOR_SEED=%d", seed)
+			}
+		}()
+		if prepare != nil {
+			prepare(w)
+		}
+		for range n {
+			w.join()
+		}
+		w.awaitStable()
+		scenario(w)
+		w.verify()
+	})
+}
+
+// member is a member under test.
+type member struct {
+	w       *world
+	name    string
+	address string
+	system  *actor.ActorSystem
+	sup     *supervisor.Supervisor
+	node    *node
+	pid     *actor.PID
+	lease   *lease.Lease
+	killed  atomic.Bool
+	left    bool
+
+	serial  int          // of the current incarnation, of which there may be none. Guarded by w.mu
+	current *incarnation // likewise
+
+	mu      sync.Mutex
+	pending []*sent
+	strays  []string
+}
+
+// join starts a member. It does not wait until it has joined.
+func (w *world) join() *member {
+	m := &member{w: w, name: string(rune('a' + len(w.members)))}
+	m.address, m.lease = m.name+":1", lease.New(leaseTime)
+	m.system = actor.NewActorSystem(func(c *actor.Config) {
+		c.LoggerFactory = func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+	})
+	m.system.EventStream.Subscribe(m.onDeadLetter)
+	var owns atomic.Pointer[func(messages.Key) bool]
+	cfg := w.cfg
+	cfg.Name, cfg.Logger = m.name, w.logs.logger()
+	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
+		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil)
+	}
+	if cfg.Store != nil {
+		cfg.Store = m.lease.Store(cfg.Store, func(key messages.Key) bool { f := owns.Load(); return f != nil && (*f)(key) })
+	}
+	var err error
+	m.sup, err = supervisor.Start(m.system, cfg)
+	require.NoError(w.t, err)
+	full := cfg.WithDefaults()
+	m.node = newNode(&Config{
+		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
+		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
+	})
+	m.node.ownBits.init(shards)
+	m.pid, err = m.node.spawn()
+	require.NoError(w.t, err)
+	f := m.node.places
+	owns.Store(&f)
+	w.mu.Lock()
+	w.members = append(w.members, m)
+	w.mu.Unlock()
+	m.enter()
+	return m
+}
+
+func (w *world) quorum(members int) int {
+	if w.majority {
+		return members/2 + 1
+	}
+	return 1
+}
+
+// ownerOf is rendezvous hashing.
+func ownerOf(shard int, members []Address) (owner string) {
+	var most uint64
+	for _, m := range members {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s %d %s", m.Host, shard, m.Host)
+		if sum := h.Sum64() * 0x9e3779b97f4a7c15; owner == "" || sum > most {
+			owner, most = m.Host, sum
+		}
+	}
+	return owner
+}
+
+// ofActors matches the messages that our actors send.
+var ofActors = regexp.MustCompile(`^\*(contract|messages|node|protocol|registry|session)\.`)
+
+// onDeadLetter keeps the dead letters that may mean a bug.
+func (m *member) onDeadLetter(event any) {
+	e, ok := event.(*actor.DeadLetterEvent)
+	if !ok {
+		return
+	}
+	if _, late := e.Message.(actor.IgnoreDeadLetterLogging); late {
+		return
+	}
+	if kind := fmt.Sprintf("%T", e.Message); ofActors.MatchString(kind) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.strays = append(m.strays, "dead letter "+kind+" for "+e.PID.GetId())
+	}
+}
+
+// incarnation is the engine of a member.
+type incarnation struct {
+	m       *member
+	id      string
+	view    []Address    // the topology that it knows
+	grains  map[int]bool // active here
+	stopped bool         // it sends and gets nothing
+}
+
+var _ Network = (*incarnation)(nil)
+
+// enter starts an incarnation, and registers it.
+func (m *member) enter() {
+	w := m.w
+	w.later(50*time.Millisecond, func() {
+		if m.killed.Load() {
+			return
+		}
+		w.mu.Lock()
+		m.serial++
+		i := &incarnation{m: m, id: fmt.Sprint(m.name, "#", m.serial), grains: map[int]bool{}}
+		m.current = i
+		w.listening[m.address] = i
+		w.registered = slices.DeleteFunc(w.registered, func(other *incarnation) bool { return other.m == m })
+		w.registered = append(w.registered, i)
+		w.mu.Unlock()
+		i.tell(&Joined{i})
+		w.announce()
+	})
+}
+
+// later runs a function after a time.
+func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
+
+func (w *world) random(most time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.rand.Int64N(int64(most) + 1))
+}
+
+// announce tells all incarnations of the members, each at its own time.
+func (w *world) announce() {
+	w.mu.Lock()
+	var all []*incarnation
+	for _, i := range w.listening {
+		all = append(all, i)
+	}
+	w.mu.Unlock()
+	for _, i := range all {
+		w.later(w.random(100*time.Millisecond), i.look)
+	}
+}
+
+// look takes the members from the provider.
+func (i *incarnation) look() {
+	w := i.m.w
+	w.mu.Lock()
+	if i.stopped || i.m.killed.Load() || w.cut[[2]string{i.m.address, "provider"}] {
+		w.mu.Unlock()
+		return
+	}
+	i.view = nil
+	for _, r := range w.registered {
+		i.view = append(i.view, Address{ID: r.id, Host: r.m.address})
+	}
+	view := slices.Clone(i.view)
+	var moved []int
+	for shard := range i.grains {
+		if ownerOf(shard, view) != i.m.address {
+			moved = append(moved, shard)
+			delete(i.grains, shard)
+		}
+	}
+	w.mu.Unlock()
+	i.tell(&Topology{Network: i.id, Members: view})
+	for _, shard := range moved {
+		w.later(w.random(20*time.Millisecond), func() { i.tell(&Deactivated{Network: i.id, Shard: shard}) })
+	}
+}
+
+// tell sends a message to the node, unless the process was killed.
+func (i *incarnation) tell(msg any) {
+	if i.m.killed.Load() {
+		return
+	}
+	i.m.system.Root.Send(i.m.pid, msg)
+}
+
+func (i *incarnation) ID() string      { return i.id }
+func (i *incarnation) Address() string { return i.m.address }
+
+// Send sends an envelope over the simulated network.
+func (i *incarnation) Send(address string, e *wire.Envelope) {
+	w := i.m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i.stopped || i.m.killed.Load() || w.cut[[2]string{i.m.address, address}] {
+		return
+	}
+	copies := 1
+	if w.rand.Float64() < w.repeat {
+		copies = 2
+	}
+	for range copies {
+		if w.rand.Float64() < w.lose {
+			continue
+		}
+		at := time.Now().Add(w.delay)
+		if w.reorder > 0 {
+			at = at.Add(time.Duration(w.rand.Int64N(int64(w.reorder))))
+		} else if last := w.lastAt[[2]string{i.m.address, address}]; !at.After(last) {
+			at = last.Add(1)
+		}
+		w.lastAt[[2]string{i.m.address, address}] = at
+		w.later(time.Until(at), func() { w.deliver(i.m.address, address, e) })
+	}
+}
+
+func (w *world) deliver(from, address string, e *wire.Envelope) {
+	w.mu.Lock()
+	to := w.listening[address]
+	dead := to == nil || to.stopped || w.cut[[2]string{from, address}]
+	w.mu.Unlock()
+	if !dead {
+		to.tell(&Received{Network: to.id, Envelope: e})
+	}
+}
+
+// Activate activates the virtual actor of a shard, as the engine does: on the member that owns the
+// shard by the topology that is known here.
+func (i *incarnation) Activate(shard int) {
+	w := i.m.w
+	w.later(5*time.Millisecond+w.random(20*time.Millisecond), func() {
+		w.mu.Lock()
+		here := !i.stopped && ownerOf(shard, i.view) == i.m.address
+		if here {
+			i.grains[shard] = true
+		}
+		w.mu.Unlock()
+		i.tell(&Activated{Network: i.id, Shard: shard, Here: here})
+	})
+}
+
+// Leave removes the incarnation from the provider.
+func (i *incarnation) Leave() { i.m.w.later(20*time.Millisecond, func() { i.m.w.remove(i) }) }
+
+// Stop ends the incarnation.
+func (i *incarnation) Stop() {
+	w := i.m.w
+	w.mu.Lock()
+	i.stopped = true
+	if w.listening[i.m.address] == i {
+		delete(w.listening, i.m.address)
+	}
+	w.mu.Unlock()
+	w.later(20*time.Millisecond, func() { w.remove(i) })
+}
+
+// remove removes an incarnation from the provider.
+func (w *world) remove(i *incarnation) {
+	w.mu.Lock()
+	w.registered = slices.DeleteFunc(w.registered, func(other *incarnation) bool { return other == i })
+	w.mu.Unlock()
+	w.announce()
+}
+
+// kill ends the process of a member. The provider removes it later.
+func (w *world) kill(m *member) {
+	m.killed.Store(true)
+	w.mu.Lock()
+	i := m.current
+	i.stopped = true
+	delete(w.listening, m.address)
+	w.mu.Unlock()
+	w.server.cutOff(m)
+	w.later(removal, func() { w.remove(i) })
+}
+
+// isolate cuts a member off from all others, and from the provider, which removes it later.
+// heal ends that.
+func (w *world) isolate(m *member) {
+	w.setCut(m, true)
+	w.later(removal, func() {
+		w.mu.Lock()
+		i := m.current
+		still := w.cut[[2]string{m.address, "provider"}]
+		w.mu.Unlock()
+		if still {
+			w.remove(i)
+		}
+	})
+}
+
+func (w *world) heal(m *member) {
+	w.setCut(m, false)
+	w.announce()
+}
+
+func (w *world) setCut(m *member, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[[2]string{m.address, "provider"}] = is
+	for _, other := range w.members {
+		w.cut[[2]string{m.address, other.address}], w.cut[[2]string{other.address, m.address}] = is, is
+	}
+}
+
+// cutLink cuts two members off from each other.
+func (w *world) cutLink(a, b *member, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[[2]string{a.address, b.address}], w.cut[[2]string{b.address, a.address}] = is, is
+}
+
+// live returns the members that were neither killed nor have left.
+func (w *world) live() (list []*member) {
+	for _, m := range w.members {
+		if !m.killed.Load() && !m.left {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// awaitStable waits until all live members know each other and have their leases.
+func (w *world) awaitStable() {
+	w.t.Helper()
+	for range 600 {
+		time.Sleep(100 * time.Millisecond)
+		live := w.live()
+		stable := true
+		for _, m := range live {
+			known := 0
+			for _, one := range m.known() {
+				if !one.Leaving && one.ID != "" && one.Name != one.Address { // it was heard
+					known++
+				}
+			}
+			stable = stable && known == len(live) && m.lease.Held()
+		}
+		if stable {
+			return
+		}
+	}
+	for _, m := range w.live() {
+		w.t.Logf("%s has its lease: %v, and knows %+v", m.name, m.lease.Held(), m.known())
+	}
+	w.t.Fatal("the cluster does not become stable")
+}
+
+// known returns the members that a member knows.
+func (m *member) known() []messages.MemberSnapshot {
+	p := newSent(m, nil)
+	m.system.Root.RequestWithCustomSender(m.pid, &ListMembers{}, p.pid)
+	msg := <-p.others
+	p.close()
+	return msg.(*Members).List
+}
+
+// inNode runs a function in the actor of a member's node.
+func (m *member) inNode(do func(n *node)) {
+	done := make(chan bool)
+	m.system.Root.Send(m.pid, nodeFunc(func() { do(m.node); close(done) }))
+	<-done
+}
+
+// nodeFunc is a message that a node runs, as it calls TakenBy.
+type nodeFunc func()
+
+func (f nodeFunc) TakenBy() *actor.PID {
+	f()
+	return actor.NewPID("nobody", "nobody")
+}
+
+// ownerOf returns the member that owns a key by the provider.
+func (w *world) ownerOf(scope string) *member {
+	w.mu.Lock()
+	var all []Address
+	for _, r := range w.registered {
+		all = append(all, Address{r.id, r.m.address})
+	}
+	w.mu.Unlock()
+	address := ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), all)
+	for _, m := range w.members {
+		if m.address == address {
+			return m
+		}
+	}
+	return nil
+}
+
+// scopeOf returns a scope whose keys a member owns.
+func (w *world) scopeOf(m *member, n int) string {
+	for i := 0; ; i++ {
+		if scope := fmt.Sprint("scope", i); w.ownerOf(scope) == m {
+			if n--; n < 0 {
+				return scope
+			}
+		}
+	}
+}
+
+// sent is a command that was sent, with its replies.
+type sent struct {
+	m        *member
+	cmd      messages.Command
+	pid      *actor.PID
+	replies  chan messages.Reply
+	others   chan any // that are no replies
+	deadline time.Time
+	at       atomic.Pointer[time.Time] // of the first reply
+}
+
+func newSent(m *member, cmd messages.Command) *sent {
+	p := &sent{m: m, cmd: cmd, replies: make(chan messages.Reply, 10), others: make(chan any, 1000)}
+	p.pid, _ = m.system.ProcessRegistry.Add(p, "sent"+m.system.ProcessRegistry.NextId())
+	return p
+}
+
+func (p *sent) SendUserMessage(_ *actor.PID, msg any) {
+	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
+	case messages.Reply:
+		now := time.Now()
+		p.at.CompareAndSwap(nil, &now)
+		p.replies <- msg
+	default:
+		p.others <- msg
+	}
+}
+func (p *sent) SendSystemMessage(*actor.PID, any) {}
+func (p *sent) Stop(*actor.PID)                   {}
+func (p *sent) close()                            { p.m.system.ProcessRegistry.Remove(p.pid) }
+
+// send sends a command to the node of a member.
+func (m *member) send(cmd messages.Command) *sent {
+	p := newSent(m, cmd)
+	p.deadline = time.Now().Add(20 * time.Second)
+	if op, ok := cmd.(messages.Operation); ok && !op.Head().Deadline.IsZero() {
+		p.deadline = op.Head().Deadline
+	}
+	m.mu.Lock()
+	m.pending = append(m.pending, p)
+	m.mu.Unlock()
+	m.system.Root.RequestWithCustomSender(m.pid, cmd, p.pid)
+	return p
+}
+
+// reply waits for the reply.
+func (p *sent) reply() messages.Reply {
+	p.m.w.t.Helper()
+	select {
+	case r := <-p.replies:
+		p.replies <- r
+		return r
+	case <-time.After(2 * time.Minute):
+		p.m.w.t.Fatalf("%T %s was not answered", p.cmd, p.cmd.RequestID())
+		return nil
+	}
+}
+
+// text waits for a tool result, and returns its text.
+func (p *sent) text() string {
+	p.m.w.t.Helper()
+	return textOf(p.ok())
+}
+
+func (p *sent) ok() *messages.ToolResult {
+	p.m.w.t.Helper()
+	r, is := p.reply().(*messages.ToolResult)
+	require.True(p.m.w.t, is, "%T: %v", p.reply(), p.reply())
+	return r
+}
+
+func textOf(r *messages.ToolResult) string { return r.Result.Content[0].(*mcp.TextContent).Text }
+
+// fails waits for a failure with a code.
+func (p *sent) fails(code messages.Code) *messages.Failure {
+	p.m.w.t.Helper()
+	f, is := p.reply().(*messages.Failure)
+	require.True(p.m.w.t, is, "%T is no failure", p.reply())
+	require.Equal(p.m.w.t, code, f.Code, "%v", f)
+	return f
+}
+
+func (p *sent) answered() bool { return len(p.replies) > 0 }
+
+var callID atomic.Int64
+
+// call returns a call on server "s".
+func call(scope, tool string, opts ...func(*messages.CallTool)) *messages.CallTool {
+	op := &messages.CallTool{Header: messages.To("s", scope)}
+	op.ID = fmt.Sprint("call", callID.Add(1))
+	op.Params = &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"call": op.ID}}
+	for _, opt := range opts {
+		opt(op)
+	}
+	return op
+}
+
+func within(d time.Duration) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Deadline = time.Now().Add(d) }
+}
+
+func with(name string, value any) func(*messages.CallTool) {
+	return func(op *messages.CallTool) { op.Params.Arguments.(map[string]any)[name] = value }
+}
+
+func (m *member) cancel(p *sent) {
+	op := p.cmd.(messages.Operation)
+	m.system.Root.Send(m.pid, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+}
+
+// agent is an actor that keeps what it gets, and answers questions.
+type agent struct {
+	got    chan any
+	answer func(c actor.Context)
+}
+
+func (a *agent) Receive(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	default:
+		select {
+		case a.got <- msg:
+		default:
+			panic("the agent got too much")
+		}
+		if a.answer != nil {
+			a.answer(c)
+		}
+	}
+}
+
+func (m *member) spawn(answer func(actor.Context)) (*actor.PID, *agent) {
+	a := &agent{make(chan any, 10000), answer}
+	return m.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a })), a
+}
+
+// leave makes a member leave, and stops its supervisor, as package cluster does.
+func (m *member) leave() {
+	m.w.t.Helper()
+	m.left = true
+	p := newSent(m, nil)
+	m.system.Root.RequestWithCustomSender(m.pid, &Leave{}, p.pid)
+	select {
+	case msg := <-p.others:
+		require.IsType(m.w.t, &Left{}, msg)
+	case <-time.After(time.Minute):
+		m.w.t.Fatalf("%s does not leave", m.name)
+	}
+	p.close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	require.NoError(m.w.t, m.sup.Stop(ctx))
+	m.w.mu.Lock()
+	i := m.current
+	m.w.mu.Unlock()
+	if i != nil {
+		i.Stop()
+	}
+}
+
+// verify ends a scenario: all members leave, nothing is left of them, and the replies are true.
+func (w *world) verify() {
+	t := w.t
+	t.Helper()
+	for _, m := range w.live() {
+		m.leave()
+	}
+	for _, m := range w.members { // the processes that were killed still exist here
+		if m.killed.Load() {
+			m.system.Root.Stop(m.pid)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			m.sup.Stop(ctx)
+			cancel()
+		}
+	}
+	synctest.Wait()
+	var errs []error
+	executed := w.server.executions()
+	for _, m := range w.members {
+		if !m.killed.Load() {
+			errs = append(errs, m.leftovers()...)
+		}
+		for _, stray := range m.strays {
+			errs = append(errs, fmt.Errorf("%s: %s", m.name, stray))
+		}
+		for _, p := range m.pending {
+			if !m.killed.Load() {
+				errs = append(errs, p.check(executed)...)
+			} else if op, ok := p.cmd.(*messages.CallTool); ok && executed[op.ID] > 1 && !mayRunTwice(op) {
+				errs = append(errs, fmt.Errorf("call %s of a member that was killed ran %d times", op.ID, executed[op.ID]))
+			}
+		}
+	}
+	errs = append(errs, w.server.violations()...)
+	errs = append(errs, w.logs.errors()...)
+	require.NoError(t, errors.Join(errs...))
+}
+
+func mayRunTwice(op *messages.CallTool) bool {
+	return op.Replay == messages.ReplayAlways || op.Replay == messages.ReplaySafe && strings.HasSuffix(op.Params.Name, "/ro")
+}
+
+// check returns what is wrong with the replies to a command.
+func (p *sent) check(executed map[string]int) (errs []error) {
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %T %s: "+format, append([]any{p.m.name, p.cmd, p.cmd.RequestID()}, args...)...))
+	}
+	if n := len(p.replies); n != 1 {
+		wrong("%d replies", n)
+		return errs
+	}
+	reply := <-p.replies
+	op, isCall := p.cmd.(*messages.CallTool)
+	if isCall && p.at.Load().After(p.deadline.Add(time.Second)) {
+		wrong("answered %v after its deadline: %v", p.at.Load().Sub(p.deadline), reply)
+	}
+	if !isCall {
+		return errs
+	}
+	runs := executed[op.ID]
+	switch r := reply.(type) {
+	case *messages.ToolResult:
+		if runs == 0 {
+			wrong("it has a result, and never ran")
+		}
+		if runs > 1 && (!mayRunTwice(op) || !r.Replayed) {
+			wrong("it ran %d times, replayed: %v", runs, r.Replayed)
+		}
+	case *messages.Failure:
+		if runs > 0 && !r.MayHaveRun {
+			wrong("it is said not to have run, and ran: %v", r)
+		}
+		switch r.Code {
+		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining:
+			if runs > 0 || r.MayHaveRun {
+				wrong("the code says that it did not run, but it may have: %v, runs %d", r, runs)
+			}
+		case messages.CodeInternal, messages.CodeProtocol:
+			wrong("%v", r)
+		}
+		if runs > 1 && !mayRunTwice(op) {
+			wrong("it ran %d times", runs)
+		}
+	}
+	return errs
+}
+
+// leftovers returns what a node that has left still has.
+func (m *member) leftovers() (errs []error) {
+	n := m.node
+	for what, size := range map[string]int{
+		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
+		"boxed": len(n.boxed), "asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "shards": len(n.shards), "peers": len(n.peers),
+	} {
+		if size > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))
+		}
+	}
+	for prefix, size := range m.processes() {
+		errs = append(errs, fmt.Errorf("%s: %d processes %q are left", m.name, size, prefix))
+	}
+	return errs
+}
+
+// processes counts the processes of a node, by the prefix of their ids.
+func (m *member) processes() map[string]int {
+	counts := map[string]int{}
+	for _, shard := range m.system.ProcessRegistry.LocalPIDs.LocalPIDs {
+		if shard.Count() == 0 {
+			continue
+		}
+		for _, id := range shard.Keys() {
+			prefix, _, generated := strings.Cut(id, "$")
+			if generated && slices.Contains([]string{"remote", "gather", "ask", "proxy", "question"}, prefix) {
+				counts[prefix]++
+			}
+		}
+	}
+	return counts
+}
+
+// logs keeps the lines that say that something is wrong.
+type logs struct {
+	mu      sync.Mutex
+	lines   []string
+	allowed []string
+}
+
+func (l *logs) logger() zerolog.Logger { return zerolog.New(l) }
+
+func (l *logs) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"level":"error"`)) || bytes.Contains(p, []byte(`"level":"warn"`)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, string(p))
+	}
+	return len(p), nil
+}
+
+// count returns how many warnings and errors have a text.
+func (l *logs) count(text string) (count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			count++
+		}
+	}
+	return count
+}
+
+func (l *logs) errors() (errs []error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, `"level":"error"`) && !slices.ContainsFunc(l.allowed, func(part string) bool { return strings.Contains(line, part) }) {
+			errs = append(errs, fmt.Errorf("logged: %s", strings.ReplaceAll(line, `\n`, "\n")))
+		}
+	}
+	return errs
+}

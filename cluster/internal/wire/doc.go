@@ -1,0 +1,27 @@
+// Package wire is what crosses between the members of a cluster: the [Envelope], and the JSON of
+// the messages in it.
+//
+// [Encode] and [Decode] take every message of package messages by its name on the wire, such as
+// "call-tool", and every type that was given to [Register]. The names and the names of the fields
+// do not change: the members of a cluster may run different versions of this module. A field that
+// a member does not know is ignored.
+//
+// A message that has crossed is the message that was sent, with these exceptions:
+//
+//   - A deadline crosses as the time that is left, because clocks differ.
+//   - A PID crosses as the text that [Refs] has for it.
+//   - [messages.Failure.Cause] is dropped.
+//   - The arguments of a tool, and the parameters of a custom method, that are neither a
+//     map[string]any nor a [encoding/json.RawMessage] arrive as an encoding/json.RawMessage with their JSON.
+//   - An encoding/json.RawMessage arrives compacted, with the characters that HTML treats specially
+//     escaped. A time loses its location.
+//   - A tool result without content arrives with an empty list, an elicitation without a mode with
+//     the default one, and an answer to a sampling request without content as a refusal.
+//   - Other values of type any arrive as encoding/json decodes JSON. A number that would lose
+//     digits as a float64 arrives as an int64, a uint64 or an [encoding/json.Number].
+package wire
+
+//go:generate go run github.com/bufbuild/buf/cmd/buf@v1.75.0 generate ../../.. -o ../../.. --path envelope.proto --template "{\"version\":\"v2\",\"plugins\":[{\"local\":[\"go\",\"run\",\"google.golang.org/protobuf/cmd/protoc-gen-go\"],\"out\":\".\",\"opt\":\"paths=source_relative\"}]}"
+
+// Version is the version of the format, which an [Envelope] carries.
+const Version = 1

@@ -1,0 +1,393 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/lease"
+	"github.com/mcpactor/mcpactor/cluster/internal/node"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("cluster: the context is nil: use context.Background")
+
+// errStopped says that the member stops.
+var errStopped = errors.New("cluster: the member was stopped")
+
+// The two modules are of one version: see package clusterapi.
+const _ = clusterapi.Revision1
+
+// Member is one member of a cluster. It is made by [Start]. Its methods may be called from any
+// goroutine.
+type Member struct {
+	cfg         Config
+	system      *actor.ActorSystem
+	supervisor  *supervisor.Supervisor
+	node        *actor.PID
+	client      *supervisor.Client
+	lease       *lease.Lease
+	logger      zerolog.Logger
+	subscribers *subscribers
+
+	ctx    context.Context // ends when the node has left
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	engine  *engine       // the last incarnation, or nil
+	joining chan struct{} // closed when the last attempt to join has ended; nil before the first
+	stopped bool
+	stop    sync.Once
+	done    chan struct{} // closed when the node has left
+}
+
+// Start starts a supervisor in an actor system, and joins the cluster. It returns when the
+// member has joined: with a quorum (see [Config.Quorum]), that is when enough other members have
+// started. If ctx ends before, it stops what it has started. The error names the invalid fields of
+// cfg.
+//
+// The cluster has an actor system of its own: the given one keeps its address.
+func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	switch {
+	case ctx == nil:
+		return nil, errNoContext
+	case system == nil:
+		return nil, errors.New("cluster: system: is nil: make one with actor.NewActorSystem")
+	}
+	if err := cfg.setAddresses(); err != nil {
+		return nil, err
+	}
+	if _, err := remoteConfig(&cfg); err != nil {
+		return nil, err
+	}
+	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: clusterapi.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
+	m.subscribers = newSubscribers(m.logger, m.watch)
+	m.warnWithoutTLS()
+	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
+	var err error
+	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
+		f := places.Load()
+		return f != nil && (*f)(key)
+	})); err != nil {
+		return nil, fmt.Errorf("cluster: the supervisor, with member %q as its name: %w", cfg.Member, err)
+	}
+	joined := make(chan error, 1)
+	pid, placed, err := node.Start(m.nodeConfig(func(err error) {
+		select {
+		case joined <- err:
+		default: // it is about a later incarnation
+		}
+	}))
+	if err != nil {
+		m.supervisor.Stop(ctx) //nolint:errcheck // it has no sessions
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	m.node = pid
+	places.Store(&placed)
+	m.client = supervisor.NewClient(system, pid)
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := m.start(ctx, joined); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// warnWithoutTLS logs that the connections are not secure. Without a logger, and unless only this
+// machine can connect, the line goes to the default logger of package slog.
+func (m *Member) warnWithoutTLS() {
+	const insecure = "the connections between members are neither encrypted nor authenticated: set Config.TLS"
+	if m.cfg.TLS != nil {
+		return
+	}
+	m.logger.Warn().Str("member", m.cfg.Member).Msg(insecure)
+	host, _, _ := net.SplitHostPort(m.cfg.Listen)
+	ip, _ := netip.ParseAddr(host)
+	if m.logger.GetLevel() == zerolog.Disabled && host != "localhost" && !ip.IsLoopback() {
+		slog.Warn("cluster: "+insecure, "member", m.cfg.Member)
+	}
+}
+
+// start joins the cluster for the first time.
+func (m *Member) start(ctx context.Context, joined chan error) error {
+	failed := make(chan error, 1)
+	go func() {
+		if err := m.join(); err != nil {
+			failed <- err
+		}
+	}()
+	var err error
+	select {
+	case err = <-joined:
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("cluster: %w", err)
+	case err = <-failed:
+	case <-ctx.Done():
+		err = fmt.Errorf("cluster: the member has not joined%s: %w", m.cfg.needs(), context.Cause(ctx))
+	}
+	m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
+	return err
+}
+
+// setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
+// depend on the port.
+func (c *Config) setAddresses() error {
+	if host, port, _ := net.SplitHostPort(c.Listen); port == "0" {
+		addr, err := clusterapi.FreeAddr(host)
+		if err != nil {
+			return fmt.Errorf("cluster: listen: %w", err)
+		}
+		c.Listen = addr
+	}
+	if c.Advertise == "" {
+		c.Advertise = c.Listen
+	}
+	if c.Member == "" {
+		c.Member = c.Advertise
+	}
+	return nil
+}
+
+// supervisorConfig returns the configuration of the supervisor: without the lease it dials nothing,
+// calls nothing and stores nothing. places reports whether a key belongs to this member.
+func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Config {
+	cfg := m.cfg.Supervisor
+	cfg.Name = m.cfg.Member
+	wrap := cfg.WrapDialer
+	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+		if wrap != nil {
+			if d = wrap(d); d == nil {
+				return nil
+			}
+		}
+		return m.lease.Dialer(d, cfg.Store != nil)
+	}
+	if cfg.Store != nil {
+		cfg.Store = m.lease.Store(cfg.Store, places)
+	}
+	return cfg
+}
+
+// nodeConfig returns the configuration of the node.
+func (m *Member) nodeConfig(joined func(error)) node.Config {
+	cfg := m.cfg.Supervisor.WithDefaults()
+	return node.Config{
+		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
+		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
+		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
+	}
+}
+
+// join starts an incarnation.
+func (m *Member) join() error {
+	early := &early{tell: func(msg any) { m.system.Root.Send(m.node, msg) }}
+	ended := make(chan struct{})
+	defer close(ended)
+	m.mu.Lock()
+	stopped := m.stopped
+	m.joining = ended
+	m.mu.Unlock()
+	if stopped {
+		return errStopped
+	}
+	e, err := startEngine(m.ctx, &m.cfg, m.logger, early.tellLater)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if stopped = m.stopped; !stopped {
+		m.engine = e
+		early.release(&node.Joined{Network: e})
+	}
+	m.mu.Unlock()
+	if stopped {
+		e.end(context.Background())
+		return errStopped
+	}
+	return nil
+}
+
+// early keeps what an incarnation says before it has joined.
+type early struct {
+	mu   sync.Mutex
+	kept []any
+	open bool
+	tell func(any)
+}
+
+// tellLater tells the node, or keeps the message.
+func (e *early) tellLater(msg any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open {
+		e.tell(msg)
+		return
+	}
+	e.kept = append(e.kept, msg)
+}
+
+// release tells the node first, and then what was kept.
+func (e *early) release(first any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open = true
+	e.tell(first)
+	for _, msg := range e.kept {
+		e.tell(msg)
+	}
+	e.kept = nil
+}
+
+// rejoin starts the next incarnation, as soon as the previous one has ended.
+func (m *Member) rejoin() {
+	m.mu.Lock()
+	previous := m.engine
+	m.mu.Unlock()
+	if previous != nil {
+		previous.end(m.ctx)
+	}
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := m.join()
+		if err == nil || errors.Is(err, errStopped) {
+			return
+		}
+		m.logger.Warn().Str("member", m.cfg.Member).Err(err).Dur("delay", pause).Msg("member cannot join the cluster")
+		select {
+		case <-m.done:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// PID returns the PID that takes the commands of package messages, for all keys.
+func (m *Member) PID() *actor.PID { return m.node }
+
+// Client returns a client for Go code that is not an actor.
+func (m *Member) Client() *supervisor.Client { return m.client }
+
+// Supervisor returns the member's own supervisor, for Reload, package health, and what
+// telemetry.Instrument returns. Operations that are sent to it reach the owner of their key. All other
+// commands to it, and its events, concern this member only: use [Member.PID] and [Member.Subscribe], and
+// give packages toolset and debug the member.
+func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
+
+// Servers returns the names of the servers of this member. All members should have the same.
+func (m *Member) Servers() []string { return m.supervisor.Servers() }
+
+// System returns the actor system that the member was started in.
+func (m *Member) System() *actor.ActorSystem { return m.system }
+
+// Subscribe has handle called with each event of all members, in the order of each session,
+// until cancel is called. Stamp.Supervisor names the member. Handles are called one after the other. A slow
+// one delays no session, but the other handles, and all miss events while more than 16,384 wait. A member
+// that cannot be reached fast enough misses events as well.
+func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
+	return m.subscribers.add(handle)
+}
+
+// watch has put called with the events of all members, until end is called.
+func (m *Member) watch(put func(messages.Event)) (end func()) {
+	own := m.supervisor.Subscribe(put)
+	m.system.Root.Send(m.node, &node.Watch{ID: watchID, Handle: put})
+	return func() {
+		own()
+		m.system.Root.Send(m.node, &node.Watch{ID: watchID, End: true})
+	}
+}
+
+// watchID is the id of the only watch of a member.
+const watchID = 1
+
+// Members returns the members that this one knows, sorted by name. Their counts are zero: see
+// [messages.Inspect] for these. Answered is true for members that were heard of lately.
+func (m *Member) Members() []messages.MemberSnapshot {
+	box := clusterapi.NewFuture(m.system, nil)
+	defer box.Close()
+	m.system.Root.RequestWithCustomSender(m.node, &node.ListMembers{}, box.PID)
+	if list, ok := (<-box.Reply).(*node.Members); ok {
+		return list.List
+	}
+	return nil
+}
+
+// Stop leaves the cluster, and stops the supervisor. Calls that run have the drain timeout.
+// Calls that wait go to the members that own their keys then. With a shared store, MCP
+// sessions stay open for these members; the last member closes them, unless
+// [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
+// calls, and needs up to a second to tell the others. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
+// it, another member may have the name.
+func (m *Member) Stop(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	m.stop.Do(func() {
+		m.mu.Lock()
+		m.stopped = true
+		m.mu.Unlock()
+		left := m.leave()
+		go func() {
+			defer close(m.done)
+			left()
+		}()
+	})
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		m.system.Root.Send(m.node, &node.LeaveNow{})
+		select {
+		case <-m.done:
+		case <-time.After(shutdownTime):
+		}
+	}
+	m.cancel()
+	err := m.supervisor.Stop(ctx)
+	m.mu.Lock()
+	e, joining := m.engine, m.joining
+	m.mu.Unlock()
+	if joining != nil {
+		select {
+		case <-joining:
+		case <-ctx.Done():
+		case <-time.After(shutdownTime):
+		}
+	}
+	if e != nil {
+		e.end(ctx)
+	}
+	select {
+	case <-m.done:
+		m.leave()() // once the supervisor has stopped, the name of the node is free then
+	default:
+	}
+	return err
+}
+
+// leave has the node leave. left waits until it has left.
+func (m *Member) leave() (left func()) {
+	box := clusterapi.NewFuture(m.system, nil)
+	m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
+	return func() {
+		defer box.Close()
+		<-box.Reply
+	}
+}

@@ -1,0 +1,625 @@
+//go:build !race
+
+package cluster_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	pac "github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/clusterproviders/test"
+	"github.com/asynkron/protoactor-go/remote"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// The engine is not free of data races, so that these tests run without the race detector.
+// Those of package internal/node run with it.
+
+// counters is an MCP server with a counter for each MCP session. It counts the sessions that it
+// has opened for each scope.
+type counters struct {
+	url  string
+	mu   sync.Mutex
+	open map[string]int // by scope
+
+	waiting, proceed chan struct{} // of the tool "wait"
+}
+
+func newCounters(t *testing.T) *counters {
+	s := &counters{open: map[string]int{}, waiting: make(chan struct{}), proceed: make(chan struct{})}
+	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		var count atomic.Int64
+		server := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(count.Add(1))}}}, nil, nil
+		})
+		mcp.AddTool(server, &mcp.Tool{Name: "wait"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			s.waiting <- struct{}{}
+			<-s.proceed
+			return &mcp.CallToolResult{}, nil, nil
+		})
+		return server
+	}, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" {
+			defer func() {
+				if w.Header().Get("Mcp-Session-Id") != "" {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.open[r.Header.Get("Scope")]++
+				}
+			}()
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// sessions returns how many sessions were opened for a scope.
+func (s *counters) sessions(scope string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[scope]
+}
+
+// start starts a member, which is stopped at the end of the test.
+func (s *counters) start(t *testing.T, cfg cluster.Config) *cluster.Member {
+	t.Helper()
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url, PerKey: func(_ context.Context, key messages.Key) (supervisor.Server, error) {
+		return supervisor.Server{URL: s.url, Headers: map[string]string{"Scope": key.Scope}}, nil
+	}}}
+	return startMember(t, cfg)
+}
+
+// startMember starts a member with an actor system of its own. It is stopped at the end of the test.
+func startMember(t *testing.T, cfg cluster.Config) *cluster.Member {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		require.NoError(t, m.Stop(ctx))
+	})
+	return m
+}
+
+// startAll starts members at the same time, and waits until each knows all.
+func (s *counters) startAll(t *testing.T, cfgs ...cluster.Config) []*cluster.Member {
+	t.Helper()
+	members := make([]*cluster.Member, len(cfgs))
+	var wait sync.WaitGroup
+	for i, cfg := range cfgs {
+		wait.Go(func() { members[i] = s.start(t, cfg) })
+	}
+	wait.Wait()
+	for _, m := range members {
+		knows(t, m, len(members))
+	}
+	return members
+}
+
+// knows waits until a member knows as many members.
+func knows(t *testing.T, m *cluster.Member, count int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(m.Members()) == count }, 20*time.Second, 10*time.Millisecond)
+}
+
+func call(t *testing.T, m *cluster.Member, scope string) *messages.ToolResult {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	result, err := m.Client().CallTool(ctx, "counter", scope, &mcp.CallToolParams{Name: "add"})
+	require.NoError(t, err)
+	return result
+}
+
+func text(r *messages.ToolResult) string { return r.Result.Content[0].(*mcp.TextContent).Text }
+
+func inProcess(hub *cluster.InProcess, name string) cluster.Config {
+	return cluster.Config{Member: name, Provider: "in-process", InProcess: hub}
+}
+
+func TestConcurrentFirstCallsOfAllMembersOpenOneSessionForEachKey(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"), inProcess(hub, "c"))
+	const scopes, rounds = 50, 2
+	owners := sync.Map{}
+	var wait sync.WaitGroup
+	for i := range scopes {
+		for _, m := range members {
+			for range rounds {
+				wait.Go(func() { owners.Store(call(t, m, fmt.Sprint(i)).Supervisor, true) })
+			}
+		}
+	}
+	wait.Wait()
+	for i := range scopes {
+		require.Equal(t, 1, s.sessions(fmt.Sprint(i)), "scope %d", i)
+	}
+	for i := range scopes {
+		require.Equal(t, fmt.Sprint(len(members)*rounds+1), text(call(t, members[i%3], fmt.Sprint(i))))
+	}
+	snap, err := members[0].Client().Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, scopes, snap.Total)
+	require.Len(t, snap.Members, 3)
+	sum := 0
+	for _, m := range snap.Members {
+		require.True(t, m.Answered, m.Name)
+		require.NotZero(t, m.Sessions, m.Name)
+		sum += m.Sessions
+	}
+	require.Equal(t, scopes, sum)
+	closed, err := members[1].Client().CloseAll(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, scopes, closed.Sessions)
+	require.Empty(t, closed.Unanswered)
+}
+
+func TestMemberThatLeavesHandsItsSessionsOver(t *testing.T) {
+	s, hub, records := newCounters(t), cluster.NewInProcess(), resume.NewMemory()
+	cfg := func(name string) cluster.Config {
+		c := inProcess(hub, name)
+		c.Supervisor.Store = records
+		return c
+	}
+	members := s.startAll(t, cfg("a"), cfg("b"), cfg("c"))
+	const scopes = 30
+	of := map[string]bool{}
+	for i := range scopes {
+		of[call(t, members[i%3], fmt.Sprint(i)).Supervisor] = true
+	}
+	require.Len(t, of, 3)
+	require.NoError(t, members[2].Stop(t.Context()))
+	knows(t, members[0], 2)
+	for i := range scopes {
+		result := call(t, members[i%2], fmt.Sprint(i))
+		require.Equal(t, "2", text(result), "the session has kept its state")
+		require.EqualValues(t, 1, result.Generation)
+		require.NotEqual(t, "c", result.Supervisor)
+		require.Equal(t, 1, s.sessions(fmt.Sprint(i)))
+	}
+	s.start(t, cfg("d"))
+	knows(t, members[0], 3)
+	moved := 0
+	for i := range scopes {
+		result := call(t, members[i%2], fmt.Sprint(i))
+		require.Equal(t, "3", text(result))
+		if result.Supervisor == "d" {
+			moved++
+		}
+	}
+	require.NotZero(t, moved)
+	_, err := members[2].Client().CallTool(t.Context(), "counter", "x", &mcp.CallToolParams{Name: "add"})
+	require.ErrorIs(t, err, messages.CodeClosed)
+}
+
+func TestHostsOfAListFindEachOtherAndSpeakTLS(t *testing.T) {
+	s, dir := newCounters(t), t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	hosts := []string{free(t), free(t), free(t)}
+	var cfgs []cluster.Config
+	for i, host := range hosts {
+		cfgs = append(cfgs, cluster.Config{
+			Member: fmt.Sprint("m", i), Listen: free(t), Provider: "automanaged",
+			Automanaged: cluster.Automanaged{Hosts: hosts, Listen: host, Refresh: 200 * time.Millisecond},
+			TLS:         ca.issue(t, fmt.Sprint("m", i)),
+		})
+	}
+	members := s.startAll(t, cfgs...)
+	for i := range 20 {
+		for _, m := range members {
+			call(t, m, fmt.Sprint(i))
+		}
+	}
+
+	// One with a certificate of another authority, and one without any, change nothing.
+	conn, err := grpc.NewClient(members[0].Members()[0].Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	stream, err := remote.NewRemotingClient(conn).Receive(t.Context())
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	for i := range 20 {
+		call(t, members[i%3], fmt.Sprint(i))
+	}
+}
+
+func TestPeerThatSpeaksGarbageChangesNothing(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
+	call(t, members[0], "x")
+	address := members[0].Members()[0].Address
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	client := remote.NewRemotingClient(conn)
+	_, err = client.ListProcesses(t.Context(), &remote.ListProcessesRequest{})
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	pid := func(id string) []*actor.PID { return []*actor.PID{actor.NewPID(address, id)} }
+	engines := func(name, target string, m proto.Message) *remote.MessageBatch {
+		data, err := proto.Marshal(m)
+		require.NoError(t, err)
+		return &remote.MessageBatch{TypeNames: []string{name}, Targets: pid(target), Envelopes: []*remote.MessageEnvelope{{MessageData: data}}}
+	}
+	activation := func(kind, identity string) *pac.ActivationRequest {
+		return &pac.ActivationRequest{ClusterIdentity: &pac.ClusterIdentity{Kind: kind, Identity: identity}}
+	}
+	envelope := func(target, sender, typeID, serializer int32) []*remote.MessageEnvelope {
+		return []*remote.MessageEnvelope{{Target: target, Sender: sender, TypeId: typeID, SerializerId: serializer, MessageData: []byte("\xff\xff")}}
+	}
+	for name, batch := range map[string]*remote.MessageBatch{
+		"unknown type":        {TypeNames: []string{"no.Such"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"poison pill":         {TypeNames: []string{"actor.PoisonPill"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"index of target":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(7, 0, 0, 0)},
+		"index of sender":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 7, 0, 0)},
+		"index of type":       {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, -1, 0)},
+		"serializer":          {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 9)},
+		"no envelope":         {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("mcpactor"), Envelopes: envelope(0, 0, 0, 0)},
+		"another receiver":    {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: pid("partition-activator"), Envelopes: envelope(0, 0, 0, 0)},
+		"another address":     {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: []*actor.PID{actor.NewPID("127.0.0.1:1", "mcpactor")}, Envelopes: envelope(0, 0, 0, 0)},
+		"no target":           {TypeNames: []string{"mcpactor.cluster.v1.Envelope"}, Targets: []*actor.PID{{}}, Envelopes: envelope(0, 0, 0, 0)},
+		"nothing to activate": engines("cluster.ActivationRequest", "partition-activator", &pac.ActivationRequest{}),
+		"unknown kind":        engines("cluster.ActivationRequest", "partition-activator", activation("prototopic", "1")),
+		"unknown shard":       engines("cluster.ActivationRequest", "partition-activator", activation("mcpactor-shard.mcpactor", "4096")),
+		"activation of none":  engines("cluster.ActivationRequest", "mcpactor", activation("mcpactor-shard.mcpactor", "1")),
+		"gossip of nothing":   engines("cluster.GossipRequest", "gossip", &pac.GossipRequest{FromMemberId: "a"}),
+		"an unasked answer":   engines("cluster.GossipResponse", "gossip", &pac.GossipResponse{}),
+	} {
+		stream, err := client.Receive(t.Context())
+		require.NoError(t, err, name)
+		require.NoError(t, stream.Send(&remote.RemoteMessage{MessageType: &remote.RemoteMessage_MessageBatch{MessageBatch: batch}}), name)
+		_, err = stream.Recv()
+		require.Error(t, err, name)
+	}
+	require.Equal(t, "2", text(call(t, members[1], "x")))
+}
+
+func TestAnyProviderCanBePassedIn(t *testing.T) {
+	s, agent := newCounters(t), test.NewInMemAgent()
+	cfg := func(name string) cluster.Config {
+		return cluster.Config{Member: name, NewProvider: func() (pac.ClusterProvider, error) { return test.NewTestProvider(agent), nil }}
+	}
+	members := s.startAll(t, cfg("a"), cfg("b"))
+	require.Equal(t, call(t, members[0], "x").Supervisor, call(t, members[1], "x").Supervisor)
+
+	_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: s.url}}},
+		NewProvider: func() (pac.ClusterProvider, error) { return nil, errors.New("no such provider") },
+	})
+	require.ErrorContains(t, err, "newProvider: no such provider")
+}
+
+// elsewhere is a provider that lists the member at another address.
+type elsewhere struct{ pac.ClusterProvider }
+
+func (elsewhere) StartMember(c *pac.Cluster) error {
+	c.MemberList.UpdateClusterTopology(pac.Members{{Id: c.ActorSystem.ID, Host: "10.0.0.1", Port: 1, Kinds: c.GetClusterKinds()}})
+	return nil
+}
+
+func (elsewhere) Shutdown(bool) error { return nil }
+
+func TestProviderMustListTheMemberAtItsAddress(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: "http://127.0.0.1:1"}}}, Advertise: "127.0.0.2:1",
+		Lease: time.Second, NewProvider: func() (pac.ClusterProvider, error) { return elsewhere{}, nil },
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "newProvider must list it, at 127.0.0.2:1")
+}
+
+func TestMemberThatDoesNotFitDoesNotJoin(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	a := s.start(t, inProcess(hub, "a"))
+	for want, cfg := range map[string]cluster.Config{
+		"the member a has 4096 shards": {Member: "b", Shards: 64},
+		"has the same name":            {Member: "a"},
+	} {
+		cfg.Provider, cfg.InProcess = "in-process", hub
+		cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		knows(t, a, 1)
+	}
+	other := inProcess(hub, "a")
+	other.Name = "other"
+	b := s.start(t, other)
+	require.Len(t, b.Members(), 1, "a member of another cluster")
+	require.Equal(t, "1", text(call(t, a, "x")))
+	require.Equal(t, "1", text(call(t, b, "x")))
+}
+
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
+	for want, cfg := range map[string]cluster.Config{
+		"provider: is empty":           {},
+		`provider: "consul" is none`:   {Provider: "consul"},
+		"inProcess: is nil":            {Provider: "in-process"},
+		"etcd.endpoints: is empty":     {Provider: "etcd"},
+		"automanaged.hosts: is empty":  {Provider: "automanaged"},
+		"automanaged.listen: is empty": {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"10.0.0.1:1"}}},
+		`automanaged.hosts[0]: "x" is`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x"}}},
+		`listen: "x" is not a host`:    {Listen: "x"},
+		`advertise: "x" is not a host`: {Advertise: "x"},
+		`listen: "x:http" is not`:      {Listen: "x:http"},
+		`listen: "[::1]:1" is an IPv6`: {Listen: "[::1]:1"},
+		`advertise: "[::1]:1" is an`:   {Advertise: "[::1]:1"},
+		`advertise: "x:0" is not a`:    {Advertise: "x:0"},
+		`advertise: "a b:9" is not a`:  {Advertise: "a b:9"},
+		`name: "a\nb" has a slash`:     {Name: "a\nb"},
+		`etcd.endpoints[0]: ""`:        {Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{""}}},
+		`etcd.endpoints[1]: "::junk"`:  {Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{"10.0.0.1:2379", "::junk"}}},
+		`hosts[0]: "[::1]:1" is an IP`: {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"[::1]:1"}}},
+		`automanaged.listen: "x:1" is`: {Listen: "x:1", Provider: "automanaged", Automanaged: cluster.Automanaged{Listen: "x:1", Hosts: []string{"x:1"}}},
+		"etcd.username, etcd.password": {Provider: "etcd", Etcd: cluster.Etcd{Username: "u"}},
+		`listen: "x:65536" is not`:     {Listen: "x:65536"},
+		`but listen is ":1"`:           {Listen: ":1"},
+		`but listen is "0.0.0.0:1"`:    {Listen: "0.0.0.0:1"},
+		`advertise: "[::]:1" has no`:   {Advertise: "[::]:1"},
+		`"x:1" is listed twice`:        {Provider: "automanaged", Automanaged: cluster.Automanaged{Hosts: []string{"x:1", "x:1"}}},
+		"shards: is -1":                {Shards: -1},
+		"lease: is 1ms":                {Lease: time.Millisecond},
+		"quorum: is -1":                {Quorum: -1},
+		`name: "a/b" has a slash`:      {Name: "a/b"},
+		"tls.certFile, tls.keyFile: ":  {Provider: "in-process", InProcess: cluster.NewInProcess(), TLS: &cluster.TLS{}},
+		"servers: ":                    {Provider: "in-process", InProcess: cluster.NewInProcess()},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, m)
+	}
+}
+
+func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"cannot join: listen: ":     {Supervisor: servers, Listen: taken.Addr().String(), Provider: "in-process", InProcess: cluster.NewInProcess()},
+		"newProvider: returned nil": {Supervisor: servers, NewProvider: func() (pac.ClusterProvider, error) { return nil, nil }},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "goroutine")
+		require.Nil(t, m)
+	}
+}
+
+// In the same actor system, and under the same name, a member can be started when the previous one has
+// stopped, and after a Start that has failed.
+func TestNameOfAStoppedMemberIsFree(t *testing.T) {
+	s := newCounters(t)
+	system := actor.NewActorSystem()
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	cfg.Quorum = 2
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := cluster.Start(ctx, system, cfg)
+	require.ErrorContains(t, err, "the member has not joined (2 members must confirm it: quorum)")
+
+	cfg.Quorum = 1
+	var previous *cluster.Member
+	for range 2 {
+		m, err := cluster.Start(t.Context(), system, cfg)
+		require.NoError(t, err)
+		call(t, m, "x")
+		if previous != nil {
+			_, err := previous.Client().Open(t.Context(), "counter", "x")
+			require.ErrorIs(t, err, messages.CodeClosed)
+			require.Empty(t, previous.Members())
+		}
+		require.NoError(t, m.Stop(t.Context()))
+		require.NoError(t, m.Stop(t.Context()))
+		previous = m
+	}
+}
+
+func TestStopWhoseContextEndsDoesNotDelayTheNextOne(t *testing.T) {
+	s := newCounters(t)
+	hub := cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
+	leaving, other := members[0], members[1]
+	scope := scopeOn(t, leaving, "counter")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := other.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "wait"})
+		failed <- err
+	}()
+	<-s.waiting
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_ = leaving.Stop(ctx) // the error depends on how fast the session closes
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, messages.CodeLost)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the caller was not told")
+	}
+	close(s.proceed)
+	began := time.Now()
+	require.NoError(t, leaving.Stop(t.Context()))
+	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// The error of a certificate that other members would refuse is that of the member that has it.
+func TestCertificateMustBeValidForTheMember(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := newAuthority(t, dir, "ca"), newAuthority(t, dir, "other")
+	files := ca.issue(t, "m")
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"tls.certFile: x509: certificate is not valid for":      {Advertise: "localhost:1", TLS: files},
+		"tls.certFile: x509: certificate signed by unknown":     {TLS: &cluster.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: other.file}},
+		"tls.certFile: x509: certificate specifies an incompat": {TLS: ca.issue(t, "server", x509.ExtKeyUsageServerAuth)},
+	} {
+		cfg.Supervisor, cfg.Provider, cfg.InProcess = servers, "in-process", cluster.NewInProcess()
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestMisuseIsRefused(t *testing.T) {
+	s := newCounters(t)
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	//nolint:staticcheck // what a user may do
+	_, err := cluster.Start(nil, actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, "the context is nil")
+	_, err = cluster.Start(t.Context(), nil, cfg)
+	require.ErrorContains(t, err, "system: is nil")
+	cfg.Member = "a\n"
+	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, `with member "a\n" as its name`)
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	//nolint:staticcheck // what a user may do
+	require.ErrorContains(t, m.Stop(nil), "the context is nil")
+	require.Equal(t, "1", text(call(t, m, "x")))
+}
+
+func TestNoEventIsHandledAfterCancel(t *testing.T) {
+	s := newCounters(t)
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	begun, canceled := make(chan struct{}), make(chan struct{})
+	handled := make(chan messages.Event, 100)
+	cancel := m.Subscribe(func(e messages.Event) {
+		handled <- e
+		if len(handled) == 1 {
+			close(begun)
+			<-canceled
+		}
+	})
+	defer cancel()
+	call(t, m, "x")
+	<-begun
+	call(t, m, "y")
+	cancel()
+	close(canceled)
+	call(t, m, "z")
+	require.Len(t, handled, 1)
+}
+
+func TestFirstOfThreeHostsWaitsForAnotherOne(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor:  supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}},
+		Provider:    "automanaged",
+		Automanaged: cluster.Automanaged{Listen: free(t), Hosts: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}},
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "automanaged.hosts must list it, and 2 of them must answer")
+}
+
+func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	cfg := cluster.Config{Listen: free(t), Provider: "etcd", Etcd: cluster.Etcd{Endpoints: []string{"http://" + silent.Addr().String()}}}
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: "http://127.0.0.1:1"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Nil(t, m)
+	require.Less(t, time.Since(began), 5*time.Second)
+	again, err := net.Listen("tcp", cfg.Listen)
+	require.NoError(t, err, "the port is free again")
+	require.NoError(t, again.Close())
+}
+
+// free returns a free address of loopback.
+func free(t *testing.T) string {
+	addr, err := clusterapi.FreeAddr("127.0.0.1")
+	require.NoError(t, err)
+	return addr
+}
+
+// authority signs certificates.
+type authority struct {
+	dir, file string
+	cert      *x509.Certificate
+	key       *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, dir, name string) *authority {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a := &authority{dir, filepath.Join(dir, name+".pem"), cert, key}
+	write(t, a.file, "CERTIFICATE", der)
+	return a
+}
+
+// issue returns the files of a member. Without usages, its certificate has those that members need.
+func (a *authority) issue(t *testing.T, name string, usages ...x509.ExtKeyUsage) *cluster.TLS {
+	if usages == nil {
+		usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	files := &cluster.TLS{CertFile: filepath.Join(a.dir, name+".pem"), KeyFile: filepath.Join(a.dir, name+".key"), CAFile: a.file}
+	write(t, files.CertFile, "CERTIFICATE", der)
+	write(t, files.KeyFile, "EC PRIVATE KEY", encoded)
+	return files
+}
+
+func write(t *testing.T, file, kind string, der []byte) {
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+}

@@ -1,0 +1,81 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+)
+
+// Exec is the batch runner.
+type Exec struct {
+	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, of mcpactor or of another MCP client. SIGHUP reloads it."`
+	Inputs      Inputs        `embed:""`
+	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
+	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
+	Listen      string        `placeholder:"ADDR" help:"Serve a page that shows the sessions live (/debug/mcp/), and the probes /livez and /readyz, at an address such as 127.0.0.1:8080. There is no authentication: use a loopback address, or put a proxy in front of it."`
+	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
+}
+
+// Run runs the requests until the end of input or a signal.
+func (cmd *Exec) Run(p *cli.Program) error {
+	if cmd.Parallel < 1 {
+		return cli.Usagef("--parallel: %d is less than 1", cmd.Parallel)
+	}
+	hangups, ignore := hangups()
+	defer ignore() // only at the end: the default action of SIGHUP ends the process
+	inputs := newInputs(cmd.Inputs, p)
+	file, err := inputs.first(cmd.Config)
+	if err != nil {
+		return err
+	}
+	inputs.terminal = nil // a reload does not ask
+	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	if cmd.Listen != "" {
+		web, err := cli.Serve(cmd.Listen, i.sup, i.sup, false)
+		if err != nil {
+			return errors.Join(err, i.stop(cmd.StopTimeout))
+		}
+		defer web.Close()
+		p.Errorf("the sessions are shown at %s", web.URL)
+		if web.Public {
+			p.Errorf("other machines may reach this page, which has no authentication")
+		}
+	}
+	// If the reader of stdout goes away, SIGPIPE must not end the process before the
+	// sessions are closed.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	r := newRunner(i.sup.Client(), p.Out, cmd.Parallel)
+	r.toolsets = newToolsets(i.toolset, i.Tools)
+	if cmd.Events {
+		unsubscribe := i.sup.Subscribe(r.events.publish)
+		defer unsubscribe()
+	}
+	endReload := (&reloader{instance: i, inputs: inputs, toolsets: r.toolsets}).start(hangups)
+	var stopErr error
+	r.close = func() {
+		endReload()
+		r.toolsets.closeAll()
+		stopErr = i.stop(cmd.StopTimeout)
+	}
+	failed := r.run(ctx, p.In)
+	switch {
+	case stopErr != nil:
+		return stopErr
+	case failed:
+		return cli.ErrFailed
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package batch
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// closeLimit is how long closing the sessions may take after a list.
+const closeLimit = 20 * time.Second
+
+// Tools is the command that lists the tools of all servers.
+type Tools struct {
+	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec. The command opens new sessions and closes them; it ignores the store."`
+	Inputs   Inputs        `embed:""`
+	Scope    string        `default:"default" help:"Scope of the sessions. Default: default."`
+	JSON     bool          `name:"json" help:"Print the response of exec to the operation tools, in JSON, instead of a table."`
+	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers. Default: 30s."`
+	LogLevel string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+}
+
+// Run prints the tools. It fails if the tools of some server cannot be listed.
+func (cmd *Tools) Run(p *cli.Program) error {
+	if cmd.Timeout <= 0 {
+		return cli.Usagef("--timeout: %v is not greater than 0", cmd.Timeout)
+	}
+	if err := (messages.Key{Scope: cmd.Scope}).Validate(); err != nil {
+		return cli.Usagef("--%w", err)
+	}
+	file, err := newInputs(cmd.Inputs, p).first(cmd.Config)
+	if err != nil {
+		return err
+	}
+	file.Store, file.Supervisor.LeaveOpen = "", false
+	file.Supervisor.FailFast = true // nobody waits here for a server that is down
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	set, err := cmd.list(ctx, i)
+	stopErr := i.stop(closeLimit)
+	if err == nil {
+		err = cmd.print(set, p)
+	}
+	if stopErr != nil {
+		return stopErr
+	}
+	return err
+}
+
+// list lists the tools once.
+func (cmd *Tools) list(ctx context.Context, i *instance) (*toolset.Set, error) {
+	tools, err := i.toolset(toolset.Config{Scope: cmd.Scope, Servers: i.Tools, ListTimeout: cmd.Timeout})
+	if err != nil {
+		return nil, err
+	}
+	defer tools.Close()
+	return tools.Tools(ctx)
+}
+
+// print prints the tools to stdout, and the servers that could not be listed to stderr.
+func (cmd *Tools) print(set *toolset.Set, p *cli.Program) error {
+	list := newToolList(set)
+	write := list.table
+	if cmd.JSON {
+		write = list.json
+	}
+	if err := write(p.Out); err != nil {
+		return err
+	}
+	for _, missing := range list.Missing {
+		p.Errorf("%s: %s", missing.Server, printable(missing.Error))
+	}
+	if len(list.Missing) > 0 {
+		return cli.ErrFailed
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package batch
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+func TestTableOfTools(t *testing.T) {
+	evil := newTools("plain")
+	addTool(evil, &mcp.Tool{Name: "bad.name", Description: "\n \x1b]0;title\x07one\u009b31m \u202etwo\tthree\nsecond line"})
+	addTool(evil, &mcp.Tool{Name: "long", Description: strings.Repeat("x", 100)})
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {
+		"one": {"url": %q, "deny": ["hidden"]},
+		"off": {"command": "/no/such", "disabled": true}
+	}}`, served(t, evil)))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, nil, &out, &log), log.String())
+	require.Empty(t, log.String())
+	require.Equal(t, []string{
+		"NAME SERVER TOOL ABOUT",
+		toolset.SafeName("one", "bad.name") + " one bad.name ]0;title one 31m two three",
+		"one__long one long " + strings.Repeat("x", maxAbout-1) + "…",
+		"one__plain one plain Title of plain",
+	}, squeezed(out.String()))
+}
+
+// squeezed returns the lines of a table with one space between the columns.
+func squeezed(table string) (lines []string) {
+	for line := range strings.Lines(table) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return lines
+}
+
+func TestServerThatCannotBeListedFailsTheCommandButHidesNoOtherServer(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"bad": {"command": "/no/such"}, "one": {"url": %q}}}`, served(t, newTools("a"))))
+	for _, flag := range []string{"--json", "--scope=x"} {
+		var out, log strings.Builder
+		require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--log-level", "error", flag}, nil, &out, &log))
+		require.Contains(t, log.String(), "mcpactor: bad: tools/list on bad/")
+		require.Contains(t, out.String(), "one__a")
+	}
+}
+
+func TestServerThatIsDownIsReportedAtOnce(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"down": {"url": "http://127.0.0.1:1"}, "one": {"url": %q}}}`, served(t, newTools("a"))))
+	var out, log strings.Builder
+	began := time.Now()
+	require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--log-level", "error"}, nil, &out, &log))
+	require.Less(t, time.Since(began), 20*time.Second, "before the timeout")
+	require.Regexp(t, `mcpactor: down: tools/list on down/default: unavailable: .*connection refused`, log.String())
+	require.Contains(t, out.String(), "one__a")
+}
+
+func TestToolsNamesAServerThatDoesNotAnswer(t *testing.T) {
+	config := configured(t, `{"mcpServers": {"mute": {"command": "sleep", "args": ["100"]}}}`)
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--timeout", "300ms"}, nil, &out, &log))
+	require.Regexp(t, `mute: tools/list on mute/default: deadline: the server has not answered initialize within [0-9.]+m?s\n`, log.String())
+}
+
+func TestToolsPrintsTheSameJSONAsExec(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, newTools("a", "b"))))
+	var out, response, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config, "--json"}, nil, &out, &log), log.String())
+	require.Equal(t, cli.ExitOK, run([]string{"exec", "--config", config}, strings.NewReader(`{"id":"1","op":"tools"}`), &response, &log), log.String())
+	var a struct{ Result json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(response.String()), &a))
+	require.Equal(t, string(a.Result)+"\n", out.String())
+}
+
+// exec opens and closes the store; tools does not use it.
+func TestStoreIsOpenedAndClosed(t *testing.T) {
+	dir := t.TempDir()
+	url := served(t, newTools("a"))
+	request := `{"id":"1","server":"s","tool":"a"}`
+	do := func(command, settings string) (status int, text string) {
+		config := configured(t, fmt.Sprintf(`{"mcpServers": {"s": {"url": %q, "protocolVersion": "2025-11-25"}}, "supervisor": %s}`, url, settings))
+		var out, log strings.Builder
+		status = run([]string{command, "--config", config}, strings.NewReader(request), &out, &log)
+		return status, out.String() + log.String()
+	}
+	path := filepath.Join(dir, "sessions")
+	settings := fmt.Sprintf(`{"store": %q, "leaveOpen": true}`, path)
+	for _, generation := range []string{`"generation":1`, `"generation":1`} {
+		status, text := do("exec", settings)
+		require.Equal(t, cli.ExitOK, status, text)
+		require.Contains(t, text, generation)
+	}
+	store, err := resume.Open(path, resume.Config{})
+	require.NoError(t, err, "exec has closed the store")
+	defer store.Close()
+	status, text := do("tools", settings)
+	require.Equal(t, cli.ExitOK, status, text)
+
+	for settings, want := range map[string]string{
+		settings: "supervisor.store: resume: open " + path + ": the file is in use",
+		fmt.Sprintf(`{"store": %q}`, dir+"/no/such"):              "supervisor.store: resume: open",
+		`{"leaveOpen": true}`:                                     "leaveOpen: needs a store",
+		fmt.Sprintf(`{"store": %q, "maxSessions": -1}`, path+"2"): "maxSessions: is -1",
+	} {
+		status, text = do("exec", settings)
+		require.Equal(t, cli.ExitUsage, status, text)
+		require.Contains(t, text, want)
+	}
+	other, err := resume.Open(path+"2", resume.Config{})
+	require.NoError(t, err, "the store is closed if the supervisor does not start")
+	other.Close()
+}
+
+func TestPrintableRemovesControlCharacters(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":                 "plain",
+		" a\t\tb\n":             "a b",
+		"\x1b[31mred\x1b[0m":    "[31mred [0m",
+		"a\u202eb\u200bc\u2028": "a b c",
+		"\x9b2J":                "\ufffd2J",
+		"\u009b2J\x7f":          "2J",
+		"größe 日本 👍":            "größe 日本 👍",
+	} {
+		require.Equal(t, want, printable(text))
+	}
+}

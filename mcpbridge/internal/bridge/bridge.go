@@ -1,0 +1,184 @@
+// Package bridge is the implementation of [mcpbridge.Bridge] with the Go SDK of MCP: it dials
+// servers over any transport, runs operations, and settles what their errors mean for a
+// session.
+//
+// Its rooms are the packages below this directory. Imports run one way, downwards, and the
+// linter checks it. A test checks the same of the files in each package.
+//
+//	bridge       opens sessions, runs operations, settles doubt about a session
+//	streamable   the transport over streamable HTTP
+//	sse          the transport over HTTP+SSE
+//	stdio        the transport to processes
+//	memory       the transport to servers in our own process
+//	outbound     sends the HTTP requests of a session, to the origin of its server only
+//	tap          watches the messages between the SDK and a connection
+//	transport    what the bridge needs of a transport
+//	wire         what is known of one operation from the wire, and what that means
+//	rpc          JSON-RPC messages and event streams, as bytes
+//	results      decodes the results of requests
+//	redact       what may be said in an error text
+//
+// Start with design.go.
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
+type Bridge struct {
+	opener   opener
+	known    *mcp.ClientCapabilities // what the servers are told, or nil
+	controls controls
+	strays   atomic.Uint64
+	bridgeLog
+
+	mu      sync.Mutex
+	servers map[string]*endpoint
+	retired []*endpoint // that a Set has replaced
+}
+
+// New returns the bridge to servers, which must be valid. capabilities are
+// what the servers are told that they can ask for; nil is nothing.
+func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
+	b := new(Bridge)
+	b.opener = opener{
+		newClient(capabilities, b.sdkLog()), &b.strays, b.noteSkipped, b.panicked, &b.controls,
+	}
+	b.controls.opener, b.known = &b.opener, capabilities
+	b.Set(servers)
+	return b
+}
+
+// LogTo makes the bridge and the SDK log to a logger. It must be called before the first dial.
+func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
+
+// sdkLog returns the handler of what the SDK logs.
+func (b *Bridge) sdkLog() sdkLog {
+	return sdkLog{logger: func() *slog.Logger { return b.log }, secrets: b.secrets}
+}
+
+// secrets returns the secrets of all servers, and of what PerKey has led to.
+func (b *Bridge) secrets() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.servers {
+		all = append(all, at.transport().Secrets()...)
+		at.keyed.mu.Lock()
+		for _, of := range at.keyed.endpoints {
+			all = append(all, of.transport().Secrets()...)
+		}
+		at.keyed.mu.Unlock()
+	}
+	for _, at := range b.retired {
+		all = append(all, at.transport().Secrets()...)
+	}
+	return all
+}
+
+// Set replaces the list of servers.
+func (b *Bridge) Set(servers []mcpbridge.Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.servers
+	b.servers = make(map[string]*endpoint, len(servers))
+	for _, config := range servers {
+		if at := before[config.Name]; at != nil && at.Same(&config) {
+			b.servers[config.Name] = at
+			delete(before, config.Name)
+			continue
+		}
+		at := newEndpoint(config)
+		at.client = newCustomClient(&config, b.known, b.sdkLog())
+		b.servers[config.Name] = at
+	}
+	for _, at := range before {
+		b.retired = append(b.retired, at)
+	}
+}
+
+// Forget forgets what was found out about a server.
+func (b *Bridge) Forget(server string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := b.servers[server]; at != nil {
+		at.forget()
+	}
+}
+
+// Strays returns how many answers were dropped because they belong to other connections.
+func (b *Bridge) Strays() uint64 { return b.strays.Load() }
+
+// Skipped returns how many bytes of stdout were skipped because they are no messages.
+func (b *Bridge) Skipped() uint64 { return b.skipped.bytes.Load() }
+
+// Prune closes the idle connections to servers that a Set has replaced.
+func (b *Bridge) Prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.retired {
+		at.newest.Release()
+	}
+	b.retired = nil
+}
+
+// Close closes idle connections.
+func (b *Bridge) Close() {
+	b.controls.end()
+	b.Set(nil)
+	b.Prune()
+}
+
+// Dial opens a session, attaches to one, or adopts one that a control has opened.
+func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mcpbridge.Conn, err error) {
+	defer wire.Recover(&err)
+	b.mu.Lock()
+	at := b.servers[req.Key.Server]
+	b.mu.Unlock()
+	if at == nil {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "no such server"}
+	}
+	at, err = at.forKey(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer at.release()
+	credentials, err := at.credentials(ctx, req.Key)
+	shown := at.fingerprintWith(fingerprint(ctx, credentials, err))
+	if req.Refused != nil && fingerprintIn(req.Refused) == shown {
+		return nil, req.Refused
+	}
+	if err != nil {
+		return nil, withFingerprint(err, shown)
+	}
+	c, e := b.dial(ctx, at, attempt{DialRequest: req, credentials: credentials})
+	if e != nil {
+		return nil, withFingerprint(e, shown)
+	}
+	return c, nil
+}
+
+func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
+	if c := b.controls.adopt(ctx, at, req); c != nil {
+		return c, nil
+	}
+	if req.Resume != nil && at.transport().HasSessions() && at.owns(req.Resume, req.credentials) {
+		c, e := b.controls.attach(ctx, at, req)
+		if e == nil || e.Session != mcpbridge.Gone || req.Only {
+			return c, e
+		}
+	}
+	if req.Only {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "the session is of another endpoint or identity"}
+	}
+	req.Resume = nil
+	return b.opener.dial(ctx, at, req)
+}

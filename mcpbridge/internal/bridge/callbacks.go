@@ -1,0 +1,128 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// The methods of this file are called with what happens to a session: by the SDK, as its handler,
+// and by the transport, as its watcher.
+
+// hear passes a notification on.
+func (c *conn) hear(n messages.Notification) {
+	if _, changed := n.(*messages.ToolsChanged); changed {
+		c.clearHints()
+	}
+	if o := c.owner.Load(); o != nil && o.heard != nil {
+		o.heard(n, nil)
+	}
+}
+
+// ask passes a request on, and waits for the answer.
+func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
+	o := c.owner.Load()
+	if o == nil || o.ask == nil {
+		return nobody{}.ask(ctx, req)
+	}
+	ex := wire.ExchangeOf(ctx)
+	if ex.IsOver() {
+		return &messages.Refusal{Reason: "its operation is over"}
+	}
+	if c.asked.Add(1) > maxAsked {
+		c.asked.Add(-1)
+		return &messages.Refusal{Reason: fmt.Sprintf("%d requests are waiting for an answer already", maxAsked)}
+	}
+	defer c.asked.Add(-1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.Cut, cancel)()
+	return o.ask(ctx, req, ex.Operation)
+}
+
+// origin returns the exchange that a request of the server belongs to, or nil.
+func (c *conn) origin(params mcp.Params) *wire.Exchange { return c.Questions.Origin(params, c) }
+
+// currentRoots returns the roots of the session, or nil.
+func (c *conn) currentRoots() *messages.SetRoots { return c.roots.Load() }
+
+// logLevel returns the level that requests shall name, or nothing.
+func (c *conn) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+// carriesParams reports whether the connection adds the parameters that an exchange carries. Protocols
+// after 2025-11-25 want some of them in headers, which the SDK makes of the parameters.
+func (c *conn) carriesParams() bool {
+	return c.IsOpen.Load() && c.link.CarriesParams() && !c.isModern()
+}
+
+// Broke reports that an open connection has ended by itself.
+func (c *conn) Broke(err error) {
+	if !c.IsOpen.Load() { // then the dial fails
+		return
+	}
+	go func() { // it may wait for the end of a process
+		e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(err, c.secrets()...)}
+		c.describeEnd(e)
+		e.Quote = "" // it is for callers, and this is no caller's error
+		if !c.isClosing.Load() {
+			c.reportDown(e)
+		}
+	}()
+}
+
+// Expired reports that the server does not know the session.
+func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
+
+// Doubt has the session questioned, and does not wait.
+func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
+	k := kind{method: method}
+	if refusal != nil {
+		k.status, k.code, k.said = refusal.Status, refusal.Code, wire.EvidenceOf(refusal).Said
+	}
+	c.doubts.inquire(k)
+}
+
+// Announced returns the notifications that the server has said it may send.
+func (c *conn) Announced() *mcp.NotificationSubscriptions {
+	if !c.IsOpen.Load() { // it has not said anything yet
+		return nil
+	}
+	can := c.info.Server.Capabilities
+	if can == nil {
+		return nil
+	}
+	return &mcp.NotificationSubscriptions{
+		ToolsListChanged:     can.Tools != nil && can.Tools.ListChanged,
+		PromptsListChanged:   can.Prompts != nil && can.Prompts.ListChanged,
+		ResourcesListChanged: can.Resources != nil && can.Resources.ListChanged,
+	}
+}
+
+// Missed passes on, as if they had come, the notifications that may have been lost.
+func (c *conn) Missed(wanted *mcp.NotificationSubscriptions) {
+	if wanted == nil {
+		return
+	}
+	if wanted.ToolsListChanged {
+		c.hear(&messages.ToolsChanged{})
+	}
+	if wanted.PromptsListChanged {
+		c.hear(&messages.PromptsChanged{})
+	}
+	if wanted.ResourcesListChanged {
+		c.hear(&messages.ResourcesChanged{})
+	}
+	for _, uri := range wanted.ResourceSubscriptions {
+		c.hear(&messages.ResourceUpdated{URI: uri})
+	}
+}

@@ -1,0 +1,281 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/results"
+	"github.com/mcpactor/mcpactor/internal/schemas"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// handler handles what the server of one session says and asks.
+type handler interface {
+	// hear handles a notification.
+	hear(messages.Notification)
+	// ask returns the answer to a request of the server; a [*messages.Refusal] is one.
+	ask(context.Context, messages.Request) messages.Answer
+	// origin returns the exchange that a request of the server belongs to, or nil if that is not
+	// known.
+	origin(mcp.Params) *wire.Exchange
+	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
+	currentRoots() *messages.SetRoots
+	// logLevel returns the level that requests shall name, or nothing.
+	logLevel() string
+	// carriesParams reports whether the connection adds the parameters that an exchange carries.
+	carriesParams() bool
+	// isModern reports whether the session has a protocol after 2025-11-25.
+	isModern() bool
+}
+
+// handlerOf returns the handler of the session that ctx belongs to. The SDK hands the
+// values of the context that a session was connected with to all of its handlers.
+func handlerOf(ctx context.Context) handler {
+	if h, ok := wire.ExchangeOf(ctx).Owner.(handler); ok {
+		return h
+	}
+	return nobody{}
+}
+
+// nobody is the handler of no session.
+type nobody struct{}
+
+func (nobody) hear(messages.Notification)       {}
+func (nobody) origin(mcp.Params) *wire.Exchange { return nil }
+func (nobody) currentRoots() *messages.SetRoots { return nil }
+func (nobody) logLevel() string                 { return "" }
+func (nobody) carriesParams() bool              { return false }
+func (nobody) isModern() bool                   { return false }
+func (nobody) ask(context.Context, messages.Request) messages.Answer {
+	return &messages.Refusal{Reason: "nobody is there who could answer"}
+}
+
+// sdkClient is the SDK's client of all sessions. What its handlers get belongs to the
+// session in their context.
+type sdkClient struct {
+	*mcp.Client
+	send         mcp.MethodHandler
+	capabilities *mcp.ClientCapabilities
+}
+
+func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
+	if capabilities == nil {
+		capabilities = &mcp.ClientCapabilities{}
+	}
+	options := &mcp.ClientOptions{
+		Capabilities: capabilities,
+		Logger:       slog.New(log),
+		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
+			handlerOf(ctx).hear(&messages.ToolsChanged{})
+		},
+		PromptListChangedHandler: func(ctx context.Context, _ *mcp.PromptListChangedRequest) {
+			handlerOf(ctx).hear(&messages.PromptsChanged{})
+		},
+		ResourceListChangedHandler: func(ctx context.Context, _ *mcp.ResourceListChangedRequest) {
+			handlerOf(ctx).hear(&messages.ResourcesChanged{})
+		},
+		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI})
+		},
+		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
+			handlerOf(ctx).hear(&messages.ServerLog{Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data})
+		},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
+	}
+	if capabilities.Elicitation != nil {
+		options.ElicitationHandler = elicit
+	}
+	if capabilities.Sampling != nil {
+		options.CreateMessageWithToolsHandler = sample
+	}
+	c := &sdkClient{
+		Client:       mcp.NewClient(&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"}, options),
+		capabilities: capabilities,
+	}
+	var receive mcp.MethodHandler
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		receive = receiving(next)
+		return receive
+	})
+	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		c.send = sending(next)
+		return answerInputRequests(c.send, receive)
+	})
+	return c
+}
+
+// elicit passes on a request of the server for input of the user. The SDK checks the answer
+// against the form.
+func elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	if err := checkForm(req.Params.RequestedSchema); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestedSchema: cannot be used: " + err.Error()}
+	}
+	answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: req.Params})
+	if err != nil {
+		return nil, err
+	}
+	if r := answer.Result; r != nil && r.Action == "accept" && r.Content == nil {
+		empty := *r
+		empty.Content = map[string]any{} // the SDK checks it against the form
+		return &empty, nil
+	}
+	return answer.Result, nil
+}
+
+// checkForm returns an error for the schema of a form that the SDK cannot check an answer against.
+func checkForm(form any) error {
+	if form == nil {
+		return nil
+	}
+	text, err := json.Marshal(form)
+	var read jsonschema.Schema
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return err
+	}
+	return schemas.Check(&read)
+}
+
+// sample passes on a request of the server for a message of a model.
+func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+	answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: req.Params})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Result, nil
+}
+
+// listRoots returns the roots of the session, or asks for them.
+func listRoots(ctx context.Context) (mcp.Result, error) {
+	if set := handlerOf(ctx).currentRoots(); set != nil {
+		return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, set.Roots...)}, nil
+	}
+	answer, err := askFor[*messages.Roots](ctx, &messages.ListRoots{})
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, answer.Roots...)}, nil
+}
+
+// askFor passes on a request, and waits for an answer of the type that the request needs.
+func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answer A, err error) {
+	reason := "the answer is of another kind"
+	switch got := handlerOf(ctx).ask(ctx, req).(type) {
+	case A:
+		return got, nil
+	case *messages.Refusal:
+		reason = got.Reason
+	}
+	return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
+}
+
+// receiving is middleware for what comes from a server. It finds the operation that a request
+// belongs to, answers roots/list, which the SDK would answer alike for all sessions, and refuses what the SDK does not
+// survive: missing parameters (go-sdk#186).
+func receiving(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		refused := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " cannot be handled as it is"}
+		defer func() {
+			if r := recover(); r != nil {
+				result, err = nil, refused
+			}
+		}()
+		if rpc.IsQuestion(method) {
+			if ex := handlerOf(ctx).origin(req.GetParams()); ex != nil {
+				ctx = wire.InExchange(ctx, ex)
+			}
+		}
+		switch method {
+		case rpc.MethodListRoots:
+			return listRoots(ctx)
+		case rpc.MethodElicit, "notifications/elicitation/complete", "notifications/resources/updated":
+			if reflect.ValueOf(req.GetParams()).IsNil() {
+				return nil, refused
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// sending is middleware for requests to a server, the innermost. It notes that another request of the
+// operation begins, names the log level and the trace, and asks for progress. It takes the parameters
+// and the result of an operation past the SDK, which would decode them several times.
+func sending(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
+		ex.Begin(wanted)
+		if level := h.logLevel(); level != "" && req.GetParams() != nil {
+			setMeta(req.GetParams(), mcp.MetaKeyLogLevel, level)
+		}
+		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
+			addTrace(req.GetParams(), trace)
+		}
+		if ex.ProgressToken != "" {
+			if params, ok := req.GetParams().(mcp.RequestParams); ok {
+				params.SetProgressToken(ex.ProgressToken)
+			}
+		}
+		if wanted && req.GetParams() != nil && h.carriesParams() {
+			params, err := rpc.EncodeParams(req.GetParams())
+			if err != nil {
+				return nil, err
+			}
+			ex.Carries(params)
+			req = withoutParams{req}
+		}
+		result, err := next(ctx, method, req)
+		raw := ex.Result()
+		if raw == nil {
+			return result, err
+		}
+		if err := results.Check(method, raw, h.isModern()); err != nil {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
+		}
+		return results.Decode(method, raw)
+	}
+}
+
+// addTrace adds a trace to _meta, as SEP-414 says, unless the caller has set one there.
+func addTrace(params mcp.Params, trace messages.Trace) {
+	if _, own := params.GetMeta()[metaTraceParent]; own {
+		return
+	}
+	setMeta(params, metaTraceParent, trace.Parent)
+	if trace.State != "" {
+		setMeta(params, metaTraceState, trace.State)
+	}
+}
+
+// The keys of a trace in _meta.
+const (
+	metaTraceParent = "traceparent"
+	metaTraceState  = "tracestate"
+)
+
+// setMeta sets a key of _meta.
+func setMeta(params mcp.Params, key, value string) {
+	meta := params.GetMeta()
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[key] = value
+	params.SetMeta(meta)
+}
+
+// withoutParams is a request whose parameters the SDK does not encode.
+type withoutParams struct{ mcp.Request }
+
+// GetParams returns nil.
+func (withoutParams) GetParams() mcp.Params { return nil }

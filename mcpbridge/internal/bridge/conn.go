@@ -1,0 +1,287 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// cleanupTimeout bounds what has to be cleaned up after a dial that failed.
+const cleanupTimeout = time.Second
+
+// conn is the [mcpbridge.Conn] over every transport.
+type conn struct {
+	transport.Session
+	at     *endpoint
+	leave  sync.Once // gives up the use of at
+	client *sdkClient
+	link   transport.Conn     // nil if it could not be made
+	cs     *mcp.ClientSession // nil until the handshake has succeeded
+	info   mcpbridge.Info     // read-only once the session is open
+
+	key      messages.Key
+	identity string // of whoever owns the credentials
+	owner    atomic.Pointer[owner]
+	begun    atomic.Uint64 // how many operations have begun
+	result   atomic.Uint64 // the last of them that had a result, by that count
+	doubts   doubts
+	seconds  seconds
+
+	wroteText atomic.Bool // the server has written what is no message
+
+	asked atomic.Int32 // requests of the server that are not answered yet
+	roots atomic.Pointer[messages.SetRoots]
+
+	mu    sync.Mutex
+	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
+	edits int             // how often the tools have changed, as far as the server has said so
+	level string          // of the log, for protocol 2026-07-28, or empty
+
+	cancel  context.CancelFunc // ends Cut, and so whatever the session waits for
+	dialing atomic.Pointer[handshake]
+
+	isClosing atomic.Bool // the end of the connection is our own doing
+	closing   sync.Once
+	closed    chan struct{} // closed when the SDK has closed; made by closing
+}
+
+// seconds opens second sessions, to compare their answers with those of a first one: see [controls].
+type seconds interface {
+	compare(ctx context.Context, first *conn, q question, again []request, isAway bool, p permit) (verdict, *mcpbridge.Error)
+	// endFor ends the session that is kept beside a first one.
+	endFor(ctx context.Context, first *conn) error
+}
+
+// permit is the permit for a second session: see [mcpbridge.DialRequest.Admit].
+type permit struct{ opened, ended func() }
+
+// freePermit is that of whoever needs none.
+var freePermit = permit{func() {}, func() {}}
+
+// owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
+type owner struct {
+	down  func(*mcpbridge.Error)
+	admit func(context.Context) (opened, ended func(), err error) // or nil
+	heard func(messages.Notification, messages.Operation)         // or nil
+	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
+}
+
+// handshake is what there is of a session only until it is open.
+type handshake struct {
+	abort context.CancelCauseFunc // ends it
+	ctx   context.Context         // of its requests, with their exchange
+}
+
+// belongsTo makes whoever dials the owner of the session.
+func (c *conn) belongsTo(req mcpbridge.DialRequest) {
+	c.owner.Store(&owner{req.Down, req.Admit, req.Heard, req.Ask})
+}
+
+// reportDown tells the owner that the session has ended by itself.
+func (c *conn) reportDown(e *mcpbridge.Error) {
+	if o := c.owner.Load(); o != nil && o.down != nil {
+		o.down(e)
+	}
+}
+
+// opened notes that the handshake has succeeded.
+func (c *conn) opened() {
+	c.dialing.Store(nil)
+	c.IsOpen.Store(true)
+}
+
+// newExchange returns the exchange of an operation of the session, which is its context.
+func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
+	return wire.NewExchange(ctx, c, c.at.URL != "")
+}
+
+// isModern reports whether the session has a protocol after 2025-11-25.
+func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
+
+// isResumable reports whether the server knows the session beyond the connection.
+// hasID reports whether the server has given the session an id.
+func (c *conn) hasID() bool { return c.cs.ID() != "" }
+
+func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
+
+// hasExpired reports whether the server does not know the session any more.
+func (c *conn) hasExpired() bool {
+	session := c.link.Resumable()
+	return session != nil && session.HasExpired()
+}
+
+// sessionID returns the id by which the server knows the session, or nothing.
+func (c *conn) sessionID() string {
+	session := c.link.Resumable()
+	if session == nil {
+		return ""
+	}
+	return session.SessionID()
+}
+
+// endQuietly ends on the server a session that counts as expired.
+func (c *conn) endQuietly() {
+	if session := c.link.Resumable(); session != nil {
+		session.EndQuietly()
+	}
+}
+
+// Info describes the session.
+func (c *conn) Info() mcpbridge.Info { return c.info }
+
+// Resume returns what it takes to attach again; nil if the session has expired.
+func (c *conn) Resume() *mcpbridge.Resume {
+	session := c.link.Resumable()
+	if session == nil || !c.hasID() || session.HasExpired() {
+		return nil
+	}
+	id := session.SessionID()
+	return &mcpbridge.Resume{
+		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
+		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(),
+	}
+}
+
+// Hint reports whether a tool may run twice.
+func (c *conn) Hint(tool string) (safe, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hints[tool], c.hints != nil
+}
+
+// toolEdits returns how often the tools have changed.
+func (c *conn) toolEdits() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.edits
+}
+
+// setHints remembers which tools may run twice. edits is what [conn.toolEdits] was before the first page of the
+// list was asked for: if the tools have changed since, some of the list may be from before that.
+func (c *conn) setHints(tools []*mcp.Tool, edits int) {
+	hints := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		if a := tool.Annotations; a != nil {
+			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.edits == edits {
+		c.hints = hints
+	}
+}
+
+// clearHints forgets which tools may run twice: the tools have changed.
+func (c *conn) clearHints() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hints = nil
+	c.edits++
+}
+
+// secrets returns what no error text about the session may contain.
+func (c *conn) secrets() []string {
+	if c.link == nil {
+		return c.at.transport().Secrets()
+	}
+	return c.link.Secrets()
+}
+
+// explain says what err means, and how the server ended if it did.
+func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error {
+	id := c.cs.ID()
+	e := ex.Explain(ctx, err, cmp.Or(ex.As, id), append(c.secrets(), id)...)
+	if e.Session == mcpbridge.Broken {
+		if e.Class == mcpbridge.Lost && c.link.NeverRead(ex) {
+			e.Class = mcpbridge.NotSent
+		}
+		c.describeEnd(e)
+	}
+	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError && e.Status != http.StatusNotImplemented { // url has worked
+		e.Remedy = remedyFor(e, &c.at.Server)
+	}
+	return e
+}
+
+// describeEnd adds to an error how the server ended, and reports whether that is known.
+func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
+	detail, quote := c.link.DescribeEnd()
+	if detail != "" {
+		e.Detail, e.Quote = detail, quote
+	}
+	return detail != ""
+}
+
+// Close ends the session on the server, with the second one that an inquiry may have opened, then here.
+func (c *conn) Close(ctx context.Context) error {
+	c.isClosing.Store(true)
+	c.doubts.end(ctx)
+	c.link.Closing()
+	defer c.at.releaseIdle()
+	second := c.seconds.endFor(ctx, c)
+	refused := c.link.EndSession(ctx)
+	return errors.Join(second, refused, c.Detach(ctx))
+}
+
+// Detach ends the session here. The SDK waits for calls (go-sdk#1183), so they end first.
+func (c *conn) Detach(ctx context.Context) error {
+	c.isClosing.Store(true)
+	defer c.leave.Do(c.at.release)
+	c.doubts.end(ctx)
+	c.link.Closing()
+	c.cancel()
+	c.closing.Do(func() {
+		c.closed = make(chan struct{})
+		go func() {
+			defer close(c.closed)
+			c.cs.Close() // its error is about the transport, which is ours
+		}()
+	})
+	if err := c.link.Close(ctx); err != nil {
+		return err
+	}
+	// With everything cut there is nothing left to wait for, so that a short time
+	// is enough even if ctx has ended.
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-c.closed:
+		return nil
+	case <-timer.C:
+		return errors.New("the session did not let go of its transport")
+	}
+}
+
+// discard closes what a failed handshake has left. A session that was to be
+// attached to stays on the server: it is not ours, and may be attached to the next time.
+func (c *conn) discard() {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	defer c.leave.Do(c.at.release)
+	if c.link == nil {
+		c.cancel()
+		return
+	}
+	if session := c.link.Resumable(); session != nil {
+		session.Discard(ctx)
+	}
+	if c.cs != nil {
+		c.Detach(ctx) //nolint:errcheck // the error that led here is the one to report
+		return
+	}
+	c.cancel()
+	c.link.Kill()
+	c.link.Close(ctx) //nolint:errcheck // as above
+}

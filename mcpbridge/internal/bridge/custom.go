@@ -1,0 +1,137 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// customParams are the parameters of a custom method: a JSON object, to which the SDK and
+// sending add to _meta.
+type customParams struct {
+	mcp.ParamsBase
+	fields json.RawMessage
+}
+
+// newCustomParams returns the parameters of an operation.
+func newCustomParams(params any) (*customParams, error) {
+	p := &customParams{fields: json.RawMessage("{}")}
+	if params == nil {
+		return p, nil
+	}
+	data, err := json.Marshal(params)
+	var object map[string]json.RawMessage
+	switch {
+	case err != nil:
+		return nil, err
+	case json.Unmarshal(data, &object) != nil:
+		return nil, errors.New("they are no JSON object")
+	case object == nil: // null
+		return p, nil
+	}
+	if meta, given := object["_meta"]; given {
+		if json.Unmarshal(meta, &p.Meta) != nil {
+			return nil, errors.New("_meta is no JSON object")
+		}
+	}
+	p.fields = data
+	return p, nil
+}
+
+// MarshalJSON returns the parameters with their _meta.
+func (p *customParams) MarshalJSON() ([]byte, error) {
+	if len(p.Meta) == 0 {
+		return p.fields, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(p.fields, &object); err != nil {
+		return nil, err
+	}
+	meta, err := json.Marshal(map[string]any(p.Meta))
+	if err != nil {
+		return nil, err
+	}
+	object["_meta"] = meta
+	return json.Marshal(object)
+}
+
+// GetProgressToken returns the progress token, or nil.
+func (p *customParams) GetProgressToken() any { return p.Meta["progressToken"] }
+
+// SetProgressToken sets the progress token.
+func (p *customParams) SetProgressToken(token any) {
+	meta := maps.Clone(map[string]any(p.Meta))
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["progressToken"] = token
+	p.SetMeta(meta)
+}
+
+// customResult is the result of a custom method.
+type customResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the result as it is.
+func (r *customResult) UnmarshalJSON(data []byte) error {
+	r.raw = bytes.Clone(data)
+	return nil
+}
+
+// newCustomClient returns a client of the SDK that knows the custom methods of a server, or nil if
+// it has none. The SDK sends only methods that were registered before.
+func newCustomClient(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
+	if len(server.CustomMethods) == 0 {
+		return nil
+	}
+	c := newClient(capabilities, log)
+	for _, method := range server.CustomMethods {
+		mcp.AddSendingCustomMethod[*customParams, *customResult](c.Client, method) //nolint:errcheck // Validate has checked the names
+	}
+	return c
+}
+
+// callCustom calls a custom method.
+func (c *conn) callCustom(ctx context.Context, op *messages.Custom) (messages.Result, error) {
+	if !slices.Contains(c.at.CustomMethods, op.Name) {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "the method is none of customMethods"}
+	}
+	params, err := newCustomParams(op.Params)
+	if err != nil {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "params: " + err.Error(), Err: err}
+	}
+	result, err := mcp.CallCustomMethod[*customParams, *customResult](ctx, c.cs, op.Name, params)
+	if err != nil {
+		return nil, err
+	}
+	return &messages.CustomResult{Result: result.raw}, nil
+}
+
+// heardOnWire notes a notification as soon as it arrives: the SDK handles it some time later, when a
+// call may have been lost and replayed.
+func (c *conn) heardOnWire(method string, params json.RawMessage) {
+	if method == rpc.MethodToolsChanged {
+		c.clearHints()
+	}
+	c.hearCustom(method, params)
+}
+
+// hearCustom passes on a notification that is not part of MCP, if the configuration has it. The
+// SDK would drop it.
+func (c *conn) hearCustom(method string, params json.RawMessage) {
+	if slices.Contains(c.at.CustomNotifications, method) {
+		c.hear(&messages.CustomNotification{Method: method, Params: bytes.Clone(params)})
+	}
+}

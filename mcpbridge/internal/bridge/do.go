@@ -1,0 +1,105 @@
+package bridge
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Do runs one operation. It returns when the operation has an answer or ctx ends, whatever the SDK
+// waits for: the context of the SDK ends with ctx and with the session.
+func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
+	defer wire.Recover(&err)
+	_, sendsNothing := op.(*messages.Open)
+	switch e := c.doubts.admit(ctx, sendsNothing); {
+	case e != nil:
+		return nil, e
+	case sendsNothing:
+		return &messages.SessionInfo{Server: c.info.Server, Stateless: c.info.Stateless}, nil
+	}
+	begun := c.begun.Add(1)
+	inner, cancel := context.WithCancel(c.Cut)
+	ex := c.newExchange(inner)
+	ex.WithValues(ctx)
+	ex.Operation, ex.Cancel = op, cancel
+	stop := afterFunc(ctx, cancel)
+	defer func() { stop(); ex.Finish(err == nil, cancel) }()
+	if err := ctx.Err(); err != nil { // AfterFunc runs concurrently, and may come too late
+		return nil, c.explain(ctx, ex, err)
+	}
+	ex.Over = inner.Done()
+	defer c.link.Forget(ex)
+	defer c.Questions.Forget(ex)
+	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
+		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams) {
+			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
+		})
+		defer c.Progress.Unwatch(ex.ProgressToken)
+	}
+	edits := c.toolEdits()
+	result, err = c.run(ex, op)
+	if err != nil {
+		return nil, c.doubts.settle(ctx, op, ex, c.explain(ctx, ex, err))
+	}
+	for last := c.result.Load(); last < begun && !c.result.CompareAndSwap(last, begun); {
+		last = c.result.Load()
+	}
+	c.link.Succeeded()
+	if list, ok := result.(*messages.ToolList); ok {
+		c.setHints(list.Result.Tools, edits)
+	}
+	return result, nil
+}
+
+// afterFunc is [context.AfterFunc]. A context that can do it by itself spares that function a
+// context of its own.
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface {
+		AfterFunc(f func()) (stop func() bool)
+	}); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
+}
+
+// run runs one operation.
+func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	switch op := op.(type) {
+	case *messages.Custom:
+		return c.callCustom(ctx, op)
+	case *messages.SetRoots:
+		return &messages.Ack{}, c.setRoots(ctx, op)
+	case *messages.Ping:
+		if c.isModern() { // which has no ping, and answers server/discover instead
+			_, err := mcp.CallCustomMethod[*mcp.DiscoverParams, *mcp.DiscoverResult](ctx, c.cs, rpc.MethodDiscover, &mcp.DiscoverParams{})
+			return &messages.Pong{}, err
+		}
+	case *messages.SetLogLevel:
+		if c.isModern() { // each request names the level
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.level = op.Level
+			return &messages.Ack{}, nil
+		}
+	}
+	return caller{c.cs, wire.MaxResult(&c.at.Server)}.run(ctx, op)
+}
+
+// setRoots replaces the roots of the session.
+func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
+	roots := c.client.capabilities.RootsV2
+	if roots == nil {
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "the configured capabilities have no roots"}
+	}
+	c.roots.Store(op)
+	if !roots.ListChanged || c.isModern() {
+		return nil
+	}
+	_, err := c.client.send(ctx, rpc.MethodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})
+	return err
+}

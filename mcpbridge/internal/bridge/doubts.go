@@ -1,0 +1,385 @@
+package bridge
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+const (
+	// proofTimeout is how long a server has to answer a session that was never issued.
+	proofTimeout = time.Second
+	// holdTimeout is how long calls wait that are not sent yet, while a question was refused.
+	holdTimeout = time.Second
+	// aliveFor is how long the verdict holds that a refusal is not about the session.
+	aliveFor = 30 * time.Second
+	// pauseMin and pauseMax bound the time after an inquiry without a verdict in which
+	// there is no other, and paceOther is the time between two questions otherwise.
+	pauseMin, pauseMax = time.Second, 30 * time.Second
+	paceOther          = time.Second
+	// paceMin and paceMax bound the time between two questions while the server is away.
+	paceMin, paceMax = 100 * time.Millisecond, time.Second
+	// awayLimit is how long the server is away before a second session is tried.
+	awayLimit = 2 * time.Second
+)
+
+// subject is the session that doubts are about.
+type subject interface {
+	// mayRefuse reports whether the session can be what a server refuses.
+	mayRefuse() bool
+	// isResumable reports whether the server knows the session beyond its connection.
+	isResumable() bool
+	// hasList reports whether the server has declared a list.
+	hasList() bool
+	// operations counts the operations that have begun, and succeededSince reports whether one had
+	// a result that began after a count.
+	operations() uint64
+	succeededSince(count uint64) bool
+	// untilCut returns a context that ends with the session.
+	untilCut() context.Context
+	// pose asks whether the server knows the session, until the answers are enough, or a time is over.
+	pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question
+	// becomesKnown asks a fresh session again, and reports whether the session was known at last.
+	becomesKnown(context.Context, question) bool
+	// control compares with a second session, which is asked again what this one has refused.
+	// isAway is true if this one does not answer.
+	control(ctx context.Context, q question, again []request, isAway bool) verdict
+	// repeat makes one request of a question.
+	repeat(context.Context, request) *answer
+	// hasID reports whether the session has an id.
+	hasID() bool
+	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
+	asUnknown(context.Context, request) *mcpbridge.Error
+	// expire notes that the session is dead.
+	expire(*mcpbridge.Error)
+}
+
+// doubts settles whether the server knows a session after a refusal that may be about the
+// session or about something else: once for all callers, by requests that change nothing.
+//
+//	refusal in doubt ──question──▶ result: alive
+//	                    ▲     └──▶ refused alike ──control──▶ answers: dead
+//	                    │     ├──▶ anything else: unsettled └──▶ else: alive
+//	                    └─────┴──▶ the server is away: again, for as long as anybody waits
+//
+// The question is a ping and one page of a list, on the session itself. The control asks
+// a second session the same, and then the first once more, so that a passing refusal
+// does not count. See the documentation of package mcpbridge.
+//
+// A session is unheard after a front has answered in place of the server, until the server has answered
+// a question. Meanwhile [doubts.admit] lets no operation be sent.
+type doubts struct {
+	about subject
+	// holds is true while admit does not simply let operations be sent.
+	holds   atomic.Bool
+	balance balance
+
+	mu      sync.Mutex
+	ended   bool
+	running *inquiry           // nil while there is none
+	cancel  context.CancelFunc // ends it
+	dead    *inquiry           // the one that has found the session dead
+	alive   map[kind]time.Time // until when
+	next    time.Time          // no inquiry before that
+	pause   time.Duration      // after the last inquiry
+	asked   time.Time          // when the last question was asked
+	waiting int                // callers that wait
+	until   time.Time          // when operations stop waiting for the verdict of an inquiry
+
+	front  *mcpbridge.Error // what the front has answered; nil: the server is heard
+	fronts int              // counts such answers
+	since  time.Time        // when the first of them came
+}
+
+// noteFront notes what a front has answered. The lock is held.
+func (d *doubts) noteFront(e *mcpbridge.Error) {
+	if d.front == nil {
+		d.since = time.Now()
+	}
+	d.front = e
+	d.fronts++
+	d.alive = nil
+	d.holds.Store(true)
+}
+
+// inquire returns the inquiry that settles doubt of a kind, which it may have begun. It returns nil
+// if that is settled, and isAlive is true, or if it could not be settled lately.
+func (d *doubts) inquire(k kind) (i *inquiry, isAlive bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	switch {
+	case d.dead != nil:
+		return d.dead, false
+	case now.Before(d.alive[k]):
+		return nil, true
+	case d.running != nil:
+		d.running.later = d.running.later.with(k)
+		return d.running, false
+	case d.ended, now.Before(d.next), d.about.untilCut().Err() != nil:
+		return nil, false
+	}
+	return d.start(k), false
+}
+
+// start begins an inquiry. The lock is held.
+func (d *doubts) start(kinds ...kind) *inquiry {
+	i := &inquiry{later: kinds, done: make(chan struct{}), hasID: d.about.hasID()}
+	ctx, cancel := context.WithCancel(wire.WithoutRefresh(d.about.untilCut()))
+	d.running, d.cancel = i, cancel
+	pace := paceOther
+	if d.front != nil {
+		pace = paceMin
+	}
+	go d.run(ctx, i, time.Until(d.asked.Add(pace)))
+	return i
+}
+
+// end ends doubt for good, and waits for the end of an inquiry that runs.
+func (d *doubts) end(ctx context.Context) {
+	d.mu.Lock()
+	d.ended = true
+	i := d.running
+	if i != nil {
+		d.cancel()
+	}
+	d.mu.Unlock()
+	if i == nil {
+		return
+	}
+	select {
+	case <-i.done:
+	case <-ctx.Done():
+	}
+}
+
+// run asks until there is a verdict, or nobody waits for it, and wakes those who wait.
+func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
+	for pace := paceMin; wire.Sleep(ctx, wait); wait, pace = max(pace, i.pace), min(2*pace, paceMax) {
+		if d.conclude(i, d.round(ctx, i)) {
+			return
+		}
+	}
+	d.conclude(i, verdictUnsettled)
+}
+
+// round asks once, and compares with a control if need be.
+func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
+	began := d.about.operations()
+	d.mu.Lock()
+	i.kinds, i.later = i.kinds.with(i.later...), nil
+	i.refused, i.unknown = nil, nil // a front may have answered in an earlier round
+	i.fronts, d.asked = d.fronts, time.Now()
+	d.mu.Unlock()
+	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
+	judge := func(q question) finding { return q.judge(isAlike, d.about.hasList()) }
+	q := d.ask(ctx, func(q question) (enough, half bool) {
+		f := judge(q)
+		return f.verdict != verdictUnsettled, len(f.again) > 0
+	})
+	f := judge(q)
+	switch {
+	case d.about.succeededSince(began), f.verdict == verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
+		return verdictAlive
+	case f.verdict == verdictDead:
+		for _, a := range q {
+			if a.read() == readGone {
+				i.refused = append(i.refused, a.refusal)
+			}
+		}
+		return verdictDead
+	case f.away || q == (question{}) && d.isUnheard():
+		return d.whileAway(ctx, i, q)
+	case len(f.again) == 0:
+		return d.withoutAnswer(i, q)
+	}
+	if d.about.isResumable() {
+		d.hold()
+	}
+	d.gather(ctx, i, q, f.again)
+	switch {
+	case !d.about.isResumable():
+		v = judgePlain(q, f.again, d.kindsOf(i).areAboutLists())
+	case d.about.becomesKnown(ctx, q):
+		v = verdictLate
+	case d.about.succeededSince(began):
+		v = verdictAlive
+	default:
+		v = d.about.control(ctx, q, f.again, false)
+	}
+	switch v {
+	case verdictDead, verdictLate:
+		d.prove(ctx, i, q, f.again, true)
+	case verdictAlive:
+		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
+	}
+	if v == verdictUnsettled && q.meetsFront() {
+		v = verdictAway
+	}
+	return v
+}
+
+// whileAway tries a second session when the server is away for long: the first may be refused by what looks like a
+// front.
+func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict {
+	d.mu.Lock()
+	var again []request
+	for r, a := range q {
+		if a.read() == readAway {
+			d.noteFront(a.refusal)
+			i.fronts++
+		}
+		again = append(again, request(r))
+	}
+	lasts := time.Since(d.since) >= awayLimit
+	d.mu.Unlock()
+	v := verdictAway
+	switch {
+	case !lasts:
+	case !d.about.isResumable():
+		v = judgePlain(q, again, d.kindsOf(i).areAboutLists())
+	default:
+		d.gather(ctx, i, q, again)
+		v = d.about.control(ctx, q, again, true)
+	}
+	if v == verdictUnsettled || v == verdictDead && !d.about.mayRefuse() { // without sessions, the server has come back meanwhile
+		v = verdictAway
+	}
+	return v
+}
+
+// withoutAnswer says what follows from a question that was neither answered nor refused like a call. What a front or
+// a limit of the server answers, or silence, may be over soon: then the pause does not grow.
+func (d *doubts) withoutAnswer(i *inquiry, q question) verdict {
+	isHeard := !d.isUnheard()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case q.meetsFront():
+		if i.mixed++; i.mixed < persistence { // the server may be back between two requests
+			return verdictAway
+		}
+		d.pause = 0
+	case q.meetsLimit() && isHeard:
+		i.pace = paceOther
+		return verdictAway
+	case q.meetsLimit(), q[requestPing].read() == readSilent && q[requestList].read() == readSilent:
+		d.pause = 0
+	}
+	return verdictUnsettled
+}
+
+// gather notes what shows that the session is dead, if it is. A refusal without the id of its request is compared with that
+// of a session that was never issued before there is a second session: some servers refuse otherwise once they have one.
+func (d *doubts) gather(ctx context.Context, i *inquiry, q question, again []request) {
+	for _, r := range again {
+		if a := q[r]; a != nil && a.refusal != nil {
+			i.refused = append(i.refused, a.refusal)
+		}
+	}
+	d.prove(ctx, i, q, again, false)
+}
+
+// prove asks, once, as a session that was never issued what was refused in the words of a call, with the id of the
+// request, or without. With it, that is to be asked after the control: the server works then.
+func (d *doubts) prove(ctx context.Context, i *inquiry, q question, again []request, own bool) {
+	for _, r := range again {
+		if a := q[r]; i.hasID && a != nil && a.refusal != nil && a.refusal.Own == own && a.refusal.Status < 500 && d.kindsOf(i).haveWordsOf(a.refusal) {
+			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+			defer cancel()
+			if unknown := d.about.asUnknown(ctx, r); unknown != nil {
+				i.unknown = append(i.unknown, unknown)
+			}
+			return
+		}
+	}
+}
+
+// ask asks the question; a session that is unheard gets less time.
+func (d *doubts) ask(ctx context.Context, isEnough func(question) (enough, half bool)) question {
+	limit := questionTimeout
+	if d.isUnheard() {
+		limit = awayLimit
+	}
+	return d.about.pose(ctx, limit, isEnough)
+}
+
+// isUnheard reports whether a front has answered since the server was heard.
+func (d *doubts) isUnheard() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.front != nil
+}
+
+// hold has operations wait for the verdict, for a moment.
+func (d *doubts) hold() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.until = time.Now().Add(holdTimeout)
+	d.holds.Store(true)
+}
+
+// conclude ends an inquiry with a verdict. It returns false if the server is away, and somebody waits.
+func (d *doubts) conclude(i *inquiry, v verdict) bool {
+	if v == verdictDead {
+		d.expire(i)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	isAway := v == verdictAway
+	if isAway && d.waiting > 0 && !d.ended {
+		return false
+	}
+	i.verdict = v
+	d.running = nil
+	d.cancel()
+	now := time.Now()
+	if d.fronts == i.fronts && !isAway {
+		d.front = nil
+	}
+	switch v {
+	case verdictDead:
+		d.dead = i
+	case verdictUnsettled:
+		d.pause = min(max(2*d.pause, pauseMin), pauseMax)
+		d.next = now.Add(d.pause)
+	case verdictAway, verdictLate:
+	case verdictAlive:
+		d.pause = 0
+		if d.alive == nil || len(d.alive) > maxKinds {
+			d.alive = map[kind]time.Time{}
+		}
+		for _, k := range i.kinds {
+			d.alive[k] = now.Add(aliveFor)
+		}
+	}
+	d.holds.Store(d.dead != nil || d.front != nil)
+	close(i.done)
+	return true
+}
+
+// expire notes that the session is dead, where the server may know it beyond its connection.
+func (d *doubts) expire(i *inquiry) {
+	for _, refusal := range i.refused {
+		if refusal.Session == mcpbridge.Gone {
+			d.about.expire(refusal)
+			return
+		}
+	}
+	if d.about.isResumable() {
+		d.about.expire(&mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true, Detail: "the server refuses this session, and answers another"})
+	}
+}
+
+// kindsOf returns the kinds of the refusals that an inquiry is about.
+func (d *doubts) kindsOf(i *inquiry) kinds {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Concat(i.kinds, i.later)
+}

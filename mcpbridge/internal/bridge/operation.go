@@ -1,0 +1,175 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxPages bounds a list, in case the cursor of a server runs in circles.
+const maxPages = 1000
+
+// caller runs operations with the SDK.
+type caller struct {
+	cs       *mcp.ClientSession
+	maxBytes int // of all pages of a list together
+}
+
+// run runs one operation. Operations that the bridge itself takes part in are not known here.
+func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	cs := c.cs
+	switch op := op.(type) {
+	case *messages.CallTool:
+		result, err := cs.CallTool(ctx, callParams(op.Params))
+		if ex := wire.ExchangeOf(ctx); ex.HasMismatchedHeaders() {
+			// Some arguments are headers as well (x-mcp-header). The SDK knows them
+			// when it has listed the tools on this session.
+			if _, listed := c.list(ctx, &messages.ListTools{}); listed == nil {
+				ex.Restart()
+				result, err = cs.CallTool(ctx, callParams(op.Params))
+			}
+		}
+		return &messages.ToolResult{Result: result}, err
+	case *messages.ReadResource:
+		result, err := cs.ReadResource(ctx, copyOf(op.Params))
+		return &messages.ResourceContents{Result: result}, err
+	case *messages.GetPrompt:
+		result, err := cs.GetPrompt(ctx, copyOf(op.Params))
+		return &messages.Prompt{Result: result}, err
+	case *messages.Complete:
+		result, err := cs.Complete(ctx, copyOf(op.Params))
+		return &messages.Completion{Result: result}, err
+	case *messages.Subscribe:
+		return &messages.Ack{}, cs.Subscribe(ctx, &mcp.SubscribeParams{URI: op.URI})
+	case *messages.Unsubscribe:
+		return &messages.Ack{}, cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: op.URI})
+	case *messages.SetLogLevel:
+		return &messages.Ack{}, cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(op.Level)})
+	case *messages.Ping:
+		var params *mcp.PingParams
+		if messages.TraceOf(ctx).Parent != "" { // which needs them
+			params = &mcp.PingParams{}
+		}
+		return &messages.Pong{}, cs.Ping(ctx, params)
+	}
+	return c.list(ctx, op)
+}
+
+// list runs an operation whose answer comes in pages.
+func (c caller) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	cs, limit := c.cs, c.maxBytes
+	switch op.(type) {
+	case *messages.ListTools:
+		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
+		err := pages(limit, func(cursor string) (*mcp.ListToolsResult, error) {
+			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		}, func(page *mcp.ListToolsResult) (next string) {
+			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
+			return page.NextCursor
+		})
+		return &messages.ToolList{Result: all}, err
+	case *messages.ListResources:
+		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+		err := pages(limit, func(cursor string) (*mcp.ListResourcesResult, error) {
+			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		}, func(page *mcp.ListResourcesResult) (next string) {
+			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
+			return page.NextCursor
+		})
+		return &messages.ResourceList{Result: all}, err
+	case *messages.ListResourceTemplates:
+		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
+		err := pages(limit, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		}, func(page *mcp.ListResourceTemplatesResult) (next string) {
+			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
+			return page.NextCursor
+		})
+		return &messages.ResourceTemplateList{Result: all}, err
+	case *messages.ListPrompts:
+		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
+		err := pages(limit, func(cursor string) (*mcp.ListPromptsResult, error) {
+			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		}, func(page *mcp.ListPromptsResult) (next string) {
+			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
+			return page.NextCursor
+		})
+		return &messages.PromptList{Result: all}, err
+	}
+	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
+}
+
+// callParams returns a copy of the parameters of a call.
+func callParams(params *mcp.CallToolParams) *mcp.CallToolParams {
+	params = copyOf(params)
+	if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
+		params.Arguments = nil // else it is null on the wire, which is no object
+	}
+	return params
+}
+
+// copyOf returns a copy of parameters: the SDK writes into them, and an operation may
+// be run twice.
+func copyOf[T any, P interface {
+	*T
+	mcp.Params
+}](params P) P {
+	copied := *params
+	p := P(&copied)
+	p.SetMeta(maps.Clone(p.GetMeta()))
+	return p
+}
+
+// pages gets one page after the other until there are no more. add adds a page to the result,
+// and returns the cursor of the next. All pages together may have limit bytes of
+// JSON. A single page was bounded when it was read.
+func pages[R any](limit int, get func(cursor string) (R, error), add func(R) (next string)) error {
+	cursor, size := "", 0
+	for n := 1; n <= maxPages; n++ {
+		page, err := get(cursor)
+		if err != nil {
+			return err
+		}
+		next := add(page)
+		if next == "" && n == 1 {
+			return nil
+		}
+		if size += sizeOf(page); size > limit {
+			return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d bytes (maxResult) on its first %d pages", limit, n)}
+		}
+		switch next {
+		case "":
+			return nil
+		case cursor:
+			return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "the server's list does not end: a page names itself as the next"}
+		}
+		cursor = next
+	}
+	return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d pages", maxPages)}
+}
+
+// sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
+// spaces and from fields that the SDK does not know.
+func sizeOf(page any) int {
+	var size counter
+	e := json.NewEncoder(&size)
+	e.SetEscapeHTML(false)
+	e.Encode(page) //nolint:errcheck // it was JSON
+	return int(size)
+}
+
+// counter counts what is written to it.
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}

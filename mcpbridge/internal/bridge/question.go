@@ -1,0 +1,103 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// question sends requests that change nothing, all at once, until the answers are enough.
+func (c *conn) question(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool), requests ...request) (q question) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	type answered struct {
+		request
+		*answer
+	}
+	answers := make(chan answered, len(requests))
+	open := 0
+	for _, r := range requests {
+		if send := c.requestFor(r); send != nil {
+			open++
+			go func() { answers <- answered{r, c.try(ctx, "", send)} }()
+		}
+	}
+	for ; open > 0; open-- {
+		select {
+		case a := <-answers:
+			q[a.request] = a.answer
+		case <-ctx.Done():
+			return q
+		}
+		enough, half := isEnough(q)
+		if enough {
+			return q
+		}
+		if half {
+			defer time.AfterFunc(halfTimeout, cancel).Stop()
+		}
+	}
+	return q
+}
+
+// all waits for all answers.
+func all(question) (enough, half bool) { return false, false }
+
+// requestFor returns what sends a request of a question, or nil if the server has none.
+func (c *conn) requestFor(r request) func(context.Context, *mcp.ClientSession) error {
+	if r == requestList {
+		return listOf(c.info.Server.Capabilities)
+	}
+	if c.isModern() { // which has no ping
+		return nil
+	}
+	return func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) }
+}
+
+// listOf returns what gets one page of a list that a server has declared, or nil.
+func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSession) error {
+	switch {
+	case can == nil:
+	case can.Tools != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListTools(ctx, &mcp.ListToolsParams{})
+			return err
+		}
+	case can.Resources != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListResources(ctx, &mcp.ListResourcesParams{})
+			return err
+		}
+	case can.Prompts != nil:
+		return func(ctx context.Context, cs *mcp.ClientSession) error {
+			_, err := cs.ListPrompts(ctx, &mcp.ListPromptsParams{})
+			return err
+		}
+	}
+	return nil
+}
+
+// try makes one request of our own on the session, or as a session with another id.
+func (c *conn) try(ctx context.Context, as string, send func(context.Context, *mcp.ClientSession) error) *answer {
+	life := c.Cut
+	if !wire.MayRefresh(ctx) {
+		life = wire.WithoutRefresh(life)
+	}
+	inner, cancel := context.WithCancel(life)
+	ex := c.newExchange(inner)
+	ex.WithValues(ctx)
+	ex.As = as
+	defer context.AfterFunc(ctx, cancel)()
+	ex.Over = inner.Done()
+	defer c.link.Forget(ex)
+	err := send(ex, c.cs)
+	ex.Finish(err == nil, cancel)
+	a := &answer{credentials: ex.Credentials()}
+	if err != nil {
+		a.refusal = c.explain(ctx, ex, err)
+	}
+	return a
+}

@@ -1,0 +1,61 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+)
+
+// sdkLog is the handler of what the SDK logs about sessions. Lines have the field lib. The SDK
+// does not say which server they are about, so that the secrets of all servers are blacked out.
+// What it logs as an error is mostly the fault of a server, such as a tool that it leaves out:
+// it becomes Warn. An internal error of the SDK is Error; its text is left out, because it may
+// contain results.
+type sdkLog struct {
+	logger  func() *slog.Logger // may return nil
+	secrets func() []string
+	attrs   []slog.Attr
+}
+
+// Enabled reports whether lines of a level may be written.
+func (h sdkLog) Enabled(ctx context.Context, level slog.Level) bool {
+	logger := h.logger()
+	return logger != nil && logger.Enabled(ctx, level)
+}
+
+// Handle writes a line. Its time is that of the logger.
+func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
+	internal := strings.HasPrefix(r.Message, "jsonrpc2 internal error")
+	level := r.Level
+	if level >= slog.LevelError && !internal {
+		level = slog.LevelWarn
+	}
+	secrets := h.secrets()
+	line := slog.NewRecord(time.Time{}, level, redact.Clean(r.Message, secrets...), 0)
+	line.AddAttrs(slog.String("lib", "go-sdk"))
+	add := func(a slog.Attr) bool {
+		if !internal {
+			line.AddAttrs(slog.String(a.Key, redact.Clean(a.Value.String(), secrets...)))
+		}
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	if out := h.logger().Handler(); out.Enabled(ctx, level) {
+		return out.Handle(ctx, line)
+	}
+	return nil
+}
+
+// WithAttrs returns a handler that adds fields.
+func (h sdkLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return sdkLog{h.logger, h.secrets, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+}
+
+// WithGroup returns the handler itself: the SDK has no groups.
+func (h sdkLog) WithGroup(string) slog.Handler { return h }

@@ -1,0 +1,97 @@
+package bridge
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// The methods of this file make a session the subject of its doubts.
+
+func (c *conn) mayRefuse() bool {
+	return c.link.MayRefuseSession() && (!c.info.Stateless || !c.isModern())
+}
+
+func (c *conn) operations() uint64               { return c.begun.Load() }
+func (c *conn) succeededSince(count uint64) bool { return c.result.Load() > count }
+func (c *conn) untilCut() context.Context        { return c.Cut }
+func (c *conn) expire(e *mcpbridge.Error)        { c.link.Expire(e) }
+
+func (c *conn) pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question {
+	return c.question(ctx, limit, isEnough, requestPing, requestList)
+}
+
+// becomesKnown asks a session again that has answered nothing since initialize, while its
+// server may not know it yet. It reports whether the session was known at last, with the
+// same credentials.
+func (c *conn) becomesKnown(ctx context.Context, q question) bool {
+	session := c.link.Resumable()
+	if session == nil || !session.IsFresh() {
+		return false
+	}
+	for range wire.WhileFresh(ctx) {
+		again := c.question(ctx, questionTimeout, all, requestPing, requestList)
+		for r, a := range again {
+			if a.read() == readKnown && q[r].read() == readRefused {
+				c.link.Succeeded()
+				return haveSameCredentials(a, q[r])
+			}
+		}
+	}
+	return false
+}
+
+// control compares with a second session. While the server is away, the sessions of an endpoint take turns.
+func (c *conn) control(ctx context.Context, q question, again []request, isAway bool) verdict {
+	if isAway && !c.at.mayProbe() {
+		return verdictAway
+	}
+	p := freePermit
+	if o := c.owner.Load(); o != nil && o.admit != nil {
+		var err error
+		if p.opened, p.ended, err = o.admit(ctx); err != nil {
+			return verdictAway
+		}
+	}
+	v, e := c.seconds.compare(ctx, c, q, again, isAway, p)
+	if isAway {
+		c.at.probed(e == nil)
+	}
+	return v
+}
+
+func (c *conn) repeat(ctx context.Context, r request) *answer {
+	return c.question(ctx, questionTimeout, all, r)[r]
+}
+
+// asUnknown makes a request as a session that was never issued, with an id like that of this one.
+func (c *conn) asUnknown(ctx context.Context, r request) *mcpbridge.Error {
+	return c.try(ctx, neverIssued(c.cs.ID()), c.requestFor(r)).refusal
+}
+
+// neverIssued returns a random id of the same shape: digits for digits, and letters for letters.
+func neverIssued(id string) string {
+	isHex := strings.Trim(strings.ToLower(id), "0123456789abcdef-") == ""
+	return strings.Map(func(r rune) rune {
+		letters := 26
+		if isHex {
+			letters = 6
+		}
+		switch {
+		case '0' <= r && r <= '9':
+			return '0' + rune(rand.IntN(10))
+		case 'a' <= r && r <= 'z':
+			return 'a' + rune(rand.IntN(letters))
+		case 'A' <= r && r <= 'Z':
+			return 'A' + rune(rand.IntN(letters))
+		}
+		return r
+	}, id)
+}
+
+// hasList reports whether the server has declared a list.
+func (c *conn) hasList() bool { return listOf(c.info.Server.Capabilities) != nil }

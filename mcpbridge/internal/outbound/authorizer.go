@@ -1,0 +1,231 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/challenge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+const (
+	// maxRecent bounds how many header values a session remembers to keep them out of error
+	// texts: one for each call in flight, in case each request has its own.
+	maxRecent = 64
+	// maxRecentOfAll bounds how many values the sessions of a server remember together: a
+	// refusal may quote those of an earlier session, or of another.
+	maxRecentOfAll = 256
+)
+
+// errFruitless is why credentials are not refreshed once more.
+var errFruitless = errors.New("refreshing the credentials did not help")
+
+// authorizer adds the credentials of the session's key to the requests of one session, and
+// refreshes them when the server refuses them. No other code adds credentials.
+type authorizer struct {
+	client  *Client
+	session *transport.Session
+	sent    redact.Recent // credentials of this session
+	// next sends the requests.
+	next interface {
+		transmit(*http.Request) (*http.Response, error)
+		Secrets() []string
+	}
+
+	mu        sync.Mutex
+	running   *refresh // nil while no refresh runs
+	refreshes int      // how many have ended
+	failure   error    // of the last of them
+	fruitless bool     // the last refresh failed, or its credentials were refused as well
+	scopes    challenge.Requested
+}
+
+// refresh is one call of Refresh, for all who wait for it.
+type refresh struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// RoundTrip sends a request with its headers, and once more after a refusal of the
+// credentials among them.
+func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
+	signed, before, err := a.sign(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.next.transmit(signed)
+	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(signed, resp) {
+		return resp, err
+	}
+	switch err := a.refresh(signed, resp, before); {
+	case errors.Is(err, errFruitless):
+		return resp, nil
+	case err != nil:
+		resp.Body.Close()
+		return nil, err
+	}
+	resp.Body.Close()
+
+	again := *req
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	if signed, _, err = a.sign(&again); err != nil {
+		return nil, err
+	}
+	resp, err = a.next.transmit(signed)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		a.mu.Lock()
+		a.fruitless = true
+		a.mu.Unlock()
+	}
+	return resp, err
+}
+
+// sign returns a request with the current credentials, and how many refreshes had
+// ended before.
+func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, err error) {
+	a.mu.Lock()
+	before = a.refreshes
+	a.mu.Unlock()
+	release := a.session.Discovery.Hold()
+	headers, err := guard.Call(func() (http.Header, error) {
+		return a.session.Credentials.Headers(wire.WithoutValues(req.Context()))
+	})
+	release()
+	a.remember(headers)
+	if !wire.MayRefresh(req.Context()) {
+		wire.ExchangeOf(req.Context()).SentWith(headers)
+	}
+	for name, values := range headers {
+		for _, value := range values {
+			if wrong := mcpbridge.CheckHeader(name, value); wrong != nil && err == nil {
+				err = fmt.Errorf("the header %q %w", redact.Clean(name), wrong)
+			}
+		}
+	}
+	if err == nil {
+		return a.client.addHeaders(req, headers), before, nil
+	}
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	if ended := req.Context().Err(); ended != nil {
+		return nil, 0, ended
+	}
+	return nil, 0, wire.Unauthorized("no credentials: ", err, a.next.Secrets())
+}
+
+// refusesCredentials reports whether a response refuses the credentials of its request, and
+// the request can be sent again.
+func refusesCredentials(req *http.Request, resp *http.Response) bool {
+	_, lacksScopes := challenge.MissingScopes(resp)
+	switch {
+	case resp.StatusCode != http.StatusUnauthorized && !lacksScopes:
+		return false
+	case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
+		return false
+	}
+	return true
+}
+
+// refresh gets new credentials, or waits until another request has got them, for a
+// request that was signed after the given number of refreshes. It returns [errFruitless]
+// when another attempt is pointless.
+func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int) error {
+	repeats(req)
+	life := a.session.Cut
+	if req.Method == http.MethodDelete {
+		life = req.Context() // the session may have been cut before it is ended
+	}
+	if err := errors.Join(req.Context().Err(), life.Err()); err != nil {
+		return err // nobody would wait for it
+	}
+	r, err := a.join(life, req, resp, before)
+	if r != nil {
+		defer a.session.Discovery.Hold()()
+		select {
+		case <-r.done:
+			err = r.err
+		case <-req.Context().Done():
+			return req.Context().Err()
+		case <-life.Done():
+			return life.Err()
+		}
+	}
+	if err == nil || errors.Is(err, errFruitless) {
+		return err
+	}
+	return wire.Unauthorized(fmt.Sprintf("%d %s, and the credentials could not be refreshed: ",
+		resp.StatusCode, http.StatusText(resp.StatusCode)), err, a.next.Secrets())
+}
+
+// join returns the refresh to wait for, which it may have started. It returns nil and the result
+// when the refresh that counts has ended.
+func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Response, before int) (*refresh, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// A refresh may ask a person. So a handshake refreshes once, and a request in the
+	// background leaves further attempts to the next call.
+	isPersistent := a.session.IsOpen.Load() && !wire.IsInBackground(req.Context())
+	scopes, lacksScopes := challenge.MissingScopes(resp)
+	switch {
+	case a.refreshes > before:
+		return nil, a.failure
+	case a.running != nil:
+		return a.running, nil
+	case a.fruitless && !isPersistent && a.failure != nil:
+		return nil, a.failure
+	case a.fruitless && !isPersistent, lacksScopes && !a.scopes.Add(scopes, ""):
+		return nil, errFruitless
+	}
+	r := &refresh{done: make(chan struct{})}
+	a.running = r
+	shown := req.WithContext(wire.ForCaller(life, req.Context()))
+	shown.Body, shown.GetBody = nil, nil
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxRefusal)) // what can be read will do
+	refusal := *resp
+	refusal.Body, refusal.Request = io.NopCloser(bytes.NewReader(body)), shown
+	go a.run(r, shown, &refusal, lacksScopes)
+	return r, nil
+}
+
+// run calls Refresh for all who wait for it.
+func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response, lacksScopes bool) {
+	r.err = errors.New("it did not return") // if it calls runtime.Goexit
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.running, a.failure, a.fruitless = nil, r.err, r.err != nil
+		a.refreshes++
+		if r.err == nil && !lacksScopes { // a new login
+			a.scopes = nil
+		}
+		close(r.done)
+	}()
+	_, r.err = guard.Call(func() (none struct{}, err error) {
+		return none, a.session.Credentials.Refresh(req.Context(), req, resp)
+	})
+}
+
+// remember keeps the values of headers out of error texts.
+func (a *authorizer) remember(headers http.Header) {
+	for _, values := range headers {
+		for _, value := range values {
+			if len(value) >= redact.MinSecret && a.sent.Add(value, maxRecent) {
+				a.client.sent.Add(value, maxRecentOfAll)
+			}
+		}
+	}
+}

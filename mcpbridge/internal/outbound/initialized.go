@@ -1,0 +1,39 @@
+package outbound
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// initializedWait is how long opening a session waits for the server to take
+// notifications/initialized. Some servers refuse calls before that.
+const initializedWait = time.Second / 2
+
+// Initialized sends notifications/initialized, and answers the SDK. Whatever becomes of the
+// notification decides nothing: the calls of the session show whether it works. Past the wait the
+// request continues until the session is cut.
+func Initialized(cut context.Context, req *http.Request, send func(*http.Request) error) *http.Response {
+	life := wire.ForCaller(cut, req.Context())
+	if !wire.MayRefresh(req.Context()) {
+		life = wire.WithoutRefresh(life)
+	}
+	ctx, cancel := context.WithCancel(wire.NewExchange(life, nil, true))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		send(req.WithContext(ctx)) //nolint:errcheck // see above
+	}()
+	timer := time.NewTimer(initializedWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-req.Context().Done():
+		cancel() // nobody opens this session
+	}
+	return Respond(req, http.StatusAccepted, "", nil)
+}

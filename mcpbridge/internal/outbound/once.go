@@ -1,0 +1,101 @@
+package outbound
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"sync/atomic"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// once is the http.RoundTripper that hands requests to the transport of a client. It sends each
+// POST once, and notes in the exchange of the request what is known of that.
+//
+// A request that was handed over counts as sent, whatever the transport is, unless the
+// contrary is proven. There are three proofs:
+//
+//   - The transport asked for a connection and got none, as package httptrace reports.
+//   - An HTTP/2 server said that it did not process the request: REFUSED_STREAM, or a
+//     GOAWAY below its stream (RFC 9113, section 8.7).
+//   - net/http chose a connection of HTTP/2 that was closed before it took the request.
+//
+// By itself net/http sends a request again in all cases of HTTP/2, and also after a
+// PROTOCOL_ERROR, when the request may have run (golang/go#47635). It cannot do so
+// without a way to read the body again, so that it gets none. Over HTTP/1 it sends a POST again
+// only if not a byte of it was written, which remains allowed.
+type once struct {
+	base http.RoundTripper
+	// plain is true for a transport of our own and a URL without TLS: that is HTTP/1.
+	plain bool
+	// known is true for a transport of net/http, which is known to do no more than
+	// this with the body.
+	known bool
+	// http1 is true after an answer over HTTP/1.
+	http1 atomic.Bool
+	// unreachable is true while no connection can be had.
+	unreachable *atomic.Bool
+}
+
+func newOnce(base http.RoundTripper, plain bool, unreachable *atomic.Bool) *once {
+	_, known := base.(*http.Transport)
+	return &once{base: base, plain: plain && known, known: known, unreachable: unreachable}
+}
+
+// errSentOnce keeps net/http from sending a request again.
+var errSentOnce = errors.New("the request was sent, and is not sent again")
+
+// RoundTrip sends a request.
+func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost {
+		return o.base.RoundTrip(req)
+	}
+	ex := wire.ExchangeOf(req.Context())
+	ex.Sent()
+	resp, err := o.base.RoundTrip(o.withoutBodyAgain(req, ex))
+	if err != nil {
+		unconnected := ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && err.Error() == notRewound)
+		if unconnected && req.Context().Err() == nil {
+			o.unreachable.Store(true)
+		}
+		return nil, err
+	}
+	if o.unreachable.Load() {
+		o.unreachable.Store(false)
+	}
+	if http1 := resp.ProtoMajor == 1; http1 != o.http1.Load() {
+		o.http1.Store(http1)
+	}
+	return resp, nil
+}
+
+// unprocessed finds the errors of net/http by which an HTTP/2 server has said that it
+// did not process a request. They have no text of the server in them.
+var unprocessed = regexp.MustCompile(`^http2: Transport: cannot retry err \[(?:` +
+	`http2: Transport received Server's graceful shutdown GOAWAY|` +
+	`stream error: stream ID \d+; REFUSED_STREAM(?:; received from peer)?)\] after Request\.Body was written`)
+
+// notRewound is the error of net/http when it has not sent a request, and would on another
+// connection if it could read the body again. For a POST whose body it cannot read again,
+// this is when the connection of HTTP/2 has closed.
+const notRewound = "net/http: cannot rewind body after connection loss"
+
+// withoutBodyAgain returns a request whose body the transport cannot read again, unless
+// that is safe.
+func (o *once) withoutBodyAgain(req *http.Request, ex *wire.Exchange) *http.Request {
+	if o.plain || req.GetBody == nil {
+		return req
+	}
+	r := *req
+	r.GetBody = nil
+	if o.known && o.http1.Load() {
+		r.GetBody = func() (io.ReadCloser, error) {
+			if ex.OverHTTP2() {
+				return nil, errSentOnce
+			}
+			return req.GetBody()
+		}
+	}
+	return &r
+}

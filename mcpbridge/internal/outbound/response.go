@@ -1,0 +1,127 @@
+package outbound
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// The headers and media types of MCP over HTTP.
+const (
+	HeaderSession  = "Mcp-Session-Id"
+	HeaderProtocol = "Mcp-Protocol-Version"
+	HeaderEvent    = "Last-Event-Id"
+
+	TypeJSON = "application/json"
+	TypeSSE  = "text/event-stream"
+)
+
+// ErrTooLarge is the error of [ReadBounded] for what exceeds the limit.
+var ErrTooLarge = errors.New("too large")
+
+// firstPart is how much of a body has to come before its Content-Length is believed.
+const firstPart = 16 << 10
+
+// ReadBounded reads all of a body, or fails with [ErrTooLarge] after limit bytes. Where the length is
+// known, it makes no more than one large buffer.
+func ReadBounded(resp *http.Response, limit int) ([]byte, error) {
+	if resp.ContentLength > int64(limit) {
+		return nil, ErrTooLarge
+	}
+	known := resp.ContentLength + 1 // one more, to see the end
+	data := make([]byte, 0, max(512, min(known, firstPart)))
+	for {
+		n, err := resp.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > limit:
+			return data[:limit], ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return data, err
+		case len(data) < cap(data):
+		case int64(cap(data)) < known:
+			data = append(make([]byte, 0, known), data...)
+		default:
+			data = slices.Grow(data, len(data))
+		}
+	}
+}
+
+// refusalLimit bounds how long a refusal is read: its status says what counts.
+const refusalLimit = 2 * time.Second
+
+// ReadRefusal reads the body of a refusal to its end, and closes it. It returns nil for a body that
+// breaks off: it may end in the middle of a secret.
+func ReadRefusal(resp *http.Response) []byte {
+	defer resp.Body.Close()
+	defer time.AfterFunc(refusalLimit, func() { resp.Body.Close() }).Stop()
+	body, err := ReadBounded(resp, wire.MaxRefusal)
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+// MediaType returns the media type of a response without parameters. It removes the parameters
+// of types that the SDK reads from the response: the SDK refuses parameters that are malformed.
+func MediaType(resp *http.Response) string {
+	value := resp.Header.Get("Content-Type")
+	if value == TypeJSON || value == TypeSSE { // most are, and need no parsing
+		return value
+	}
+	kind, _, _ := mime.ParseMediaType(value)
+	if kind == TypeJSON || kind == TypeSSE {
+		resp.Header.Set("Content-Type", kind)
+	}
+	return kind
+}
+
+// buffer is a body that is in memory.
+type buffer struct{ bytes.Reader }
+
+// Close does nothing.
+func (*buffer) Close() error { return nil }
+
+// Body returns a body with these bytes.
+func Body(data []byte) io.ReadCloser {
+	b := new(buffer)
+	b.Reset(data)
+	return b
+}
+
+// Respond returns a response that the SDK takes for the server's. from is the header
+// to begin with, or nothing.
+func Respond(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
+	header := http.Header{}
+	for _, h := range from {
+		header = h.Clone()
+		header.Del("Content-Length")
+		header.Del("Content-Encoding")
+	}
+	if kind != "" {
+		header.Set("Content-Type", kind)
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: Body(body), ContentLength: int64(len(body)), Request: req,
+	}
+}
+
+// Drop returns a response with which the SDK fails one call, and decodes nothing: it takes the status
+// for that of a server that is busy.
+func Drop(req *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: noHeader, Body: http.NoBody, Request: req}
+}
+
+// noHeader is read-only.
+var noHeader = http.Header{}

@@ -1,0 +1,126 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// Sender is the http.RoundTripper through which all requests of one session leave:
+// calls, streams, resumed answers, pings, and the DELETE that ends the session. It
+// follows redirects within the origin of the server's URL. It sends nothing
+// to another origin, whoever names that: a redirect, an endpoint event, a hook.
+type Sender struct {
+	client  *Client
+	auth    *authorizer // nil without credentials
+	cookies cookies
+	hidden  redact.Recent // parts of other URLs of the server
+}
+
+// NewSender returns the sender of a session.
+func NewSender(client *Client, session *transport.Session) *Sender {
+	s := &Sender{client: client}
+	if session.Credentials != nil {
+		s.auth = &authorizer{client: client, session: session, next: s}
+	}
+	s.cookies.client = client
+	if session.Resume != nil {
+		s.cookies.restore(session.Resume.Cookies)
+	}
+	return s
+}
+
+// Send is RoundTrip with a panic of the transport, which may be the user's own, as an
+// [*mcpbridge.Error]: the SDK would be left with its locks taken.
+func (s *Sender) Send(req *http.Request) (resp *http.Response, err error) {
+	defer wire.Recover(&err)
+	return s.RoundTrip(req)
+}
+
+// RoundTrip sends a request, and follows redirects. A redirect that is not followed is
+// the response, with the reason as its body.
+func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	var via []*http.Request
+	for {
+		resp, err := s.authorized(req)
+		if err != nil || !isRedirect(resp.StatusCode) {
+			return resp, err
+		}
+		via = append(via, req)
+		next, reason := s.client.redirected(resp, via, s.Secrets)
+		resp.Body.Close()
+		if next == nil {
+			return notFollowed(req, resp, reason), nil
+		}
+		repeats(req)
+		req = next
+	}
+}
+
+// authorized sends a request with its headers, and with credentials if there are any.
+func (s *Sender) authorized(req *http.Request) (*http.Response, error) {
+	if s.auth == nil {
+		return s.transmit(s.client.addHeaders(req, nil))
+	}
+	return s.auth.RoundTrip(req)
+}
+
+// transmit sends one request with cookies. All requests pass here.
+func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
+	url := s.client.URL
+	switch {
+	case !sameOrigin(req.URL, url):
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Shared: "the server names another origin for requests", Detail: redact.Clean(fmt.Sprintf("%s names %s for requests, which is another origin: nothing is sent there",
+			originOf(url), originOf(req.URL)), s.Secrets()...)}
+	case req.URL.Path != url.Path || req.URL.RawQuery != url.RawQuery:
+		for _, secret := range redact.OfURL(req.URL) {
+			s.hidden.Add(secret, maxRecent)
+		}
+	}
+	req = s.cookies.onto(req)
+	resp, err := s.handOver(req)
+	if err != nil {
+		return nil, withoutSecrets(err, s.Secrets)
+	}
+	s.cookies.take(req.URL, resp)
+	return resp, nil
+}
+
+// handOver hands a request to the transport, which may be the user's, and panic.
+func (s *Sender) handOver(req *http.Request) (resp *http.Response, err error) {
+	defer wire.Recover(&err)
+	return s.client.transport.RoundTrip(req)
+}
+
+// withoutSecrets returns an error as it is, unless it is a panic: its text loses
+// its secrets before it is cut.
+func withoutSecrets(err error, secrets func() []string) error {
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		return &mcpbridge.Error{Class: mcpbridge.Internal, Sent: true, Detail: redact.Clean(panicked.Brief(), secrets()...), Err: panicked}
+	}
+	return err
+}
+
+// Cookies returns the cookies of the session as a Cookie header has them, or nothing if they are
+// not ours.
+func (s *Sender) Cookies() string { return s.cookies.record() }
+
+// Secrets returns what no text about the session may contain: the secrets of the configuration,
+// and what was sent lately of credentials, cookies and other URLs of the server.
+func (s *Sender) Secrets() []string {
+	all := s.cookies.sent.AppendTo(s.hidden.AppendTo(redact.OfServer(s.client.Config)))
+	if s.auth == nil {
+		return all
+	}
+	return s.client.sent.AppendTo(s.auth.sent.AppendTo(all))
+}

@@ -1,0 +1,161 @@
+package rpc
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkjson "github.com/segmentio/encoding/json"
+
+	"github.com/mcpactor/mcpactor/internal/wellformed"
+)
+
+// Decoded is a message that was decoded from data.
+type Decoded struct {
+	Message jsonrpc.Message // it may refer to the data
+	HasRest bool            // something follows the message, which the SDK ignores
+	id      []byte          // where its id is in the data
+}
+
+// Decode decodes a message with the same result as [jsonrpc.DecodeMessage]. That makes a buffer of
+// 36 KB each time, so that most messages are decoded here, in place, with the library that the SDK
+// decodes with. The SDK decodes the others.
+func Decode(data []byte) (Decoded, error) {
+	m, ok := parse(data)
+	msg := Decoded{id: m.ID.raw}
+	if ok {
+		msg.Message = m.plain()
+	}
+	if msg.Message != nil {
+		return msg, nil
+	}
+	var err error
+	msg.Message, err = jsonrpc.DecodeMessage(data)
+	msg.HasRest = err == nil && !sdkjson.Valid(data)
+	return msg, err
+}
+
+// members are those of a message, as JSON.
+type members struct {
+	Version string             `json:"jsonrpc"`
+	ID      member             `json:"id"`
+	Method  sdkjson.RawMessage `json:"method"`
+	Params  sdkjson.RawMessage `json:"params"`
+	Result  sdkjson.RawMessage `json:"result"`
+	Error   member             `json:"error"`
+}
+
+// member is a member that the SDK decodes each time it is there.
+type member struct {
+	raw   []byte // the last one
+	times int
+}
+
+// UnmarshalJSON keeps raw.
+func (m *member) UnmarshalJSON(raw []byte) error {
+	m.raw = raw
+	m.times++
+	return nil
+}
+
+// isThere reports whether there is a member that is not null.
+func (m member) isThere() bool { return m.raw != nil && string(m.raw) != "null" }
+
+// parse returns the members of a message. They refer to data. The depth and the syntax of all of it
+// are checked first: the library calls itself for each level, so that a message that is deep enough
+// would end the process, and it panics on some values that are no JSON.
+func parse(data []byte) (m members, ok bool) {
+	if wellformed.IsTooDeep(data) || !sdkjson.Valid(data) {
+		return m, false
+	}
+	_, err := sdkjson.Parse(data, &m, sdkjson.ZeroCopy|sdkjson.DontMatchCaseInsensitiveStructFields)
+	return m, err == nil && m.Version == "2.0" && m.ID.times <= 1 && m.Error.times <= 1
+}
+
+// plain returns the message that the SDK is sure to decode, or nil.
+func (m members) plain() jsonrpc.Message {
+	id, ok := plainID(m.ID)
+	if !ok || m.Error.isThere() {
+		return nil
+	}
+	if m.Method == nil && id.IsValid() {
+		return &jsonrpc.Response{ID: id, Result: json.RawMessage(m.Result)}
+	}
+	if method, ok := plainText(m.Method); ok {
+		return &jsonrpc.Request{ID: id, Method: method, Params: json.RawMessage(m.Params)}
+	}
+	return nil
+}
+
+// plainID returns the id that JSON stands for, if that is a number or plain text, or if there is
+// none.
+func plainID(m member) (id jsonrpc.ID, ok bool) {
+	if m.raw == nil {
+		return id, true
+	}
+	if number, ok := plainNumber(m.raw); ok {
+		id, _ = jsonrpc.MakeID(float64(number))
+		return id, true
+	}
+	text, ok := plainText(m.raw)
+	if ok {
+		id, _ = jsonrpc.MakeID(text)
+	}
+	return id, ok
+}
+
+// plainNumber returns the number that JSON stands for, if it has digits only.
+func plainNumber(raw []byte) (number int64, ok bool) {
+	for i, c := range raw {
+		if c < '0' || c > '9' || i == 0 && c == '0' && len(raw) > 1 {
+			return 0, false
+		}
+	}
+	number, err := strconv.ParseInt(string(raw), 10, 64)
+	return number, err == nil
+}
+
+// plainText returns the text that JSON stands for, if it has no special characters.
+func plainText(raw []byte) (text string, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' || !isPlain(raw[1:len(raw)-1]) {
+		return "", false
+	}
+	return string(raw[1 : len(raw)-1]), true
+}
+
+// Restored returns the data of a response with the id that it has by now, in place where
+// that fits.
+func (m Decoded) Restored(data []byte) []byte {
+	resp, ok := m.Message.(*jsonrpc.Response)
+	if !ok {
+		return data
+	}
+	var digits [20]byte
+	number, ok := resp.ID.Raw().(int64)
+	text := strconv.AppendInt(digits[:0], number, 10)
+	if !ok || len(text) > len(m.id) {
+		data, _ = jsonrpc.EncodeMessage(resp) // it was decoded before
+		return data
+	}
+	for i := copy(m.id, text); i < len(m.id); i++ {
+		m.id[i] = ' '
+	}
+	return data
+}
+
+// unnamed are the ids of errors from servers that have not read the request.
+var unnamed = map[string]bool{"": true, "null": true, `""`: true, `"server-error"`: true}
+
+// UnnamedError returns the error in a response without the id of a request, or nil if data is
+// no such response.
+func UnnamedError(data []byte) *jsonrpc.Error {
+	m, ok := parse(data)
+	if !ok || m.Method != nil || !m.Error.isThere() || !unnamed[string(m.ID.raw)] {
+		return nil
+	}
+	e := new(jsonrpc.Error)
+	if json.Unmarshal(m.Error.raw, e) != nil {
+		return nil
+	}
+	return e
+}

@@ -1,0 +1,58 @@
+package sse
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+)
+
+// eventStream is the body of the one stream of a session. The SDK reads the address of the endpoint from it,
+// once, and messages. Any other event, such as a heartbeat, would end the session, with its calls (go-sdk#637), so the SDK does
+// not get it. Nor does it get what is no message.
+type eventStream struct {
+	io.ReadCloser
+	rpc.EventBuffer
+	limit int
+	named bool  // the first event with data has come, which names the endpoint
+	end   error // of the stream; nil before
+	mute  *atomic.Bool
+}
+
+// Read reads whole events.
+func (s *eventStream) Read(p []byte) (int, error) {
+	for !s.Ready() {
+		if s.end != nil {
+			return 0, s.end
+		}
+		n, err := s.ReadCloser.Read(p)
+		if n > 0 {
+			s.mute.Store(false)
+		}
+		switch {
+		case !s.Feed(p[:n], s.limit, s):
+			s.end = outbound.ErrTooLarge
+		case err != nil:
+			s.end = err
+			s.Finish(errors.Is(err, io.EOF), s)
+		}
+	}
+	return s.Next(p), nil
+}
+
+// OnEvent drops what the SDK cannot read.
+func (s *eventStream) OnEvent(e rpc.Event) []byte {
+	switch {
+	case len(e.Data) == 0:
+	case !s.named: // if this does not name the endpoint, the SDK says so
+		s.named = true
+		return e.Lines
+	case e.IsMessage():
+		if _, err := rpc.Decode(e.Data); err == nil {
+			return e.Lines
+		}
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/tap"
+)
+
+const (
+	// stopDefault is how long stop may take when its context has no deadline.
+	stopDefault = 5 * time.Second
+	// killWait is how long stop waits at least for SIGKILL to take effect.
+	killWait = time.Second
+	// endWait is how long the output of a process that has ended may be held open
+	// by others, and how long describeEnd waits for the end.
+	endWait = 250 * time.Millisecond
+	// reapLimit is how long describeEnd waits for the reaping of a process that has
+	// ended, which takes its time on a busy machine.
+	reapLimit = 2 * time.Second
+)
+
+// process is a stdio server: a leader, and its children, in a process group of
+// their own. On Unix the group ends with its leader, and with us.
+//
+//	startProcess → running → leader ends → group killed → group reaped → leader reaped → done
+//
+// All methods may be called from any goroutine.
+type process struct {
+	config *mcpbridge.Server
+	cmd    *exec.Cmd // its ProcessState is set before done is closed
+
+	// Our ends of the pipes. They do not belong to exec.Cmd, whose Wait
+	// would wait for each grandchild that holds one.
+	stdin, stdout, stderr *os.File
+
+	input tap.Input // to stdin
+	// unread is how much of the input was still in the pipe when the process had
+	// ended; -1 where that is unknown. It is set before done is closed.
+	unread int64
+
+	tail    tail
+	words   lines         // what it writes to stdout that is no message
+	drained chan struct{} // closed when tail has all that comes
+	ended   chan struct{} // closed when the leader has ended
+	done    chan struct{} // closed when the group is killed and the leader reaped
+
+	mu     sync.Mutex
+	reaped bool // the number of the group may belong to another one by now
+}
+
+// startProcess starts the command of a configuration. The caller must call stop in the end,
+// also when the process has ended by itself. stderr may be nil.
+func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process, error) {
+	cmd := exec.Command(config.Command, config.Args...)
+	cmd.Dir = config.Dir
+	cmd.Env = environment(config, os.Environ())
+	cmd.SysProcAttr = groupLeader()
+	if err := checkDir(config.Dir); err != nil {
+		return nil, err
+	}
+
+	p := &process{config: config, cmd: cmd, words: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	theirs, err := p.pipes()
+	if err == nil {
+		started := make(chan error)
+		go p.run(started)
+		err = <-started
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	if err != nil {
+		p.closePipes()
+		return nil, err
+	}
+	go func() {
+		defer close(p.drained)
+		p.tail.drain(p.stderr, &lines{to: stderr, config: config})
+	}()
+	return p, nil
+}
+
+// checkDir reports a working directory that does not exist: a failing fork would blame the command.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	return nil
+}
+
+// pipes makes the pipes, and returns the ends of the process.
+func (p *process) pipes() (theirs []*os.File, err error) {
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+		}
+		return r, w
+	}
+	in, stdin := pipe()
+	stdout, out := pipe()
+	stderr, errs := pipe()
+	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
+	p.input.Writer = stdin
+	if err == nil {
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
+	}
+	return []*os.File{in, out, errs}, err
+}
+
+// run starts the process and waits for its end. On Linux the kernel kills the
+// leader when the thread that started it ends, so the thread has to stay.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	watchdog.add(p.cmd.Process.Pid)
+	started <- nil
+
+	// Up to the reaping the number of the group cannot be given to another.
+	awaitExit(p.cmd)
+	close(p.ended)
+	p.kill()
+	reapGroup(p.cmd.Process.Pid)
+	watchdog.remove(p.cmd.Process.Pid)
+	p.reap()
+	p.unread = unread(p.stdin)
+	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them
+	close(p.done)
+}
+
+func (p *process) reap() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd.Wait() //nolint:errcheck // it is in ProcessState, also when awaitExit has called it
+	p.reaped = true
+}
+
+// Read reads the output of the process. It returns [io.EOF] soon after the
+// leader has ended, whoever still holds the pipe, and after stop.
+func (p *process) Read(b []byte) (int, error) {
+	n, err := p.stdout.Read(b)
+	if errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// said notes what the process wrote to stdout that is no message. One goroutine calls it.
+func (p *process) said(text []byte) {
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(bytes.Clone(text), '\n')
+	}
+	p.tail.write(text)
+	p.words.write(text)
+}
+
+// Close makes a Read return, and later ones. It closes no pipe, since stop does that in an order
+// of its own.
+func (p *process) Close() error {
+	if p.stdout.SetReadDeadline(time.Unix(0, 0)) != nil { // where pipes have no deadlines
+		p.kill()
+	}
+	return nil
+}
+
+// hasRead reports whether the process has read all of its input so far, as far
+// as that is known.
+func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
+
+// neverRead reports whether the process has ended without having read its input
+// up to the given offset. It waits a little for the end.
+func (p *process) neverRead(offset int64) bool {
+	return p.isOver() && p.unread >= 0 && offset > p.input.Written()-p.unread
+}
+
+// isOver waits a little for the end of the process, and reports whether it came.
+func (p *process) isOver() bool {
+	timer := time.NewTimer(endWait)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		timer.Reset(reapLimit)
+	case <-timer.C:
+		return isClosed(p.done)
+	}
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	return isClosed(p.done)
+}
+
+// kill kills the group. It does not block.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		killGroup(p.cmd.Process)
+	}
+}
+
+// terminate asks the group to end, where there is a way to ask.
+func (p *process) terminate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		terminateGroup(p.cmd.Process)
+	}
+}
+
+// stop ends the process: it closes its input, then asks it to end, then kills it, each within
+// a share of the time that ctx has left. When ctx ends, stop kills at
+// once. It returns nil when the leader has ended and the group was killed, and
+// may be called again if not.
+func (p *process) stop(ctx context.Context) error {
+	defer p.closePipes()
+	left := stopDefault
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	p.stdin.Close()
+	if p.ends(ctx, left*2/5) {
+		return nil
+	}
+	p.terminate()
+	if p.ends(ctx, left*2/5) {
+		return nil
+	}
+	p.kill()
+	// Killing takes the time it takes, whether or not ctx has any left.
+	if p.ends(context.WithoutCancel(ctx), max(left/5, killWait)) {
+		return nil
+	}
+	return fmt.Errorf("process %d was killed and did not end", p.cmd.Process.Pid)
+}
+
+// ends waits for the end of the process, and reports whether it came.
+func (p *process) ends(ctx context.Context, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return isClosed(p.done)
+}
+
+// closePipes makes reads and writes return.
+func (p *process) closePipes() {
+	p.stdin.Close()
+	p.stdout.Close()
+	p.stderr.Close()
+}
+
+// describeEnd says how the process ended, and apart from that what it wrote last to stderr. It
+// waits a little for the end: the pipes break before it.
+func (p *process) describeEnd() (detail, quote string) {
+	detail, limit := "closed its output", time.Duration(0)
+	if p.isOver() {
+		detail, limit = exitText(p.cmd.ProcessState), endWait
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.drained:
+	case <-timer.C:
+	}
+	return detail, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.config)...)
+}
+
+func exitText(state *os.ProcessState) string {
+	switch {
+	case state == nil:
+		return "ended" // and other code of our process waited for it
+	case state.ExitCode() < 0:
+		return "was killed by " + state.String()
+	}
+	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,70 @@
+// Package stdio is the transport to servers that are processes of their own, and talk over
+// their standard input and output.
+package stdio
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/tap"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// Server is the [transport.Server] for [mcpbridge.Server.Command].
+type Server struct{ transport.Defaults }
+
+// New returns the way to reach a server that is a process.
+func New(config *mcpbridge.Server) transport.Server {
+	return &Server{transport.Defaults{Config: config}}
+}
+
+// Connect starts a process.
+func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
+	p, err := startProcess(s.Config, session.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	t := tap.OverPipe(s.Config, session, p, &p.input)
+	t.OnText = p.said
+	return &conn{t, s.Config, p}, nil
+}
+
+// conn is the connection to a process.
+type conn struct {
+	*tap.Tap
+	config  *mcpbridge.Server
+	process *process
+}
+
+// HasRead reports whether the process has read all of its input so far.
+func (c *conn) HasRead() bool { return c.process.hasRead() }
+
+// NeverRead reports whether the process ended before it read the last request.
+func (c *conn) NeverRead(ex *wire.Exchange) bool {
+	_, end, begun := ex.LastOverPipe()
+	return !begun && c.process.neverRead(end)
+}
+
+// DescribeEnd says how the process ended, and apart from that what it said last: on stderr, or on
+// stdout if that is no message.
+func (c *conn) DescribeEnd() (detail, quote string) {
+	detail, quote = c.process.describeEnd()
+	switch ended := c.Ended(); {
+	case ended == nil || wire.IsEndOfStream(ended):
+		return "the server process " + detail, quote
+	case errors.Is(ended, rpc.ErrTooLarge):
+		return "the server process was ended: " + wire.TooLarge(c.config), quote
+	default:
+		return "the server process was ended: " + redact.Describe(ended, c.Secrets()...), quote
+	}
+}
+
+// Kill kills the process and its children.
+func (c *conn) Kill() { c.process.kill() }
+
+// Close ends the process and its children.
+func (c *conn) Close(ctx context.Context) error { return c.process.stop(ctx) }

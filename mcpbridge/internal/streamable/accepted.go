@@ -1,0 +1,108 @@
+package streamable
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// accepted handles a 2xx: the server has the message. A JSON answer is read here
+// and now, because the SDK ends the session over an answer that it cannot read (go-sdk#683).
+func (s *session) accepted(m message, resp *http.Response) *http.Response {
+	m.ex.Accepted()
+	s.taken(m, resp)
+	kind := outbound.MediaType(resp)
+	switch {
+	case !m.IsCall():
+		return resp
+	case kind == outbound.TypeSSE:
+		resp.Body = s.answerStream(resp.Body, m.ex, isOfSession(m.req))
+		return resp
+	}
+	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
+	resp.Body.Close()
+	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most are
+		switch parts := rpc.Parts(body); {
+		case len(parts) == 0 && resp.StatusCode == http.StatusAccepted && m.Method != rpc.MethodDiscover:
+			return s.answeredElsewhere(m)
+		case len(parts) > 1 && kind == outbound.TypeJSON:
+			return s.several(m, resp, parts)
+		case len(parts) == 1:
+			body = parts[0]
+		}
+	}
+	if err != nil || kind != outbound.TypeJSON {
+		return s.unreadable(m, resp, kind, err)
+	}
+	msg, use, err := s.answered(m, body)
+	switch {
+	case err != nil:
+		return s.unreadable(m, resp, kind, err)
+	case use == wire.Taken:
+		return outbound.Drop(m.req)
+	}
+	body = msg.Restored(body)
+	resp.Body, resp.ContentLength = outbound.Body(body), int64(len(body))
+	return resp
+}
+
+var (
+	errNoResponse = errors.New("the answer is no JSON-RPC response")
+	errAnotherID  = errors.New("the answer has the id of another request")
+)
+
+// answered reads a JSON body, which is the response.
+func (s *session) answered(m message, body []byte) (rpc.Decoded, wire.Use, error) {
+	msg, err := s.answers.Decode(body, m.ID)
+	resp, ok := msg.Message.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return msg, wire.Passed, errNoResponse
+	}
+	use, _ := s.answers.Read(resp, m.ex)
+	if use == wire.Stray || use == wire.Unawaited {
+		return msg, use, errAnotherID
+	}
+	return msg, use, nil
+}
+
+// several returns the messages of a JSON body, a batch, as a stream of events.
+func (s *session) several(m message, resp *http.Response, parts []json.RawMessage) *http.Response {
+	var events bytes.Buffer
+	for _, part := range parts {
+		events.WriteString("data: ")
+		json.Compact(&events, part) //nolint:errcheck // it is JSON
+		events.WriteString("\n\n")
+	}
+	resp = outbound.Respond(m.req, http.StatusOK, outbound.TypeSSE, events.Bytes(), resp.Header)
+	stream := s.answerStream(resp.Body, m.ex, isOfSession(m.req))
+	stream.batch = true
+	resp.Body, resp.ContentLength = stream, -1
+	return resp
+}
+
+// unreadable fails a call whose answer could not be read.
+func (s *session) unreadable(m message, resp *http.Response, kind string, err error) *http.Response {
+	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Doubt: isOfSession(m.req)}
+	switch {
+	case errors.Is(err, outbound.ErrTooLarge):
+		e.Detail, e.Doubt = wire.TooLarge(s.client.Config), false
+	case errors.Is(err, errNoResponse), errors.Is(err, errAnotherID):
+		e.Detail = err.Error()
+	case err != nil:
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: redact.Describe(err, s.Secrets()...)}
+	default:
+		e.Detail, e.Shared = fmt.Sprintf("the answer has content type %q", redact.Clean(kind)), "the answer has a content type that is not MCP's"
+	}
+	m.ex.Refused(e)
+	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)
+}

@@ -1,0 +1,190 @@
+package streamable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// resumeAfter is how soon an answer that broke off is resumed, unless the server says how soon.
+const resumeAfter = 100 * time.Millisecond
+
+// answerStream is a stream of events with the response to one request. It passes on whole
+// events, with the ids of the SDK, and ends at an event that is too large. It notes a response
+// that is an error: the SDK's own error for it may be that of a connection that has ended.
+type answerStream struct {
+	io.ReadCloser
+	rpc.EventBuffer
+	s  *session
+	ex *wire.Exchange
+
+	ofSession bool   // the request was one of a session
+	extra     bool   // it is an [extraStream]
+	batch     bool   // it was the body of one answer
+	heard     bool   // an event had data
+	resumable bool   // an event had an id
+	last      []byte // the last of them
+	paced     bool   // the server has said how soon to resume
+	taken     bool   // the result has come, and is not for the SDK
+	end       error  // what follows the events that came; nil before the end
+	closed    bool
+}
+
+// answerStream returns the body of a response that answers an exchange by events. ofSession is true if
+// the request was one of a session.
+func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange, ofSession bool) *answerStream {
+	ex.StreamOpened(&s.habits.lingers)
+	return &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
+}
+
+// Read reads whole events.
+func (a *answerStream) Read(p []byte) (int, error) {
+	limit := wire.MaxResult(a.s.client.Config)
+	for !a.Ready() {
+		if a.taken {
+			return 0, io.EOF
+		}
+		if a.end != nil {
+			return 0, a.end // the SDK drains what it has given up
+		}
+		n, err := a.ReadCloser.Read(p)
+		switch {
+		case !a.Feed(p[:n], limit, a):
+			a.ex.Refused(&mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: wire.TooLarge(a.s.client.Config)})
+			a.end = io.ErrUnexpectedEOF
+		case err != nil:
+			a.end = err
+			if !errors.Is(err, io.EOF) {
+				a.DropPartial()
+			}
+			a.Finish(true, a) // the SDK takes the last event as if it were whole
+			a.ended()
+		}
+	}
+	return a.Next(p), nil
+}
+
+// ended notes that the stream has ended. If the SDK resumes it, the response may come on another
+// stream meanwhile.
+func (a *answerStream) ended() {
+	switch {
+	case a.taken || a.ex.IsAnswered():
+	case a.resumable:
+		if !a.paced { // the SDK would wait for a second or two
+			a.Feed(fmt.Appendf(nil, "id: %s\nretry: %d\n\n", a.last, resumeAfter.Milliseconds()), wire.MaxResult(a.s.client.Config), a)
+		}
+		a.s.brokeOff(a.ex)
+	case errors.Is(a.end, io.EOF) && (!a.heard || a.batch):
+		a.ex.Refused(&mcpbridge.Error{
+			Class: mcpbridge.Lost, Sent: true, Detail: "the answer ended without a response",
+			Status: http.StatusOK, Doubt: a.ofSession,
+		})
+	}
+}
+
+// Close ends the stream. If its result was taken, it reads the rest first, so that its connection
+// can be used again: the SDK does so with what it reads itself.
+func (a *answerStream) Close() error {
+	if a.extra {
+		return a.ReadCloser.Close()
+	}
+	if a.taken && a.end == nil {
+		io.Copy(io.Discard, a.ReadCloser) //nolint:errcheck // nobody reads it
+	}
+	err := a.ReadCloser.Close()
+	if !a.closed {
+		a.closed = true
+		a.ex.StreamClosed()
+	}
+	return err
+}
+
+// OnEvent reads an event as a JSON body is read. Nothing is read after the response.
+func (a *answerStream) OnEvent(e rpc.Event) []byte {
+	if a.taken {
+		return nil
+	}
+	isMessage := e.IsMessage()
+	a.heard = a.heard || isMessage && e.Data != nil
+	lines := e.Lines
+	if isMessage && len(e.Data) > 0 {
+		lines = a.read(e)
+	}
+	if len(e.ID) > 0 && !a.taken {
+		a.resumable, a.last = true, append(a.last[:0], e.ID...)
+	}
+	a.paced = a.paced || e.Retry != nil
+	return lines
+}
+
+// read reads the message in an event, and returns the event for the SDK.
+func (a *answerStream) read(e rpc.Event) []byte {
+	id := a.ex.MessageID()
+	msg, err := a.s.answers.Decode(e.Data, id)
+	switch {
+	case err != nil && rpc.HasID(id):
+		refusal := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "an event of the answer is no JSON-RPC message", Status: http.StatusOK, Doubt: true}
+		a.ex.Refused(refusal)
+		return e.With(rpc.Failure(id, 0, refusal.Detail))
+	case err != nil:
+		return e.Lines
+	}
+	if req, ok := msg.Message.(*jsonrpc.Request); ok {
+		switch admitted, err := a.s.admit(a.ex, req); {
+		case errors.Is(err, wire.ErrUntaken):
+			refusal := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: err.Error()}
+			a.ex.Refused(refusal)
+			return e.With(rpc.Failure(id, 0, refusal.Detail))
+		case !admitted:
+			return e.With(nil)
+		case req.IsCall() && rpc.IsQuestion(req.Method):
+			return e.With(a.s.Questions.Mark(e.Data, a.ex))
+		}
+	}
+	return a.s.readEvent(e, msg, a.ex, a)
+}
+
+// readEvent reads the message in an event of a stream, and returns the event for the SDK. own is the
+// exchange that the stream answers, or nil, and answers is that stream, or nil.
+func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, answers *answerStream) []byte {
+	use, ex := s.answers.Read(msg.Message, waiting{own, s})
+	switch use {
+	case wire.Stray:
+		return e.With(nil) // with its id, so that the stream is resumed after it
+	case wire.Unawaited:
+		s.elsewhere.keep(msg.Message.(*jsonrpc.Response).ID, e.Data, wire.MaxResult(s.client.Config))
+		return e.With(nil)
+	case wire.Passed:
+		return s.marked(e.With(msg.Restored(e.Data)))
+	}
+	ex.OwnResult()
+	if answers != nil && ex == own {
+		answers.taken = true
+		if !answers.resumable {
+			return nil // the SDK takes the end of the stream for the end of the call
+		}
+	}
+	return e.With(rpc.Failure(ex.MessageID(), 0, "the result was taken"))
+}
+
+// waiting finds who waits for a response on a stream of a session.
+type waiting struct {
+	own *wire.Exchange // that the stream answers, or nil
+	s   *session
+}
+
+// ExchangeFor returns the exchange that waits for a response.
+func (w waiting) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
+	if ex := w.own.ExchangeFor(id); ex != nil {
+		return ex
+	}
+	return w.s.elsewhere.take(id)
+}

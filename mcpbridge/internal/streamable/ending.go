@@ -1,0 +1,199 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+const (
+	// youngAge is the age up to which a session that expires may be known to another of
+	// the server's instances.
+	youngAge = 30 * time.Second
+	// quietAttempts is how often we try to end such a session.
+	quietAttempts = 3
+	quietTimeout  = 5 * time.Second
+	// quietFutile is how many such sessions in a row no instance knows before we stop trying: the
+	// server has one instance, or they share their sessions.
+	quietFutile = 5
+)
+
+// Expire notes that the server does not know the session any more, and reports it once.
+func (s *session) Expire(e *mcpbridge.Error) {
+	s.mu.Lock()
+	first := !s.expired
+	young := time.Since(s.born) < youngAge
+	s.expired, s.ended = true, true
+	s.mu.Unlock()
+	switch {
+	case !first:
+		return
+	case !s.leave(): // it would end another
+	case e.Status == 0: // a control has found it out
+		go s.endQuietly(1)
+	case young && s.habits.forgets.Load() < quietFutile:
+		go s.endQuietly(quietAttempts)
+	}
+	if s.IsOpen.Load() {
+		s.Watcher.Expired(e)
+	}
+	for _, ex := range s.elsewhere.broken() {
+		s.brokeOff(ex)
+	}
+}
+
+// brokeOff notes that a stream ended before it brought the response of an exchange. On a session that
+// the server does not know any more there is nothing to resume: the call ends. One that
+// has an answer which is open goes on.
+func (s *session) brokeOff(ex *wire.Exchange) {
+	if !s.HasExpired() {
+		s.elsewhere.await(ex, true)
+		if !s.HasExpired() {
+			return
+		}
+	}
+	ex.BrokeOff(&mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired"})
+	if ex.Cancel != nil {
+		ex.Cancel()
+	}
+}
+
+// HasExpired reports whether the server does not know the session any more.
+func (s *session) HasExpired() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.expired
+}
+
+// EndQuietly ends the session with one attempt.
+func (s *session) EndQuietly() { s.endQuietly(1) }
+
+// endQuietly ends a session on the server that counts as expired. Nobody waits for it, and
+// success does not matter: a session that is unknown to one instance of a server may
+// still be known to another.
+func (s *session) endQuietly(attempts int) {
+	if s.SessionID() == "" {
+		return // it would end that of its successor
+	}
+	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(context.Background()), quietTimeout)
+	defer cancel()
+	for range attempts {
+		if !s.leave() {
+			return // its successor has the same id
+		}
+		_, resp, err := s.sendDelete(ctx)
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			s.habits.forgets.Store(0)
+			return
+		}
+	}
+	s.habits.forgets.Add(1)
+}
+
+// EndSession ends the session on the server, unless others have its id. It may be called again if it failed.
+func (s *session) EndSession(ctx context.Context) error {
+	s.mu.Lock()
+	done := s.ended || s.id == ""
+	s.mu.Unlock()
+	if done || !s.leave() {
+		return nil
+	}
+	req, resp, err := s.sendDelete(ctx)
+	if err != nil {
+		return errors.New("ending the session on the server: " + redact.Describe(err, s.Secrets()...))
+	}
+	if over, e := s.isOver(req, resp); !over {
+		return errors.New("ending the session on the server: it answered " + e.Detail)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return nil
+}
+
+// sendDelete sends the request that ends the session.
+func (s *session) sendDelete(ctx context.Context) (*http.Request, *http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, s.client.URL.String(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mark(req)
+	// With this header net/http sends the request again if it met a connection that was just being
+	// closed. The header is empty, so that it is not sent.
+	req.Header["Idempotency-Key"] = []string{}
+	resp, err := s.out.Send(req)
+	return req, resp, err
+}
+
+// isOver reports whether a session is over after this answer to its DELETE. If not, the
+// DELETE may be sent again. The specification lets a server refuse: 405, and 404 for a
+// session that is gone.
+func (s *session) isOver(req *http.Request, resp *http.Response) (bool, *mcpbridge.Error) {
+	if is2xx(resp) {
+		resp.Body.Close()
+		return true, nil
+	}
+	e, _ := s.judge(req, resp, nil)
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return true, nil
+	case http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false, e
+	}
+	isOther := resp.StatusCode >= 400 && resp.StatusCode < 500
+	return isOther && s.isUnknown(req.Context(), resp.StatusCode, e.Code), e
+}
+
+// isUnknown reports whether a server that refused a DELETE, by a status with several meanings,
+// refuses the id of the session. It does if it refuses a ping of the session alike: with the
+// same status, and the same JSON-RPC code if there was one. The example of the TypeScript SDK
+// answers 400 to any id that it does not know: with text to a DELETE, with JSON-RPC to a ping.
+// After 401 and 403 a ping without a session decides: if it is refused alike, the credentials
+// are refused.
+func (s *session) isUnknown(ctx context.Context, status int, code int64) bool {
+	answer, again := s.ping(ctx, true)
+	if answer != status || code != 0 && again != code {
+		return false
+	}
+	if status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return true
+	}
+	answer, _ = s.ping(ctx, false)
+	return answer != 0 && answer != status
+}
+
+// ping sends a ping of our own. It returns the status of the answer, or 0 if there was none,
+// and the code of a refusal.
+func (s *session) ping(ctx context.Context, ofSession bool) (status int, code int64) {
+	body := []byte(`{"jsonrpc":"2.0","id":"` + wire.Nonce() + `","method":"ping"}`)
+	req, err := http.NewRequestWithContext(wire.WithoutRefresh(ctx), http.MethodPost, s.client.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, 0
+	}
+	req.Header.Set("Content-Type", outbound.TypeJSON)
+	req.Header.Set("Accept", outbound.TypeJSON+", "+outbound.TypeSSE)
+	if ofSession {
+		s.mark(req)
+	}
+	resp, err := s.out.Send(req)
+	if err != nil {
+		return 0, 0
+	}
+	if is2xx(resp) {
+		resp.Body.Close() // which may be a stream
+		return resp.StatusCode, 0
+	}
+	e, _ := s.judge(req, resp, nil)
+	return resp.StatusCode, e.Code
+}

@@ -1,0 +1,98 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// answeredElsewhere answers the SDK's request that the server has answered with 202 in place of a
+// response: by a stream which lasts until the response has come, on whatever stream.
+func (s *session) answeredElsewhere(m message) *http.Response {
+	s.elsewhere.await(m.ex, false)
+	var early io.Reader = strings.NewReader("")
+	if data := s.elsewhere.kept(string(m.ID)); data != nil {
+		early = io.MultiReader(strings.NewReader("data: "), bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))), strings.NewReader("\n\n"))
+	}
+	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.ex, ctx: m.req.Context(), early: early}, s: s, ex: m.ex, extra: true}
+	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: body, ContentLength: -1, Request: m.req}
+}
+
+// extraStream waits while the session has a stream. If there is none, it opens one. If the server
+// refuses that, the response cannot come.
+type extraStream struct {
+	s   *session
+	ex  *wire.Exchange
+	ctx context.Context
+	// early is what has come before the 202.
+	early io.Reader
+	body  io.ReadCloser // nil while it waits
+}
+
+// Read reads the stream.
+func (x *extraStream) Read(p []byte) (int, error) {
+	if n, _ := x.early.Read(p); n > 0 {
+		return n, nil
+	}
+	for x.body == nil {
+		ended := x.s.elsewhere.claim()
+		if ended == nil {
+			if err := x.open(); err != nil {
+				x.s.elsewhere.release()
+				return 0, err
+			}
+			break
+		}
+		select {
+		case <-ended:
+		case <-x.ctx.Done():
+			return 0, x.ctx.Err()
+		}
+	}
+	return x.body.Read(p)
+}
+
+// open opens the stream.
+func (x *extraStream) open() error {
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodGet, x.s.client.URL.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", outbound.TypeSSE)
+	if x.s.SessionID() != "" {
+		x.s.mark(req)
+	}
+	resp, err := x.s.out.Send(req) //nolint:bodyclose // it is x.body, or judge reads it to its end
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
+		x.body = resp.Body
+		return nil
+	}
+	e, _ := x.s.judge(req, resp, nil)
+	x.ex.Refused(&mcpbridge.Error{
+		Class: mcpbridge.Protocol, Sent: true, Status: http.StatusAccepted,
+		Detail: redact.Clean("the server has answered 202 without a response, and there is no stream on which the response can come: "+e.Detail, x.s.Secrets()...),
+	})
+	return errNoStream
+}
+
+var errNoStream = errors.New("there is no stream")
+
+// Close ends the stream.
+func (x *extraStream) Close() error {
+	if x.body == nil {
+		return nil
+	}
+	x.s.elsewhere.release()
+	return x.body.Close()
+}

@@ -1,0 +1,290 @@
+// Package tap watches the messages between the SDK and a connection, for transports that carry
+// one message after the other: it notes for each operation whether its request was sent and
+// answered.
+//
+// Streamable HTTP has no tap: the SDK tells its own type of connection which protocol was
+// agreed on, so that the connection must not be wrapped. There the http.RoundTripper of package
+// streamable does this work.
+package tap
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// errRejected makes the SDK fail the one request and keep the connection: the SDK
+// compares errors by their code.
+var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
+
+// tornDetail says what became of a call whose response is torn.
+const tornDetail = "the answer on stdout is broken: other text was printed into it, or it is no JSON-RPC"
+
+// Tap is a [transport.Conn] that watches a transport of the SDK.
+type Tap struct {
+	transport.ConnDefaults
+	// OnText gets what a server writes to a pipe that is no message. It does not keep it. It may
+	// be set before the connection is used.
+	OnText func([]byte)
+
+	config  *mcpbridge.Server
+	session *transport.Session
+	inner   mcp.Transport
+	input   *Input // or nil, see New
+	answers wire.Answers
+
+	// writing has the message that is written: one at a time, so that its end is known. It is a
+	// channel because a write may block, and whoever waits for it may give up.
+	writing chan struct{}
+
+	mu      sync.Mutex
+	pending map[jsonrpc.ID]*wire.Exchange
+	closing bool          // we ended the connection ourselves
+	ended   error         // what ended the connection
+	over    chan struct{} // closed when ended is set
+}
+
+// New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil where a
+// message may have arrived although its Write has failed: then the request counts as sent, and
+// its call is not simply repeated.
+func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
+	return &Tap{
+		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
+		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
+	}
+}
+
+// OverPipe returns a tap on the two pipes of a server. A Read of output returns soon after its Close.
+func OverPipe(config *mcpbridge.Server, session *transport.Session, output io.ReadCloser, input *Input) *Tap {
+	pipe := &Pipe{Output: output, Input: input, Limit: wire.MaxResult(config)}
+	t := New(config, session, pipe, input)
+	pipe.Waits = func(id jsonrpc.ID) bool { return t.exchangeOnWire(id) != nil }
+	pipe.Torn = t.torn
+	pipe.Text = func(text []byte) {
+		session.Skipped(len(text))
+		if t.OnText != nil {
+			t.OnText(text)
+		}
+	}
+	return t
+}
+
+// exchangeOnWire returns the exchange whose request waits for a response with an id, or nil.
+func (t *Tap) exchangeOnWire(id jsonrpc.ID) *wire.Exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for own, ex := range t.pending {
+		if fmt.Sprint(t.answers.IDs.OnWireID(own).Raw()) == fmt.Sprint(id.Raw()) {
+			return ex
+		}
+	}
+	return nil
+}
+
+// torn fails the request whose response is torn.
+func (t *Tap) torn(id jsonrpc.ID) *jsonrpc.Response {
+	ex := t.exchangeOnWire(id)
+	if ex == nil {
+		return nil
+	}
+	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: tornDetail}
+	ex.Refused(e)
+	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: e.Detail}}
+}
+
+// SDK returns the tap, which is a transport of the SDK.
+func (t *Tap) SDK() mcp.Transport { return t }
+
+// Secrets returns those of the configuration.
+func (t *Tap) Secrets() []string { return redact.OfServer(t.config) }
+
+// Connect connects the transport inside.
+func (t *Tap) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.pending = map[jsonrpc.ID]*wire.Exchange{}
+	return &connection{c, t}, nil
+}
+
+// Forget drops the last request of an exchange.
+func (t *Tap) Forget(ex *wire.Exchange) {
+	id, _, _ := ex.LastOverPipe()
+	t.ExchangeFor(id)
+}
+
+// ExchangeFor drops the request with the given id, and returns its exchange: it waits for a response
+// no more.
+func (t *Tap) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ex := t.pending[id]
+	delete(t.pending, id)
+	return ex
+}
+
+// Ended returns what has ended the connection, or nil.
+func (t *Tap) Ended() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// lastWords is how long the output of a server that reads no more may take to end.
+const lastWords = 250 * time.Millisecond
+
+// awaitEnd waits for the end of the output of a server that reads no more: it may say why.
+func (t *Tap) awaitEnd(ctx context.Context) {
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-t.over:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-t.session.Cut.Done():
+	}
+}
+
+// Closing notes that the end, when it comes, is our own doing.
+func (t *Tap) Closing() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+}
+
+// end notes the end of the connection, and reports it, once, unless it is our own doing.
+func (t *Tap) end(err error) {
+	t.mu.Lock()
+	first := t.ended == nil && !t.closing
+	if t.ended == nil {
+		t.ended = err
+		close(t.over)
+	}
+	t.mu.Unlock()
+	if first {
+		t.session.Watcher.Broke(err)
+	}
+}
+
+// connection is the SDK's connection with a tap.
+type connection struct {
+	mcp.Connection
+	tap *Tap
+}
+
+// Read reads the next message that is for this connection, and notes the end.
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	if mark := c.tap.session.Requests.Mark(); mark != nil {
+		return mark, nil
+	}
+	for {
+		msg, err := c.Connection.Read(ctx)
+		if err == nil {
+			if use, _ := c.tap.answers.Read(msg, c.tap); use == wire.Stray || use == wire.Unawaited {
+				continue
+			}
+		}
+		switch msg := msg.(type) {
+		case *jsonrpc.Response:
+			c.tap.session.Discovery.Answered()
+		case *jsonrpc.Request:
+			var admitted bool
+			if admitted, err = c.tap.session.Requests.Admit(c.tap.session.Cut, msg); err == nil && !admitted {
+				continue
+			}
+		}
+		if err != nil {
+			c.tap.end(err)
+			return nil, err
+		}
+		return msg, nil
+	}
+}
+
+// Write notes what is sent, and where in the pipe it ends. A message that could not be
+// written up to its closing brace was not received.
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
+	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Requests.IsMark(resp.ID) {
+		return nil
+	}
+	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // else an exchanger does this
+		if resp, ok := msg.(*jsonrpc.Response); ok {
+			done := c.tap.session.Requests.Answering(resp.ID)
+			defer func() { done(err == nil) }()
+		}
+		select {
+		case c.tap.writing <- struct{}{}:
+			defer func() { <-c.tap.writing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.tap.session.Cut.Done():
+			return c.tap.session.Cut.Err()
+		}
+	}
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !req.IsCall() {
+		return c.write(ctx, msg)
+	}
+	ex := wire.ExchangeOf(ctx)
+	ex.SentOverPipe(req.ID)
+	c.tap.mu.Lock()
+	c.tap.pending[req.ID] = ex
+	c.tap.mu.Unlock()
+	c.tap.session.Discovery.Asked(req.Method)
+
+	before := c.tap.input.offset()
+	err = c.write(ctx, msg)
+	whole := c.tap.input.passed(before)
+	if whole && c.tap.input != nil {
+		ex.WrittenOverPipe(c.tap.input.end.Load())
+	}
+	if err == nil {
+		return nil
+	}
+	if c.tap.input != nil && c.tap.input.Writer != nil {
+		c.tap.awaitEnd(ctx)
+	}
+	c.tap.ExchangeFor(req.ID)
+	if refusal := ex.NotWritten(whole); refusal != nil && refusal.Session == mcpbridge.Alive {
+		return fmt.Errorf("%w: %w", refusal, errRejected)
+	}
+	return err
+}
+
+// write writes a message with the ids of the wire.
+func (c *connection) write(ctx context.Context, msg jsonrpc.Message) error {
+	ids := c.tap.answers.IDs
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !req.IsCall() && req.Method != rpc.MethodCancelled {
+		return c.Connection.Write(ctx, msg)
+	}
+	onWire := *req // the SDK keeps the other
+	if req.IsCall() {
+		onWire.ID = ids.OnWireID(req.ID)
+		if note := wire.ExchangeOf(ctx).IDNote(); note != nil {
+			note(fmt.Sprint(onWire.ID.Raw()))
+		}
+	} else {
+		onWire.Params = ids.CancelledParams(req.Params)
+	}
+	return c.Connection.Write(ctx, &onWire)
+}
+
+// Pending returns how many requests wait for a response.
+func (t *Tap) Pending() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pending)
+}

@@ -1,0 +1,176 @@
+// Package transport defines what the bridge needs of a transport.
+//
+// A new transport is one file with one type: a [Server] that embeds [Defaults], and whose
+// Connect puts a tap (package tap) on a transport of the SDK. The tap is the [Conn]. A
+// transport that knows more about its connections, such as how a process ended, embeds the tap
+// in a Conn of its own, and a transport without a tap embeds [ConnDefaults]. The table of
+// package bridge lists all transports.
+//
+// When a connection ends, the Read of the SDK's transport returns an error that
+// [wire.IsEndOfStream] knows, such as io.EOF. Any other error means that the server has sent
+// what is no MCP.
+package transport
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// Server is a way to reach one server. All connections to the server share it. Its
+// methods may be called from any goroutine, and do not block.
+type Server interface {
+	// Connect makes a connection for a session. The SDK connects it with [Conn.SDK], and the
+	// caller closes it with [Conn.Close].
+	Connect(*Session) (Conn, error)
+	// Secrets returns what no text about a server may contain, when there is no connection to it.
+	Secrets() []string
+	// HasSessions reports whether the server knows sessions by their ids, so that a session can be
+	// resumed over another connection.
+	HasSessions() bool
+	// SpeaksOldProtocolsOnly reports whether the transport is older than server/discover.
+	SpeaksOldProtocolsOnly() bool
+	// Older returns the older transport that is tried when the server refuses a handshake
+	// over this one, or nil.
+	Older() Server
+	// IsUnreachable reports whether the last request to the server got no connection.
+	IsUnreachable() bool
+	// Forget forgets how the server behaves.
+	Forget()
+	// Release closes idle connections.
+	Release()
+}
+
+// Conn is one connection to a server. Its methods may be called from any goroutine.
+type Conn interface {
+	// SDK returns the transport that the SDK's client connects with.
+	SDK() mcp.Transport
+	// CarriesParams reports whether the connection adds to a request the parameters that its
+	// exchange carries.
+	CarriesParams() bool
+	// AwaitStream waits until the server can send messages by itself, where the end of the
+	// handshake should wait for that; no longer than until ctx ends, and not for long.
+	AwaitStream(ctx context.Context)
+	// HasRead reports whether the server has read all that was sent to it, as far as that
+	// can be told.
+	HasRead() bool
+	// Succeeded notes that an operation of the session had a result.
+	Succeeded()
+	// Forget notes that nobody waits for the response to the exchange any more.
+	Forget(*wire.Exchange)
+
+	// Ended returns what ended the connection, or nil.
+	Ended() error
+	// DescribeEnd says how the server ended, and apart from that what it said last; detail is empty
+	// where nothing is known. It may take a moment.
+	DescribeEnd() (detail, quote string)
+	// NeverRead reports whether the server has ended without reading the last request of
+	// the exchange. It may take a moment.
+	NeverRead(*wire.Exchange) bool
+	// Secrets returns what no text about the session may contain.
+	Secrets() []string
+
+	// MayRefuseSession reports whether a refusal of a request can be one of the session.
+	MayRefuseSession() bool
+	// Resumable returns the session that the server knows beyond the connection, or nil
+	// where there are no such sessions.
+	Resumable() Resumable
+
+	// Expire notes that the server does not know the session, and reports it once. A status of 0
+	// says that this is known from a comparison with another session.
+	Expire(*mcpbridge.Error)
+	// Closing notes that the end of the connection, when it comes, is our own doing.
+	Closing()
+	// EndSession ends the session on the server. It may be called again if it failed.
+	EndSession(context.Context) error
+	// Kill ends the connection at once. It does not block.
+	Kill()
+	// Close ends the connection when its session was cut. It may be called again if it failed.
+	Close(context.Context) error
+}
+
+// Resumable is a session that a server knows by its id, over any connection.
+type Resumable interface {
+	// SessionID returns the id by which the server knows the session now.
+	SessionID() string
+	// Cookies returns what else it takes to attach to the session.
+	Cookies() string
+	// IsFresh reports whether the server has answered nothing since initialize. It may not
+	// know the session yet.
+	IsFresh() bool
+	// HasExpired reports whether the server does not know the session any more.
+	HasExpired() bool
+	// EndQuietly ends the session on the server with one attempt, and reports nothing.
+	EndQuietly()
+	// Discard ends the session on the server that a handshake may have opened.
+	Discard(context.Context)
+}
+
+// Defaults are the methods of a [Server] that has no sessions beyond their connections and no
+// older transport.
+type Defaults struct{ Config *mcpbridge.Server }
+
+// Secrets returns those of the configuration.
+func (d Defaults) Secrets() []string { return redact.OfServer(d.Config) }
+
+// HasSessions returns false.
+func (Defaults) HasSessions() bool { return false }
+
+// SpeaksOldProtocolsOnly returns false.
+func (Defaults) SpeaksOldProtocolsOnly() bool { return false }
+
+// Older returns nil.
+func (Defaults) Older() Server { return nil }
+
+// IsUnreachable returns false.
+func (Defaults) IsUnreachable() bool { return false }
+
+// Forget does nothing.
+func (Defaults) Forget() {}
+
+// Release does nothing.
+func (Defaults) Release() {}
+
+// ConnDefaults are the methods of a [Conn] whose server has no sessions beyond the connection
+// and no process, and whose end needs nothing but the cut of its [Session].
+type ConnDefaults struct{}
+
+// CarriesParams returns false.
+func (ConnDefaults) CarriesParams() bool { return false }
+
+// AwaitStream returns at once.
+func (ConnDefaults) AwaitStream(context.Context) {}
+
+// HasRead returns true.
+func (ConnDefaults) HasRead() bool { return true }
+
+// Succeeded does nothing.
+func (ConnDefaults) Succeeded() {}
+
+// DescribeEnd returns nothing.
+func (ConnDefaults) DescribeEnd() (detail, quote string) { return "", "" }
+
+// NeverRead returns false.
+func (ConnDefaults) NeverRead(*wire.Exchange) bool { return false }
+
+// MayRefuseSession returns true.
+func (ConnDefaults) MayRefuseSession() bool { return true }
+
+// Resumable returns nil.
+func (ConnDefaults) Resumable() Resumable { return nil }
+
+// Expire does nothing.
+func (ConnDefaults) Expire(*mcpbridge.Error) {}
+
+// EndSession does nothing.
+func (ConnDefaults) EndSession(context.Context) error { return nil }
+
+// Kill does nothing.
+func (ConnDefaults) Kill() {}
+
+// Close does nothing.
+func (ConnDefaults) Close(context.Context) error { return nil }

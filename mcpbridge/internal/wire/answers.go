@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+)
+
+// Answers reads what comes over one connection, whatever its transport is, before the SDK
+// does. It notes responses in their exchanges, and takes the results that an exchange wants.
+//
+// All methods may be called from any goroutine.
+type Answers struct {
+	IDs      *rpc.IDs
+	Progress *Progress
+	// Custom is called with each notification, in the order in which they arrive. It must not
+	// block, and may be nil.
+	Custom func(method string, params json.RawMessage)
+}
+
+// Waiting finds the exchange whose last request has an id of the SDK, or returns nil.
+type Waiting interface {
+	ExchangeFor(jsonrpc.ID) *Exchange
+}
+
+// Use is what becomes of a message.
+type Use uint8
+
+// The uses of a message.
+const (
+	Passed    Use = iota // the SDK gets it
+	Taken                // its result was taken, and the SDK gets an error in its place
+	Stray                // it is a response to the request of another connection, which the SDK must not get
+	Unawaited            // it is a response that nobody waits for, here at least, and the SDK must not get it either
+)
+
+// Read reads a message, and restores the id of the SDK. It returns the exchange that a response
+// belongs to.
+func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) (Use, *Exchange) {
+	switch msg := msg.(type) {
+	case *jsonrpc.Request:
+		if msg.Method == rpc.MethodProgress {
+			a.Progress.Notify(msg.Params)
+		}
+		if a.Custom != nil && !msg.IsCall() {
+			a.Custom(msg.Method, msg.Params)
+		}
+	case *jsonrpc.Response:
+		if !a.IDs.Restore(msg) {
+			return Stray, nil
+		}
+		ex := waiting.ExchangeFor(msg.ID)
+		if ex == nil {
+			return Unawaited, nil
+		}
+		if ex.Over == nil { // a handshake
+			replaceVersion(msg.Result)
+		}
+		if ex.Answered(msg) {
+			msg.Result, msg.Error = nil, errTaken
+			return Taken, ex
+		}
+		return Passed, ex
+	}
+	return Passed, nil
+}
+
+// oldVersion finds the protocol version from before the first that the SDK knows. Other clients take
+// it for that one, and their servers work.
+var oldVersion = regexp.MustCompile(`"protocolVersion"\s*:\s*("2024-10-07")`)
+
+// replaceVersion replaces that version in the result of initialize, in place.
+func replaceVersion(result []byte) {
+	if at := oldVersion.FindSubmatchIndex(result); at != nil {
+		copy(result[at[2]:], `"2024-11-05"`)
+	}
+}
+
+// errTaken is the error in place of a result that was taken: the SDK decodes no more of it.
+var errTaken = &jsonrpc.Error{Message: "the result was taken"}
+
+// Decode decodes a message that comes in answer to the SDK's request with this id. An error without
+// an id is the response to it, from a server that has not read the request.
+func (a *Answers) Decode(data []byte, call json.RawMessage) (rpc.Decoded, error) {
+	msg, err := rpc.Decode(data)
+	if resp, ok := msg.Message.(*jsonrpc.Response); err == nil && (!ok || resp.Error == nil) {
+		return msg, nil
+	}
+	number, noCall := strconv.ParseInt(string(call), 10, 64)
+	if failure := rpc.UnnamedError(data); failure != nil && noCall == nil {
+		id, _ := jsonrpc.MakeID(float64(a.IDs.OnWire(number)))
+		return rpc.Decoded{Message: &jsonrpc.Response{ID: id, Error: failure}}, nil
+	}
+	return msg, err
+}

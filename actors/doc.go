@@ -1,10 +1,11 @@
 // Package actors contains the two actors of a supervisor: the registry and the session.
 // They communicate only by messages. Neither of them blocks, locks or uses atomics.
 //
-// [Start] spawns a registry, which spawns the sessions. User code can implement a [Strategy], which
-// decides about sessions that have failed, and an [Interceptor], which wraps every operation. Both are
-// fields of the configuration in package supervisor, which starts the registry. What the supervisor and
-// a cluster send to a registry beside commands is in internal/protocol.
+// Package registry has the registry, which spawns the sessions of internal/session. This package has
+// what user code implements: a [Strategy], which decides about sessions that have failed, and an
+// [Interceptor], which wraps every operation. Both are fields of the configuration in package
+// supervisor, which starts the registry. What the supervisor and a cluster send to a registry beside
+// commands is in internal/protocol.
 //
 // # The two actors
 //

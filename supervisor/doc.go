@@ -17,7 +17,7 @@
 //     actor fails. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
 //     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
-//     TestCommandsToAStoppedSupervisorAreAnswered; in actors/internal/registry
+//     TestCommandsToAStoppedSupervisorAreAnswered; in actors/registry
 //     TestBugInASessionLosesNothing)
 //  2. One session per key. A key has at most one live MCP session and transport at any
 //     moment. Exception: while the module finds out whether a session still exists, the key
@@ -79,7 +79,7 @@
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
-//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/internal/registry TestNoStepGrowsWithTheKeys; in
+//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/registry TestNoStepGrowsWithTheKeys; in
 //     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
 //     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;

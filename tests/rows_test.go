@@ -31,7 +31,7 @@ func testsByRow(t *testing.T) map[string][]string {
 	byRow := map[string][]string{}
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	for _, file := range append(files, "../actors/internal/registry/bug_test.go") {
+	for _, file := range append(files, "../actors/registry/bug_test.go") {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		for _, decl := range parsed.Decls {

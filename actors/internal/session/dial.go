@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -214,7 +215,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		return
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
-		s.fail(&contract.Fault{Class: e.Class, Dialing: true, Cause: e})
+		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
 	s.conn, s.resumable, s.refused = msg.conn, nil, nil

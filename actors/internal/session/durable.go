@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -79,10 +80,10 @@ type durable struct {
 	refused      *mcpbridge.Error // the refusal of the credentials, or nil
 	refusedUntil time.Time        // until then, no dial with the same credentials
 
-	cause    *contract.Fault // of the last restart, or nil
-	failedAt time.Time       // when that fault happened
-	lostAt   time.Time       // when the last connection ended
-	wantedAt time.Time       // when a call last came while none was wanted
+	cause    *actors.Fault // of the last restart, or nil
+	failedAt time.Time     // when that fault happened
+	lostAt   time.Time     // when the last connection ended
+	wantedAt time.Time     // when a call last came while none was wanted
 
 	wakeTimer *time.Timer // sends timerFired; nil when it will not come
 	wakeAt    time.Time   // when wakeTimer fires

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -35,7 +36,7 @@ type interception struct {
 func (i *interception) mayHaveRun() bool { return i.passesOn || i.Lost != nil }
 
 // run runs the interceptors, and returns the reply for the caller. It may block.
-func (i *interception) run(ctx context.Context, run contract.Runner, op messages.Operation) (msg *intercepted) {
+func (i *interception) run(ctx context.Context, run actors.Runner, op messages.Operation) (msg *intercepted) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			reply := i.Failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))
@@ -84,7 +85,7 @@ func readdressed(result messages.Result, k *contract.Call) messages.Result {
 
 // chain returns a Runner that runs the interceptors, the first one outermost, around
 // last.
-func chain(interceptors []contract.Interceptor, last contract.Runner) contract.Runner {
+func chain(interceptors []actors.Interceptor, last actors.Runner) actors.Runner {
 	for i := len(interceptors) - 1; i >= 0; i-- {
 		if last = interceptors[i](last); last == nil {
 			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
@@ -119,7 +120,7 @@ func (c interceptionContext) Value(key any) any {
 }
 
 // passOn returns the Runner behind the last interceptor: it sends operations to the front.
-func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) contract.Runner {
+func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) actors.Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 		i, ok := ctx.Value(interceptionKey{}).(*interception)
 		switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -79,9 +79,9 @@ func (c *stubConn) Close(ctx context.Context) error { return c.Detach(ctx) }
 // patient restarts after every fault, at once.
 type patient struct{}
 
-func (patient) Decider(messages.Key) contract.Decider { return patient{} }
-func (patient) Decide(f *contract.Fault, now time.Time) contract.Decision {
-	return contract.Decision{Attempt: 1}
+func (patient) Decider(messages.Key) actors.Decider { return patient{} }
+func (patient) Decide(f *actors.Fault, now time.Time) actors.Decision {
+	return actors.Decision{Attempt: 1}
 }
 
 // box takes replies.
@@ -138,7 +138,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		stopped := make(chan struct{})
 		armed := true
 		logger := relay.NewLogger(zerolog.New(zerolog.SyncWriter(&log)))
-		cfg := contract.Config{
+		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: logger, Events: relay.New(100, func(any) {}, nil, nil),
 			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, IdleTimeout: time.Hour,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 2 * time.Minute, DrainTimeout: 10 * time.Second, CloseTimeout: 5 * time.Second,
@@ -153,7 +153,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		}
 		system := actor.NewActorSystem()
 		cfg.Post = relay.NewPost(system, cfg.Events, nil)
-		pid := system.Root.Spawn(Props(cfg))
+		pid := system.Root.Spawn(props(cfg))
 		var boxes []box
 		send := func(cmd messages.Command) box {
 			b := make(box, 5)
@@ -210,7 +210,7 @@ func TestReloadThatPanicsIsAnswered(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
 		events := relay.New(100, func(any) {}, nil, nil)
-		pid, _ := Start(system, contract.Config{
+		pid, _ := Start(system, actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1,

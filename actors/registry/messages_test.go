@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -47,7 +47,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
 		events := relay.New(100, func(any) {}, nil, nil)
-		cfg := contract.Config{
+		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{},
 			Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
@@ -61,7 +61,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 				next(c, envelope)
 			}
 		}
-		pid := system.Root.Spawn(Props(cfg).Configure(actor.WithReceiverMiddleware(receive)))
+		pid := system.Root.Spawn(props(cfg).Configure(actor.WithReceiverMiddleware(receive)))
 		ask := func() {
 			future := protocol.NewFuture(system, nil)
 			defer future.Close()

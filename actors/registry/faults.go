@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -22,7 +23,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *
 	if reg == nil {
 		return // it was told to stop
 	}
-	if _, typed := reason.(*contract.Fault); !typed {
+	if _, typed := reason.(*actors.Fault); !typed {
 		reg.bugs++
 	}
 	directive, order := actor.RestartDirective, any(&actor.Restart{})
@@ -77,7 +78,7 @@ func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
 // attributeToServer reports whether a dial failed because the server is down, and then
 // sends the directive. The calls continue to wait, unless FailFast is set, or this was the
 // first dial of the session and it took the whole ConnectTimeout.
-func (r *registry) attributeToServer(c actor.Context, reg *registration, f *contract.Fault, took time.Duration, now time.Time) bool {
+func (r *registry) attributeToServer(c actor.Context, reg *registration, f *actors.Fault, took time.Duration, now time.Time) bool {
 	srv, ep, e := reg.server, reg.server.endpoint, f.Cause
 	if !reg.addressed || !ep.ShowsDown(e) {
 		switch {
@@ -115,7 +116,7 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *cont
 }
 
 // withoutRemedy returns the fault of a server that has answered before: it may come back by itself.
-func withoutRemedy(f *contract.Fault) *contract.Fault {
+func withoutRemedy(f *actors.Fault) *actors.Fault {
 	fault, cause := *f, *f.Cause
 	cause.Remedy = ""
 	fault.Cause = &cause
@@ -124,7 +125,7 @@ func withoutRemedy(f *contract.Fault) *contract.Fault {
 
 // expiresAtOnce returns the fault of a session that is given up because its MCP sessions
 // expire soon after they are opened.
-func expiresAtOnce(f *contract.Fault) *contract.Fault {
+func expiresAtOnce(f *actors.Fault) *actors.Fault {
 	fault, cause := *f, *f.Cause
 	cause.Detail = "sessions of this server expire at once: is it balanced without affinity? The last one: " + f.Cause.Detail
 	fault.Cause = &cause
@@ -140,11 +141,11 @@ func later(a, b time.Time) time.Time {
 }
 
 // decide asks the strategy, and recovers from its panic.
-func (r *registry) decide(reg *registration, f *contract.Fault, now time.Time) (d contract.Decision) {
+func (r *registry) decide(reg *registration, f *actors.Fault, now time.Time) (d actors.Decision) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
-			d = contract.Decision{Delay: time.Second}
+			d = actors.Decision{Delay: time.Second}
 		}
 	}()
 	if reg.decider == nil {
@@ -154,7 +155,7 @@ func (r *registry) decide(reg *registration, f *contract.Fault, now time.Time) (
 }
 
 // countFault counts and publishes the fault of a session that was open.
-func (r *registry) countFault(c actor.Context, reg *registration, f *contract.Fault) {
+func (r *registry) countFault(c actor.Context, reg *registration, f *actors.Fault) {
 	switch {
 	case f.Dialing:
 	case f.Class == mcpbridge.Expired:

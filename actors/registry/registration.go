@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
@@ -22,7 +23,7 @@ type registration struct {
 	pid     *actor.PID
 	mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
 	server  *server          // as it was configured when the session was spawned
-	decider contract.Decider // nil before the first fault
+	decider actors.Decider   // nil before the first fault
 
 	serial        uint64 // in the order of spawning
 	group         *group
@@ -67,10 +68,10 @@ type registration struct {
 	startTimer    *time.Timer         // sends startPermitDue
 	leftovers     []contract.Leftover // that it was spawned to close
 
-	cause        *contract.Fault // the last fault; nil while there is a connection
-	notBefore    time.Time       // the earliest time of the next dial
-	breakerUntil time.Time       // calls are rejected until then
-	backoffTimer *time.Timer     // sends backoffDue
+	cause        *actors.Fault // the last fault; nil while there is a connection
+	notBefore    time.Time     // the earliest time of the next dial
+	breakerUntil time.Time     // calls are rejected until then
+	backoffTimer *time.Timer   // sends backoffDue
 }
 
 // Registered says that messages of the session carry it.

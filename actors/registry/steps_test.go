@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -64,23 +65,23 @@ type watchedRegistry struct {
 
 // inWatchedRegistry runs a scenario on a registry with 1,000 open sessions of the scopes scope-0 to scope-999,
 // and one of the scope quiet.
-func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes ...func(cfg *contract.Config)) {
+func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes ...func(cfg *actors.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		events := relay.New(100, func(any) {}, nil, nil)
 		m := new(mailbox.Mailbox)
-		cfg := contract.Config{
+		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil), Asked: true,
 			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000,
 			ConnectTimeout: time.Minute, CallTimeout: time.Hour, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
-			Stopped: func([]messages.Left) { close(stopped) }, Dispatcher: new(dispatch.Dispatcher),
-		}
+			Stopped: func([]messages.Left) { close(stopped) }}
 		for _, change := range changes {
 			change(&cfg)
 		}
-		w := &watchedRegistry{registry: newRegistry(&cfg, m), system: system}
+		shared := contract.Config{Config: cfg, Dispatcher: new(dispatch.Dispatcher)}
+		w := &watchedRegistry{registry: newRegistry(&shared, m), system: system}
 		watch := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
 				before := progressOf(w.registry)
@@ -89,7 +90,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 				w.steps.Add(1)
 			}
 		}
-		options := append(cfg.RunsOn(m), actor.WithReceiverMiddleware(watch))
+		options := append(shared.RunsOn(m), actor.WithReceiverMiddleware(watch))
 		w.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return w.registry }, options...))
 		for i := range 1000 {
 			w.call(fmt.Sprint("scope-", i), "fast")
@@ -364,7 +365,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
 				require.Zero(t, srv.health.Len(downPlace))
 				require.Equal(t, messages.HealthUp, w.serverSnapshots("s")[0].Health)
-			}, func(cfg *contract.Config) {
+			}, func(cfg *actors.Config) {
 				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000
 				cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
 			})

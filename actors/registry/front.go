@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
@@ -28,7 +29,7 @@ import (
 // mailboxes could not keep exactly.
 type front struct {
 	*registry
-	run           contract.Runner // the interceptors, around the Runner that passes operations on
+	run           actors.Runner // the interceptors, around the Runner that passes operations on
 	interceptions interceptions
 	stopTimer     *time.Timer // sends stopDue
 }

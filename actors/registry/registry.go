@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
@@ -91,7 +92,7 @@ type registry struct {
 // messages of a [protocol.Cluster]. The PID stays valid: after the registry has stopped, for whatever
 // reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
 // is false if the name is taken in the system, and then nothing is spawned.
-func Start(system *actor.ActorSystem, cfg contract.Config) (pid *actor.PID, free bool) {
+func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free bool) {
 	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
 	cfg.Name = name
 	// It holds nothing of cfg, which may lead to the PID: the door would never be freed.
@@ -104,14 +105,14 @@ func Start(system *actor.ActorSystem, cfg contract.Config) (pid *actor.PID, free
 			stopped()
 			then(left)
 		}
-		return system.Root.SpawnPrefix(Props(cfg), "registry")
+		return system.Root.SpawnPrefix(props(cfg), "registry")
 	})
 }
 
-// Props returns the Props of the registry that [Start] spawns.
-func Props(cfg contract.Config) *actor.Props {
+// props returns the Props of the registry that [Start] spawns.
+func props(with actors.Config) *actor.Props {
 	m := new(mailbox.Mailbox)
-	cfg.Dispatcher = new(dispatch.Dispatcher)
+	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher)}
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
 		if len(cfg.Interceptors) > 0 {

@@ -261,7 +261,7 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server})
 	}
-	reg := &registration{key: key, server: srv, slots: admission.Slots[*registration]{Draining: true}, cleanup: true, order: contract.Drain{Leave: closing.order.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
+	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, order: contract.Drain{Leave: closing.order.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
 	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.order.Leave}})
 	r.setState(reg, messages.StateDraining)
 	e.draining = append(e.draining, reg)

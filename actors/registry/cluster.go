@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -49,31 +48,6 @@ func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
 	r.disown(c, k)
 	r.cfg.Post.Send(r.cluster.HandBack, back)
 	return true
-}
-
-// newResentCall returns an operation of another member as a call of the sender.
-func (r *registry) newResentCall(c actor.Context, msg *protocol.ResentCall) *contract.Call {
-	k := r.newCall(c, msg.Op)
-	k.Values, k.Intercepted, k.Runs = msg.Values, msg.Intercepted, msg.Runs
-	if msg.MayHaveRun {
-		k.Runs = max(1, msg.Runs)
-		k.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: msg.Detail, Sent: true}
-		k.Undecided = true
-	}
-	return k
-}
-
-// unsafe returns the failure of a resent call that may have run and must not be replayed, or nil.
-func (r *registry) unsafe(k *contract.Call) *messages.Failure {
-	if !k.Undecided {
-		return nil
-	}
-	again, needsHint := k.MayReplay(k.Lost)
-	if !again {
-		return k.FailureOf(k.Lost)
-	}
-	k.Undecided, k.NeedsHint = false, needsHint
-	return nil
 }
 
 // onRelease drains the sessions of the keys that match.

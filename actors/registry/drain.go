@@ -12,27 +12,26 @@ import (
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
 func (r *registry) drain(c actor.Context, reg *registration, order contract.Drain) {
-	if reg.slots.Draining && (reg.cleanup || !order.Changes(reg.order)) {
+	if reg.Draining && (reg.Cleanup || !order.Changes(reg.order)) {
 		return
 	}
-	if !reg.slots.Draining {
+	if !reg.Draining {
 		r.takeOutOfUse(reg)
 	}
 	if reg.order.Leave && !reg.order.Moves { // the registry stops
 		order.Leave = true
 	}
 	reg.order = order
-	r.tellLimits(c, reg)
+	r.tellLimits(reg)
 	reg.send(&order)
 }
 
 // takeOutOfUse removes a session from its key: the next call of the key gets a new
 // session.
 func (r *registry) takeOutOfUse(reg *registration) {
-	reg.wantsDial, reg.unconnectedSlot = false, false
-	reg.slots.Drain()
+	reg.wantsDial = false
+	r.gate.Drain(&reg.Session)
 	r.setState(reg, messages.StateDraining)
-	r.dequeue(reg)
 	reg.stopBackoffTimer()
 	e := r.entries[reg.key]
 	e.current = nil
@@ -44,7 +43,7 @@ func (r *registry) onSessionClosed(c actor.Context, msg *contract.SessionClosed)
 	if reg := registrationOf(msg.Of); r.registrations[reg.pid.Id] == reg {
 		reg.mailbox.PostSystemMessage(&actor.Stop{})
 		if msg.CleanedUp > 0 {
-			r.serverUp(c, reg)
+			r.serverUp(reg)
 		}
 		r.handSettingsOver(c, msg)
 		r.finishSession(c, msg)
@@ -59,7 +58,7 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		defer r.stopIfEmpty()
 	}
 	if reg := r.registrations[msg.Who.Id]; reg != nil {
-		if !reg.slots.Draining {
+		if !reg.Draining {
 			r.takeOutOfUse(reg)
 		}
 		r.finishSession(c, &contract.SessionClosed{Of: reg, Leftovers: reg.leftovers})
@@ -88,7 +87,7 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 			continue
 		}
 		delete(closing.waiting, reg)
-		if reg.cleanup {
+		if reg.Cleanup {
 			closing.cleanups--
 		}
 		closing.reply.Sessions += closed

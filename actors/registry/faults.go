@@ -44,16 +44,13 @@ const maxBugs = 5
 // onFaulted decides about the fault of a session.
 func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
 	reg, f, now := registrationOf(msg.Of), msg.Fault, time.Now()
-	took := now.Sub(reg.dialedAt)
+	took := now.Sub(reg.DialedAt)
 	reg.wantsDial = false
-	r.dequeue(reg)
-	r.returnPermits(reg)
-	defer r.grantDials(c)
-	if reg.slots.Draining {
+	r.gate.Lost(&reg.Session)
+	if reg.Draining {
 		return
 	}
 	r.setState(reg, messages.StateWaiting)
-	r.updateRank(reg)
 	r.countFault(c, reg, f)
 	if f.Dialing && r.attributeToServer(c, reg, f, took, now) {
 		return
@@ -79,14 +76,14 @@ func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
 // sends the directive. The calls continue to wait, unless FailFast is set, or this was the
 // first dial of the session and it took the whole ConnectTimeout.
 func (r *registry) attributeToServer(c actor.Context, reg *registration, f *actors.Fault, took time.Duration, now time.Time) bool {
-	srv, ep, e := reg.server, reg.server.endpoint, f.Cause
+	srv, ep, e := reg.server, reg.Place.Endpoint, f.Cause
 	if !reg.addressed || !ep.ShowsDown(e) {
 		switch {
-		case !reg.addressed && !reg.probing: // no server was dialed: PerKey has failed
+		case !reg.addressed && !reg.Probing: // no server was dialed: PerKey has failed
 		case reg.addressed && e.Server == mcpbridge.Present:
-			r.serverUp(c, reg)
-		case reg.probing: // the probe says nothing about the server
-			ep.Next = ep.ProbedAt.Add(admission.MinProbeInterval)
+			r.serverUp(reg)
+		case reg.Probing:
+			r.gate.Unknown(&reg.Session)
 		}
 		return false
 	}
@@ -94,16 +91,14 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *acto
 		f = withoutRemedy(f)
 		e = f.Cause
 	}
-	wait := !r.cfg.FailFast && (reg.probing || reg.wasOpen || took < srv.limits.ConnectTimeout)
+	wait := !r.cfg.FailFast && (reg.Probing || reg.wasOpen || took < srv.limits.ConnectTimeout)
 	reg.cause, reg.notBefore = f, now
-	if ep.SeenAt.After(reg.dialedAt) { // dials of other keys succeeded meanwhile
+	if ep.SeenAt.After(reg.DialedAt) { // dials of other keys succeeded meanwhile
 		reg.failedDials++
 		reg.notBefore = now.Add(min(admission.MinProbeInterval<<min(reg.failedDials, 10), admission.MaxProbeInterval))
 	} else {
 		before := ep.Down
-		ep.Failed(e, reg.dialedAt, reg.probing, now)
-		ep.noteHealth()
-		r.recall(ep) // the next probe may be due earlier
+		r.gate.Failed(&reg.Session, e, now)
 		if !before {
 			contract.Span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", ep.Cause.Error()), "delay", ep.Next.Sub(now)).Msg("server is down")
 			if r.cfg.FailFast {
@@ -165,4 +160,49 @@ func (r *registry) countFault(c actor.Context, reg *registration, f *actors.Faul
 		r.counters.Lost++
 		r.publish(&messages.SessionLost{Stamp: r.stamp(reg), Cause: f.Cause.Error()})
 	}
+}
+
+// serverUp notes that a server has answered a session.
+func (r *registry) serverUp(reg *registration) {
+	now := time.Now()
+	if ep := reg.Place.Endpoint; ep.Down || ep.SeenAt.IsZero() {
+		r.logServerUp(reg, now)
+	}
+	r.gate.Up(&reg.Session, now)
+}
+
+// sendServerDownToAll fails the waiting calls of all sessions that are queued for an
+// endpoint.
+func (r *registry) sendServerDownToAll(c actor.Context, ep *admission.Endpoint) {
+	r.beginWalk(c, &walk{
+		done: func(actor.Context) {},
+		visit: func(_ actor.Context, reg *registration) {
+			if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
+				r.sendServerDown(reg)
+			}
+		},
+	}, func(server string) bool {
+		srv := r.servers[server]
+		return srv != nil && (srv.turns.Base.Endpoint == ep || srv.PerKey != nil)
+	})
+}
+
+// sendServerDown fails the waiting calls of a session that is queued for a server that is
+// down.
+func (r *registry) sendServerDown(reg *registration) {
+	ep := reg.Place.Endpoint
+	reg.send(&contract.ServerDown{Cause: causeOf(ep, reg), RetryAt: ep.Next})
+}
+
+// causeOf returns why a server is down, for the callers of one session, or of none: as its
+// own dial has found it, if that was the same, or if it started a process, whose stderr is then
+// quoted; otherwise what all keys may see.
+func causeOf(ep *admission.Endpoint, reg *registration) *mcpbridge.Error {
+	if reg == nil || reg.cause == nil || !reg.cause.Dialing {
+		return ep.Cause
+	}
+	if own := reg.cause.Cause; reg.server.Command != "" || admission.Shared(own).Error() == ep.Cause.Error() {
+		return own
+	}
+	return ep.Cause
 }

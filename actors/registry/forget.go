@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -18,27 +19,22 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 	if r.cfg.Forget != nil {
 		r.cfg.Forget(cmd.Server)
 	}
-	r.forgetPlace(r.servers[cmd.Server], cmd)
-	r.grantDials(c)
+	srv := r.servers[cmd.Server]
+	forgotten := map[*admission.Place]bool{srv.turns.Base: true}
+	r.gate.Forget(srv.turns.Base)
 	caller := c.Sender()
 	r.beginWalk(c, &walk{
 		cmd: cmd, caller: caller, done: func(actor.Context) { r.cfg.Post.Send(caller, &messages.Done{ID: cmd.ID}) },
 		visit: func(c actor.Context, reg *registration) {
-			if reg.server.forgotten != cmd && reg.server.base == r.servers[cmd.Server] {
-				r.forgetPlace(reg.server, cmd)
-				r.grantDials(c)
+			if reg.server == srv && !forgotten[reg.Place] {
+				forgotten[reg.Place] = true
+				r.gate.Forget(reg.Place)
 			}
-			if !reg.slots.Draining {
+			if !reg.Draining {
 				r.forgetFaults(c, reg)
 			}
 		},
 	}, func(server string) bool { return server == cmd.Server })
-}
-
-// forgetPlace forgets what is known of a place.
-func (r *registry) forgetPlace(place *server, cmd *messages.Forget) {
-	place.forgotten = cmd
-	r.forgetEndpoint(place.endpoint)
 }
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it

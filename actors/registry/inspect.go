@@ -84,7 +84,7 @@ func (r *registry) beginListing(l *listing) {
 	counts, matching := r.index.matching(l.of)
 	l.snapshot = &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, States: counts,
-		Open: r.sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
+		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
 		Servers: r.serverSnapshots(l.of.server),
 	}
 	snap := l.snapshot
@@ -207,7 +207,7 @@ func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
 		if only != "" && name != only {
 			continue
 		}
-		ep := srv.foremost()
+		ep := srv.turns.Foremost()
 		one := messages.ServerSnapshot{Name: name, Since: ep.Since}
 		one.Health, one.Cause, one.RetryAt = ep.Health()
 		if g := r.index.groups[name]; g != nil {
@@ -235,7 +235,7 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	one := messages.SessionSnapshot{
 		Key: reg.key, State: reg.state(), Generation: reg.generation,
 		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
-		Outstanding: reg.outstanding, Waiting: reg.waiting, Calls: reg.calls, Restarts: int(reg.restarts), LastUsed: reg.usedAt, Pinned: reg.slots.Pinned,
+		Outstanding: reg.outstanding, Waiting: reg.waiting, Calls: reg.calls, Restarts: int(reg.restarts), LastUsed: reg.usedAt, Pinned: reg.Pinned,
 	}
 	if reg.tenant != nil {
 		one.Tenant = reg.tenant.name
@@ -249,8 +249,8 @@ func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
 	if reg.unheard != nil && reg.waiting > 0 {
 		one.Cause = reg.unheard.Error()
 	}
-	if ep := reg.server.endpoint; ep.Down && reg.queuePosition != nil {
-		one.Cause, one.RetryAt = ep.causeFor(reg).Error(), ep.Next
+	if ep := reg.Place.Endpoint; ep.Down && reg.Queued() {
+		one.Cause, one.RetryAt = causeOf(ep, reg).Error(), ep.Next
 	}
 	return one
 }

@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // limitsOf returns the limits of a server, without zero values that stand for those of the
@@ -44,17 +40,12 @@ func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
 	if own != srv.own {
 		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server limits changed")
 		srv.own, srv.limits = own, limitsOf(r.cfg, own)
-		srv.sessions.SetLimit(own.MaxSessions)
-		for _, place := range srv.keyed {
-			place.own, place.limits = srv.own, srv.limits
-			r.mayPermit(place)
-		}
-		r.mayPermit(srv)
+		r.gate.SetLimits(srv.turns, own.MaxSessions, srv.limits.MaxDials)
 	}
 }
 
 // tellLimits tells a session its limits, if they have changed since it was last told.
-func (r *registry) tellLimits(c actor.Context, reg *registration) {
+func (r *registry) tellLimits(reg *registration) {
 	if reg.limits != reg.server.limits {
 		reg.limits = reg.server.limits
 		reg.send(&contract.LimitsChanged{Limits: reg.limits})
@@ -67,25 +58,4 @@ func (r *registry) slowest() (drain, shut time.Duration) {
 		drain, shut = max(drain, srv.limits.DrainTimeout), max(shut, srv.limits.CloseTimeout)
 	}
 	return drain, shut
-}
-
-// capDue says that a server may have more sessions than its cap, which a reload has lowered.
-type capDue struct{ of *server }
-
-// onCapDue evicts idle sessions of a server until its cap holds. Busy sessions stay until
-// they are idle, or are evicted for another session.
-func (r *registry) onCapDue(c actor.Context, srv *server) {
-	q := srv.sessions
-	n := 0
-	for reg := range q.LRU.Oldest(admission.UnusedSlot) {
-		if q.Excess() == 0 {
-			return
-		}
-		if n == contract.WalkStep {
-			r.mailbox.PostUserMessage(&capDue{srv})
-			return
-		}
-		n++
-		r.evict(c, reg, messages.EvictServerCap)
-	}
 }

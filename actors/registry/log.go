@@ -58,11 +58,11 @@ func (r *registry) logReply(k *contract.Call, code messages.Code) {
 // logServerUp writes that a server is up. A place that PerKey has led to has a line only if
 // it was down: it may be the place of one key.
 func (r *registry) logServerUp(reg *registration, now time.Time) {
-	srv, ep := reg.server, reg.server.endpoint
+	srv, ep := reg.server, reg.Place.Endpoint
 	switch {
 	case ep.Down:
 		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")
-	case srv == srv.base:
+	case reg.Place.IsBase():
 		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is up")
 	}
 }

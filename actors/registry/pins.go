@@ -22,21 +22,20 @@ func (r *registry) onPin(c actor.Context, cmd *messages.Pin) {
 	}
 	reg := r.currentOf(key)
 	switch {
-	case cmd.Release && reg != nil && reg.slots.Pinned:
-		reg.slots.Pin(false)
-		r.touch(c, reg)
-		r.grantDials(c) // it may be evicted now
-	case cmd.Release || reg != nil && reg.slots.Pinned:
+	case cmd.Release && reg != nil && reg.Pinned:
+		r.gate.Pin(&reg.Session, false)
+		r.touch(reg)
+	case cmd.Release || reg != nil && reg.Pinned:
 	default:
-		if full := r.fullOfPins(key, reg, func(q *admission.Quota[*registration]) bool { return q.Pins >= q.Limit }); full != "" {
+		if full := r.fullOfPins(key, reg, func(q *admission.Quota) bool { return q.Pins >= q.Limit }); full != "" {
 			f := messages.NewFailure(cmd, messages.CodeBusy, full)
 			f.Key = key
 			r.respond(c, f)
 			return
 		}
 		reg = r.sessionOf(c, key)
-		reg.slots.Pin(true)
-		r.touch(c, reg)
+		r.gate.Pin(&reg.Session, true)
+		r.touch(reg)
 	}
 	r.respond(c, &messages.Pinned{ID: cmd.ID, Key: key, Pinned: !cmd.Release})
 }
@@ -61,27 +60,27 @@ func (r *registry) pinRejection(cmd *messages.Pin, key messages.Key) *messages.F
 
 // fullOfPins returns which quota of a key is full of pinned sessions, or "". reg is the
 // session of the key, or nil.
-func (r *registry) fullOfPins(key messages.Key, reg *registration, full func(*admission.Quota[*registration]) bool) string {
+func (r *registry) fullOfPins(key messages.Key, reg *registration, full func(*admission.Quota) bool) string {
 	const detail = "all %d sessions %sthat may be open are pinned (%s)"
 	t, srv := r.tenantOf(key, reg), r.servers[key.Server]
 	if reg != nil {
 		srv = reg.server // which a reload may have removed
 	}
 	switch {
-	case t != nil && full(&t.sessions):
-		return fmt.Sprintf(detail, t.sessions.Limit, "of the tenant ", "MaxSessionsPerTenant")
-	case full(srv.sessions):
-		return fmt.Sprintf(detail, srv.sessions.Limit, "of the server ", "MaxSessions of the server")
-	case full(&r.sessions):
-		return fmt.Sprintf(detail, r.sessions.Limit, "", "MaxSessions")
+	case t != nil && full(&t.Quota):
+		return fmt.Sprintf(detail, t.Limit, "of the tenant ", "MaxSessionsPerTenant")
+	case full(srv.turns.Quota):
+		return fmt.Sprintf(detail, srv.turns.Quota.Limit, "of the server ", "MaxSessions of the server")
+	case full(&r.gate.Sessions):
+		return fmt.Sprintf(detail, r.gate.Sessions.Limit, "", "MaxSessions")
 	}
 	return ""
 }
 
 // noSlotFor returns why a key cannot get a slot before a pin is released, or "".
 func (r *registry) noSlotFor(key messages.Key, reg *registration) string {
-	if r.sessions.PinnedSlots == 0 || reg != nil && reg.slots.Held {
+	if r.gate.Sessions.PinnedSlots == 0 || reg != nil && reg.Held {
 		return ""
 	}
-	return r.fullOfPins(key, reg, func(q *admission.Quota[*registration]) bool { return q.PinnedSlots >= q.Limit })
+	return r.fullOfPins(key, reg, func(q *admission.Quota) bool { return q.PinnedSlots >= q.Limit })
 }

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"container/list"
 	"slices"
 	"time"
 
@@ -19,6 +18,8 @@ import (
 // registration is what the registry knows of one session actor. Sessions carry a pointer
 // to their registration in their messages, and do not read it.
 type registration struct {
+	admission.Session
+
 	key     messages.Key
 	pid     *actor.PID
 	mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
@@ -32,41 +33,31 @@ type registration struct {
 	stateSince    uint64                        // when the session got its state, in the order of all such changes
 	closeCommands []*closeCommand               // that wait for the session to be closed
 
-	waiting     int                            // outstanding calls that wait, see [registry.recount]
-	outstanding int                            // calls without a reply
-	inFlight    int                            // outstanding calls that do not wait
-	calls       uint64                         // that were forwarded
-	usedAt      time.Time                      // when outstanding last changed
-	limits      *mcpbridge.Limits              // that the session was told; read-only
-	tenant      *tenant                        // nil without one
-	slots       admission.Slots[*registration] // of all sessions, of the server and of the tenant
+	waiting     int               // outstanding calls that wait, see [registry.recount]
+	outstanding int               // calls without a reply
+	inFlight    int               // outstanding calls that do not wait
+	calls       uint64            // that were forwarded
+	usedAt      time.Time         // when outstanding last changed
+	limits      *mcpbridge.Limits // that the session was told; read-only
+	tenant      *tenant           // nil without one
 
 	generation uint64
 	info       mcpbridge.Info // of the last connection
 
-	wasOpen          bool // there has been a connection
-	wantsDial        bool // it waits for a grant
-	dialing          bool // it has a dial permit
-	addressed        bool // the server of the last dial is known to be that of the key
-	probing          bool // the server was down at the time of the last grant
-	holdsStartPermit bool // it has a permit to start a process
-	cleanup          bool // it was spawned to close leftovers, and takes no calls
-	tailSet          bool // a Tail came for it, which counts more than that of the session before
-	unconnectedSlot  bool // nothing but second sessions uses its slot
+	wasOpen   bool // there has been a connection
+	wantsDial bool // it waits for a grant
+	addressed bool // the server of the last dial is known to be that of the key
+	tailSet   bool // a Tail came for it, which counts more than that of the session before
 
 	order contract.Drain // the last one
 
 	unheard *mcpbridge.Error // why its calls wait although it is ready, or nil
 
-	seconds     int16 // second sessions in its slot: see controlWanted
 	bugs        int16 // panics since the last connection was opened
 	restarts    int32
 	failedDials int32 // dials that failed while those of other keys succeeded
 
-	queuePosition *list.Element       // in its queue; nil while not queued
-	dialedAt      time.Time           // the time of the last grant
-	startTimer    *time.Timer         // sends startPermitDue
-	leftovers     []contract.Leftover // that it was spawned to close
+	leftovers []contract.Leftover // that it was spawned to close
 
 	cause        *actors.Fault // the last fault; nil while there is a connection
 	notBefore    time.Time     // the earliest time of the next dial
@@ -78,28 +69,13 @@ type registration struct {
 func (*registration) Registered() {}
 
 // registrationOf returns the registration in a message, or nil.
-func registrationOf(of contract.Registration) *registration {
+func registrationOf(of any) *registration {
 	reg, _ := of.(*registration)
 	return reg
 }
 
 // send sends a message to the session.
 func (reg *registration) send(msg any) { reg.mailbox.PostUserMessage(msg) }
-
-// rank returns the rank of the session in the LRU order.
-func (reg *registration) rank() admission.Rank {
-	switch {
-	case reg.slots.Draining || reg.slots.Pinned:
-		return admission.Unranked
-	case reg.slots.Held && reg.outstanding == 0:
-		return admission.UnusedSlot
-	case reg.slots.Held && (reg.state() == messages.StateReady || reg.unconnectedSlot):
-		return admission.UsedSlot
-	case reg.outstanding == 0:
-		return admission.NoSlot
-	}
-	return admission.Unranked
-}
 
 // mayHaveNewCredentials reports whether the session may dial before its cool-down is over:
 // the server refused its credentials, or its configuration was invalid, and the next ones may
@@ -153,7 +129,8 @@ func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
 // start spawns the actor of a session.
 func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) {
 	reg.limits = reg.server.limits
-	reg.slots.Join(&r.sessions, reg.server.sessions, reg.tenant.quota())
+	reg.Of = reg
+	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.key, &reg.server.Server, reg.limits
 	spec.Registry, spec.Registration, spec.Handler = r.mailbox, reg, r.owners.handlerOf(reg.key.Scope)
 	var props *actor.Props
@@ -172,20 +149,18 @@ func (r *registry) setState(reg *registration, state messages.State) {
 }
 
 // onOpened notes that a session has a connection.
-func (r *registry) onOpened(c actor.Context, msg *contract.Opened) {
+func (r *registry) onOpened(msg *contract.Opened) {
 	reg := registrationOf(msg.Of)
-	r.returnPermits(reg)
-	reg.wasOpen, reg.probing, reg.cause, reg.breakerUntil = true, false, nil, time.Time{}
+	r.gate.Opened(&reg.Session)
+	r.serverUp(reg)
+	reg.wasOpen, reg.cause, reg.breakerUntil = true, nil, time.Time{}
 	reg.bugs, reg.failedDials = 0, 0
 	reg.generation, reg.info = msg.Generation, msg.Info
 	reg.group.load.Dials.Add(msg.Dialed)
 	r.rememberGeneration(reg.key, msg.Generation)
-	r.serverUp(c, reg)
-	if !reg.slots.Draining {
+	if !reg.Draining {
 		r.setState(reg, messages.StateReady)
-		r.updateRank(reg)
 	}
-	r.grantDials(c)
 	if msg.Expired > 0 {
 		r.counters.Expired++
 		stamp := r.stamp(reg)
@@ -213,19 +188,14 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
-	defer reg.server.leave()
 	reg.outstanding = 0
 	r.recount(reg)
 	reg.wantsDial = false
-	r.dequeue(reg)
 	reg.stopBackoffTimer()
 	e := r.entries[reg.key]
 	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
-	r.returnPermits(reg)
-	r.freeSlot(c, reg)
-	reg.slots.Leave()
+	r.gate.Leave(&reg.Session)
 	r.leaveTenant(reg)
-	r.grantDials(c)
 	for _, other := range e.draining {
 		r.advance(c, other) // one that closes leftovers waits for its predecessor
 	}

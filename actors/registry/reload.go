@@ -21,13 +21,13 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 		before := r.servers[srv.Name]
 		switch {
 		case before == nil:
-			servers[srv.Name] = r.newServer(srv, r.servers, servers)
+			servers[srv.Name] = r.newServer(srv)
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
 		case before.Same(&srv):
 			r.setLimits(before, srv.Limits)
 			servers[srv.Name] = before
 		default:
-			servers[srv.Name] = r.newServer(srv, r.servers, servers)
+			servers[srv.Name] = r.newServer(srv)
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}
@@ -40,11 +40,12 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
 	closing := r.newCloseCommand(c, &messages.CloseAll{}, changed, contract.Drain{}) // with the timeouts from before
 	r.servers = servers
-	r.drainNext(c, closing)
-	for _, srv := range servers {
-		r.onCapDue(c, srv)
+	for name, srv := range before {
+		if servers[name] != srv {
+			r.gate.Remove(srv.turns)
+		}
 	}
+	r.drainNext(c, closing)
 	r.onIdleDue(c)
-	r.grantDials(c) // a cap may be higher
 	r.tellTimeouts(c)
 }

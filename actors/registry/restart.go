@@ -28,7 +28,7 @@ func (r *registry) onRestart(c actor.Context, cmd *messages.Restart) {
 	}
 	pinned := false
 	if e.current != nil && !e.current.waitsForPredecessor(e) {
-		pinned = e.current.slots.Pinned
+		pinned = e.current.Pinned
 		r.drain(c, e.current, order)
 	}
 	limits := r.limits(key.Server)
@@ -44,15 +44,15 @@ func (r *registry) onRestart(c actor.Context, cmd *messages.Restart) {
 	}
 	r.forward(c, k)
 	if pinned {
-		e.current.slots.Pin(true)
-		r.touch(c, e.current)
+		r.gate.Pin(&e.current.Session, true)
+		r.touch(e.current)
 	}
 }
 
 // waitsForPredecessor reports whether the session has not dialed yet, because the previous
 // session of the key is not closed.
 func (reg *registration) waitsForPredecessor(e *entry) bool {
-	return reg.dialedAt.IsZero() && e.predecessor(reg) != nil
+	return reg.DialedAt.IsZero() && e.predecessor(reg) != nil
 }
 
 // handSettingsOver gives the settings and the tail of a session that was restarted to the next session

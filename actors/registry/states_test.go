@@ -9,7 +9,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
-
 )
 
 // diagram has the transitions of the diagram of [session.session].

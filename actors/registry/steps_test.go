@@ -26,7 +26,7 @@ import (
 )
 
 // progress is what a registry has done so far, in units that one step must not do many of.
-type progress struct{ bindings, draining, listed, cancelled, places, queues, lanes int }
+type progress struct{ bindings, draining, listed, cancelled, places int }
 
 func progressOf(r *registry) (p progress) {
 	p.bindings = len(r.owners.bindings)
@@ -36,10 +36,8 @@ func progressOf(r *registry) (p progress) {
 	if l := r.inspections.current; l != nil {
 		p.listed = len(l.listed)
 	}
-	for _, srv := range r.servers { // that have their turns; the others were passed over
-		p.places += srv.queuedPlaces.Len()
-		p.queues += srv.lane.order.Len()
-		p.lanes += srv.ready.Len()
+	for _, srv := range r.servers { // that have their turns; the others are blocked
+		p.places += srv.turns.Waiting()
 	}
 	for _, of := range r.cancellations.queues {
 		p.cancelled += len(of.queue)
@@ -51,7 +49,7 @@ func progressOf(r *registry) (p progress) {
 func (p progress) most(before progress) int {
 	distance := func(a, b int) int { return max(a-b, b-a) }
 	return max(distance(p.bindings, before.bindings), distance(p.draining, before.draining), p.listed-before.listed, distance(p.cancelled, before.cancelled),
-		distance(p.places, before.places), distance(p.queues, before.queues), distance(p.lanes, before.lanes))
+		distance(p.places, before.places))
 }
 
 // watchedRegistry is a registry whose steps are watched.
@@ -350,12 +348,12 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				synctest.Wait()
 				srv := w.servers["s"]
 				require.Equal(t, messages.HealthDown, w.serverSnapshots("s")[0].Health)
-				require.Greater(t, srv.health.Len(downPlace), 900)
+				require.Greater(t, srv.turns.Down(), 900)
 				require.NotNil(t, <-w.call("quiet", "fast").Reply)
 				require.NotNil(t, <-w.call("another", "fast").Reply)
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
-				require.LessOrEqual(t, srv.queuedPlaces.Len(), 3, "places to look at")
+				require.LessOrEqual(t, srv.turns.Waiting(), 3, "places to look at")
 				require.NotNil(t, <-w.call("quiet", "fast").Reply, "what comes now is after these reads, also for the race detector")
 				dialer.up.Store(true)
 				for _, box := range waiting {
@@ -363,7 +361,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				}
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
-				require.Zero(t, srv.health.Len(downPlace))
+				require.Zero(t, srv.turns.Down())
 				require.Equal(t, messages.HealthUp, w.serverSnapshots("s")[0].Health)
 			}, func(cfg *actors.Config) {
 				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000

@@ -31,13 +31,12 @@ func (r *registry) stopIfEmpty() {
 func (r *registry) onStopped(c actor.Context) {
 	r.finished = true
 	r.stopIdleTimer()
+	r.stopGateTimer()
 	if r.cancellations.timer != nil {
 		r.cancellations.timer.Stop()
 	}
 	r.releaseOwners(c)
 	for _, reg := range r.registrations {
-		r.dequeue(reg)
-		r.returnStartPermit(reg)
 		reg.stopBackoffTimer()
 	}
 	for closing := range r.closings.all {

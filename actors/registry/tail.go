@@ -36,7 +36,7 @@ func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 		if e.current != nil {
 			e.current.tailSet = true
 			e.current.send(&contract.TailTo{Subscriber: cmd.Subscriber})
-			r.touch(c, e.current)
+			r.touch(e.current)
 		}
 	}
 	r.respond(c, &messages.Done{ID: cmd.ID})

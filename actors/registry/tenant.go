@@ -12,12 +12,10 @@ import (
 // tenant is what the registry knows of a tenant that has sessions. Tenants are what
 // [contract.Config.Tenant] makes of keys.
 type tenant struct {
-	name     string
-	sessions admission.Quota[*registration]
-	lanes    map[*server]*lane // with sessions that wait for a grant
-	starved  bool              // a lane is stuck, because no session could be evicted
-	members  int               // session actors
-	waiting  int               // calls that wait, of all its sessions
+	admission.Tenant
+	name    string
+	members int // session actors
+	waiting int // calls that wait, of all its sessions
 }
 
 // tenantName returns the name of the tenant of a key, or "". It recovers from a panic of
@@ -44,8 +42,8 @@ func (r *registry) joinTenant(reg *registration) {
 	}
 	t := r.tenants[name]
 	if t == nil {
-		t = &tenant{name: name, lanes: map[*server]*lane{}}
-		t.sessions.SetLimit(r.cfg.MaxSessionsPerTenant)
+		t = &tenant{name: name}
+		t.SetLimit(r.cfg.MaxSessionsPerTenant)
 		r.tenants[name] = t
 	}
 	t.members++
@@ -78,16 +76,16 @@ func (r *registry) tenantOf(key messages.Key, reg *registration) *tenant {
 // mostWaiting returns how many calls of the tenant may wait: as many as the sessions of its
 // quota may have, each of which may have perSession.
 func (t *tenant) mostWaiting(perSession int) int {
-	if t.sessions.Limit > math.MaxInt/perSession {
+	if t.Limit > math.MaxInt/perSession {
 		return math.MaxInt
 	}
-	return t.sessions.Limit * perSession
+	return t.Limit * perSession
 }
 
-// quota returns the quota of a tenant, or nil.
-func (t *tenant) quota() *admission.Quota[*registration] {
+// shared returns what the gate knows of a tenant, or nil.
+func (t *tenant) shared() *admission.Tenant {
 	if t == nil {
 		return nil
 	}
-	return &t.sessions
+	return &t.Tenant
 }

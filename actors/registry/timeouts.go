@@ -13,7 +13,7 @@ import (
 // The failure says what the session was waiting for.
 func (r *registry) onCallsTimedOut(c actor.Context, msg *contract.CallsTimedOut) {
 	reg, now := registrationOf(msg.Of), time.Now()
-	ep := reg.server.endpoint
+	ep := reg.Place.Endpoint
 	for _, k := range msg.Calls {
 		reg.outstanding--
 		r.calls.remove(k)
@@ -21,7 +21,7 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *contract.CallsTimedOut)
 		f := k.Failure(k.CodeOfWait(now), "while waiting for the session")
 		switch {
 		case ep.Down:
-			f = k.Unavailable(ep.causeFor(reg))
+			f = k.Unavailable(causeOf(ep, reg))
 			contract.RetryIn(f, ep.Next.Sub(now))
 		case r.exhausted(reg) != "":
 			f.Detail = r.exhausted(reg)
@@ -42,10 +42,7 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *contract.CallsTimedOut)
 		}
 	}
 	r.recount(reg)
-	r.touch(c, reg)
-	if reg.outstanding == 0 && r.waitingServers.Len() > 0 {
-		r.grantDials(c) // it may be evicted now
-	}
+	r.touch(reg)
 }
 
 // exhausted returns why a session that waits for a grant could not get a slot, or "".
@@ -55,13 +52,13 @@ func (r *registry) exhausted(reg *registration) string {
 		return pinned
 	}
 	switch {
-	case reg.queuePosition == nil:
+	case !reg.Queued():
 		return ""
-	case reg.tenant != nil && reg.tenant.sessions.Room() == 0:
+	case reg.tenant != nil && reg.tenant.Room() == 0:
 		return "no other session of the tenant " + none + " (MaxSessionsPerTenant)"
-	case reg.server.sessions.Room() == 0:
+	case reg.server.turns.Quota.Room() == 0:
 		return "no other session of the server " + none + " (MaxSessions of the server)"
-	case r.sessions.Room() == 0:
+	case r.gate.Sessions.Room() == 0:
 		return "no other session " + none + " (MaxSessions)"
 	}
 	return ""

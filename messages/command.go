@@ -32,6 +32,8 @@ type Operation interface {
 	// once: it only reads, or it sets something to a given value. An idempotent operation
 	// that was lost is replayed by default, see [Replay].
 	Idempotent() bool
+	// target returns what TargetOf does.
+	target() string
 }
 
 // With returns a copy of an operation that carries another header.
@@ -64,6 +66,7 @@ const (
 // Header is part of every operation. An operation prints as its header, so that its
 // arguments stay out of logs.
 type Header struct {
+	notIdempotent
 	// Key names the session, which is opened on first use.
 	Key Key
 	// ID is chosen by the caller. The reply carries it, and [Cancel] refers to it. It
@@ -116,9 +119,6 @@ func (h *Header) RequestID() string { return h.ID }
 // Validate returns nil, for operations without parameters.
 func (h *Header) Validate() error { return nil }
 
-// Idempotent returns false. Operations that are idempotent override it.
-func (h *Header) Idempotent() bool { return false }
-
 // String returns the key and the id, which are not secret.
 func (h Header) String() string { return h.Key.String() + "#" + h.ID }
 
@@ -127,7 +127,15 @@ func (h Header) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
 }
 
-func (*Header) command() {}
+func (*Header) command()       {}
+func (*Header) target() string { return "" }
+
+// notIdempotent is what an operation is that does not say: idempotent overrides it, because it is
+// embedded in the operation itself.
+type notIdempotent struct{}
+
+// Idempotent returns false.
+func (notIdempotent) Idempotent() bool { return false }
 
 // Cancel cancels the operations of a key that have the given id, wherever they are: they
 // are answered with [CodeCancelled], and those that run are cancelled on the server. An

@@ -144,9 +144,9 @@ func (notIdempotent) Idempotent() bool { return false }
 // Send to: the supervisor.
 // Replies: none.
 type Cancel struct {
-	Key Key
+	Key Key `json:"key"`
 	// ID is the [Header.ID] of the operations to cancel.
-	ID string
+	ID string `json:"id,omitempty"`
 }
 
 // RequestID returns the id of the operations to cancel.
@@ -161,11 +161,11 @@ func (*Cancel) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseScope struct {
-	ID    string
-	Scope string
+	ID    string `json:"id,omitempty"`
+	Scope string `json:"scope"`
 	// Now closes without draining: running calls are answered with [CodeClosed] at once,
 	// and cancelled on the server. They may have run.
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -178,10 +178,10 @@ func (*CloseScope) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseServer struct {
-	ID     string
-	Server string
+	ID     string `json:"id,omitempty"`
+	Server string `json:"server"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -195,9 +195,9 @@ func (*CloseServer) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseAll struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -222,16 +222,16 @@ const DefaultInspectLimit = 1000
 // Send to: the supervisor.
 // Replies: [Snapshot] or [Failure].
 type Inspect struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Server selects the sessions of a server. Empty selects all.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Scope selects the sessions of a scope. Empty selects all.
-	Scope string
+	Scope string `json:"scope,omitempty"`
 	// State selects the sessions in a state. Empty selects all.
-	State State
+	State State `json:"state,omitempty"`
 	// Limit is the maximum number of sessions that are listed. The counts include all
 	// selected sessions. Defaults to [DefaultInspectLimit]; -1 lists all.
-	Limit int
+	Limit int `json:"limit,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -45,11 +45,11 @@ var imports = []struct{ of, may string }{
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest", ""},
 	{"internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/relay", "internal/dispatch"},
-	{"internal/results", "internal/guard internal/wellformed"},
 
 	// What is said.
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
+	{"internal/results", "messages internal/guard internal/wellformed"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"mcpbridge/internal/challenge", ""},

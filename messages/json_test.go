@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/messages.json")
 
 // recorded are the messages that programs keep and print: events, results, failures and
-// snapshots.
+// snapshots. Results that have a receipt and a field Result are as ToolResult is.
 var recorded = []any{
 	&SessionOpened{},
 	&SessionExpired{},
@@ -45,16 +45,6 @@ var recorded = []any{
 	&Progress{},
 
 	&ToolResult{},
-	&ToolList{},
-	&ResourceList{},
-	&ResourceTemplateList{},
-	&ResourceContents{},
-	&PromptList{},
-	&Prompt{},
-	&Completion{},
-	&CustomResult{},
-	&Ack{},
-	&Pong{},
 	&SessionInfo{},
 
 	&Failure{},
@@ -186,6 +176,13 @@ func TestJSONOfMessagesIsStable(t *testing.T) {
 				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 				require.Contains(t, string(data), fmt.Sprintf("%q:%q", name, "1.5s"), "%T needs the methods of json.go", msg)
 			}
+		}
+	}
+	for _, result := range Operations() {
+		of := reflect.TypeOf(result).Elem()
+		field, only := of.FieldByName("Result")
+		if of.NumField() == 1 || of.NumField() == 2 && only && field.Tag == `json:"result"` {
+			names = append(names, of.Name())
 		}
 	}
 	for _, name := range declared(t) {

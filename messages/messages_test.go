@@ -118,8 +118,8 @@ func TestWithReturnsACopyWithAnotherHeader(t *testing.T) {
 	h := To("other", "b")
 	h.ID = "9"
 	for _, op := range []Operation{
-		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{To("s", "a")}, &Ping{To("s", "a")}, &Open{To("s", "a")},
-		&Subscribe{To("s", "a"), "file:///x"},
+		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{Header: To("s", "a")}, &Ping{Header: To("s", "a")}, &Open{Header: To("s", "a")},
+		&Subscribe{Header: To("s", "a"), URI: "file:///x"},
 	} {
 		copied := With(op, h)
 		require.IsType(t, op, copied)

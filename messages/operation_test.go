@@ -34,21 +34,13 @@ func embedding(t *testing.T, file, embedded string) (names []string) {
 	return names
 }
 
-// A new operation has to be entered here: it is replayed without the caller's permission
-// only when running it twice does no harm.
-func TestOperationsSayThemselvesWhetherTheyAreIdempotent(t *testing.T) {
+func TestEveryOperationHasARow(t *testing.T) {
 	var names []string
-	for op, idempotent := range map[Operation]bool{
-		&CallTool{}: false, // the server's annotations of the tool tell
-
-		&ListTools{}: true, &ListResources{}: true, &ListResourceTemplates{}: true, &ReadResource{}: true,
-		&ListPrompts{}: true, &GetPrompt{}: true, &Complete{}: true, &Ping{}: true,
-		&Subscribe{}: true, &Unsubscribe{}: true, &SetLogLevel{}: true, &SetRoots{}: true, &Open{}: true,
-	} {
-		require.Equal(t, idempotent, op.Idempotent(), "%T", op)
+	for op := range Operations() {
 		names = append(names, reflect.TypeOf(op).Elem().Name())
 	}
-	require.ElementsMatch(t, embedding(t, "operation.go", "Header"), names, "the operations of operation.go")
+	declared := append(embedding(t, "operation.go", "Header"), embedding(t, "custom.go", "Header")...)
+	require.ElementsMatch(t, declared, names)
 }
 
 func TestOperationThatDoesNotSayWhetherItIsIdempotentIsNot(t *testing.T) {

@@ -173,26 +173,6 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	}
 }
 
-// All operations, on an in-memory server.
-func TestEveryOperationIsAnswered(t *testing.T) {
-	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
-	to := messages.To("s", "a")
-	require.Len(t, h.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
-	require.Len(t, h.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
-	require.Len(t, h.send(&messages.ListPrompts{Header: to}).reply().(*messages.PromptList).Result.Prompts, 1)
-	read := h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}}).reply().(*messages.ResourceContents)
-	require.Equal(t, "first", read.Result.Contents[0].Text)
-	prompt := h.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
-	require.Equal(t, "hello you", prompt.Result.Description)
-	complete := &messages.Complete{Header: to, Params: &mcp.CompleteParams{
-		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "you"},
-	}}
-	require.Equal(t, []string{"you!"}, h.send(complete).reply().(*messages.Completion).Result.Completion.Values)
-	h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
-	h.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
-	h.stopAndVerify()
-}
-
 // H-F4: the last of several changes to one subscription decides, however long the first one
 // takes. Other subscriptions do not wait for it.
 func TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands(t *testing.T) {

@@ -362,7 +362,7 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 // H-G: Start refuses a configuration that cannot work, and names the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		store := resume.NewMemory()
+		store := new(resume.Memory)
 		user, err := supervisor.Start(h.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
 		require.NoError(t, err)
 		stranger := actor.NewActorSystem(quietLog).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")

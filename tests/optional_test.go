@@ -180,8 +180,8 @@ var conditions = []condition{
 	}, "1 2 tools 5 lost? 6 7 tools", time.Second},
 	{"restarted", func(p *plain, form refusals.Refusal) {
 		p.ask()
-		p.raw.unknown = form
-		p.server.Expire(form)
+		p.raw.unknown = form.Respond
+		p.server.Expire(form.Expiry())
 		require.NoError(p.t, p.server.Restart())
 		p.ask()
 		p.ask()
@@ -189,8 +189,8 @@ var conditions = []condition{
 	{"away behind a front", func(p *plain, form refusals.Refusal) {
 		p.ask()
 		back := p.server.Inject("", faults.Refuse(502, "<html>502 Bad Gateway</html>"))
-		p.raw.unknown = form
-		p.server.Expire(form)
+		p.raw.unknown = form.Respond
+		p.server.Expire(form.Expiry())
 		require.NoError(p.t, p.server.Restart())
 		time.Sleep(time.Second) // synctest
 		again := p.send(call("a", "count", replay(messages.ReplayAlways)))
@@ -354,6 +354,11 @@ func TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall(t *testing.T) {
 			})
 		}
 	}
+}
+
+// isOneOf matches requests of the given kinds.
+func isOneOf(kinds ...string) func(*faults.Request) bool {
+	return func(r *faults.Request) bool { return slices.Contains(kinds, r.Kind) }
 }
 
 // onlyIf limits a fault to the requests that match.

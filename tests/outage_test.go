@@ -139,7 +139,7 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 
 // While no call waits, there are no probes. The next call probes at once.
 func TestNobodyProbesAServerThatNobodyWaitsFor(t *testing.T) {
-	inFakeTime(t, supervisor.Config{IdleTimeout: supervisor.Never}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{IdleTimeout: -1}, func(h *harness) {
 		h.openSessions(40)
 		h.server.set(func() { h.server.dial = failingDial(unavailableError("connection refused")) })
 		h.breakConnections(40)

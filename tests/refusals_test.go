@@ -44,7 +44,7 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 		}
 		overLocalHTTP(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			require.Equal(h.t, 1, e.Expire(form))
+			require.Equal(h.t, 1, e.Expire(form.Expiry()))
 			unsafe, safe := h.send(call("a", "count")), h.calls(19, "a", "count/ro")
 			switch {
 			case form.Status >= 500, form.Status == 302: // the call may have run before this refusal, unless it was not sent
@@ -145,9 +145,9 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 	scenario := func(t *testing.T, form refusals.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			fault := faults.Instead(form)
+			fault := faults.Fault(form.Respond)
 			if form.Ran {
-				fault = faults.Afterwards(form)
+				fault = afterwards(form.Respond)
 			}
 			heal := e.Inject("tools/call", fault)
 			for range 3 {
@@ -179,7 +179,7 @@ func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
 	scenario := func(t *testing.T, form refusals.Refusal) {
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
+			heal := e.Inject("", onlyIf(isOneOf("tools/call", "tools/list", "resources/list", "prompts/list", "ping"), form.Respond))
 			for range 60 {
 				for _, p := range h.calls(5, "a", "count") {
 					requireOwnError(p, form)

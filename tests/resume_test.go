@@ -52,7 +52,7 @@ func TestSessionIsResumedAfterARestartOfOurProcess(t *testing.T) {
 	file, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
 	require.NoError(t, err)
 	defer file.Close()
-	for name, store := range map[string]mcpbridge.Store{"memory": resume.NewMemory(), "file": file} {
+	for name, store := range map[string]mcpbridge.Store{"memory": new(resume.Memory), "file": file} {
 		t.Run(name, func(t *testing.T) {
 			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true}, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
@@ -85,7 +85,7 @@ func TestSessionIsResumedAfterARestartOfOurProcess(t *testing.T) {
 func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
-			runProcesses(t, supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true}, func(h *harness, _ *testServer) {
+			runProcesses(t, supervisor.Config{Store: new(resume.Memory), LeaveOpen: true}, func(h *harness, _ *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 			}, func(h *harness, e *testServer) {
 				e.Expire(form)
@@ -101,7 +101,7 @@ func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 }
 
 func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	runProcesses(t, supervisor.Config{Store: store}, func(h *harness, _ *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.NotNil(t, storedRecord(t, store))
@@ -115,7 +115,7 @@ func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
 }
 
 func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	cfg := supervisor.Config{Store: store, LeaveOpen: true}
 	runProcesses(t, cfg, func(h *harness, _ *testServer) { h.send(call("a", "count")).ok() })
 	runProcesses(t, cfg, func(h *harness, e *testServer) { // the server has another port in its URL
@@ -210,7 +210,7 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 		"no capability": func(r *mcpbridge.Record) { r.Server.Capabilities = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}, func(h *harness, _ *testServer) {
 				h.send(call("a", "count")).ok()
 				r := storedRecord(t, store)
@@ -224,7 +224,7 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 }
 
 func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	open := func(h *harness, e *testServer) {
 		h.send(call("a", "count")).ok()
 		h.send(call("b", "count")).ok()
@@ -265,7 +265,7 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 func TestSessionThatCannotBeResumedIsReplaced(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 422, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			cfg := supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}
 			runProcesses(t, cfg, func(h *harness, _ *testServer) {
 				h.send(call("a", "count")).ok()

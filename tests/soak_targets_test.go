@@ -30,7 +30,7 @@ func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 		cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
 	}
 	if cfg.MaxSessions%2 == 0 {
-		cfg.Store = resume.NewMemory()
+		cfg.Store = new(resume.Memory)
 	}
 	inFakeTime(t, cfg, func(h *harness) {
 		dials := []func(context.Context, mcpbridge.DialRequest) error{

@@ -170,7 +170,7 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 
 func TestFencedMemberStoresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, memory := New(time.Second), resume.NewMemory()
+		l, memory := New(time.Second), new(resume.Memory)
 		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
 		store := l.Store(memory, func(key messages.Key) bool { return key == mine })
 		record := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Endpoint: "e", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}

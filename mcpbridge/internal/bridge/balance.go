@@ -22,15 +22,15 @@ type balance struct {
 }
 
 // note makes a request of a question again that was refused like a call, though the session is known.
-func (b *balance) note(ctx context.Context, q question, calls kinds, repeat func(context.Context, request) *answer) {
+func (b *balance) note(ctx context.Context, got answers, calls kinds, repeat func(context.Context, check) *answer) {
 	if !slices.ContainsFunc(calls, func(k kind) bool { return k.status == http.StatusBadRequest }) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, halfTimeout)
 	defer cancel()
-	for r, a := range q {
-		again := func() *answer { return repeat(ctx, request(r)) }
-		isOpen := a == nil && request(r) == requestPing // the list was answered before
+	for which, a := range got {
+		again := func() *answer { return repeat(ctx, check(which)) }
+		isOpen := a == nil && check(which) == checkPing // the list was answered before
 		if !isOpen && !a.refusesLike(calls) {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // A refusal is not about the session. r is a refusal of ping in the words of the call, o one in other words, a an
-// answer, and - none. The first is what the question gets.
+// answer, and - none. The first is what the check gets.
 func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T) {
 	for pings, named := range map[string]bool{
 		"rar": true, "rrar": true, "raar": true, "-rar": true, "-arar": true,

@@ -72,11 +72,11 @@ func (b *Bridge) secrets() (all []string) {
 	defer b.mu.Unlock()
 	for _, at := range b.servers {
 		all = append(all, at.transport().Secrets()...)
-		at.keyed.mu.Lock()
-		for _, of := range at.keyed.endpoints {
-			all = append(all, of.transport().Secrets()...)
+		at.derived.mu.Lock()
+		for _, derived := range at.derived.endpoints {
+			all = append(all, derived.transport().Secrets()...)
 		}
-		at.keyed.mu.Unlock()
+		at.derived.mu.Unlock()
 	}
 	for _, at := range b.retired {
 		all = append(all, at.transport().Secrets()...)

@@ -14,8 +14,8 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	 mcp.ClientSession  encodes the call, counts it from 1
 	   │                sending (client.go) notes: Begin
 	   ▼
-	 exchanger.post     replaces the id by one that no other connection has      (rpc.IDs)
-	   │                                                                         streamable/exchanger.go
+	 roundTripper.post  replaces the id by one that no other connection has      (rpc.IDs)
+	   │                                                                         streamable/round_tripper.go
 	   ▼
 	 Sender.Send        follows redirects within the origin                      outbound/sender.go
 	   │ authorizer     adds headers and credentials; refreshes them once, for all who wait
@@ -46,10 +46,10 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	                    if the refusal is in doubt: doubts.settle waits for the verdict, at most 5 s
 
 What may block: conn.Do until its context ends; Sender.Send in the user's Credentials and HTTPClient, until the
-request's context ends; nothing else. The exchanger holds no lock while it sends. A call that is given up
+request's context ends; nothing else. The roundTripper holds no lock while it sends. A call that is given up
 ends with the context that conn.Do has made, also where the SDK ignores contexts.
 
-Over the other transports a tap (package tap) takes the place of the exchanger: it sees the messages between
+Over the other transports a tap (package tap) takes the place of the roundTripper: it sees the messages between
 the SDK and its connection, and notes the same steps.
 
 # An answer

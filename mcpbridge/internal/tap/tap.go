@@ -219,7 +219,7 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error)
 	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Requests.IsMark(resp.ID) {
 		return nil
 	}
-	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // else an exchanger does this
+	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // over HTTP+SSE the roundTripper does this
 		if resp, ok := msg.(*jsonrpc.Response); ok {
 			done := c.tap.session.Requests.Answering(resp.ID)
 			defer func() { done(err == nil) }()

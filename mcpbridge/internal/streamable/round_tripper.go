@@ -10,48 +10,48 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// exchanger is the http.RoundTripper of the SDK for one connection. It notes in the exchange of
-// each operation what happened to its requests, and hands the SDK answers in place of refusals,
-// so that a refusal fails its own call and no other. The design is described in design.go.
-type exchanger struct {
+// roundTripper is the http.RoundTripper of the SDK for one connection. It notes in the
+// [wire.Exchange] of each operation what happened to its requests. In place of a refusal it gives the
+// SDK an answer that fails one call and no other. See design.go of package bridge.
+type roundTripper struct {
 	standalone
 	cancellations, answering outbound.Turns
 }
 
-// RoundTrip does one exchange.
-func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip sends a request of the SDK, and returns the answer, or another in its place.
+func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isStandalone(req) {
-		x.note(req)
-		return x.open(req), nil // the stream ends with the session by itself
+		rt.note(req)
+		return rt.open(req), nil // the stream ends with the session by itself
 	}
-	return outbound.UntilCut(x.Cut, req, x.exchange)
+	return outbound.UntilCut(rt.Cut, req, rt.roundTrip)
 }
 
-func (x *exchanger) exchange(req *http.Request) (*http.Response, error) {
-	x.note(req)
+func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
+	rt.note(req)
 	switch req.Method {
 	case http.MethodDelete:
 		return outbound.Respond(req, http.StatusOK, "", nil), nil // EndSession sends its own
 	case http.MethodGet:
-		return x.resumeAnswer(req)
+		return rt.resumeAnswer(req)
 	}
-	return x.post(req)
+	return rt.post(req)
 }
 
 // post sends one message of the SDK.
-func (x *exchanger) post(req *http.Request) (*http.Response, error) {
+func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
 	m := message{ex: wire.ExchangeOf(req.Context())}
-	m.Envelope, m.req = x.answers.IDs.Renumber(req, m.ex.Params())
-	m.isHandshake = !x.IsOpen.Load() && !m.IsAnswer()
+	m.Envelope, m.req = rt.answers.IDs.Renumber(req, m.ex.Params())
+	m.isHandshake = !rt.IsOpen.Load() && !m.IsAnswer()
 	switch {
 	case m.isHandshake:
-		x.Discovery.Asked(m.Method)
+		rt.Discovery.Asked(m.Method)
 		m.ex.Restart() // what counts is what became of the last request
-		if resp := x.attach(m); resp != nil {
+		if resp := rt.attach(m); resp != nil {
 			return resp, nil
 		}
 		if m.Method == rpc.MethodInitialized {
-			return outbound.Initialized(x.Cut, m.req, x.initialized), nil
+			return outbound.Initialized(rt.Cut, m.req, rt.initialized), nil
 		}
 	case !m.IsCall():
 		// The exchange of a call records nothing of the notification that the call is cancelled,
@@ -65,22 +65,22 @@ func (x *exchanger) post(req *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case m.IsAnswer():
-		return x.answering.Answer(m.req, rpc.ParseID(m.ID), &x.Requests, func(req *http.Request) (*http.Response, error) {
+		return rt.answering.Answer(m.req, rpc.ParseID(m.ID), &rt.Requests, func(req *http.Request) (*http.Response, error) {
 			m.req = req
-			return x.deliver(m)
+			return rt.deliver(m)
 		}), nil
 	case m.Method == rpc.MethodCancelled && !m.isHandshake:
-		release, err := x.cancellations.Wait(m.ex)
+		release, err := rt.cancellations.Wait(m.ex)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	return x.deliver(m)
+	return rt.deliver(m)
 }
 
 // deliver sends one message, whose turn it is.
-func (x *exchanger) deliver(m message) (*http.Response, error) {
+func (rt *roundTripper) deliver(m message) (*http.Response, error) {
 	if m.ex.As != "" {
 		m.req.Header.Set(outbound.HeaderSession, m.ex.As)
 	}
@@ -90,33 +90,33 @@ func (x *exchanger) deliver(m message) (*http.Response, error) {
 		note(string(sent.ID))
 	}
 	if m.Method == rpc.MethodListen {
-		return x.subscribe(m), nil
+		return rt.subscribe(m), nil
 	}
-	resp, err := x.send(m)
+	resp, err := rt.send(m)
 	if err != nil {
-		return x.notAnswered(m, err)
+		return rt.notAnswered(m, err)
 	}
 	if m.isHandshake {
-		x.Discovery.Answered()
+		rt.Discovery.Answered()
 	}
 	if !is2xx(resp) {
-		return x.refused(m, resp)
+		return rt.refused(m, resp)
 	}
-	return x.accepted(m, resp), nil
+	return rt.accepted(m, resp), nil
 }
 
-func (x *exchanger) send(m message) (*http.Response, error) {
+func (rt *roundTripper) send(m message) (*http.Response, error) {
 	if m.Method == rpc.MethodInitialize {
-		return x.initialize(m.req)
+		return rt.initialize(m.req)
 	}
-	return x.out.Send(m.req)
+	return rt.out.Send(m.req)
 }
 
 // notAnswered handles an error in place of an answer. An error of ours fails the message alone.
-func (x *exchanger) notAnswered(m message, err error) (*http.Response, error) {
+func (rt *roundTripper) notAnswered(m message, err error) (*http.Response, error) {
 	var ours *mcpbridge.Error
 	if errors.As(err, &ours) {
-		return x.reject(m, http.StatusInternalServerError, nil, ours), nil
+		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
 	}
 	return nil, err
 }

@@ -53,7 +53,7 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 	b.opener = opener{
 		newClient(capabilities, b.sdkLog()), &b.strays, b.noteSkipped, b.panicked, &b.controls,
 	}
-	b.controls.opener, b.known = &b.opener, capabilities
+	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b
 }
@@ -118,7 +118,7 @@ func (b *Bridge) Forget(server string) {
 func (b *Bridge) Strays() uint64 { return b.strays.Load() }
 
 // Skipped returns how many bytes of stdout were skipped because they are no messages.
-func (b *Bridge) Skipped() uint64 { return b.skipped.bytes.Load() }
+func (b *Bridge) Skipped() uint64 { return b.skipped.Load() }
 
 // Prune closes the idle connections to servers that a Set has replaced.
 func (b *Bridge) Prune() {

@@ -162,7 +162,7 @@ standalone stream, the connection cannot tell.
 
 # Adding a transport
 
-A transport is a type that implements transport.Server, in a package of its own beside stdio, and one row in
+A transport is a type that implements transport.Server, in a package of its own beside stdio, and one case in
 transports.go. If it is for URLs, the table schemes of package mcpbridge gets a row as well, with the name of the
 transport. No other code changes. Package memory is the shortest; package stdio adds what is known of a process.
 */

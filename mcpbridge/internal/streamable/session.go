@@ -187,7 +187,7 @@ func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessa
 	}
 	refusal := wire.Refusal{
 		Status: resp.StatusCode, Header: resp.Header, Body: body, ID: id,
-		OfSession: isOfSession(req) || s.IsOpen.Load(), Session: req.Header.Get(outbound.HeaderSession), Fresh: s.fresh.Load(),
+		OfSession: isOfSession(req) || s.IsOpen.Load(), Session: req.Header.Get(outbound.HeaderSession),
 	}
 	return refusal.Judge(s.Secrets()...), body
 }

@@ -212,16 +212,14 @@ func (ex *Exchange) Sent() {
 }
 
 // NotSent notes that net/http failed to send the request, and whether the server said that it did
-// not process it. It reports whether no connection could be had.
-func (ex *Exchange) NotSent(unprocessed bool) (unconnected bool) {
+// not process it.
+func (ex *Exchange) NotSent(unprocessed bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.unprocessed = unprocessed
-	unconnected = ex.connection == connectionWanted
-	if unprocessed || unconnected {
+	if unprocessed || ex.connection == connectionWanted {
 		ex.sent, ex.handedOver = false, false
 	}
-	return unconnected
 }
 
 // Repeats notes that a request was refused before it did anything, and is sent again.

@@ -24,8 +24,6 @@ type Refusal struct {
 	ID json.RawMessage
 	// Session is the id of the session, or empty: such a session does not expire by a 404.
 	Session string
-	// Fresh is true if the session has answered nothing since initialize.
-	Fresh bool
 }
 
 // Judge says what a refusal means by itself. The table in the documentation of package

@@ -41,6 +41,7 @@ func (*Server) Forget() {}
 // Connect returns a connection that sends nothing before the SDK does.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	rt := &roundTripper{session: session, client: s.Client, out: outbound.NewSender(s.Client, session)}
+	rt.poster = outbound.Poster{Session: session, Deliver: rt.deliver, Initialized: rt.initialized}
 	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(rt), MaxEventSize: wire.SDKLimit(s.Config)}
 	none := new(tap.Input) // nothing goes through it: the roundTripper notes when a request is sent
 	return &conn{tap.New(s.Config, session, sdk, none), rt}, nil
@@ -65,8 +66,7 @@ type roundTripper struct {
 	client  *outbound.Client
 	out     *outbound.Sender
 	expired atomic.Bool
-
-	cancellations, answering outbound.Turns
+	poster  outbound.Poster
 }
 
 // RoundTrip sends a message, or opens the stream.
@@ -100,45 +100,19 @@ func (rt *roundTripper) connect(req *http.Request) (*http.Response, error) {
 	return nil, e
 }
 
-// post sends one message. Its response, if it has one, comes over the stream.
+// post sends a message of the SDK. The response to a call comes over the stream.
 func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
-	msg, ex := rpc.Parse(rpc.BodyOf(req)), wire.ExchangeOf(req.Context())
-	isHandshake := !rt.session.IsOpen.Load() && !msg.IsAnswer()
-	switch {
-	case isHandshake:
-		rt.session.Discovery.Asked(msg.Method)
-		ex.Restart() // what counts is what became of the last request
-		if msg.Method == rpc.MethodInitialized {
-			return outbound.Initialized(rt.session.Cut, req, rt.initialized), nil
-		}
-	case !msg.IsCall():
-		// The exchange of a call records nothing of the notification that the call is cancelled.
-		ex = wire.NewExchange(wire.WithoutValues(req.Context()), nil, true)
-		req = req.WithContext(ex)
-	}
-	switch {
-	case msg.IsAnswer():
-		return rt.answering.Answer(req, rpc.ParseID(msg.ID), &rt.session.Requests, func(req *http.Request) (*http.Response, error) {
-			return rt.deliver(req, msg, ex)
-		}), nil
-	case msg.Method == rpc.MethodCancelled && !isHandshake:
-		release, err := rt.cancellations.Wait(ex)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-	}
-	return rt.deliver(req, msg, ex)
+	return rt.poster.Post(outbound.Message{Envelope: rpc.Parse(rpc.BodyOf(req)), Request: req, Exchange: wire.ExchangeOf(req.Context())})
 }
 
-// deliver sends one message, whose turn it is.
-func (rt *roundTripper) deliver(req *http.Request, msg rpc.Envelope, ex *wire.Exchange) (*http.Response, error) {
-	ex.Message(msg.ID)
-	resp, err := rt.out.Send(req)
+// deliver sends one message.
+func (rt *roundTripper) deliver(m outbound.Message) (*http.Response, error) {
+	m.Exchange.Message(m.ID)
+	resp, err := rt.out.Send(m.Request)
 	var ours *mcpbridge.Error
 	switch {
 	case errors.As(err, &ours):
-		return rt.reject(req, http.StatusInternalServerError, nil, ex, msg, ours), nil
+		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
 	case err != nil:
 		return nil, err
 	}
@@ -146,9 +120,9 @@ func (rt *roundTripper) deliver(req *http.Request, msg rpc.Envelope, ex *wire.Ex
 		rt.session.Discovery.Answered()
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return rt.refused(req, resp, ex, msg), nil
+		return rt.refused(m, resp), nil
 	}
-	ex.Accepted()
+	m.Exchange.Accepted()
 	return resp, nil
 }
 
@@ -161,30 +135,24 @@ func (rt *roundTripper) initialized(req *http.Request) error {
 	return err
 }
 
-// refused handles everything but a 2xx, over which the SDK would end the session (go-sdk#723).
-func (rt *roundTripper) refused(req *http.Request, resp *http.Response, ex *wire.Exchange, msg rpc.Envelope) *http.Response {
-	e, body := rt.judge(req, resp, &msg)
-	if e.Session == mcpbridge.Gone && wire.MayRefresh(req.Context()) { // else it answers a question, and the asker reports it
-		if msg.IsCall() || msg.IsAnswer() {
-			rt.expire(e)
-		} else if rt.session.IsOpen.Load() { // the server may have no such notification
-			rt.session.Watcher.Doubt(msg.Method, e)
-		}
+// refused handles any answer but a 2xx. The SDK would end the session after it (go-sdk#723).
+func (rt *roundTripper) refused(m outbound.Message, resp *http.Response) *http.Response {
+	e, body := rt.judge(m.Request, resp, &m.Envelope)
+	m.ReportRefusal(rt.session, e, rt.expire)
+	if outbound.IsMoved(resp.StatusCode) { // the call has not run here
+		e.Sent = m.Exchange.WasAccepted()
 	}
-	if outbound.IsMoved(resp.StatusCode) { // the call would run elsewhere, if at all
-		e.Sent = ex.WasAccepted()
-	}
-	return rt.reject(req, resp.StatusCode, body, ex, msg, e)
+	return rt.reject(m, resp.StatusCode, body, e)
 }
 
 // reject fails one message.
-func (rt *roundTripper) reject(req *http.Request, status int, body []byte, ex *wire.Exchange, msg rpc.Envelope, e *mcpbridge.Error) *http.Response {
-	ex.Refused(e)
-	rt.session.Discovery.Refused(msg.Method, e)
-	if !msg.IsCall() && !msg.IsAnswer() { // else the SDK would end the session
-		return outbound.Respond(req, http.StatusAccepted, "", nil)
+func (rt *roundTripper) reject(m outbound.Message, status int, body []byte, e *mcpbridge.Error) *http.Response {
+	m.Exchange.Refused(e)
+	rt.session.Discovery.Refused(m.Method, e)
+	if !m.IsCall() && !m.IsAnswer() { // after a refused notification the SDK would end the session
+		return outbound.Respond(m.Request, http.StatusAccepted, "", nil)
 	}
-	return outbound.Respond(req, status, "", body)
+	return outbound.Respond(m.Request, status, "", body)
 }
 
 // judge reads a refusal to its end and says what it means. The URL of a POST has the session in it.

@@ -15,7 +15,7 @@ import (
 // SDK an answer that fails one call and no other. See design.go of package bridge.
 type roundTripper struct {
 	standalone
-	cancellations, answering outbound.Turns
+	poster outbound.Poster
 }
 
 // RoundTrip sends a request of the SDK, and returns the answer, or another in its place.
@@ -38,55 +38,24 @@ func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
 	return rt.post(req)
 }
 
-// post sends one message of the SDK.
+// post sends a message of the SDK.
 func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
-	m := message{ex: wire.ExchangeOf(req.Context())}
-	m.Envelope, m.req = rt.answers.IDs.Renumber(req, m.ex.Params())
-	m.isHandshake = !rt.IsOpen.Load() && !m.IsAnswer()
-	switch {
-	case m.isHandshake:
-		rt.Discovery.Asked(m.Method)
-		m.ex.Restart() // what counts is what became of the last request
-		if resp := rt.attach(m); resp != nil {
-			return resp, nil
-		}
-		if m.Method == rpc.MethodInitialized {
-			return outbound.Initialized(rt.Cut, m.req, rt.initialized), nil
-		}
-	case !m.IsCall():
-		// The exchange of a call records nothing of the notification that the call is cancelled,
-		// and the connection of the notification nothing of the call.
-		life := wire.WithoutValues(m.req.Context())
-		if !wire.MayRefresh(m.req.Context()) { // a question is cancelled
-			life = wire.WithoutRefresh(life)
-		}
-		m.ex = wire.NewExchange(life, nil, true)
-		m.req = m.req.WithContext(m.ex)
+	m := outbound.Message{Exchange: wire.ExchangeOf(req.Context())}
+	m.Envelope, m.Request = rt.answers.IDs.Renumber(req, m.Exchange.Params())
+	if resp := rt.attach(m); resp != nil {
+		return resp, nil
 	}
-	switch {
-	case m.IsAnswer():
-		return rt.answering.Answer(m.req, rpc.ParseID(m.ID), &rt.Requests, func(req *http.Request) (*http.Response, error) {
-			m.req = req
-			return rt.deliver(m)
-		}), nil
-	case m.Method == rpc.MethodCancelled && !m.isHandshake:
-		release, err := rt.cancellations.Wait(m.ex)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-	}
-	return rt.deliver(m)
+	return rt.poster.Post(m)
 }
 
-// deliver sends one message, whose turn it is.
-func (rt *roundTripper) deliver(m message) (*http.Response, error) {
-	if m.ex.As != "" {
-		m.req.Header.Set(outbound.HeaderSession, m.ex.As)
+// deliver sends one message.
+func (rt *roundTripper) deliver(m outbound.Message) (*http.Response, error) {
+	if m.Exchange.As != "" {
+		m.Request.Header.Set(outbound.HeaderSession, m.Exchange.As)
 	}
-	m.ex.Message(m.ID)
-	if note := m.ex.IDNote(); note != nil && m.IsCall() {
-		sent, _ := rpc.Scan(rpc.BodyOf(m.req)) // m has the id of the SDK
+	m.Exchange.Message(m.ID)
+	if note := m.Exchange.IDNote(); note != nil && m.IsCall() {
+		sent, _ := rpc.Scan(rpc.BodyOf(m.Request)) // m has the id of the SDK
 		note(string(sent.ID))
 	}
 	if m.Method == rpc.MethodListen {
@@ -96,7 +65,7 @@ func (rt *roundTripper) deliver(m message) (*http.Response, error) {
 	if err != nil {
 		return rt.notAnswered(m, err)
 	}
-	if m.isHandshake {
+	if m.IsHandshake {
 		rt.Discovery.Answered()
 	}
 	if !is2xx(resp) {
@@ -105,15 +74,15 @@ func (rt *roundTripper) deliver(m message) (*http.Response, error) {
 	return rt.accepted(m, resp), nil
 }
 
-func (rt *roundTripper) send(m message) (*http.Response, error) {
+func (rt *roundTripper) send(m outbound.Message) (*http.Response, error) {
 	if m.Method == rpc.MethodInitialize {
-		return rt.initialize(m.req)
+		return rt.initialize(m.Request)
 	}
-	return rt.out.Send(m.req)
+	return rt.out.Send(m.Request)
 }
 
 // notAnswered handles an error in place of an answer. An error of ours fails the message alone.
-func (rt *roundTripper) notAnswered(m message, err error) (*http.Response, error) {
+func (rt *roundTripper) notAnswered(m outbound.Message, err error) (*http.Response, error) {
 	var ours *mcpbridge.Error
 	if errors.As(err, &ours) {
 		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil

@@ -109,18 +109,18 @@ const maxFormer = 64
 // taken notes the id in an answer to a message of the SDK, and removes it: the SDK takes the first
 // that it sees, and ends a session whose id changes. A session has an id from its initialize on. Some servers
 // give it another one with each answer, and other clients use that from then on.
-func (s *session) taken(m message, resp *http.Response) {
+func (s *session) taken(m outbound.Message, resp *http.Response) {
 	id := resp.Header.Get(outbound.HeaderSession)
 	if id == "" || m.Method == rpc.MethodInitialize {
 		return
 	}
 	resp.Header.Del(outbound.HeaderSession)
-	if m.ex.As != "" {
+	if m.Exchange.As != "" {
 		return // it was not sent as this session
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isOfSession(m.req) && s.id != id {
+	if isOfSession(m.Request) && s.id != id {
 		s.former.Add(s.id, maxFormer)
 		s.setID(id)
 	}

@@ -46,6 +46,7 @@ func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 		answers: wire.Answers{IDs: rpc.NewIDs(about.Strays), Progress: &about.Progress, Custom: about.Custom}, habits: &s.habits,
 	}
 	rt := &roundTripper{standalone: standalone{session: session}}
+	rt.poster = outbound.Poster{Session: about, Deliver: rt.deliver, Initialized: rt.initialized}
 	return &conn{roundTripper: rt}, nil
 }
 

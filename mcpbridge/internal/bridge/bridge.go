@@ -50,9 +50,7 @@ type Bridge struct {
 // what the servers are told that they can ask for; nil is nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{
-		newClient(capabilities, b.sdkLog()), &b.strays, b.noteSkipped, b.panicked, &b.controls,
-	}
+	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b

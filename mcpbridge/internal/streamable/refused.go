@@ -37,11 +37,7 @@ func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Respon
 // session which it has just opened. It returns the first other answer, or nil.
 func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	for range wire.WhileFresh(req.Context()) {
-		again := *req
-		if req.GetBody != nil {
-			again.Body, _ = req.GetBody() // of bytes, which does not fail
-		}
-		resp, err := s.out.Send(&again)
+		resp, err := s.out.Send(outbound.Again(req))
 		if err != nil {
 			return nil, err
 		}

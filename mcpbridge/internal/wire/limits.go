@@ -23,13 +23,10 @@ func MaxResult(srv *mcpbridge.Server) int {
 // SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
 // is larger than [MaxResult], so that our check comes first and its error names the cause.
 func SDKLimit(srv *mcpbridge.Server) int {
-	switch srv.MaxResult {
-	case 0:
-		return mcpbridge.DefaultMaxResult + MaxRefusal
-	case -1:
+	if srv.MaxResult == -1 {
 		return -1
 	}
-	return srv.MaxResult + MaxRefusal
+	return MaxResult(srv) + MaxRefusal
 }
 
 // TooLarge says that a result exceeds [MaxResult].

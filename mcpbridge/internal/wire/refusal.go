@@ -76,12 +76,8 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 
 // evidence returns what a refusal shows besides. msg is its JSON-RPC error, if it is one.
 func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
-	e := new(Evidence)
-	switch {
-	case own || !r.OfSession:
-	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && isPage(r.Body):
-		e.Front = true
-	}
+	mayBeFront := presenceOf(r.Status, false) == mcpbridge.Absent || IsMissing(r.Status) && isPage(r.Body)
+	e := &Evidence{Front: r.OfSession && !own && mayBeFront}
 	switch {
 	case msg.Error != nil:
 		e.Said = SaidOfError(msg.Error.Code, msg.Error.Message, msg.Error.Data, r.Session)

@@ -52,14 +52,14 @@ var imports = []struct{ of, may string }{
 	{"internal/tracecontext", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
-	{"mcpbridge/internal/challenge", ""},
-	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge"},
+	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
+	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge mcpbridge/internal/header"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/redact mcpbridge/internal/rpc " +
+	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},

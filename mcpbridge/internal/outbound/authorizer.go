@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/challenge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/header"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -107,7 +107,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	}
 	for name, values := range headers {
 		for _, value := range values {
-			if wrong := mcpbridge.CheckHeader(name, value); wrong != nil && err == nil {
+			if wrong := header.Check(name, value); wrong != nil && err == nil {
 				err = fmt.Errorf("the header %q %w", redact.Clean(name), wrong)
 			}
 		}

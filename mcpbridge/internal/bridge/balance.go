@@ -35,7 +35,7 @@ func (b *balance) note(ctx context.Context, got answers, calls kinds, repeat fun
 			continue
 		}
 		if refusal := alternates(a, calls, again); refusal != nil {
-			said := wire.EvidenceOf(refusal).Said
+			said := wire.EvidenceOf(refusal).Digest
 			b.said.Store(&said)
 			return
 		}
@@ -69,12 +69,12 @@ func alternates(a *answer, calls kinds, again func() *answer) *mcpbridge.Error {
 // do not know, in the words in which a call was refused.
 func (a *answer) refusesLike(calls kinds) bool {
 	return a.read() == readRefused && a.refusal.Status == http.StatusBadRequest &&
-		wire.EvidenceOf(a.refusal).Said != wire.Evidence{}.Said && calls.haveWordsOf(a.refusal)
+		wire.EvidenceOf(a.refusal).Digest != wire.Evidence{}.Digest && calls.haveWordsOf(a.refusal)
 }
 
 // name adds to a refusal that it may come from one server of several, if that is known of its words.
 func (b *balance) name(e *mcpbridge.Error) *mcpbridge.Error {
-	if said := b.said.Load(); said != nil && *said == wire.EvidenceOf(e).Said {
+	if said := b.said.Load(); said != nil && *said == wire.EvidenceOf(e).Digest {
 		e.Detail += ": the server knows this session at one time, and not at another: is it balanced without affinity?"
 	}
 	return e

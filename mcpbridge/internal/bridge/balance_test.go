@@ -24,7 +24,7 @@ func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T
 		t.Run(pings, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				refusal := func(said byte) *mcpbridge.Error {
-					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{said}}}
+					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{said}}}
 				}
 				answers := map[rune]*answer{'r': {refusal: refusal(1)}, 'o': {refusal: refusal(2)}, 'a': {}}
 				a := &fakeSubject{list: &answer{}}

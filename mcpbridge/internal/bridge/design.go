@@ -85,10 +85,10 @@ come; tap.Pipe reads, and has the clock:
 # What a server asks
 
 The SDK answers each request of a server in a goroutine, and keeps notifications in a queue; both have no bound. So
-wire.Requests admits what the SDK gets, for all transports: in tap.connection.Read, answerStream and stream. It lets no more
+wire.Backpressure admits what the SDK gets, for all transports: in tap.connection.Read, answerStream and stream. It lets no more
 in while 128 requests have no answer that the server has taken. Half of them may be questions that somebody thinks about:
 conn.ask refuses further ones at once, so that a call's answer behind them is always read. Whether the SDK has
-handled notifications shows in its answer to a ping that Requests.Mark puts behind them. Over HTTP the answers take
+handled notifications shows in its answer to a ping that Backpressure.Barrier puts behind them. Over HTTP the answers take
 turns (outbound.Turns). A server that takes no answer for 30 s while it waits loses its connection, or the stream where calls have
 streams of their own.
 

@@ -79,15 +79,15 @@ func (a *fakeSubject) runChecks(ctx context.Context, limit time.Duration, _ func
 
 func TestVerdictFollowsFromTheChecksAndTheControl(t *testing.T) {
 	refused := func(status int) *mcpbridge.Error {
-		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 	}
 	own := func(e *mcpbridge.Error, said byte) *mcpbridge.Error {
-		e.Own, e.Err = true, &wire.Evidence{Said: [16]byte{said}}
+		e.Own, e.Err = true, &wire.Evidence{Digest: [16]byte{said}}
 		return e
 	}
 	inOtherWords := refused(400)
-	inOtherWords.Err = &wire.Evidence{Said: [16]byte{2}}
-	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Said: [16]byte{1}}}
+	inOtherWords.Err = &wire.Evidence{Digest: [16]byte{2}}
+	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Digest: [16]byte{1}}}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
 		subject  fakeSubject
@@ -138,7 +138,7 @@ func TestVerdictFollowsFromTheChecksAndTheControl(t *testing.T) {
 
 func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 		a := &fakeSubject{refusal: refusal, unknown: refusal, takes: time.Second, verdict: verdictDead}
 		d := doubts{about: a}
 		settled := make(chan *mcpbridge.Error, 20)
@@ -156,7 +156,7 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 
 func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: verdictAway}
 		d := doubts{about: a}
 		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)

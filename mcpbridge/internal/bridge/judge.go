@@ -39,12 +39,12 @@ type kind struct {
 	method, tool string
 	status       int
 	code         int64
-	said         [16]byte
+	digest       [16]byte
 }
 
 // kindOf returns the kind of a refusal.
 func kindOf(op messages.Operation, e *mcpbridge.Error) kind {
-	k := kind{op.Method(), "", e.Status, e.Code, wire.EvidenceOf(e).Said}
+	k := kind{op.Method(), "", e.Status, e.Code, wire.EvidenceOf(e).Digest}
 	if call, ok := op.(*messages.CallTool); ok {
 		k.tool = call.Params.Name
 	}
@@ -283,9 +283,9 @@ func (i *inquiry) provesNotRun(e *mcpbridge.Error) bool {
 	case !i.hasID && e.Status >= 300 && !e.Own && !wire.EvidenceOf(e).Front:
 		return true
 	}
-	said := wire.EvidenceOf(e).Said
-	return said != wire.Evidence{}.Said && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
-		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Said == said
+	digest := wire.EvidenceOf(e).Digest
+	return digest != wire.Evidence{}.Digest && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
+		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Digest == digest
 	})
 }
 
@@ -329,8 +329,8 @@ func (all kinds) haveLike(refusal *mcpbridge.Error) bool {
 
 // haveWordsOf reports whether a question was refused in the words of one of the calls.
 func (all kinds) haveWordsOf(refusal *mcpbridge.Error) bool {
-	said := wire.EvidenceOf(refusal).Said
-	return slices.ContainsFunc(all, func(k kind) bool { return k.said == said })
+	digest := wire.EvidenceOf(refusal).Digest
+	return slices.ContainsFunc(all, func(k kind) bool { return k.digest == digest })
 }
 
 // areAboutLists reports whether nothing but lists was refused.

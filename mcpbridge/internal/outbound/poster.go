@@ -67,10 +67,10 @@ func (p *Poster) Post(m Message) (*http.Response, error) {
 // in any case, because it could end the session after an error.
 func (p *Poster) answer(m Message) *http.Response {
 	id := rpc.ParseID(m.ID)
-	if p.Session.Requests.IsMark(id) {
+	if p.Session.Backpressure.IsBarrier(id) {
 		return Respond(m.Request, http.StatusAccepted, "", nil)
 	}
-	taken, done := false, p.Session.Requests.Answering(id)
+	taken, done := false, p.Session.Backpressure.Answering(id)
 	defer func() { done(taken) }()
 	ctx, cancel := context.WithTimeout(m.Request.Context(), wire.AnswerTime)
 	defer cancel()

@@ -85,7 +85,7 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 
 // Unmarked returns a body without a byte order mark, and without blanks around it.
 func Unmarked(body []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(mark)))
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
 }
 
 // Elements returns the elements of an array in JSON, or none if it is malformed. Any other body is one element.

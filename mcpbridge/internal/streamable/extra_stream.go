@@ -68,7 +68,7 @@ func (x *extraStream) open() error {
 	}
 	req.Header.Set("Accept", outbound.TypeSSE)
 	if x.s.SessionID() != "" {
-		x.s.mark(req)
+		x.s.identify(req)
 	}
 	resp, err := x.s.out.Send(req) //nolint:bodyclose // it is x.body, or judge reads it to its end
 	if err != nil {

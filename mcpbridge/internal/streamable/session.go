@@ -62,25 +62,25 @@ func (h *habits) forget() {
 }
 
 // admit waits until the SDK may get a request or notification of the server that came on the stream
-// of an exchange; nil is the standalone stream. See [wire.Requests].
+// of an exchange; nil is the standalone stream. See [wire.Backpressure].
 func (s *session) admit(ex *wire.Exchange, req *jsonrpc.Request) (ok bool, err error) {
 	ctx := s.Cut
 	if ex != nil && ex.Context != nil { // it ends with the session, too
 		ctx = ex
 	}
-	return s.Requests.Admit(ctx, req)
+	return s.Backpressure.Admit(ctx, req)
 }
 
-// marked returns an event with the request that is due after it, if one is.
-func (s *session) marked(event []byte) []byte {
-	mark := s.Requests.Mark()
-	if mark == nil {
+// withBarrier returns an event, and after it the barrier of [wire.Backpressure] if one is due.
+func (s *session) withBarrier(event []byte) []byte {
+	barrier := s.Backpressure.Barrier()
+	if barrier == nil {
 		return event
 	}
 	if !bytes.HasSuffix(event, []byte("\n\n")) { // the stream has ended
 		event = append(event, '\n')
 	}
-	data, _ := jsonrpc.EncodeMessage(mark) // it is ours
+	data, _ := jsonrpc.EncodeMessage(barrier) // it is ours
 	return fmt.Appendf(event, "data: %s\n\n", data)
 }
 
@@ -163,8 +163,8 @@ func (s *session) opened(resp *http.Response) {
 	}
 }
 
-// mark adds to a request of ours which session it belongs to.
-func (s *session) mark(req *http.Request) {
+// identify adds the headers of the session to a request of ours.
+func (s *session) identify(req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Header.Set(outbound.HeaderSession, s.id)

@@ -20,8 +20,8 @@ func MaxResult(srv *mcpbridge.Server) int {
 	return srv.MaxResult
 }
 
-// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
-// is larger than [MaxResult], so that our check comes first and its error names the cause.
+// SDKLimit returns the bound on a message for the SDK, which takes a negative number for no bound. It is
+// larger than [MaxResult], so that the bridge finds a large message first, with an error that names the cause.
 func SDKLimit(srv *mcpbridge.Server) int {
 	if srv.MaxResult == -1 {
 		return -1
@@ -29,7 +29,7 @@ func SDKLimit(srv *mcpbridge.Server) int {
 	return MaxResult(srv) + MaxRefusal
 }
 
-// TooLarge says that a result exceeds [MaxResult].
+// TooLarge returns the text of the error for a result that exceeds [MaxResult].
 func TooLarge(srv *mcpbridge.Server) string {
 	return fmt.Sprintf("the result has more than %d bytes (maxResult)", MaxResult(srv))
 }

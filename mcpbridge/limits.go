@@ -43,9 +43,9 @@ type Limits struct {
 }
 
 const (
-	// maxLimit is the largest number that is accepted: sums of such numbers do not overflow.
+	// maxLimit is the largest number that is accepted: a sum of such numbers does not overflow.
 	maxLimit = 1 << 24
-	// maxTimeout is the longest duration that is accepted, for the same reason.
+	// maxTimeout is the longest duration that is accepted: a time plus such a duration does not overflow.
 	maxTimeout = 10 * 365 * 24 * time.Hour
 )
 

@@ -185,9 +185,6 @@ func sameAuth(one, two Authenticator) bool {
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
-// maxKeepAlive bounds [Server.KeepAlive], so that adding it to a time does not overflow.
-const maxKeepAlive = 10 * 365 * 24 * time.Hour
-
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Validate returns an error that names the first field that is wrong, or nil.
@@ -213,8 +210,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
 	case s.KeepAlive < 0:
 		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
-	case s.KeepAlive > maxKeepAlive:
-		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxKeepAlive)
+	case s.KeepAlive > maxTimeout:
+		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxTimeout)
 	}
 	if err := checkCustom(s.CustomMethods, s.CustomNotifications); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestDoubtOfASessionThatDrainsIsSettledForItsCalls(t *testing.T) {
 			return false
 		},
 	} {
-		for at, kind := range map[string]string{"before the refusal": "tools/call", "in the question": "ping", "in the control": "initialize"} {
+		for at, kind := range map[string]string{"before the refusal": "tools/call", "in the check": "ping", "in the control": "initialize"} {
 			t.Run(name+" "+at, func(t *testing.T) {
 				inDoubt(t, supervisor.Config{MaxSessions: 1}, func(h *harness, e *testServer, most *atomic.Int32) {
 					heal := e.Inject(kind, faults.Delay(100*time.Millisecond))

@@ -79,12 +79,12 @@ func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
 					heal()
 					require.EqualValues(h.t, generation, h.send(call("a", "count")).ok().Generation)
 					require.LessOrEqual(h.t, e.Count("initialize"), 5)
-					questions := 8
-					if form.Status >= 502 && form.Status <= 504 { // as from a front: each one is followed by a question
-						questions = 24
+					checks := 8
+					if form.Status >= 502 && form.Status <= 504 { // as from a front: each one is followed by a check
+						checks = 24
 					}
-					require.LessOrEqual(h.t, e.Count("ping"), questions)
-					require.LessOrEqual(h.t, e.Count("tools/list"), questions+2)
+					require.LessOrEqual(h.t, e.Count("ping"), checks)
+					require.LessOrEqual(h.t, e.Count("tools/list"), checks+2)
 					require.Equal(h.t, 1, e.Sessions())
 				})
 			})

@@ -76,7 +76,7 @@ func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
 	eachRefusal(t, "sse", scenario, refusals.Certain, refusals.Expired)
 }
 
-// H-B11: the same over stdio. The question shows that the session is dead, and the process
+// H-B11: the same over stdio. The checks show that the session is dead, and the process
 // is restarted.
 func TestSessionThatRefusesEverythingOverAPipeIsRestarted(t *testing.T) {
 	eachRefusal(t, "stdio", func(t *testing.T, form refusals.Refusal) {
@@ -159,12 +159,12 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 			heal()
 			require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
 			require.LessOrEqual(h.t, e.Count("initialize"), 2)
-			questions := 3
-			if looksLikeFront(form) { // each one may be followed by a question
-				questions = 3 * 20
+			checks := 3
+			if looksLikeFront(form) { // each one may be followed by checks
+				checks = 3 * 20
 			}
-			require.LessOrEqual(h.t, e.Count("ping"), questions)
-			require.LessOrEqual(h.t, e.Count("tools/list"), questions+1)
+			require.LessOrEqual(h.t, e.Count("ping"), checks)
+			require.LessOrEqual(h.t, e.Count("tools/list"), checks+1)
 			require.Equal(h.t, 1, e.Sessions())
 			require.Zero(h.t, countEvents[*messages.SessionRestarting](h))
 			require.Zero(h.t, countEvents[*messages.SessionExpired](h))

@@ -46,27 +46,27 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 // attachable returns whether the server knows a session that is attached to. The error is why the dial
 // fails if it is not alive; with a verdict that is dead, an error says that the server has said so.
 func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridge.Error) {
-	isPinged := func(q question) bool { return q[requestPing].read() == readKnown }
-	judge := func(q question) (f finding) {
-		f = q.judge(func(*mcpbridge.Error) bool { return true }, c.hasList())
-		if q[requestPing].hasNoPing() || isPinged(q) && q[requestList].read() != readRefused { // some servers answer a ping on any session
+	isPinged := func(got answers) bool { return got[checkPing].read() == readKnown }
+	judge := func(got answers) (f finding) {
+		f = got.judge(func(*mcpbridge.Error) bool { return true }, c.hasList())
+		if got[checkPing].hasNoPing() || isPinged(got) && got[checkList].read() != readRefused { // some servers answer a ping on any session
 			f.verdict = verdictAlive
 		}
 		return f
 	}
-	isEnough := func(q question) (enough, half bool) {
-		f := judge(q)
-		isHalf := isPinged(q) && q[requestList] == nil && c.hasList()
+	isEnough := func(got answers) (enough, half bool) {
+		f := judge(got)
+		isHalf := isPinged(got) && got[checkList] == nil && c.hasList()
 		return f.verdict != verdictUnsettled && !isHalf, isHalf || f.away || len(f.again) > 0
 	}
-	q := c.question(ctx, attachTimeout, isEnough, requestPing, requestList)
-	f := judge(q)
+	got := c.runChecks(ctx, attachTimeout, isEnough, checkPing, checkList)
+	f := judge(got)
 	if f.verdict == verdictUnsettled && c.Credentials != nil { // they are new by now
-		q = c.question(wire.WithoutRefresh(ctx), attachTimeout, isEnough, requestPing, requestList)
-		f = judge(q)
+		got = c.runChecks(wire.WithoutRefresh(ctx), attachTimeout, isEnough, checkPing, checkList)
+		f = judge(got)
 	}
 	var last *mcpbridge.Error
-	for _, a := range q {
+	for _, a := range got {
 		switch {
 		case a.read() == readGone:
 			return verdictDead, a.refusal
@@ -81,11 +81,11 @@ func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridg
 	case last != nil && last.Class == mcpbridge.RateLimited:
 		return verdictUnsettled, last
 	case len(f.again) == 0:
-		f.again = []request{requestPing, requestList}
+		f.again = []check{checkPing, checkList}
 	}
-	v, failed := cs.compareUntil(ctx, c, q, f.again)
+	v, failed := cs.compareUntil(ctx, c, got, f.again)
 	switch {
-	case v != verdictDead && isPinged(q):
+	case v != verdictDead && isPinged(got):
 		return verdictAlive, nil
 	case v == verdictDead, v == verdictAlive && (failed == nil || failed.Class != mcpbridge.Unauthorized):
 		return v, nil

@@ -22,20 +22,20 @@ type balance struct {
 }
 
 // note makes a request of a question again that was refused like a call, though the session is known.
-func (b *balance) note(ctx context.Context, q question, calls kinds, repeat func(context.Context, request) *answer) {
+func (b *balance) note(ctx context.Context, got answers, calls kinds, repeat func(context.Context, check) *answer) {
 	if !slices.ContainsFunc(calls, func(k kind) bool { return k.status == http.StatusBadRequest }) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, halfTimeout)
 	defer cancel()
-	for r, a := range q {
-		again := func() *answer { return repeat(ctx, request(r)) }
-		isOpen := a == nil && request(r) == requestPing // the list was answered before
+	for which, a := range got {
+		again := func() *answer { return repeat(ctx, check(which)) }
+		isOpen := a == nil && check(which) == checkPing // the list was answered before
 		if !isOpen && !a.refusesLike(calls) {
 			continue
 		}
 		if refusal := alternates(a, calls, again); refusal != nil {
-			said := wire.EvidenceOf(refusal).Said
+			said := wire.EvidenceOf(refusal).Digest
 			b.said.Store(&said)
 			return
 		}
@@ -69,12 +69,12 @@ func alternates(a *answer, calls kinds, again func() *answer) *mcpbridge.Error {
 // do not know, in the words in which a call was refused.
 func (a *answer) refusesLike(calls kinds) bool {
 	return a.read() == readRefused && a.refusal.Status == http.StatusBadRequest &&
-		wire.EvidenceOf(a.refusal).Said != wire.Evidence{}.Said && calls.haveWordsOf(a.refusal)
+		wire.EvidenceOf(a.refusal).Digest != wire.Evidence{}.Digest && calls.haveWordsOf(a.refusal)
 }
 
 // name adds to a refusal that it may come from one server of several, if that is known of its words.
 func (b *balance) name(e *mcpbridge.Error) *mcpbridge.Error {
-	if said := b.said.Load(); said != nil && *said == wire.EvidenceOf(e).Said {
+	if said := b.said.Load(); said != nil && *said == wire.EvidenceOf(e).Digest {
 		e.Detail += ": the server knows this session at one time, and not at another: is it balanced without affinity?"
 	}
 	return e

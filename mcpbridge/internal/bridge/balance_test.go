@@ -12,7 +12,7 @@ import (
 )
 
 // A refusal is not about the session. r is a refusal of ping in the words of the call, o one in other words, a an
-// answer, and - none. The first is what the question gets.
+// answer, and - none. The first is what the check gets.
 func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T) {
 	for pings, named := range map[string]bool{
 		"rar": true, "rrar": true, "raar": true, "-rar": true, "-arar": true,
@@ -24,7 +24,7 @@ func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T
 		t.Run(pings, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				refusal := func(said byte) *mcpbridge.Error {
-					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{said}}}
+					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{said}}}
 				}
 				answers := map[rune]*answer{'r': {refusal: refusal(1)}, 'o': {refusal: refusal(2)}, 'a': {}}
 				a := &fakeSubject{list: &answer{}}

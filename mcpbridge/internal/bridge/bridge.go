@@ -50,10 +50,8 @@ type Bridge struct {
 // what the servers are told that they can ask for; nil is nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{
-		newClient(capabilities, b.sdkLog()), &b.strays, b.noteSkipped, b.panicked, &b.controls,
-	}
-	b.controls.opener, b.known = &b.opener, capabilities
+	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, &b.controls}
+	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b
 }
@@ -72,11 +70,11 @@ func (b *Bridge) secrets() (all []string) {
 	defer b.mu.Unlock()
 	for _, at := range b.servers {
 		all = append(all, at.transport().Secrets()...)
-		at.keyed.mu.Lock()
-		for _, of := range at.keyed.endpoints {
-			all = append(all, of.transport().Secrets()...)
+		at.derived.mu.Lock()
+		for _, derived := range at.derived.endpoints {
+			all = append(all, derived.transport().Secrets()...)
 		}
-		at.keyed.mu.Unlock()
+		at.derived.mu.Unlock()
 	}
 	for _, at := range b.retired {
 		all = append(all, at.transport().Secrets()...)
@@ -118,7 +116,7 @@ func (b *Bridge) Forget(server string) {
 func (b *Bridge) Strays() uint64 { return b.strays.Load() }
 
 // Skipped returns how many bytes of stdout were skipped because they are no messages.
-func (b *Bridge) Skipped() uint64 { return b.skipped.bytes.Load() }
+func (b *Bridge) Skipped() uint64 { return b.skipped.Load() }
 
 // Prune closes the idle connections to servers that a Set has replaced.
 func (b *Bridge) Prune() {

@@ -5,20 +5,23 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
-// bridgeLog logs what servers do beside the protocol.
+// bridgeLog logs what servers do outside the protocol.
 type bridgeLog struct {
-	log     *slog.Logger // of the SDK, too; or nil
-	skipped skipped
+	log     *slog.Logger // of the SDK, too
+	skipped atomic.Uint64
+	printed sync.Map // the names of the servers whose text was skipped
 }
 
-// line logs a line. Its time is that of the logger.
+// line logs a line, without a time: the logger adds it.
 func (b *bridgeLog) line(level slog.Level, message string, attrs ...slog.Attr) {
-	if b.log == nil || !b.log.Enabled(context.Background(), level) {
+	if !b.log.Enabled(context.Background(), level) {
 		return
 	}
 	r := slog.NewRecord(time.Time{}, level, message, 0)
@@ -26,16 +29,17 @@ func (b *bridgeLog) line(level slog.Level, message string, attrs ...slog.Attr) {
 	b.log.Handler().Handle(context.Background(), r) //nolint:errcheck // there is nowhere to log it
 }
 
-// noteSkipped notes text that a server has written to its stdout, and logs the first of each server. The
-// text is left out: it may quote arguments.
+// noteSkipped counts text that a server has written to its stdout. It logs a line for the first text of
+// each server, without the text, which may quote arguments.
 func (b *bridgeLog) noteSkipped(server string, bytes int) {
-	if b.skipped.note(server, bytes) {
+	b.skipped.Add(uint64(bytes))
+	if _, again := b.printed.LoadOrStore(server, true); !again {
 		b.line(slog.LevelWarn, "server writes text to stdout that is no message: it is skipped", slog.String("server", server))
 	}
 }
 
-// panicked logs the panic of a handler of a server in memory. Its value is left out unless the runtime
-// made it: it may quote arguments.
+// panicked logs the panic of a handler of a server in memory. Of the value of the panic it logs only the
+// type, unless the value is a runtime error: it may quote arguments.
 func (b *bridgeLog) panicked(server string, p *guard.Panic) {
 	reason := fmt.Sprintf("%T", p.Value)
 	if err, ok := p.Value.(runtime.Error); ok {

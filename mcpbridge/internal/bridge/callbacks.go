@@ -87,7 +87,7 @@ func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
 func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
 	k := kind{method: method}
 	if refusal != nil {
-		k.status, k.code, k.said = refusal.Status, refusal.Code, wire.EvidenceOf(refusal).Said
+		k.status, k.code, k.digest = refusal.Status, refusal.Code, wire.EvidenceOf(refusal).Digest
 	}
 	c.doubts.inquire(k)
 }

@@ -58,7 +58,7 @@ type conn struct {
 
 // seconds opens second sessions, to compare their answers with those of a first one: see [controls].
 type seconds interface {
-	compare(ctx context.Context, first *conn, q question, again []request, isAway bool, p permit) (verdict, *mcpbridge.Error)
+	compare(ctx context.Context, first *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error)
 	// endFor ends the session that is kept beside a first one.
 	endFor(ctx context.Context, first *conn) error
 }

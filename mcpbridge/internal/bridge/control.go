@@ -45,15 +45,15 @@ const leastWait = 500 * time.Millisecond
 // dead, and the second session is kept to be adopted. Otherwise the refusal is
 // not about the session, and the second session is ended. isAway is true if c was not answered at all, or by a
 // front. The error is that of the opening.
-func (cs *controls) compare(ctx context.Context, c *conn, q question, again []request, isAway bool, p permit) (verdict, *mcpbridge.Error) {
+func (cs *controls) compare(ctx context.Context, c *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error) {
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(ctx), c.ConnectTimeout)
 	defer cancel()
 	defer func() { p.ended() }() // unless the second session is kept
-	var first question
+	var first answers
 	hasID := c.hasID()
 	if !hasID { // without an id, the second session takes the place of the first
-		first = c.question(ctx, questionTimeout, all, again...)
-		if slices.ContainsFunc(again, func(r request) bool { return first[r].read() == readKnown }) {
+		first = c.runChecks(ctx, checkTimeout, untilAll, again...)
+		if slices.ContainsFunc(again, func(which check) bool { return first[which].read() == readKnown }) {
 			return verdictAlive, nil
 		}
 	}
@@ -66,21 +66,21 @@ func (cs *controls) compare(ctx context.Context, c *conn, q question, again []re
 		return judgeOpening(e), e
 	}
 	p.opened()
-	limit := questionTimeout
+	limit := checkTimeout
 	if isAway {
 		limit = min(limit, max(leastWait, 2*time.Since(began)))
 	}
-	answers := second.persist(ctx, limit, again)
+	theirs := second.persist(ctx, limit, again)
 	switch {
-	case !hasID || answers == (question{}):
+	case !hasID || theirs == (answers{}):
 	case second.sessionID() == c.sessionID(): // the first is known again, but not its state: what it has refused counts
-		first = q
+		first = got
 	case isAway: // the front may be the server itself
-		first = c.question(ctx, limit, all, again...)
+		first = c.runChecks(ctx, limit, untilAll, again...)
 	default:
 		first = c.persist(ctx, limit, again)
 	}
-	v := q.judgeControl(again, answers, first)
+	v := got.judgeControl(again, theirs, first)
 	if v == verdictDead && ctx.Err() == nil {
 		cs.keep(second, c, p.ended)
 		p = freePermit
@@ -94,26 +94,26 @@ func (cs *controls) compare(ctx context.Context, c *conn, q question, again []re
 }
 
 // persist asks again what a front has answered: it may stand before several servers, one of which is away.
-func (c *conn) persist(ctx context.Context, limit time.Duration, requests []request) (q question) {
+func (c *conn) persist(ctx context.Context, limit time.Duration, checks []check) (got answers) {
 	for range persistence {
-		q = c.question(ctx, limit, all, requests...)
-		if !q.meetsFront() || !wire.Sleep(ctx, persistPause) {
+		got = c.runChecks(ctx, limit, untilAll, checks...)
+		if !got.meetsFront() || !wire.Sleep(ctx, persistPause) {
 			break
 		}
 	}
-	return q
+	return got
 }
 
 // compareUntil is compare for a dial, which waits no longer than ctx lasts. What is left
 // then is cleaned up in the background.
-func (cs *controls) compareUntil(ctx context.Context, c *conn, q question, again []request) (verdict, *mcpbridge.Error) {
+func (cs *controls) compareUntil(ctx context.Context, c *conn, got answers, again []check) (verdict, *mcpbridge.Error) {
 	type found struct {
 		verdict
 		*mcpbridge.Error
 	}
 	compared := make(chan found, 1)
 	go func() {
-		v, e := cs.compare(ctx, c, q, again, true, freePermit)
+		v, e := cs.compare(ctx, c, got, again, true, freePermit)
 		compared <- found{v, e}
 	}()
 	select {

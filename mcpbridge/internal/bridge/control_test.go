@@ -178,7 +178,7 @@ var refusals = map[string]answering{
 }
 
 // H-B1 to H-B3: whatever the words of the refusal are.
-func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
+func TestUnknownSessionIsFoundOutByChecksAndControl(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
 			s := newSessions(refusal)
@@ -196,7 +196,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			close(errs)
 			for e := range errs {
 				require.Equal(t, mcpbridge.Gone, e.Session, "%v", e)
-				if !e.Sent { // the question was refused before
+				if !e.Sent { // a check was refused before
 					require.Equal(t, mcpbridge.NotSent, e.Class, "%v", e)
 				} else if strings.HasPrefix(name, "5") { // it may come after the call has run
 					require.Equal(t, mcpbridge.Lost, e.Class, "%v", e)
@@ -206,7 +206,7 @@ func TestUnknownSessionIsFoundOutByQuestionAndControl(t *testing.T) {
 			}
 			require.Len(t, downs(), 1)
 			require.Equal(t, 1, s.count(rpc.MethodInitialize), "one control")
-			require.LessOrEqual(t, s.count("ping"), 4, "one question, that of the control, the first once more, and as a session that was never issued")
+			require.LessOrEqual(t, s.count("ping"), 4, "one check, that of the control, the first once more, and as a session that was never issued")
 
 			next := redial(t, s, c)
 			require.False(t, next.Info().Attached)
@@ -250,8 +250,8 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 // What a server says to every request of every session is not about the session.
 func TestRefusalThatANewSessionGetsAsWellIsNotAboutTheSession(t *testing.T) {
 	for name, ways := range map[string]map[string]answering{
-		"opening is refused":      {rpc.MethodInitialize: says(401, "", "no"), "ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
-		"the question is refused": {"ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
+		"opening is refused":     {rpc.MethodInitialize: says(401, "", "no"), "ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
+		"the checks are refused": {"ping": says(401, "", "no"), "tools/list": says(401, "", "no")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSessions(says(404, "", ""))
@@ -364,7 +364,7 @@ func TestNewSessionThatIsNotKnownYetIsAskedAgain(t *testing.T) {
 
 // Attaching is judged by the same rule: a refusal of the session that is about something
 // else keeps it, and one that another session does not get gives it up.
-func TestAttachIsJudgedByQuestionAndControl(t *testing.T) {
+func TestAttachIsJudgedByChecksAndControl(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
 			s := newSessions(refusal)

@@ -119,18 +119,13 @@ func (c *conn) callCustom(ctx context.Context, op *messages.Custom) (messages.Re
 	return &messages.CustomResult{Result: result.raw}, nil
 }
 
-// heardOnWire notes a notification as soon as it arrives: the SDK handles it some time later, when a
-// call may have been lost and replayed.
+// heardOnWire handles a notification as soon as it arrives. When the SDK handles it, a call may already have been lost
+// and replayed by the old hints. Notifications that are not part of MCP are passed on here, if the configuration has
+// them: the SDK drops them.
 func (c *conn) heardOnWire(method string, params json.RawMessage) {
 	if method == rpc.MethodToolsChanged {
 		c.clearHints()
 	}
-	c.hearCustom(method, params)
-}
-
-// hearCustom passes on a notification that is not part of MCP, if the configuration has it. The
-// SDK would drop it.
-func (c *conn) hearCustom(method string, params json.RawMessage) {
 	if slices.Contains(c.at.CustomNotifications, method) {
 		c.hear(&messages.CustomNotification{Method: method, Params: bytes.Clone(params)})
 	}

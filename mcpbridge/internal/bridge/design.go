@@ -14,8 +14,8 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	 mcp.ClientSession  encodes the call, counts it from 1
 	   │                sending (client.go) notes: Begin
 	   ▼
-	 exchanger.post     replaces the id by one that no other connection has      (rpc.IDs)
-	   │                                                                         streamable/exchanger.go
+	 roundTripper.post  replaces the id by one that no other connection has      (rpc.IDs)
+	   │                                                                         streamable/round_tripper.go
 	   ▼
 	 Sender.Send        follows redirects within the origin                      outbound/sender.go
 	   │ authorizer     adds headers and credentials; refreshes them once, for all who wait
@@ -46,10 +46,10 @@ goroutine again inside the SDK, which writes the request; and one of the SDK tha
 	                    if the refusal is in doubt: doubts.settle waits for the verdict, at most 5 s
 
 What may block: conn.Do until its context ends; Sender.Send in the user's Credentials and HTTPClient, until the
-request's context ends; nothing else. The exchanger holds no lock while it sends. A call that is given up
+request's context ends; nothing else. The roundTripper holds no lock while it sends. A call that is given up
 ends with the context that conn.Do has made, also where the SDK ignores contexts.
 
-Over the other transports a tap (package tap) takes the place of the exchanger: it sees the messages between
+Over the other transports a tap (package tap) takes the place of the roundTripper: it sees the messages between
 the SDK and its connection, and notes the same steps.
 
 # An answer
@@ -85,10 +85,10 @@ come; tap.Pipe reads, and has the clock:
 # What a server asks
 
 The SDK answers each request of a server in a goroutine, and keeps notifications in a queue; both have no bound. So
-wire.Requests admits what the SDK gets, for all transports: in tap.connection.Read, answerStream and stream. It lets no more
+wire.Backpressure admits what the SDK gets, for all transports: in tap.connection.Read, answerStream and stream. It lets no more
 in while 128 requests have no answer that the server has taken. Half of them may be questions that somebody thinks about:
 conn.ask refuses further ones at once, so that a call's answer behind them is always read. Whether the SDK has
-handled notifications shows in its answer to a ping that Requests.Mark puts behind them. Over HTTP the answers take
+handled notifications shows in its answer to a ping that Backpressure.Barrier puts behind them. Over HTTP the answers take
 turns (outbound.Turns). A server that takes no answer for 30 s while it waits loses its connection, or the stream where calls have
 streams of their own.
 
@@ -162,7 +162,7 @@ standalone stream, the connection cannot tell.
 
 # Adding a transport
 
-A transport is a type that implements transport.Server, in a package of its own beside stdio, and one row in
+A transport is a type that implements transport.Server, in a package of its own beside stdio, and one case in
 transports.go. If it is for URLs, the table schemes of package mcpbridge gets a row as well, with the name of the
 transport. No other code changes. Package memory is the shortest; package stdio adds what is known of a process.
 */

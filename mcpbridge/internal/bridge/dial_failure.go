@@ -74,11 +74,8 @@ func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnd
 		return e.Server
 	case failed:
 		return mcpbridge.Present
-	case c.link == nil: // the command cannot be started
-		return mcpbridge.Strange
-	case hasEnded:
-		return mcpbridge.Strange
-	case errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+	case c.link == nil, hasEnded, // the command cannot be started, or its process has ended
+		errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return mcpbridge.Strange
 	}
 	return e.Server

@@ -42,19 +42,19 @@ type subject interface {
 	succeededSince(count uint64) bool
 	// untilCut returns a context that ends with the session.
 	untilCut() context.Context
-	// pose asks whether the server knows the session, until the answers are enough, or a time is over.
-	pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question
+	// runChecks runs checks at the same time, until the answers are enough, or a time is over.
+	runChecks(ctx context.Context, limit time.Duration, isEnough func(answers) (enough, half bool), checks ...check) answers
 	// becomesKnown asks a fresh session again, and reports whether the session was known at last.
-	becomesKnown(context.Context, question) bool
+	becomesKnown(context.Context, answers) bool
 	// control compares with a second session, which is asked again what this one has refused.
 	// isAway is true if this one does not answer.
-	control(ctx context.Context, q question, again []request, isAway bool) verdict
+	control(ctx context.Context, got answers, again []check, isAway bool) verdict
 	// repeat makes one request of a question.
-	repeat(context.Context, request) *answer
+	repeat(context.Context, check) *answer
 	// hasID reports whether the session has an id.
 	hasID() bool
 	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
-	asUnknown(context.Context, request) *mcpbridge.Error
+	asUnknown(context.Context, check) *mcpbridge.Error
 	// expire notes that the session is dead.
 	expire(*mcpbridge.Error)
 }
@@ -177,49 +177,49 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	i.fronts, d.asked = d.fronts, time.Now()
 	d.mu.Unlock()
 	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
-	judge := func(q question) finding { return q.judge(isAlike, d.about.hasList()) }
-	q := d.ask(ctx, func(q question) (enough, half bool) {
-		f := judge(q)
+	judge := func(got answers) finding { return got.judge(isAlike, d.about.hasList()) }
+	got := d.ask(ctx, func(got answers) (enough, half bool) {
+		f := judge(got)
 		return f.verdict != verdictUnsettled, len(f.again) > 0
 	})
-	f := judge(q)
+	f := judge(got)
 	switch {
 	case d.about.succeededSince(began), f.verdict == verdictAlive:
-		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
+		d.balance.note(ctx, got, d.kindsOf(i), d.about.repeat)
 		return verdictAlive
 	case f.verdict == verdictDead:
-		for _, a := range q {
+		for _, a := range got {
 			if a.read() == readGone {
 				i.refused = append(i.refused, a.refusal)
 			}
 		}
 		return verdictDead
-	case f.away || q == (question{}) && d.isUnheard():
-		return d.whileAway(ctx, i, q)
+	case f.away || got == (answers{}) && d.isUnheard():
+		return d.whileAway(ctx, i, got)
 	case len(f.again) == 0:
-		return d.withoutAnswer(i, q)
+		return d.withoutAnswer(i, got)
 	}
 	if d.about.isResumable() {
 		d.hold()
 	}
-	d.gather(ctx, i, q, f.again)
+	d.gather(ctx, i, got, f.again)
 	switch {
 	case !d.about.isResumable():
-		v = judgePlain(q, f.again, d.kindsOf(i).areAboutLists())
-	case d.about.becomesKnown(ctx, q):
+		v = judgePlain(got, f.again, d.kindsOf(i).areAboutLists())
+	case d.about.becomesKnown(ctx, got):
 		v = verdictLate
 	case d.about.succeededSince(began):
 		v = verdictAlive
 	default:
-		v = d.about.control(ctx, q, f.again, false)
+		v = d.about.control(ctx, got, f.again, false)
 	}
 	switch v {
 	case verdictDead, verdictLate:
-		d.prove(ctx, i, q, f.again, true)
+		d.prove(ctx, i, got, f.again, true)
 	case verdictAlive:
-		d.balance.note(ctx, q, d.kindsOf(i), d.about.repeat)
+		d.balance.note(ctx, got, d.kindsOf(i), d.about.repeat)
 	}
-	if v == verdictUnsettled && q.meetsFront() {
+	if v == verdictUnsettled && got.meetsFront() {
 		v = verdictAway
 	}
 	return v
@@ -227,15 +227,15 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 
 // whileAway tries a second session when the server is away for long: the first may be refused by what looks like a
 // front.
-func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict {
+func (d *doubts) whileAway(ctx context.Context, i *inquiry, got answers) verdict {
 	d.mu.Lock()
-	var again []request
-	for r, a := range q {
+	var again []check
+	for which, a := range got {
 		if a.read() == readAway {
 			d.noteFront(a.refusal)
 			i.fronts++
 		}
-		again = append(again, request(r))
+		again = append(again, check(which))
 	}
 	lasts := time.Since(d.since) >= awayLimit
 	d.mu.Unlock()
@@ -243,10 +243,10 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 	switch {
 	case !lasts:
 	case !d.about.isResumable():
-		v = judgePlain(q, again, d.kindsOf(i).areAboutLists())
+		v = judgePlain(got, again, d.kindsOf(i).areAboutLists())
 	default:
-		d.gather(ctx, i, q, again)
-		v = d.about.control(ctx, q, again, true)
+		d.gather(ctx, i, got, again)
+		v = d.about.control(ctx, got, again, true)
 	}
 	if v == verdictUnsettled || v == verdictDead && !d.about.mayRefuse() { // without sessions, the server has come back meanwhile
 		v = verdictAway
@@ -256,20 +256,20 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, q question) verdict 
 
 // withoutAnswer says what follows from a question that was neither answered nor refused like a call. What a front or
 // a limit of the server answers, or silence, may be over soon: then the pause does not grow.
-func (d *doubts) withoutAnswer(i *inquiry, q question) verdict {
+func (d *doubts) withoutAnswer(i *inquiry, got answers) verdict {
 	isHeard := !d.isUnheard()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case q.meetsFront():
+	case got.meetsFront():
 		if i.mixed++; i.mixed < persistence { // the server may be back between two requests
 			return verdictAway
 		}
 		d.pause = 0
-	case q.meetsLimit() && isHeard:
+	case got.meetsLimit() && isHeard:
 		i.pace = paceOther
 		return verdictAway
-	case q.meetsLimit(), q[requestPing].read() == readSilent && q[requestList].read() == readSilent:
+	case got.meetsLimit(), got[checkPing].read() == readSilent && got[checkList].read() == readSilent:
 		d.pause = 0
 	}
 	return verdictUnsettled
@@ -277,23 +277,23 @@ func (d *doubts) withoutAnswer(i *inquiry, q question) verdict {
 
 // gather notes what shows that the session is dead, if it is. A refusal without the id of its request is compared with that
 // of a session that was never issued before there is a second session: some servers refuse otherwise once they have one.
-func (d *doubts) gather(ctx context.Context, i *inquiry, q question, again []request) {
-	for _, r := range again {
-		if a := q[r]; a != nil && a.refusal != nil {
+func (d *doubts) gather(ctx context.Context, i *inquiry, got answers, again []check) {
+	for _, which := range again {
+		if a := got[which]; a != nil && a.refusal != nil {
 			i.refused = append(i.refused, a.refusal)
 		}
 	}
-	d.prove(ctx, i, q, again, false)
+	d.prove(ctx, i, got, again, false)
 }
 
 // prove asks, once, as a session that was never issued what was refused in the words of a call, with the id of the
 // request, or without. With it, that is to be asked after the control: the server works then.
-func (d *doubts) prove(ctx context.Context, i *inquiry, q question, again []request, own bool) {
-	for _, r := range again {
-		if a := q[r]; i.hasID && a != nil && a.refusal != nil && a.refusal.Own == own && a.refusal.Status < 500 && d.kindsOf(i).haveWordsOf(a.refusal) {
+func (d *doubts) prove(ctx context.Context, i *inquiry, got answers, again []check, own bool) {
+	for _, which := range again {
+		if a := got[which]; i.hasID && a != nil && a.refusal != nil && a.refusal.Own == own && a.refusal.Status < 500 && d.kindsOf(i).haveWordsOf(a.refusal) {
 			ctx, cancel := context.WithTimeout(ctx, proofTimeout)
 			defer cancel()
-			if unknown := d.about.asUnknown(ctx, r); unknown != nil {
+			if unknown := d.about.asUnknown(ctx, which); unknown != nil {
 				i.unknown = append(i.unknown, unknown)
 			}
 			return
@@ -302,12 +302,12 @@ func (d *doubts) prove(ctx context.Context, i *inquiry, q question, again []requ
 }
 
 // ask asks the question; a session that is unheard gets less time.
-func (d *doubts) ask(ctx context.Context, isEnough func(question) (enough, half bool)) question {
-	limit := questionTimeout
+func (d *doubts) ask(ctx context.Context, isEnough func(answers) (enough, half bool)) answers {
+	limit := checkTimeout
 	if d.isUnheard() {
 		limit = awayLimit
 	}
-	return d.about.pose(ctx, limit, isEnough)
+	return d.about.runChecks(ctx, limit, isEnough, checkPing, checkList)
 }
 
 // isUnheard reports whether a front has answered since the server was heard.

@@ -13,16 +13,16 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// fakeSubject is a session that answers questions as it is told.
+// fakeSubject is a session that answers checks as it is told.
 type fakeSubject struct {
-	refusal  *mcpbridge.Error // of both requests of a question; nil: a result
-	takes    time.Duration    // how long a question takes
+	refusal  *mcpbridge.Error // of both checks; nil: a result
+	takes    time.Duration    // how long the checks take
 	verdict  verdict          // of the control
 	unknown  *mcpbridge.Error // of a session that was never issued
 	plain    bool             // its transport has no sessions
-	list     *answer          // to the list of a question, or nil: as refusal says
+	list     *answer          // to the list, or nil: as refusal says
 	pings    []*answer        // to ping then, one after the other; then none
-	back     time.Time        // until then, questions get putOff, or no answer if that is nil
+	back     time.Time        // until then, checks get putOff, or no answer if that is nil
 	putOff   *mcpbridge.Error
 	asked    int
 	controls int
@@ -30,27 +30,27 @@ type fakeSubject struct {
 	expired  []*mcpbridge.Error
 }
 
-func (a *fakeSubject) mayRefuse() bool                             { return true }
-func (a *fakeSubject) hasID() bool                                 { return !a.plain }
-func (a *fakeSubject) isResumable() bool                           { return !a.plain }
-func (a *fakeSubject) hasList() bool                               { return true }
-func (a *fakeSubject) operations() uint64                          { return 0 }
-func (a *fakeSubject) succeededSince(uint64) bool                  { return false }
-func (a *fakeSubject) untilCut() context.Context                   { return context.Background() }
-func (a *fakeSubject) becomesKnown(context.Context, question) bool { return false }
-func (a *fakeSubject) expire(e *mcpbridge.Error)                   { a.expired = append(a.expired, e) }
+func (a *fakeSubject) mayRefuse() bool                            { return true }
+func (a *fakeSubject) hasID() bool                                { return !a.plain }
+func (a *fakeSubject) isResumable() bool                          { return !a.plain }
+func (a *fakeSubject) hasList() bool                              { return true }
+func (a *fakeSubject) operations() uint64                         { return 0 }
+func (a *fakeSubject) succeededSince(uint64) bool                 { return false }
+func (a *fakeSubject) untilCut() context.Context                  { return context.Background() }
+func (a *fakeSubject) becomesKnown(context.Context, answers) bool { return false }
+func (a *fakeSubject) expire(e *mcpbridge.Error)                  { a.expired = append(a.expired, e) }
 
-func (a *fakeSubject) control(context.Context, question, []request, bool) verdict {
+func (a *fakeSubject) control(context.Context, answers, []check, bool) verdict {
 	a.controls++
 	return a.verdict
 }
 
-func (a *fakeSubject) asUnknown(context.Context, request) *mcpbridge.Error {
+func (a *fakeSubject) asUnknown(context.Context, check) *mcpbridge.Error {
 	a.proofs++
 	return a.unknown
 }
 
-func (a *fakeSubject) repeat(context.Context, request) *answer {
+func (a *fakeSubject) repeat(context.Context, check) *answer {
 	if len(a.pings) == 0 {
 		return nil
 	}
@@ -59,35 +59,35 @@ func (a *fakeSubject) repeat(context.Context, request) *answer {
 	return next
 }
 
-func (a *fakeSubject) pose(ctx context.Context, limit time.Duration, _ func(question) (enough, half bool)) question {
+func (a *fakeSubject) runChecks(ctx context.Context, limit time.Duration, _ func(answers) (enough, half bool), _ ...check) answers {
 	a.asked++
 	if time.Now().Before(a.back) {
 		if a.putOff == nil {
 			wire.Sleep(ctx, limit)
-			return question{}
+			return answers{}
 		}
-		return question{{refusal: a.putOff}, {refusal: a.putOff}}
+		return answers{{refusal: a.putOff}, {refusal: a.putOff}}
 	}
 	if !wire.Sleep(ctx, min(a.takes, limit)) || a.takes > limit {
-		return question{}
+		return answers{}
 	}
 	if a.list != nil {
-		return question{a.repeat(ctx, requestPing), a.list}
+		return answers{a.repeat(ctx, checkPing), a.list}
 	}
-	return question{{refusal: a.refusal}, {refusal: a.refusal}}
+	return answers{{refusal: a.refusal}, {refusal: a.refusal}}
 }
 
-func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
+func TestVerdictFollowsFromTheChecksAndTheControl(t *testing.T) {
 	refused := func(status int) *mcpbridge.Error {
-		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: status, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 	}
 	own := func(e *mcpbridge.Error, said byte) *mcpbridge.Error {
-		e.Own, e.Err = true, &wire.Evidence{Said: [16]byte{said}}
+		e.Own, e.Err = true, &wire.Evidence{Digest: [16]byte{said}}
 		return e
 	}
 	inOtherWords := refused(400)
-	inOtherWords.Err = &wire.Evidence{Said: [16]byte{2}}
-	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Said: [16]byte{1}}}
+	inOtherWords.Err = &wire.Evidence{Digest: [16]byte{2}}
+	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Digest: [16]byte{1}}}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
 		subject  fakeSubject
@@ -109,15 +109,15 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 		"a page to this session only":                                    {fakeSubject{refusal: page, verdict: verdictDead}, page, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"a 5xx may have run":                                             {fakeSubject{refusal: refused(500), verdict: verdictDead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"refused otherwise":                                              {fakeSubject{refusal: refused(401), verdict: verdictDead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"the question finds it gone":                                     {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"the checks find it gone":                                        {fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
 		"with its id, as a session that was never issued":                {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
 		"with its id, in other words":                                    {fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"with its id, and a session that was never issued gets a result": {fakeSubject{refusal: own(refused(400), 1), verdict: verdictDead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
 		"no sessions, refused alike":                                     {fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
 		"no sessions, an error on a pipe":                                {fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
-		"the question takes too long":                                    {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the checks take too long":                                       {fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
 		"a refusal that is not in doubt":                                 {fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
-		"late, and the question refused":                                 {fakeSubject{refusal: refused(400), unknown: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
+		"late, and a check refused":                                      {fakeSubject{refusal: refused(400), unknown: refused(400), verdict: verdictLate}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 1, 0},
 		"unsettled: the control is absent":                               {fakeSubject{refusal: refused(400), verdict: verdictUnsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 				e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), c.call)
 				require.LessOrEqual(t, time.Since(began), verdictTimeout)
 				require.Equal(t, c.want, mcpbridge.Error{Class: e.Class, Session: e.Session}, "%v", e)
-				time.Sleep(time.Hour) // until a question that takes long has ended
+				time.Sleep(time.Hour) // until checks that take long have ended
 				synctest.Wait()
 				require.Equal(t, c.controls, c.subject.controls)
 				require.Len(t, c.subject.expired, c.expired)
@@ -138,7 +138,7 @@ func TestVerdictFollowsFromTheQuestionAndTheControl(t *testing.T) {
 
 func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 		a := &fakeSubject{refusal: refusal, unknown: refusal, takes: time.Second, verdict: verdictDead}
 		d := doubts{about: a}
 		settled := make(chan *mcpbridge.Error, 20)
@@ -156,7 +156,7 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 
 func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Said: [16]byte{1}}}
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: verdictAway}
 		d := doubts{about: a}
 		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)
@@ -170,8 +170,8 @@ func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	})
 }
 
-// A server forgets its sessions, and for 8 s has no time for questions: then calls wait, and work soon afterwards.
-func TestQuestionThatIsPutOffIsAskedAgainSoon(t *testing.T) {
+// A server forgets its sessions, and for 8 s has no time for checks: then calls wait, and work soon afterwards.
+func TestCheckThatIsPutOffIsRepeatedSoon(t *testing.T) {
 	refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
 	for name, c := range map[string]struct {
 		putOff *mcpbridge.Error // nil: there is no answer
@@ -189,7 +189,7 @@ func TestQuestionThatIsPutOffIsAskedAgainSoon(t *testing.T) {
 				var atOnce time.Duration
 				for {
 					at := time.Now()
-					require.LessOrEqual(t, at.Sub(a.back), questionTimeout+pauseMin)
+					require.LessOrEqual(t, at.Sub(a.back), checkTimeout+pauseMin)
 					if d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Session == mcpbridge.Gone {
 						break
 					}

@@ -22,34 +22,36 @@ import (
 )
 
 const (
-	// protocolLegacy is requested of a server that ignores server/discover.
+	// protocolLegacy is the version that a server which ignores server/discover is asked for.
 	protocolLegacy = "2025-11-25"
-	// legacyFor is how long it is remembered that a server speaks only older
-	// protocols: it may have learned more under the same name.
+	// legacyFor is how long the bridge remembers that a server speaks only older protocols. A newer
+	// version of the server may speak more.
 	legacyFor = time.Hour
 )
 
-// endpoint is a server with what its sessions share.
+// endpoint is a server, with what its sessions share.
 type endpoint struct {
 	mcpbridge.Server
-	fingerprint string // stands for the URL; empty without one
+	fingerprint string // of the URL; empty without one
 
 	newest    transport.Server
 	older     transport.Server // or nil
-	usesOlder atomic.Bool      // the server refuses newest, and takes older
+	usesOlder atomic.Bool      // the server refuses newest, and accepts older
 	dialect   *dialect
-	probes    probes
+	pace      controlPace
 	client    *sdkClient // with the custom methods of the server, or nil
 
-	keyed  keyed  // the endpoints that PerKey leads to
-	of     *keyed // that this endpoint is one of, or nil
-	result string // stands for its configuration, if it is one of those
-	users  int    // dials and sessions of it, if it is one of those; guarded by of
+	derived derivedEndpoints
+
+	// These are for a derived endpoint.
+	parent *endpoint // with PerKey; nil for an endpoint that is not derived
+	result string    // the hash of its configuration: see [resultOf]
+	users  int       // its dials and sessions; guarded by parent.derived.mu
 }
 
-// keyed are the endpoints that the function PerKey of a server leads to: one for each distinct
-// result. An endpoint is there as long as a dial or a session uses it.
-type keyed struct {
+// derivedEndpoints are the endpoints of a server with PerKey: one for each distinct result of that
+// function. An endpoint exists as long as a dial or a session uses it.
+type derivedEndpoints struct {
 	mu        sync.Mutex
 	endpoints map[string]*endpoint // by [resultOf]
 }
@@ -58,8 +60,8 @@ type keyed struct {
 type dialect struct {
 	mu     sync.Mutex
 	legacy bool      // the server speaks only protocols that are older than server/discover
-	known  string    // which server and version that was
-	asked  time.Time // when it was found out
+	known  string    // the name and version of the server that was asked
+	asked  time.Time // when it was asked
 }
 
 func newEndpoint(config mcpbridge.Server) *endpoint {
@@ -94,33 +96,30 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 	return at.ProtocolVersion
 }
 
-// probes limit the second sessions that are opened while only a front answers.
-type probes struct {
-	mu   sync.Mutex
-	fail bool      // the last one could not be opened
-	next time.Time // if so, when the next one may be
+// controlPace limits how often the sessions of an endpoint open controls while only a front answers.
+type controlPace struct {
+	mu     sync.Mutex
+	failed bool      // the last control could not be opened, or is being opened
+	next   time.Time // if so, the time from which another one may be opened
 }
 
-// mayProbe reports whether a second session may be opened while only a front answers: after one that failed,
-// one at a time.
-func (at *endpoint) mayProbe() bool {
-	p := &at.probes
+// mayOpen reports whether a control may be opened now. The caller calls opened afterwards.
+func (p *controlPace) mayOpen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.fail && now.Before(p.next) {
+	if p.failed && now.Before(p.next) {
 		return false
 	}
-	p.fail, p.next = true, now.Add(paceMax)
+	p.failed, p.next = true, now.Add(paceMax)
 	return true
 }
 
-// probed notes whether such a session could be opened.
-func (at *endpoint) probed(opened bool) {
-	p := &at.probes
+// opened notes whether the control could be opened.
+func (p *controlPace) opened(ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fail = !opened
+	p.failed = !ok
 }
 
 // setLegacy remembers that the server ignored server/discover.
@@ -131,9 +130,8 @@ func (at *endpoint) setLegacy() {
 	d.legacy, d.asked = true, time.Now()
 }
 
-// learn remembers whether a server speaks only older protocols, so that not every
-// session asks it with server/discover first. Another server, or another version of
-// it, is asked again.
+// learn remembers whether a server speaks only older protocols. Then later sessions do not send
+// server/discover first. Another server, or another version of it, is asked again.
 func (at *endpoint) learn(requested string, server *mcp.InitializeResult) {
 	d := at.dialect
 	var who string
@@ -149,7 +147,7 @@ func (at *endpoint) learn(requested string, server *mcp.InitializeResult) {
 	}
 }
 
-// unlearn forgets that: the server has refused.
+// unlearn forgets what learn has remembered, because the server has refused.
 func (at *endpoint) unlearn() {
 	d := at.dialect
 	d.mu.Lock()
@@ -165,10 +163,10 @@ func (at *endpoint) forget() {
 		at.older.Forget()
 	}
 	at.dialect.forget()
-	at.keyed.mu.Lock()
-	defer at.keyed.mu.Unlock()
-	for _, of := range at.keyed.endpoints {
-		of.forget()
+	at.derived.mu.Lock()
+	defer at.derived.mu.Unlock()
+	for _, derived := range at.derived.endpoints {
+		derived.forget()
 	}
 }
 
@@ -199,21 +197,22 @@ func (at *endpoint) owns(r *mcpbridge.Resume, c mcpbridge.Credentials) bool {
 	return r.Endpoint == at.fingerprint && r.Identity == at.identity(r.SessionID, identityOf(c))
 }
 
-// identity returns [mcpbridge.Resume.Identity] for a session; empty if nothing tells one
-// identity from another. It differs for each session, so that it does not show
-// which records belong to the same owner.
+// identity returns [mcpbridge.Resume.Identity] for a session. It is empty if nothing distinguishes one
+// owner from another. It depends on the session, so that it does not show which records belong to the same
+// owner.
 func (at *endpoint) identity(sessionID, who string) string {
 	if who == "" && len(at.Headers) == 0 {
 		return ""
 	}
-	said := fmt.Appendf(nil, "%q of %q", sessionID, who)
+	text := fmt.Appendf(nil, "%q of %q", sessionID, who)
 	for _, name := range slices.Sorted(maps.Keys(at.Headers)) {
-		said = fmt.Appendf(said, ", %q: %q", http.CanonicalHeaderKey(name), at.Headers[name])
+		text = fmt.Appendf(text, ", %q: %q", http.CanonicalHeaderKey(name), at.Headers[name])
 	}
-	return fingerprintOf(string(said))
+	return fingerprintOf(string(text))
 }
 
-// identityOf returns whose credentials these are, if they know; otherwise they belong to the key.
+// identityOf returns the identity of credentials that are [mcpbridge.Identified]. Other credentials belong
+// to the key.
 func identityOf(c mcpbridge.Credentials) string {
 	if known, ok := c.(mcpbridge.Identified); ok {
 		return known.Identity()
@@ -221,7 +220,7 @@ func identityOf(c mcpbridge.Credentials) string {
 	return ""
 }
 
-// fingerprintOf returns a text that stands for another one, without revealing it.
+// fingerprintOf returns a hash of a text, which does not reveal it.
 func fingerprintOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])

@@ -38,11 +38,8 @@ type attempt struct {
 type opener struct {
 	client *sdkClient
 	strays *atomic.Uint64 // see [mcpbridge.Bridge]
-	// skipped notes what a server wrote to its stdout that is no message.
-	skipped func(server string, bytes int)
-	// panicked notes the panic of a handler of a server in memory.
-	panicked func(server string, p *guard.Panic)
-	seconds  seconds
+	log    *bridgeLog
+	seconds
 }
 
 // dial opens a session. A server that refuses a transport is tried over the older one, where there
@@ -146,9 +143,9 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	c.Stderr = req.Stderr
 	c.Skipped = func(bytes int) {
 		c.wroteText.Store(true)
-		o.skipped(at.Name, bytes)
+		o.log.noteSkipped(at.Name, bytes)
 	}
-	c.Panicked = func(p *guard.Panic) { o.panicked(at.Name, p) }
+	c.Panicked = func(p *guard.Panic) { o.log.panicked(at.Name, p) }
 	if at.client != nil {
 		c.client = at.client
 	}

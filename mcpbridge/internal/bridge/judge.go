@@ -27,10 +27,10 @@ const (
 // This file decides what answers mean for a session in doubt, and sends nothing.
 
 const (
-	// questionTimeout is how long a server has to answer a question, and halfTimeout how long the
+	// checkTimeout is how long a server has to answer a question, and halfTimeout how long the
 	// other request has when one is refused. Each is judged alone: a server may refuse one of them to any session.
-	questionTimeout = 5 * time.Second
-	halfTimeout     = time.Second / 2
+	checkTimeout = 5 * time.Second
+	halfTimeout  = time.Second / 2
 )
 
 // kind is what refusals have in common: the operation, and the answer. The zero kind is like any
@@ -39,12 +39,12 @@ type kind struct {
 	method, tool string
 	status       int
 	code         int64
-	said         [16]byte
+	digest       [16]byte
 }
 
 // kindOf returns the kind of a refusal.
 func kindOf(op messages.Operation, e *mcpbridge.Error) kind {
-	k := kind{op.Method(), "", e.Status, e.Code, wire.EvidenceOf(e).Said}
+	k := kind{op.Method(), "", e.Status, e.Code, wire.EvidenceOf(e).Digest}
 	if call, ok := op.(*messages.CallTool); ok {
 		k.tool = call.Params.Name
 	}
@@ -78,11 +78,11 @@ type inquiry struct {
 }
 
 // request is one of the requests of a question.
-type request uint8
+type check uint8
 
 const (
-	requestPing request = iota
-	requestList         // one page of a list that the server has declared
+	checkPing check = iota
+	checkList       // one page of a list that the server has declared
 )
 
 // answer is the answer to a request of a question.
@@ -92,7 +92,7 @@ type answer struct {
 }
 
 // question has the answers to its requests; nil is none.
-type question [2]*answer
+type answers [2]*answer
 
 // reading is what an answer says about the session that was asked.
 type reading uint8
@@ -142,13 +142,13 @@ func (a *answer) hasNoPing() bool {
 }
 
 // meetsFront reports whether something other than the server has answered.
-func (q question) meetsFront() bool {
-	return slices.ContainsFunc(q[:], func(a *answer) bool { return a.read() == readAway })
+func (got answers) meetsFront() bool {
+	return slices.ContainsFunc(got[:], func(a *answer) bool { return a.read() == readAway })
 }
 
 // meetsLimit reports whether the server answers that it would answer later.
-func (q question) meetsLimit() bool {
-	return slices.ContainsFunc(q[:], func(a *answer) bool { return a != nil && a.refusal != nil && isLimit(a.refusal.Status) })
+func (got answers) meetsLimit() bool {
+	return slices.ContainsFunc(got[:], func(a *answer) bool { return a != nil && a.refusal != nil && isLimit(a.refusal.Status) })
 }
 
 // isLimit reports whether a server that answers with this status may answer later.
@@ -159,40 +159,40 @@ func isLimit(status int) bool {
 // finding is what follows from the answers to a question.
 type finding struct {
 	verdict verdict
-	away    bool      // the server is not there
-	again   []request // that a control has to be asked as well
+	away    bool    // the server is not there
+	again   []check // that a control has to be asked as well
 }
 
 // judge says what follows from the answers so far. isAlike compares a refusal with those
 // that caused the doubt. hasList is true if the server has declared a list.
-func (q question) judge(isAlike func(*mcpbridge.Error) bool, hasList bool) (f finding) {
+func (got answers) judge(isAlike func(*mcpbridge.Error) bool, hasList bool) (f finding) {
 	readings := map[reading]int{}
-	for r, a := range q {
+	for which, a := range got {
 		reading := a.read()
 		readings[reading]++
-		if reading == readRefused && isAlike(a.refusal) && (request(r) != requestPing || !a.hasNoPing()) {
-			f.again = append(f.again, request(r))
+		if reading == readRefused && isAlike(a.refusal) && (check(which) != checkPing || !a.hasNoPing()) {
+			f.again = append(f.again, check(which))
 		}
 	}
 	switch {
 	case readings[readGone] > 0:
 		return finding{verdict: verdictDead}
-	case q[requestList].read() == readKnown, !hasList && q[requestPing].read() == readKnown:
+	case got[checkList].read() == readKnown, !hasList && got[checkPing].read() == readKnown:
 		return finding{verdict: verdictAlive}
-	case !hasList && q[requestPing].hasNoPing():
-		f.again = []request{requestPing}
+	case !hasList && got[checkPing].hasNoPing():
+		f.again = []check{checkPing}
 	}
-	f.away = readings[readAway] > 0 && readings[readAway]+readings[readSilent] == len(q)
+	f.away = readings[readAway] > 0 && readings[readAway]+readings[readSilent] == len(got)
 	return f
 }
 
 // judgeControl says what follows from the answers of a second session, and then of the first once
 // more, to the requests that the first has refused. That the first does not answer at all shows nothing, as long
 // as the server opens sessions. But a front that lets only the second through is the server itself.
-func (q question) judgeControl(again []request, second, first question) verdict {
+func (got answers) judgeControl(again []check, second, first answers) verdict {
 	alike := 0
-	for _, r := range again {
-		one, other, before := first[r], second[r], q[r]
+	for _, which := range again {
+		one, other, before := first[which], second[which], got[which]
 		if before.read() == readSilent {
 			alike++
 			continue
@@ -210,7 +210,7 @@ func (q question) judgeControl(again []request, second, first question) verdict 
 	switch {
 	case alike == len(again):
 		return verdictAlive
-	case q.meetsFront(), second.meetsFront(), first.meetsFront():
+	case got.meetsFront(), second.meetsFront(), first.meetsFront():
 		return verdictAway
 	}
 	return verdictUnsettled
@@ -218,13 +218,13 @@ func (q question) judgeControl(again []request, second, first question) verdict 
 
 // judgePlain judges without a control: only a list that is refused shows that the session is of no use, and not by
 // errors that say that there is no such list. A list alone does not, as long as ping is answered.
-func judgePlain(q question, again []request, onlyLists bool) verdict {
-	if onlyLists && q[requestPing].read() == readKnown {
+func judgePlain(got answers, again []check, onlyLists bool) verdict {
+	if onlyLists && got[checkPing].read() == readKnown {
 		return verdictUnsettled
 	}
-	for _, r := range again {
-		a := q[r]
-		if r != requestList || a == nil || a.isAnswer() && (a.refusal.Code == rpc.CodeMethodNotFound || a.refusal.Code == rpc.CodeInvalidParams) {
+	for _, which := range again {
+		a := got[which]
+		if which != checkList || a == nil || a.isAnswer() && (a.refusal.Code == rpc.CodeMethodNotFound || a.refusal.Code == rpc.CodeInvalidParams) {
 			continue
 		}
 		return verdictDead
@@ -283,9 +283,9 @@ func (i *inquiry) provesNotRun(e *mcpbridge.Error) bool {
 	case !i.hasID && e.Status >= 300 && !e.Own && !wire.EvidenceOf(e).Front:
 		return true
 	}
-	said := wire.EvidenceOf(e).Said
-	return said != wire.Evidence{}.Said && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
-		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Said == said
+	digest := wire.EvidenceOf(e).Digest
+	return digest != wire.Evidence{}.Digest && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
+		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Digest == digest
 	})
 }
 
@@ -329,8 +329,8 @@ func (all kinds) haveLike(refusal *mcpbridge.Error) bool {
 
 // haveWordsOf reports whether a question was refused in the words of one of the calls.
 func (all kinds) haveWordsOf(refusal *mcpbridge.Error) bool {
-	said := wire.EvidenceOf(refusal).Said
-	return slices.ContainsFunc(all, func(k kind) bool { return k.said == said })
+	digest := wire.EvidenceOf(refusal).Digest
+	return slices.ContainsFunc(all, func(k kind) bool { return k.digest == digest })
 }
 
 // areAboutLists reports whether nothing but lists was refused.

@@ -15,15 +15,14 @@ import (
 // it becomes Warn. An internal error of the SDK is Error; its text is left out, because it may
 // contain results.
 type sdkLog struct {
-	logger  func() *slog.Logger // may return nil
+	logger  func() *slog.Logger
 	secrets func() []string
 	attrs   []slog.Attr
 }
 
 // Enabled reports whether lines of a level may be written.
 func (h sdkLog) Enabled(ctx context.Context, level slog.Level) bool {
-	logger := h.logger()
-	return logger != nil && logger.Enabled(ctx, level)
+	return h.logger().Enabled(ctx, level)
 }
 
 // Handle writes a line. Its time is that of the logger.

@@ -281,7 +281,7 @@ func TestClosingMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-// H-F1: the credentials are refreshed for the DELETE, and not for a question.
+// H-F1: the credentials are refreshed for the DELETE, and not for a check.
 func TestEndOfASessionIsAuthorizedOnce(t *testing.T) {
 	p, s := refilled("old", "other"), newScript()
 	c := s.attach(t, with(p))

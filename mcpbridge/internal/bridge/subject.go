@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -21,24 +20,20 @@ func (c *conn) succeededSince(count uint64) bool { return c.result.Load() > coun
 func (c *conn) untilCut() context.Context        { return c.Cut }
 func (c *conn) expire(e *mcpbridge.Error)        { c.link.Expire(e) }
 
-func (c *conn) pose(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool)) question {
-	return c.question(ctx, limit, isEnough, requestPing, requestList)
-}
-
 // becomesKnown asks a session again that has answered nothing since initialize, while its
 // server may not know it yet. It reports whether the session was known at last, with the
 // same credentials.
-func (c *conn) becomesKnown(ctx context.Context, q question) bool {
+func (c *conn) becomesKnown(ctx context.Context, got answers) bool {
 	session := c.link.Resumable()
 	if session == nil || !session.IsFresh() {
 		return false
 	}
 	for range wire.WhileFresh(ctx) {
-		again := c.question(ctx, questionTimeout, all, requestPing, requestList)
-		for r, a := range again {
-			if a.read() == readKnown && q[r].read() == readRefused {
+		again := c.runChecks(ctx, checkTimeout, untilAll, checkPing, checkList)
+		for which, a := range again {
+			if a.read() == readKnown && got[which].read() == readRefused {
 				c.link.Succeeded()
-				return haveSameCredentials(a, q[r])
+				return haveSameCredentials(a, got[which])
 			}
 		}
 	}
@@ -46,8 +41,8 @@ func (c *conn) becomesKnown(ctx context.Context, q question) bool {
 }
 
 // control compares with a second session. While the server is away, the sessions of an endpoint take turns.
-func (c *conn) control(ctx context.Context, q question, again []request, isAway bool) verdict {
-	if isAway && !c.at.mayProbe() {
+func (c *conn) control(ctx context.Context, got answers, again []check, isAway bool) verdict {
+	if isAway && !c.at.pace.mayOpen() {
 		return verdictAway
 	}
 	p := freePermit
@@ -57,20 +52,20 @@ func (c *conn) control(ctx context.Context, q question, again []request, isAway 
 			return verdictAway
 		}
 	}
-	v, e := c.seconds.compare(ctx, c, q, again, isAway, p)
+	v, e := c.seconds.compare(ctx, c, got, again, isAway, p)
 	if isAway {
-		c.at.probed(e == nil)
+		c.at.pace.opened(e == nil)
 	}
 	return v
 }
 
-func (c *conn) repeat(ctx context.Context, r request) *answer {
-	return c.question(ctx, questionTimeout, all, r)[r]
+func (c *conn) repeat(ctx context.Context, which check) *answer {
+	return c.runChecks(ctx, checkTimeout, untilAll, which)[which]
 }
 
 // asUnknown makes a request as a session that was never issued, with an id like that of this one.
-func (c *conn) asUnknown(ctx context.Context, r request) *mcpbridge.Error {
-	return c.try(ctx, neverIssued(c.cs.ID()), c.requestFor(r)).refusal
+func (c *conn) asUnknown(ctx context.Context, which check) *mcpbridge.Error {
+	return c.try(ctx, neverIssued(c.cs.ID()), c.checkFunc(which)).refusal
 }
 
 // neverIssued returns a random id of the same shape: digits for digits, and letters for letters.

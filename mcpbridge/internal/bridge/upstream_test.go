@@ -392,7 +392,7 @@ func TestUpstreamEndsASessionOverSSE(t *testing.T) {
 		remove string
 	}{
 		"for a heartbeat":    {"event: ping\ndata: keepalive\n\n", http.StatusAccepted, "sse/event_stream.go"},
-		"for a refused POST": {"", http.StatusServiceUnavailable, "sse.exchanger.refused"},
+		"for a refused POST": {"", http.StatusServiceUnavailable, "sse.roundTripper.refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			session, err := upstreamSSE(t, "/", func(_ *http.Request, req upstreamRequest) (string, int) {

@@ -63,8 +63,12 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := a.next.transmit(signed)
-	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(signed, resp) {
+	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(resp) {
 		return resp, err
+	}
+	again := Again(req)
+	if again == nil {
+		return resp, nil
 	}
 	switch err := a.refresh(signed, resp, before); {
 	case errors.Is(err, errFruitless):
@@ -74,14 +78,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body.Close()
-
-	again := *req
-	if req.GetBody != nil {
-		if again.Body, err = req.GetBody(); err != nil {
-			return nil, err
-		}
-	}
-	if signed, _, err = a.sign(&again); err != nil {
+	if signed, _, err = a.sign(again); err != nil {
 		return nil, err
 	}
 	resp, err = a.next.transmit(signed)
@@ -127,17 +124,10 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 	return nil, 0, wire.Unauthorized("no credentials: ", err, a.next.Secrets())
 }
 
-// refusesCredentials reports whether a response refuses the credentials of its request, and
-// the request can be sent again.
-func refusesCredentials(req *http.Request, resp *http.Response) bool {
+// refusesCredentials reports whether a response refuses the credentials of its request.
+func refusesCredentials(resp *http.Response) bool {
 	_, lacksScopes := challenge.MissingScopes(resp)
-	switch {
-	case resp.StatusCode != http.StatusUnauthorized && !lacksScopes:
-		return false
-	case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
-		return false
-	}
-	return true
+	return lacksScopes || resp.StatusCode == http.StatusUnauthorized
 }
 
 // refresh gets new credentials, or waits until another request has got them, for a

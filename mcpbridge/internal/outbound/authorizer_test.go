@@ -40,7 +40,7 @@ func TestRequestWhoseBodyIsGoneIsNotRepeated(t *testing.T) {
 	a := signed(t, p)
 	a.client.transport = bridgetest.Says(401, "", "who are you?", `Www-Authenticate: Bearer`)
 	req := httptest.NewRequest(http.MethodPost, "http://test", strings.NewReader("{}"))
-	resp, err := a.RoundTrip(req)
+	resp, err := a.Send(req)
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestBodyOfARefusalStaysIntact(t *testing.T) {
 			a.client.transport = bridgetest.Then(end, bridgetest.Says(401, "", text))
 			req := httptest.NewRequest(http.MethodGet, "http://test", nil)
 			req.Header.Set(HeaderSession, bridgetest.SessionID)
-			resp, err := a.RoundTrip(req)
+			resp, err := a.Send(req)
 			if size < 18 { // it does not say so
 				require.NoError(t, err)
 				require.Equal(t, 401, resp.StatusCode)
@@ -78,5 +78,5 @@ func TestServerWithoutHeadersCostsNothing(t *testing.T) {
 	resp := new(http.Response)
 	a := out(t, mcpbridge.Server{}, bridgetest.Answering(func(*http.Request) (*http.Response, error) { return resp, nil }))
 	req := httptest.NewRequest(http.MethodPost, "http://test/mcp", nil)
-	require.Zero(t, testing.AllocsPerRun(100, func() { a.RoundTrip(req) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { a.Send(req) }))
 }

@@ -10,7 +10,6 @@ package outbound
 import (
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -32,10 +31,9 @@ type Client struct {
 	Config *mcpbridge.Server
 	URL    *url.URL
 
-	transport   http.RoundTripper
-	own         *http.Transport // inside transport, where it is ours
-	sent        redact.Recent   // credentials of all sessions
-	unreachable atomic.Bool     // the last request got no connection
+	transport http.RoundTripper
+	own       *http.Transport // inside transport, if it is ours
+	sent      redact.Recent   // credentials of all sessions
 }
 
 // NewClient returns the client for a server with a valid URL.
@@ -48,7 +46,7 @@ func NewClient(config *mcpbridge.Server) *Client {
 	} else if c.own = ownTransport(); c.own != nil {
 		given = c.own
 	}
-	c.transport = newOnce(given, c.own != nil && c.URL.Scheme == "http", &c.unreachable)
+	c.transport = newOnce(given, c.own != nil && c.URL.Scheme == "http")
 	return c
 }
 
@@ -70,9 +68,6 @@ func ownTransport() *http.Transport {
 // Secrets returns what no text about the server may contain: the secrets of the configuration, and
 // the credentials that were sent lately.
 func (c *Client) Secrets() []string { return c.sent.AppendTo(redact.OfServer(c.Config)) }
-
-// IsUnreachable reports whether the last request got no connection.
-func (c *Client) IsUnreachable() bool { return c.unreachable.Load() }
 
 // Release closes the idle connections, where they are ours.
 func (c *Client) Release() {

@@ -27,7 +27,7 @@ func TestCookiesAreBounded(t *testing.T) {
 		return resp, nil
 	}))
 	for range 2 {
-		_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+		_, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 		require.NoError(t, err)
 	}
 	require.Len(t, strings.Split(s.cookies.record(), "; "), maxCookies)
@@ -43,7 +43,7 @@ func TestCookiesCanBeTurnedOffOrKeptElsewhere(t *testing.T) {
 		}))
 		s.cookies.restore("old=cookie")
 		for range 2 {
-			_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+			_, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 			require.NoError(t, err)
 		}
 		return second, s

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// UntilCut does an exchange of a request that ends, with its response, when the session is cut.
+// UntilCut sends a request with do. The request and its response end when the session is cut.
 func UntilCut(cut context.Context, req *http.Request, do func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if over := wire.ExchangeOf(req.Context()).Over; over != nil && over == req.Context().Done() {
 		return do(req) // it is cut with its operation

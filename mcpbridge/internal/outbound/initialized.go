@@ -8,14 +8,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// initializedWait is how long opening a session waits for the server to take
+// initializedWait is how long the opening of a session waits until the server has accepted
 // notifications/initialized. Some servers refuse calls before that.
 const initializedWait = time.Second / 2
 
-// Initialized sends notifications/initialized, and answers the SDK. Whatever becomes of the
-// notification decides nothing: the calls of the session show whether it works. Past the wait the
-// request continues until the session is cut.
-func Initialized(cut context.Context, req *http.Request, send func(*http.Request) error) *http.Response {
+// initialized sends notifications/initialized, and answers the SDK. The result of the notification does
+// not matter: the calls of the session show whether it works. After initializedWait the request
+// continues until the session is cut.
+func initialized(cut context.Context, req *http.Request, send func(*http.Request) error) *http.Response {
 	life := wire.ForCaller(cut, req.Context())
 	if !wire.MayRefresh(req.Context()) {
 		life = wire.WithoutRefresh(life)

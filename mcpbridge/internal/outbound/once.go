@@ -34,13 +34,11 @@ type once struct {
 	known bool
 	// http1 is true after an answer over HTTP/1.
 	http1 atomic.Bool
-	// unreachable is true while no connection can be had.
-	unreachable *atomic.Bool
 }
 
-func newOnce(base http.RoundTripper, plain bool, unreachable *atomic.Bool) *once {
+func newOnce(base http.RoundTripper, plain bool) *once {
 	_, known := base.(*http.Transport)
-	return &once{base: base, plain: plain && known, known: known, unreachable: unreachable}
+	return &once{base: base, plain: plain && known, known: known}
 }
 
 // errSentOnce keeps net/http from sending a request again.
@@ -55,14 +53,8 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 	ex.Sent()
 	resp, err := o.base.RoundTrip(o.withoutBodyAgain(req, ex))
 	if err != nil {
-		unconnected := ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && err.Error() == notRewound)
-		if unconnected && req.Context().Err() == nil {
-			o.unreachable.Store(true)
-		}
+		ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && err.Error() == notRewound)
 		return nil, err
-	}
-	if o.unreachable.Load() {
-		o.unreachable.Store(false)
 	}
 	if http1 := resp.ProtoMajor == 1; http1 != o.http1.Load() {
 		o.http1.Store(http1)

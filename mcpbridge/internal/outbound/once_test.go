@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +43,7 @@ func TestRequestThatAClosedHTTP2ConnectionDidNotTakeIsNotSent(t *testing.T) {
 	ex := wire.NewExchange(t.Context(), nil, false)
 	req, err := http.NewRequestWithContext(ex, http.MethodPost, web.URL, strings.NewReader("{}"))
 	require.NoError(t, err)
-	_, err = newOnce(transport, false, new(atomic.Bool)).RoundTrip(req)
+	_, err = newOnce(transport, false).RoundTrip(req)
 	require.Error(t, err)
 	require.Equal(t, mcpbridge.NotSent, ex.Explain(t.Context(), err, "").Class, "%v", err)
 	require.Equal(t, mcpbridge.Alive, ex.Explain(t.Context(), err, "").Session)

@@ -34,6 +34,23 @@ func repeats(req *http.Request) {
 	}
 }
 
+// Again returns a copy of a request, to be sent once more, or nil if the body cannot be read once more. The
+// bodies of the SDK's messages can be.
+func Again(req *http.Request) *http.Request {
+	again := *req
+	if req.Body == nil || req.Body == http.NoBody {
+		return &again
+	}
+	if req.GetBody == nil {
+		return nil
+	}
+	var err error
+	if again.Body, err = req.GetBody(); err != nil {
+		return nil
+	}
+	return &again
+}
+
 // redirected returns the request that follows a redirect of the last of via, or the reason
 // why there is none.
 func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets func() []string) (next *http.Request, reason string) {
@@ -53,18 +70,13 @@ func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets fu
 		return nil, fmt.Sprintf("stopped after %d redirects", maxRedirects)
 	}
 	to.User, to.Fragment = nil, ""
-	again := *req
-	again.URL, again.Host, again.Header, again.Response = to, "", req.Header.Clone(), resp
-	if req.Body != nil && req.Body != http.NoBody {
-		if req.GetBody == nil {
-			return nil, "its body cannot be sent again"
-		}
-		if again.Body, err = req.GetBody(); err != nil {
-			return nil, "its body cannot be sent again"
-		}
+	again := Again(req)
+	if again == nil {
+		return nil, "its body cannot be sent again"
 	}
+	again.URL, again.Host, again.Header, again.Response = to, "", req.Header.Clone(), resp
 	if client := c.Config.HTTPClient; client != nil && client.CheckRedirect != nil {
-		_, err := guard.Call(func() (none struct{}, err error) { return none, client.CheckRedirect(&again, via) })
+		_, err := guard.Call(func() (none struct{}, err error) { return none, client.CheckRedirect(again, via) })
 		switch {
 		case errors.Is(err, http.ErrUseLastResponse):
 			return nil, "CheckRedirect of the HTTP client does not follow it"
@@ -72,7 +84,7 @@ func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets fu
 			return nil, "CheckRedirect of the HTTP client refuses: " + redact.Describe(err, secrets()...)
 		}
 	}
-	return &again, ""
+	return again, ""
 }
 
 // follows reports whether a request is sent again, as it is, after a status. A request that

@@ -12,10 +12,9 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// Sender is the http.RoundTripper through which all requests of one session leave:
-// calls, streams, resumed answers, pings, and the DELETE that ends the session. It
-// follows redirects within the origin of the server's URL. It sends nothing
-// to another origin, whoever names that: a redirect, an endpoint event, a hook.
+// Sender sends all requests of one session: calls, streams, resumed answers, pings, and the
+// DELETE that ends the session. It follows redirects within the origin of the server's URL. It
+// sends nothing to another origin, whether a redirect, an endpoint event or a hook names it.
 type Sender struct {
 	client  *Client
 	auth    *authorizer // nil without credentials
@@ -36,16 +35,11 @@ func NewSender(client *Client, session *transport.Session) *Sender {
 	return s
 }
 
-// Send is RoundTrip with a panic of the transport, which may be the user's own, as an
-// [*mcpbridge.Error]: the SDK would be left with its locks taken.
+// Send sends a request, and follows redirects. A redirect that is not followed is returned as the
+// response, with the reason as its body. A panic of the user's code is returned as an
+// [*mcpbridge.Error]: it would leave the locks of the SDK held.
 func (s *Sender) Send(req *http.Request) (resp *http.Response, err error) {
 	defer wire.Recover(&err)
-	return s.RoundTrip(req)
-}
-
-// RoundTrip sends a request, and follows redirects. A redirect that is not followed is
-// the response, with the reason as its body.
-func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	var via []*http.Request
 	for {
 		resp, err := s.authorized(req)

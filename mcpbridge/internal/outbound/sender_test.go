@@ -77,7 +77,7 @@ func TestRedirectsOnTheSameOriginAreFollowed(t *testing.T) {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 			req.Body, _ = req.GetBody()
 			req.Header.Set(HeaderSession, bridgetest.SessionID)
-			resp, err := s.RoundTrip(req)
+			resp, err := s.Send(req)
 			require.NoError(t, err)
 			said, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestRedirectsAreBounded(t *testing.T) {
 		hops++
 		return bridgetest.Says(307, "", "", fmt.Sprint("Location: /", hops))(req)
 	}))
-	resp, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+	resp, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 	require.NoError(t, err)
 	said, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestCheckRedirectOfTheHTTPClientIsHonoured(t *testing.T) {
 				}
 				return bridgetest.Says(307, "", "", "Location: /there")(req)
 			}))
-			resp, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+			resp, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 			require.NoError(t, err)
 			said, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestCheckRedirectOfTheHTTPClientIsHonoured(t *testing.T) {
 		req.URL.Host = "other"
 		return nil
 	}}}, bridgetest.Says(307, "", "", "Location: /there"))
-	_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+	_, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 	require.ErrorContains(t, err, "http://test names http://other for requests, which is another origin: nothing is sent there")
 }
 
@@ -168,7 +168,7 @@ func TestPanicOfATransportHasNoSecrets(t *testing.T) {
 	s := out(t, mcpbridge.Server{Headers: map[string]string{"X-Token": secret}}, bridgetest.Answering(func(req *http.Request) (*http.Response, error) {
 		panic(strings.Repeat("x", redact.MaxDetail-15) + req.Header.Get("X-Token"))
 	}))
-	_, err := s.RoundTrip(httptest.NewRequest("GET", "http://test/mcp", nil))
+	_, err := s.Send(httptest.NewRequest("GET", "http://test/mcp", nil))
 	e := mcpbridge.AsError(err)
 	require.Equal(t, mcpbridge.Internal, e.Class)
 	require.NotContains(t, e.Detail, "hush")
@@ -212,7 +212,7 @@ func FuzzRedirects(f *testing.F) {
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(body))), nil }
 		req.Body, _ = req.GetBody()
 		req.Header.Set(HeaderSession, bridgetest.SessionID)
-		resp, err := s.RoundTrip(req)
+		resp, err := s.Send(req)
 		require.NoError(t, err)
 		require.LessOrEqual(t, hops, 1+maxRedirects)
 		said, err := io.ReadAll(resp.Body)

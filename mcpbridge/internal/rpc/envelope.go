@@ -16,10 +16,9 @@ type Error struct {
 
 // Envelope is what has to be known of a JSON-RPC message. Its ID is that member as JSON.
 type Envelope struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Method  string          `json:"method"`
-	Error   *Error          `json:"error"`
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Error  *Error          `json:"error"`
 }
 
 // IsCall reports whether the message is a request that gets a response.
@@ -77,7 +76,7 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 	if !ok || bytes.ContainsRune(method, '\\') {
 		return msg, false
 	}
-	msg = Envelope{Version: "2.0", ID: json.RawMessage(id), Method: methodCallTool}
+	msg = Envelope{ID: json.RawMessage(id), Method: methodCallTool}
 	if string(method) != methodCallTool { // most are
 		msg.Method = string(method)
 	}
@@ -86,7 +85,7 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 
 // Unmarked returns a body without a byte order mark, and without blanks around it.
 func Unmarked(body []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(mark)))
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
 }
 
 // Elements returns the elements of an array in JSON, or none if it is malformed. Any other body is one element.

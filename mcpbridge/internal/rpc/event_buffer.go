@@ -71,7 +71,7 @@ func (b *EventBuffer) withLF(data []byte) []byte {
 func (b *EventBuffer) completeLine() {
 	if !b.begun {
 		b.begun = true
-		b.came = append(b.came[:b.line], bytes.TrimPrefix(b.came[b.line:], []byte(mark))...)
+		b.came = append(b.came[:b.line], bytes.TrimPrefix(b.came[b.line:], []byte(byteOrderMark))...)
 	}
 	line := b.came[b.line:]
 	text := bytes.TrimRight(line, "\r\n")

@@ -216,14 +216,14 @@ func (o *Output) take(n int) []byte {
 // begin looks at the start of a line, or at what follows a message.
 func (o *Output) begin() (more bool) {
 	left := bytes.TrimLeft(o.came, blanks)
-	for bytes.HasPrefix(left, []byte(mark)) {
-		left = bytes.TrimLeft(left[len(mark):], blanks)
+	for bytes.HasPrefix(left, []byte(byteOrderMark)) {
+		left = bytes.TrimLeft(left[len(byteOrderMark):], blanks)
 	}
 	if n := len(o.came) - len(left); n > 0 {
 		o.drop(n)
 	}
 	switch {
-	case len(left) == 0, len(left) < len(mark) && bytes.HasPrefix([]byte(mark), left) && !o.ended:
+	case len(left) == 0, len(left) < len(byteOrderMark) && bytes.HasPrefix([]byte(byteOrderMark), left) && !o.ended:
 		return false
 	case left[0] == '{' || left[0] == '[':
 		o.part, o.syntax = inValue, syntax{}

@@ -195,7 +195,7 @@ func asOneSees(in []byte) (all []Piece, cut bool) {
 	for {
 		for before := -1; before != len(in); {
 			before = len(in)
-			in = bytes.TrimPrefix(bytes.TrimLeft(in, blanks), []byte(mark))
+			in = bytes.TrimPrefix(bytes.TrimLeft(in, blanks), []byte(byteOrderMark))
 		}
 		if len(in) == 0 {
 			return all, cut

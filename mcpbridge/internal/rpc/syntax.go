@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	blanks = " \t\r\n"
-	mark   = "\ufeff" // the byte order mark
+	blanks        = " \t\r\n"
+	byteOrderMark = "\ufeff"
 )
 
 // syntax follows a JSON object or array byte by byte, so that its end is known as soon as it has come,

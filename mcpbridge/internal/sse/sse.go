@@ -40,58 +40,58 @@ func (*Server) Forget() {}
 
 // Connect returns a connection that sends nothing before the SDK does.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
-	x := &exchanger{session: session, client: s.Client, out: outbound.NewSender(s.Client, session)}
-	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(x), MaxEventSize: wire.SDKLimit(s.Config)}
-	none := new(tap.Input) // nothing goes through it: a request is sent when the exchanger has sent it
-	return &conn{tap.New(s.Config, session, sdk, none), x}, nil
+	rt := &roundTripper{session: session, client: s.Client, out: outbound.NewSender(s.Client, session)}
+	rt.poster = outbound.Poster{Session: session, Deliver: rt.deliver, Initialized: rt.initialized}
+	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(rt), MaxEventSize: wire.SDKLimit(s.Config)}
+	none := new(tap.Input) // nothing goes through it: the roundTripper notes when a request is sent
+	return &conn{tap.New(s.Config, session, sdk, none), rt}, nil
 }
 
-// conn is the [transport.Conn]. The tap sees the responses, and the exchanger the refusals.
+// conn is the [transport.Conn]. The tap sees the responses, and the roundTripper the refusals.
 type conn struct {
 	*tap.Tap
-	x *exchanger
+	rt *roundTripper
 }
 
 // Secrets returns what no text about the session may contain.
-func (c *conn) Secrets() []string { return c.x.out.Secrets() }
+func (c *conn) Secrets() []string { return c.rt.out.Secrets() }
 
 // Expire notes that the server does not know the session any more.
-func (c *conn) Expire(e *mcpbridge.Error) { c.x.expire(e) }
+func (c *conn) Expire(e *mcpbridge.Error) { c.rt.expire(e) }
 
-// exchanger is the http.RoundTripper of the SDK for one connection. It notes in the exchange of
-// each operation what happened to its POST.
-type exchanger struct {
+// roundTripper is the http.RoundTripper of the SDK for one connection. It notes in the
+// [wire.Exchange] of each operation what happened to its POST.
+type roundTripper struct {
 	session *transport.Session
 	client  *outbound.Client
 	out     *outbound.Sender
 	expired atomic.Bool
-
-	cancellations, answering outbound.Turns
+	poster  outbound.Poster
 }
 
-// RoundTrip does one exchange.
-func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
-	do := x.post
+// RoundTrip sends a message, or opens the stream.
+func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	do := rt.post
 	if req.Method == http.MethodGet {
-		do = x.connect
+		do = rt.connect
 	}
-	return outbound.UntilCut(x.session.Cut, req, do)
+	return outbound.UntilCut(rt.session.Cut, req, do)
 }
 
 // connect opens the stream.
-func (x *exchanger) connect(req *http.Request) (*http.Response, error) {
-	x.session.IsMute.Store(true)
-	resp, err := x.out.Send(req)
+func (rt *roundTripper) connect(req *http.Request) (*http.Response, error) {
+	rt.session.IsMute.Store(true)
+	resp, err := rt.out.Send(req)
 	var e *mcpbridge.Error
 	switch {
 	case errors.As(err, &e):
 	case err == nil && resp.StatusCode != http.StatusOK:
-		e, _ = x.judge(req, resp, nil)
+		e, _ = rt.judge(req, resp, nil)
 	case err == nil && outbound.MediaType(resp) == "text/html": // else the SDK would look for events in it
 		resp.Body.Close()
 		e = &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Detail: "the answer is a web page"}
 	case err == nil:
-		resp.Body = &eventStream{ReadCloser: resp.Body, limit: wire.MaxResult(x.client.Config), mute: &x.session.IsMute}
+		resp.Body = &eventStream{ReadCloser: resp.Body, limit: wire.MaxResult(rt.client.Config), mute: &rt.session.IsMute}
 		return resp, nil
 	default:
 		return nil, err
@@ -100,106 +100,74 @@ func (x *exchanger) connect(req *http.Request) (*http.Response, error) {
 	return nil, e
 }
 
-// post sends one message. Its response, if it has one, comes over the stream.
-func (x *exchanger) post(req *http.Request) (*http.Response, error) {
-	msg, ex := rpc.Parse(rpc.BodyOf(req)), wire.ExchangeOf(req.Context())
-	isHandshake := !x.session.IsOpen.Load() && !msg.IsAnswer()
-	switch {
-	case isHandshake:
-		x.session.Discovery.Asked(msg.Method)
-		ex.Restart() // what counts is what became of the last request
-		if msg.Method == rpc.MethodInitialized {
-			return outbound.Initialized(x.session.Cut, req, x.initialized), nil
-		}
-	case !msg.IsCall():
-		// The exchange of a call records nothing of the notification that the call is cancelled.
-		ex = wire.NewExchange(wire.WithoutValues(req.Context()), nil, true)
-		req = req.WithContext(ex)
-	}
-	switch {
-	case msg.IsAnswer():
-		return x.answering.Answer(req, rpc.ParseID(msg.ID), &x.session.Requests, func(req *http.Request) (*http.Response, error) {
-			return x.deliver(req, msg, ex)
-		}), nil
-	case msg.Method == rpc.MethodCancelled && !isHandshake:
-		release, err := x.cancellations.Wait(ex)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-	}
-	return x.deliver(req, msg, ex)
+// post sends a message of the SDK. The response to a call comes over the stream.
+func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
+	return rt.poster.Post(outbound.Message{Envelope: rpc.Parse(rpc.BodyOf(req)), Request: req, Exchange: wire.ExchangeOf(req.Context())})
 }
 
-// deliver sends one message, whose turn it is.
-func (x *exchanger) deliver(req *http.Request, msg rpc.Envelope, ex *wire.Exchange) (*http.Response, error) {
-	ex.Message(msg.ID)
-	resp, err := x.out.Send(req)
+// deliver sends one message.
+func (rt *roundTripper) deliver(m outbound.Message) (*http.Response, error) {
+	m.Exchange.Message(m.ID)
+	resp, err := rt.out.Send(m.Request)
 	var ours *mcpbridge.Error
 	switch {
 	case errors.As(err, &ours):
-		return x.reject(req, http.StatusInternalServerError, nil, ex, msg, ours), nil
+		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
 	case err != nil:
 		return nil, err
 	}
-	if !x.session.IsOpen.Load() {
-		x.session.Discovery.Answered()
+	if !rt.session.IsOpen.Load() {
+		rt.session.Discovery.Answered()
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return x.refused(req, resp, ex, msg), nil
+		return rt.refused(m, resp), nil
 	}
-	ex.Accepted()
+	m.Exchange.Accepted()
 	return resp, nil
 }
 
 // initialized sends the notification that ends the handshake.
-func (x *exchanger) initialized(req *http.Request) error {
-	resp, err := x.out.Send(req)
+func (rt *roundTripper) initialized(req *http.Request) error {
+	resp, err := rt.out.Send(req)
 	if err == nil {
 		resp.Body.Close()
 	}
 	return err
 }
 
-// refused handles everything but a 2xx, over which the SDK would end the session (go-sdk#723).
-func (x *exchanger) refused(req *http.Request, resp *http.Response, ex *wire.Exchange, msg rpc.Envelope) *http.Response {
-	e, body := x.judge(req, resp, &msg)
-	if e.Session == mcpbridge.Gone && wire.MayRefresh(req.Context()) { // else it answers a question, and the asker reports it
-		if msg.IsCall() || msg.IsAnswer() {
-			x.expire(e)
-		} else if x.session.IsOpen.Load() { // the server may have no such notification
-			x.session.Watcher.Doubt(msg.Method, e)
-		}
+// refused handles any answer but a 2xx. The SDK would end the session after it (go-sdk#723).
+func (rt *roundTripper) refused(m outbound.Message, resp *http.Response) *http.Response {
+	e, body := rt.judge(m.Request, resp, &m.Envelope)
+	m.ReportRefusal(rt.session, e, rt.expire)
+	if outbound.IsMoved(resp.StatusCode) { // the call has not run here
+		e.Sent = m.Exchange.WasAccepted()
 	}
-	if outbound.IsMoved(resp.StatusCode) { // the call would run elsewhere, if at all
-		e.Sent = ex.WasAccepted()
-	}
-	return x.reject(req, resp.StatusCode, body, ex, msg, e)
+	return rt.reject(m, resp.StatusCode, body, e)
 }
 
 // reject fails one message.
-func (x *exchanger) reject(req *http.Request, status int, body []byte, ex *wire.Exchange, msg rpc.Envelope, e *mcpbridge.Error) *http.Response {
-	ex.Refused(e)
-	x.session.Discovery.Refused(msg.Method, e)
-	if !msg.IsCall() && !msg.IsAnswer() { // else the SDK would end the session
-		return outbound.Respond(req, http.StatusAccepted, "", nil)
+func (rt *roundTripper) reject(m outbound.Message, status int, body []byte, e *mcpbridge.Error) *http.Response {
+	m.Exchange.Refused(e)
+	rt.session.Discovery.Refused(m.Method, e)
+	if !m.IsCall() && !m.IsAnswer() { // after a refused notification the SDK would end the session
+		return outbound.Respond(m.Request, http.StatusAccepted, "", nil)
 	}
-	return outbound.Respond(req, status, "", body)
+	return outbound.Respond(m.Request, status, "", body)
 }
 
 // judge reads a refusal to its end and says what it means. The URL of a POST has the session in it.
-func (x *exchanger) judge(req *http.Request, resp *http.Response, msg *rpc.Envelope) (e *mcpbridge.Error, body []byte) {
+func (rt *roundTripper) judge(req *http.Request, resp *http.Response, msg *rpc.Envelope) (e *mcpbridge.Error, body []byte) {
 	body = outbound.ReadRefusal(resp)
 	refusal := wire.Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body, OfSession: msg != nil}
 	if msg != nil {
 		refusal.ID, refusal.Session = msg.ID, req.URL.String()
 	}
-	return refusal.Judge(x.out.Secrets()...), body
+	return refusal.Judge(rt.out.Secrets()...), body
 }
 
 // expire reports once that the server does not know the session any more.
-func (x *exchanger) expire(e *mcpbridge.Error) {
-	if !x.expired.Swap(true) && x.session.IsOpen.Load() {
-		x.session.Watcher.Expired(e)
+func (rt *roundTripper) expire(e *mcpbridge.Error) {
+	if !rt.expired.Swap(true) && rt.session.IsOpen.Load() {
+		rt.session.Watcher.Expired(e)
 	}
 }

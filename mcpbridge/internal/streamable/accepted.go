@@ -18,15 +18,15 @@ import (
 
 // accepted handles a 2xx: the server has the message. A JSON answer is read here
 // and now, because the SDK ends the session over an answer that it cannot read (go-sdk#683).
-func (s *session) accepted(m message, resp *http.Response) *http.Response {
-	m.ex.Accepted()
+func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Response {
+	m.Exchange.Accepted()
 	s.taken(m, resp)
 	kind := outbound.MediaType(resp)
 	switch {
 	case !m.IsCall():
 		return resp
 	case kind == outbound.TypeSSE:
-		resp.Body = s.answerStream(resp.Body, m.ex, isOfSession(m.req))
+		resp.Body = s.answerStream(resp.Body, m.Exchange, isOfSession(m.Request))
 		return resp
 	}
 	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
@@ -49,7 +49,7 @@ func (s *session) accepted(m message, resp *http.Response) *http.Response {
 	case err != nil:
 		return s.unreadable(m, resp, kind, err)
 	case use == wire.Taken:
-		return outbound.Drop(m.req)
+		return outbound.Drop(m.Request)
 	}
 	body = msg.Restored(body)
 	resp.Body, resp.ContentLength = outbound.Body(body), int64(len(body))
@@ -62,13 +62,13 @@ var (
 )
 
 // answered reads a JSON body, which is the response.
-func (s *session) answered(m message, body []byte) (rpc.Decoded, wire.Use, error) {
+func (s *session) answered(m outbound.Message, body []byte) (rpc.Decoded, wire.Use, error) {
 	msg, err := s.answers.Decode(body, m.ID)
 	resp, ok := msg.Message.(*jsonrpc.Response)
 	if err != nil || !ok {
 		return msg, wire.Passed, errNoResponse
 	}
-	use, _ := s.answers.Read(resp, m.ex)
+	use, _ := s.answers.Read(resp, m.Exchange)
 	if use == wire.Stray || use == wire.Unawaited {
 		return msg, use, errAnotherID
 	}
@@ -76,23 +76,23 @@ func (s *session) answered(m message, body []byte) (rpc.Decoded, wire.Use, error
 }
 
 // several returns the messages of a JSON body, a batch, as a stream of events.
-func (s *session) several(m message, resp *http.Response, parts []json.RawMessage) *http.Response {
+func (s *session) several(m outbound.Message, resp *http.Response, parts []json.RawMessage) *http.Response {
 	var events bytes.Buffer
 	for _, part := range parts {
 		events.WriteString("data: ")
 		json.Compact(&events, part) //nolint:errcheck // it is JSON
 		events.WriteString("\n\n")
 	}
-	resp = outbound.Respond(m.req, http.StatusOK, outbound.TypeSSE, events.Bytes(), resp.Header)
-	stream := s.answerStream(resp.Body, m.ex, isOfSession(m.req))
+	resp = outbound.Respond(m.Request, http.StatusOK, outbound.TypeSSE, events.Bytes(), resp.Header)
+	stream := s.answerStream(resp.Body, m.Exchange, isOfSession(m.Request))
 	stream.batch = true
 	resp.Body, resp.ContentLength = stream, -1
 	return resp
 }
 
 // unreadable fails a call whose answer could not be read.
-func (s *session) unreadable(m message, resp *http.Response, kind string, err error) *http.Response {
-	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Doubt: isOfSession(m.req)}
+func (s *session) unreadable(m outbound.Message, resp *http.Response, kind string, err error) *http.Response {
+	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Doubt: isOfSession(m.Request)}
 	switch {
 	case errors.Is(err, outbound.ErrTooLarge):
 		e.Detail, e.Doubt = wire.TooLarge(s.client.Config), false
@@ -103,6 +103,6 @@ func (s *session) unreadable(m message, resp *http.Response, kind string, err er
 	default:
 		e.Detail, e.Shared = fmt.Sprintf("the answer has content type %q", redact.Clean(kind)), "the answer has a content type that is not MCP's"
 	}
-	m.ex.Refused(e)
-	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)
+	m.Exchange.Refused(e)
+	return outbound.Respond(m.Request, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, 0, e.Detail), resp.Header)
 }

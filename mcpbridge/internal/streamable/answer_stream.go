@@ -163,7 +163,7 @@ func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, an
 		s.elsewhere.keep(msg.Message.(*jsonrpc.Response).ID, e.Data, wire.MaxResult(s.client.Config))
 		return e.With(nil)
 	case wire.Passed:
-		return s.marked(e.With(msg.Restored(e.Data)))
+		return s.withBarrier(e.With(msg.Restored(e.Data)))
 	}
 	ex.OwnResult()
 	if answers != nil && ex == own {

@@ -128,7 +128,7 @@ func (s *session) sendDelete(ctx context.Context) (*http.Request, *http.Response
 	if err != nil {
 		return nil, nil, err
 	}
-	s.mark(req)
+	s.identify(req)
 	// With this header net/http sends the request again if it met a connection that was just being
 	// closed. The header is empty, so that it is not sent.
 	req.Header["Idempotency-Key"] = []string{}
@@ -184,7 +184,7 @@ func (s *session) ping(ctx context.Context, ofSession bool) (status int, code in
 	req.Header.Set("Content-Type", outbound.TypeJSON)
 	req.Header.Set("Accept", outbound.TypeJSON+", "+outbound.TypeSSE)
 	if ofSession {
-		s.mark(req)
+		s.identify(req)
 	}
 	resp, err := s.out.Send(req)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 
 // answeredElsewhere answers the SDK's request that the server has answered with 202 in place of a
 // response: by a stream which lasts until the response has come, on whatever stream.
-func (s *session) answeredElsewhere(m message) *http.Response {
-	s.elsewhere.await(m.ex, false)
+func (s *session) answeredElsewhere(m outbound.Message) *http.Response {
+	s.elsewhere.await(m.Exchange, false)
 	var early io.Reader = strings.NewReader("")
 	if data := s.elsewhere.kept(string(m.ID)); data != nil {
 		early = io.MultiReader(strings.NewReader("data: "), bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))), strings.NewReader("\n\n"))
 	}
-	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.ex, ctx: m.req.Context(), early: early}, s: s, ex: m.ex, extra: true}
-	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: body, ContentLength: -1, Request: m.req}
+	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.Exchange, ctx: m.Request.Context(), early: early}, s: s, ex: m.Exchange, extra: true}
+	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: body, ContentLength: -1, Request: m.Request}
 }
 
 // extraStream waits while the session has a stream. If there is none, it opens one. If the server
@@ -68,7 +68,7 @@ func (x *extraStream) open() error {
 	}
 	req.Header.Set("Accept", outbound.TypeSSE)
 	if x.s.SessionID() != "" {
-		x.s.mark(req)
+		x.s.identify(req)
 	}
 	resp, err := x.s.out.Send(req) //nolint:bodyclose // it is x.body, or judge reads it to its end
 	if err != nil {

@@ -86,14 +86,14 @@ func (s *session) Discard(ctx context.Context) {
 	}
 }
 
-// attach answers the handshake of a session that is attached to, without sending anything. It
-// returns nil for other messages.
-func (s *session) attach(m message) *http.Response {
+// attach answers the handshake of a session that is to be resumed, and sends nothing. It returns nil for other
+// messages.
+func (s *session) attach(m outbound.Message) *http.Response {
 	switch {
 	case s.Resume == nil:
 		return nil
 	case m.Method == rpc.MethodInitialized:
-		return outbound.Respond(m.req, http.StatusAccepted, "", nil)
+		return outbound.Respond(m.Request, http.StatusAccepted, "", nil)
 	case m.Method != rpc.MethodInitialize:
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s *session) attach(m message) *http.Response {
 		return nil
 	}
 	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": json.RawMessage(result)})
-	resp := outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, body)
+	resp := outbound.Respond(m.Request, http.StatusOK, outbound.TypeJSON, body)
 	resp.Header.Set(outbound.HeaderSession, s.Resume.SessionID)
 	return resp
 }

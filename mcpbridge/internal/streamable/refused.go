@@ -12,10 +12,10 @@ import (
 )
 
 // refused handles everything but a 2xx, over which the SDK may end the session (go-sdk#683).
-func (s *session) refused(m message, resp *http.Response) (*http.Response, error) {
-	e, body := s.judge(m.req, resp, m.ID)
-	if e.Session == mcpbridge.Gone && s.fresh.Load() && m.ex.As == "" {
-		switch known, err := s.untilKnown(m.req); {
+func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Response, error) {
+	e, body := s.judge(m.Request, resp, m.ID)
+	if e.Session == mcpbridge.Gone && s.fresh.Load() && m.Exchange.As == "" {
+		switch known, err := s.untilKnown(m.Request); {
 		case err != nil:
 			return nil, err
 		case known == nil:
@@ -23,18 +23,12 @@ func (s *session) refused(m message, resp *http.Response) (*http.Response, error
 			return s.accepted(m, known), nil
 		default:
 			resp = known
-			e, body = s.judge(m.req, resp, m.ID)
+			e, body = s.judge(m.Request, resp, m.ID)
 		}
 	}
-	if e.Session == mcpbridge.Gone && wire.MayRefresh(m.req.Context()) { // else it answers a question, and the asker reports it
-		if m.IsCall() || m.IsAnswer() {
-			s.Expire(e)
-		} else if s.IsOpen.Load() { // the server may have no such notification
-			s.Watcher.Doubt(m.Method, e)
-		}
-	}
+	m.ReportRefusal(s.Session, e, s.Expire)
 	if outbound.IsMoved(resp.StatusCode) { // the call would run elsewhere, if at all
-		e.Sent = m.ex.WasAccepted()
+		e.Sent = m.Exchange.WasAccepted()
 	}
 	return s.reject(m, resp.StatusCode, body, e), nil
 }
@@ -43,11 +37,7 @@ func (s *session) refused(m message, resp *http.Response) (*http.Response, error
 // session which it has just opened. It returns the first other answer, or nil.
 func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	for range wire.WhileFresh(req.Context()) {
-		again := *req
-		if req.GetBody != nil {
-			again.Body, _ = req.GetBody() // of bytes, which does not fail
-		}
-		resp, err := s.out.Send(&again)
+		resp, err := s.out.Send(outbound.Again(req))
 		if err != nil {
 			return nil, err
 		}
@@ -60,16 +50,16 @@ func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 }
 
 // reject fails one message, and answers the SDK in a way that fails no other.
-func (s *session) reject(m message, status int, body []byte, e *mcpbridge.Error) *http.Response {
-	m.ex.Refused(e)
+func (s *session) reject(m outbound.Message, status int, body []byte, e *mcpbridge.Error) *http.Response {
+	m.Exchange.Refused(e)
 	s.Discovery.Refused(m.Method, e)
 	if !m.IsCall() {
 		// A refused notification must not end the session of those who wait.
-		return outbound.Respond(m.req, http.StatusAccepted, "", nil)
+		return outbound.Respond(m.Request, http.StatusAccepted, "", nil)
 	}
 	told := rpc.Error{Message: e.Detail}
 	if said := rpc.Parse(body).Error; said != nil && m.Method == rpc.MethodDiscover && said.Code == mcp.CodeUnsupportedProtocolVersion {
 		told.Code, told.Data = said.Code, said.Data // the SDK finds in it which version to ask for instead
 	}
-	return outbound.Respond(m.req, status, outbound.TypeJSON, rpc.Refusal(m.ID, told))
+	return outbound.Respond(m.Request, status, outbound.TypeJSON, rpc.Refusal(m.ID, told))
 }

@@ -62,25 +62,25 @@ func (h *habits) forget() {
 }
 
 // admit waits until the SDK may get a request or notification of the server that came on the stream
-// of an exchange; nil is the standalone stream. See [wire.Requests].
+// of an exchange; nil is the standalone stream. See [wire.Backpressure].
 func (s *session) admit(ex *wire.Exchange, req *jsonrpc.Request) (ok bool, err error) {
 	ctx := s.Cut
 	if ex != nil && ex.Context != nil { // it ends with the session, too
 		ctx = ex
 	}
-	return s.Requests.Admit(ctx, req)
+	return s.Backpressure.Admit(ctx, req)
 }
 
-// marked returns an event with the request that is due after it, if one is.
-func (s *session) marked(event []byte) []byte {
-	mark := s.Requests.Mark()
-	if mark == nil {
+// withBarrier returns an event, and after it the barrier of [wire.Backpressure] if one is due.
+func (s *session) withBarrier(event []byte) []byte {
+	barrier := s.Backpressure.Barrier()
+	if barrier == nil {
 		return event
 	}
 	if !bytes.HasSuffix(event, []byte("\n\n")) { // the stream has ended
 		event = append(event, '\n')
 	}
-	data, _ := jsonrpc.EncodeMessage(mark) // it is ours
+	data, _ := jsonrpc.EncodeMessage(barrier) // it is ours
 	return fmt.Appendf(event, "data: %s\n\n", data)
 }
 
@@ -109,18 +109,18 @@ const maxFormer = 64
 // taken notes the id in an answer to a message of the SDK, and removes it: the SDK takes the first
 // that it sees, and ends a session whose id changes. A session has an id from its initialize on. Some servers
 // give it another one with each answer, and other clients use that from then on.
-func (s *session) taken(m message, resp *http.Response) {
+func (s *session) taken(m outbound.Message, resp *http.Response) {
 	id := resp.Header.Get(outbound.HeaderSession)
 	if id == "" || m.Method == rpc.MethodInitialize {
 		return
 	}
 	resp.Header.Del(outbound.HeaderSession)
-	if m.ex.As != "" {
+	if m.Exchange.As != "" {
 		return // it was not sent as this session
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isOfSession(m.req) && s.id != id {
+	if isOfSession(m.Request) && s.id != id {
 		s.former.Add(s.id, maxFormer)
 		s.setID(id)
 	}
@@ -163,8 +163,8 @@ func (s *session) opened(resp *http.Response) {
 	}
 }
 
-// mark adds to a request of ours which session it belongs to.
-func (s *session) mark(req *http.Request) {
+// identify adds the headers of the session to a request of ours.
+func (s *session) identify(req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Header.Set(outbound.HeaderSession, s.id)
@@ -187,7 +187,7 @@ func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessa
 	}
 	refusal := wire.Refusal{
 		Status: resp.StatusCode, Header: resp.Header, Body: body, ID: id,
-		OfSession: isOfSession(req) || s.IsOpen.Load(), Session: req.Header.Get(outbound.HeaderSession), Fresh: s.fresh.Load(),
+		OfSession: isOfSession(req) || s.IsOpen.Load(), Session: req.Header.Get(outbound.HeaderSession),
 	}
 	return refusal.Judge(s.Secrets()...), body
 }

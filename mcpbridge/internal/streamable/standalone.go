@@ -87,17 +87,17 @@ func (s *standalone) await(ctx context.Context, first <-chan struct{}) bool {
 
 // subscribe answers the SDK's subscriptions/listen, which opens the standalone stream of protocol
 // 2026-07-28. The SDK sends it once (go-sdk#1283).
-func (s *standalone) subscribe(m message) *http.Response {
+func (s *standalone) subscribe(m outbound.Message) *http.Response {
 	var params struct {
 		Params mcp.SubscriptionsListenParams `json:"params"`
 	}
-	if err := json.Unmarshal(rpc.BodyOf(m.req), &params); err == nil && !s.client.Config.NoStream {
-		headers, cancel := context.WithTimeout(m.req.Context(), subscribeWait)
+	if err := json.Unmarshal(rpc.BodyOf(m.Request), &params); err == nil && !s.client.Config.NoStream {
+		headers, cancel := context.WithTimeout(m.Request.Context(), subscribeWait)
 		defer cancel()
-		st := newStream(s.session, m.req, m.ex, func() { s.Watcher.Missed(params.Params.Notifications) })
+		st := newStream(s.session, m.Request, m.Exchange, func() { s.Watcher.Missed(params.Params.Notifications) })
 		resp := st.open(headers)
 		if resp == nil && st.again {
-			resp = outbound.Respond(m.req, http.StatusOK, outbound.TypeSSE, nil)
+			resp = outbound.Respond(m.Request, http.StatusOK, outbound.TypeSSE, nil)
 		}
 		if resp != nil {
 			s.taken(m, resp)
@@ -105,5 +105,5 @@ func (s *standalone) subscribe(m message) *http.Response {
 			return resp
 		}
 	}
-	return outbound.Respond(m.req, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, rpc.CodeMethodNotFound, "there is no such stream"))
+	return outbound.Respond(m.Request, http.StatusOK, outbound.TypeJSON, rpc.Failure(m.ID, rpc.CodeMethodNotFound, "there is no such stream"))
 }

@@ -70,10 +70,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 	st.again = true
 	ctx, cancel := st.untilCut()
 	defer context.AfterFunc(giveUp, cancel)()
-	st.req = st.req.WithContext(ctx)
-	if st.req.GetBody != nil {
-		st.req.Body, _ = st.req.GetBody() // of bytes, which does not fail
-	}
+	st.req = outbound.Again(st.req.WithContext(ctx))
 	if st.worked {
 		st.req.Header = st.req.Header.Clone()
 		st.s.note(st.req)

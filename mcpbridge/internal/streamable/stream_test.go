@@ -61,7 +61,7 @@ func TestServerWithoutAStreamIsNotAskedToListen(t *testing.T) {
 	require.NoError(t, err)
 	req, err := http.NewRequest(http.MethodPost, "http://test/mcp", nil)
 	require.NoError(t, err)
-	resp := c.(*conn).subscribe(message{Envelope: rpc.Envelope{ID: json.RawMessage("1"), Method: rpc.MethodListen}, req: req})
+	resp := c.(*conn).subscribe(outbound.Message{Envelope: rpc.Envelope{ID: json.RawMessage("1"), Method: rpc.MethodListen}, Request: req})
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 }

@@ -1,5 +1,5 @@
-// Package streamable is the transport over streamable HTTP: it decides what becomes of a call
-// and of its session where the truth is, at the HTTP exchange.
+// Package streamable is the transport over streamable HTTP: it decides what
+// becomes of a call and of its session from the HTTP responses themselves.
 package streamable
 
 import (
@@ -45,18 +45,19 @@ func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
 		answers: wire.Answers{IDs: rpc.NewIDs(about.Strays), Progress: &about.Progress, Custom: about.Custom}, habits: &s.habits,
 	}
-	x := &exchanger{standalone: standalone{session: session}}
-	return &conn{exchanger: x}, nil
+	rt := &roundTripper{standalone: standalone{session: session}}
+	rt.poster = outbound.Poster{Session: about, Deliver: rt.deliver, Initialized: rt.initialized}
+	return &conn{roundTripper: rt}, nil
 }
 
 // conn is the [transport.Conn] of a session.
-type conn struct{ *exchanger }
+type conn struct{ *roundTripper }
 
-// SDK returns the SDK's transport, which sends through the exchanger.
+// SDK returns the SDK's transport, which sends through the roundTripper.
 func (c *conn) SDK() mcp.Transport {
 	config := c.client.Config
 	return &mcp.StreamableClientTransport{
-		Endpoint: config.URL, HTTPClient: outbound.NoRedirects(c.exchanger), MaxEventSize: wire.SDKLimit(config),
+		Endpoint: config.URL, HTTPClient: outbound.NoRedirects(c.roundTripper), MaxEventSize: wire.SDKLimit(config),
 		MaxRetries: 2 * maxResumptions, DisableStandaloneSSE: config.NoStream,
 	}
 }
@@ -93,7 +94,7 @@ func (c *conn) Close(context.Context) error {
 func (*conn) MayRefuseSession() bool { return true }
 
 // The rest is for transports with a connection that can end, and with a process. Here each
-// request has its own exchange, which ends when the session is cut.
+// request has a response of its own, which ends when the session is cut.
 
 func (*conn) HasRead() bool                       { return true }
 func (*conn) Ended() error                        { return nil }

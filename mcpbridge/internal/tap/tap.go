@@ -186,8 +186,8 @@ type connection struct {
 
 // Read reads the next message that is for this connection, and notes the end.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	if mark := c.tap.session.Requests.Mark(); mark != nil {
-		return mark, nil
+	if barrier := c.tap.session.Backpressure.Barrier(); barrier != nil {
+		return barrier, nil
 	}
 	for {
 		msg, err := c.Connection.Read(ctx)
@@ -201,7 +201,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 			c.tap.session.Discovery.Answered()
 		case *jsonrpc.Request:
 			var admitted bool
-			if admitted, err = c.tap.session.Requests.Admit(c.tap.session.Cut, msg); err == nil && !admitted {
+			if admitted, err = c.tap.session.Backpressure.Admit(c.tap.session.Cut, msg); err == nil && !admitted {
 				continue
 			}
 		}
@@ -216,12 +216,12 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write notes what is sent, and where in the pipe it ends. A message that could not be
 // written up to its closing brace was not received.
 func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
-	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Requests.IsMark(resp.ID) {
+	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Backpressure.IsBarrier(resp.ID) {
 		return nil
 	}
-	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // else an exchanger does this
+	if isPipe := c.tap.input == nil || c.tap.input.Writer != nil; isPipe { // over HTTP+SSE the roundTripper does this
 		if resp, ok := msg.(*jsonrpc.Response); ok {
-			done := c.tap.session.Requests.Answering(resp.ID)
+			done := c.tap.session.Backpressure.Answering(resp.ID)
 			defer func() { done(err == nil) }()
 		}
 		select {

@@ -35,8 +35,8 @@ type Session struct {
 	Custom func(method string, params json.RawMessage)
 	// Questions tells which operations the requests of the server belong to.
 	Questions wire.Questions
-	// Requests bounds what the server asks.
-	Requests wire.Requests
+	// Backpressure bounds what the server sends unasked.
+	Backpressure wire.Backpressure
 	// Skipped notes how much a server has written to its stdout that is no message. It does not
 	// block.
 	Skipped func(bytes int)

@@ -37,8 +37,6 @@ type Server interface {
 	// Older returns the older transport that is tried when the server refuses a handshake
 	// over this one, or nil.
 	Older() Server
-	// IsUnreachable reports whether the last request to the server got no connection.
-	IsUnreachable() bool
 	// Forget forgets how the server behaves.
 	Forget()
 	// Release closes idle connections.
@@ -125,9 +123,6 @@ func (Defaults) SpeaksOldProtocolsOnly() bool { return false }
 
 // Older returns nil.
 func (Defaults) Older() Server { return nil }
-
-// IsUnreachable returns false.
-func (Defaults) IsUnreachable() bool { return false }
 
 // Forget does nothing.
 func (Defaults) Forget() {}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// Answers reads what comes over one connection, whatever its transport is, before the SDK
-// does. It notes responses in their exchanges, and takes the results that an exchange wants.
+// Answers reads the messages of a server over one connection before the SDK reads them. It notes responses in
+// their exchanges, and takes the results that an exchange wants, so that the SDK does not decode them.
 //
 // All methods may be called from any goroutine.
 type Answers struct {
@@ -22,8 +22,9 @@ type Answers struct {
 	Custom func(method string, params json.RawMessage)
 }
 
-// Waiting finds the exchange whose last request has an id of the SDK, or returns nil.
+// Waiting knows which exchanges wait for a response.
 type Waiting interface {
+	// ExchangeFor returns the exchange whose last request has an id of the SDK, or nil.
 	ExchangeFor(jsonrpc.ID) *Exchange
 }
 
@@ -33,9 +34,9 @@ type Use uint8
 // The uses of a message.
 const (
 	Passed    Use = iota // the SDK gets it
-	Taken                // its result was taken, and the SDK gets an error in its place
-	Stray                // it is a response to the request of another connection, which the SDK must not get
-	Unawaited            // it is a response that nobody waits for, here at least, and the SDK must not get it either
+	Taken                // the exchange has the result, and the SDK gets an error in its place
+	Stray                // it is a response to a request of another connection: the SDK must not get it
+	Unawaited            // it is a response that no exchange waits for here: the SDK must not get it
 )
 
 // Read reads a message, and restores the id of the SDK. It returns the exchange that a response
@@ -69,22 +70,22 @@ func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) (Use, *Exchange) {
 	return Passed, nil
 }
 
-// oldVersion finds the protocol version from before the first that the SDK knows. Other clients take
-// it for that one, and their servers work.
+// oldVersion finds the protocol version before the oldest that the SDK knows. Servers with that version
+// work if it is replaced by the oldest that the SDK knows, as other clients do.
 var oldVersion = regexp.MustCompile(`"protocolVersion"\s*:\s*("2024-10-07")`)
 
-// replaceVersion replaces that version in the result of initialize, in place.
+// replaceVersion replaces oldVersion in the result of initialize, in place.
 func replaceVersion(result []byte) {
 	if at := oldVersion.FindSubmatchIndex(result); at != nil {
 		copy(result[at[2]:], `"2024-11-05"`)
 	}
 }
 
-// errTaken is the error in place of a result that was taken: the SDK decodes no more of it.
+// errTaken is the error that the SDK gets in place of a result that was taken.
 var errTaken = &jsonrpc.Error{Message: "the result was taken"}
 
-// Decode decodes a message that comes in answer to the SDK's request with this id. An error without
-// an id is the response to it, from a server that has not read the request.
+// Decode decodes a message that comes in answer to the request of the SDK with this id. An error without
+// an id counts as the response to the request: the server could not read the id.
 func (a *Answers) Decode(data []byte, call json.RawMessage) (rpc.Decoded, error) {
 	msg, err := rpc.Decode(data)
 	if resp, ok := msg.Message.(*jsonrpc.Response); err == nil && (!ok || resp.Error == nil) {

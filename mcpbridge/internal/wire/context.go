@@ -6,9 +6,9 @@ import (
 	"github.com/mcpactor/mcpactor/internal/caller"
 )
 
-// WithoutValues returns ctx for code of the user: without the values of the bridge, and with
-// those of the caller of the operation. The values of the bridge have it record the requests of
-// the operation; requests that the user's code sends with ctx are none of them.
+// WithoutValues returns a context for code of the user, which ends with ctx. It has the values of the caller of
+// the operation, and not those of the bridge: by these the bridge would take requests that the user's code sends
+// for requests of the operation.
 func WithoutValues(ctx context.Context) context.Context { return ForCaller(ctx, ctx) }
 
 // ForCaller returns a context for code of the user that ends with life, and has the values of
@@ -42,7 +42,7 @@ func (c callerContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// AfterFunc spares package context a goroutine that waits for the end.
+// AfterFunc makes package context start no goroutine that waits for the end.
 func (c callerContext) AfterFunc(f func()) (stop func() bool) {
 	return context.AfterFunc(c.Context, f)
 }
@@ -52,8 +52,7 @@ type refreshKey struct{}
 // PrivateKey keeps the value from what a request causes.
 func (refreshKey) PrivateKey() {}
 
-// WithoutRefresh returns a context for requests that are sent with the credentials that
-// there are, and never refresh them.
+// WithoutRefresh returns a context for requests that use the current credentials, and never refresh them.
 func WithoutRefresh(ctx context.Context) context.Context {
 	return context.WithValue(ctx, refreshKey{}, false)
 }

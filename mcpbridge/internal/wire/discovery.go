@@ -7,16 +7,16 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// Discovery watches the SDK's first request, server/discover. Some servers ignore a method
-// that they do not know, and waiting for them would take all the time there is to connect.
+// Discovery watches the first request of the SDK, server/discover. Some servers do not answer a method that
+// they do not know. To wait for their answer would take the whole connect timeout.
 type Discovery struct {
 	mu      sync.Mutex
-	pending bool
-	unwell  bool // it was refused for reasons that say nothing of the protocol
-	held    int  // how many wait for something else than the server
+	pending bool // server/discover was sent, and is not answered
+	unwell  bool // it was refused for reasons that say nothing about the protocol
+	held    int  // how many requests wait for something other than the server, such as credentials
 }
 
-// Hold stops the time for the server until release is called.
+// Hold notes that a request waits for something other than the server, until release is called.
 func (d *Discovery) Hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,8 +42,8 @@ func (d *Discovery) Answered() {
 	d.pending = false
 }
 
-// Refused notes that a request with this method was refused. If the server is unwell, that says
-// nothing of the protocol, but the SDK takes the server for one that is old.
+// Refused notes that a request with this method was refused. If the server is unwell, the refusal says nothing
+// about its protocol, although the SDK concludes that the server is old.
 func (d *Discovery) Refused(method string, e *mcpbridge.Error) {
 	if method == rpc.MethodDiscover && (e.Class == mcpbridge.ServerError || e.Class == mcpbridge.RateLimited) {
 		d.mu.Lock()
@@ -59,7 +59,7 @@ func (d *Discovery) IsConclusive() bool {
 	return !d.unwell
 }
 
-// IsUnanswered reports whether server/discover waits for the server.
+// IsUnanswered reports whether server/discover waits for an answer of the server.
 func (d *Discovery) IsUnanswered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

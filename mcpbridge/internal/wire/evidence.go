@@ -12,11 +12,11 @@ import (
 // Evidence is what a refusal shows besides its status and code. It is the Err of the refusal's
 // error.
 type Evidence struct {
-	// Front is true if something in front of the server seems to answer in its place.
+	// Front is true if a front seems to have answered in place of the server.
 	Front bool
-	// Said stands for all that the refusal says, apart from the id of the session, which may be
-	// quoted. It is zero if that could not be read.
-	Said [16]byte
+	// Digest is a hash of the text of the refusal, without the id of the session, which the text may
+	// quote. It is zero if the text could not be read.
+	Digest [16]byte
 	// Err is the error of the SDK, or nil.
 	Err error
 }
@@ -32,7 +32,7 @@ func (e *Evidence) Error() string {
 // Unwrap returns the error of the SDK.
 func (e *Evidence) Unwrap() error { return e.Err }
 
-// EvidenceOf returns the evidence of a refusal; an empty one if there is none.
+// EvidenceOf returns the evidence of a refusal, or an empty one.
 func EvidenceOf(e *mcpbridge.Error) (known Evidence) {
 	var is *Evidence
 	if e != nil && errors.As(e.Err, &is) {
@@ -41,17 +41,17 @@ func EvidenceOf(e *mcpbridge.Error) (known Evidence) {
 	return known
 }
 
-// SaidOf returns [Evidence.Said] for a text in a session with this id, which may be empty.
-func SaidOf(text, sessionID string) (said [16]byte) {
+// DigestOf returns [Evidence.Digest] for a text in a session with this id, which may be empty.
+func DigestOf(text, sessionID string) (digest [16]byte) {
 	if sessionID != "" {
 		text = strings.ReplaceAll(text, sessionID, "{session}")
 	}
 	sum := sha256.Sum256([]byte(text))
-	copy(said[:], sum[:])
-	return said
+	copy(digest[:], sum[:])
+	return digest
 }
 
-// SaidOfError is SaidOf for a JSON-RPC error.
-func SaidOfError(code int64, message string, data []byte, sessionID string) [16]byte {
-	return SaidOf(fmt.Sprintf("%d %q %s", code, message, data), sessionID)
+// DigestOfError returns the digest of a JSON-RPC error.
+func DigestOfError(code int64, message string, data []byte, sessionID string) [16]byte {
+	return DigestOf(fmt.Sprintf("%d %q %s", code, message, data), sessionID)
 }

@@ -10,8 +10,6 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,19 +19,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Exchange is the record of what the wire shows of one operation. It travels in the
-// context of the operation, so that whoever sees the wire can write to it. An operation may take
-// several requests; the steps of each are, in this order:
+// Exchange records what the wire shows of one operation. It is the context of the operation, so that
+// all code between the SDK and the wire finds it. An operation may take several requests. The steps
+// of each are, in this order:
 //
 //	Begin     the SDK is asked to send a request
 //	Sent      the request was handed to a transport, and may reach the server
-//	Accepted  the server has taken it: a 2xx
+//	Accepted  the server has accepted it, with a 2xx
 //	Answered  its response has arrived, whether a result or an error
 //	Refused   something else came in place of the response
 //
 // All methods may be called from any goroutine.
 type Exchange struct {
-	context.Context                 // ends when the operation has to
+	context.Context                 // ends with the operation or its session
 	values          context.Context // of the caller, or nil
 
 	// Owner is the connection that the operation runs on.
@@ -42,7 +40,7 @@ type Exchange struct {
 	Operation messages.Operation
 	// ProgressToken is what the server reports progress with, or empty.
 	ProgressToken string
-	// As is the id of a session that its requests over HTTP name in place of their own, or empty.
+	// As is the session id that its HTTP requests carry in place of the real one, or empty.
 	As string
 	// Over is closed when the operation is over or its connection is cut. It is nil for a
 	// handshake.
@@ -50,41 +48,40 @@ type Exchange struct {
 	// Cancel ends the operation. It is nil for a handshake, and for requests of the bridge itself.
 	Cancel context.CancelFunc
 
-	trace httptrace.ClientTrace // of its HTTP requests; empty if it is not traced
+	responseStreams
+
+	trace httptrace.ClientTrace // of its HTTP requests; empty over other transports
 
 	mu          sync.Mutex
 	sent        bool // some of a request may have reached the server
-	handedOver  bool // a request was handed to net/http, and may have left
+	handedOver  bool // a request was handed to net/http, which may have sent it
 	unprocessed bool // the server has said that it did not process the request
 	connection  connection
 	network     net.Conn // the connection of the last request over HTTP
 
-	accepted bool             // the server has taken the last request
+	accepted bool             // the server has accepted the last request
 	begun    bool             // the last request was answered once
-	earlier  bool             // the server has taken or answered a request of the operation before the last one
+	earlier  bool             // the server has accepted or answered a request of the operation before the last one
 	answered bool             // the response to the last request has arrived
 	failure  error            // the error in that response, if it is one
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
 
-	wanted bool            // the result of the last request is to be taken
-	result json.RawMessage // what was taken, or nil
+	wanted bool            // the exchange takes the result of the last request
+	result json.RawMessage // the result that was taken, or nil
 	params json.RawMessage // of the last request, if the SDK sends it without them
 
-	resumptions int          // attempts to resume a stream that broke off
-	streams     int          // open streams that answer the operation
-	lingers     *atomic.Bool // set while streams > 0
-	release     func()       // called when the last stream ends; nil before Finish
+	resumptions int // attempts to resume a stream that broke off
 
-	credentials http.Header // what the last request was sent with, for a question
+	credentials http.Header // of the last request, if that is a check
 
-	end int64           // the offset in a pipe at which the last request ends
 	id  jsonrpc.ID      // of the last request over a pipe
+	end int64           // the offset in the pipe at which that request ends
 	raw json.RawMessage // the id of the last request over HTTP, as JSON
 }
 
 type exchangeKey struct{}
 
-// PrivateKey keeps the exchange from what a request causes.
+// PrivateKey makes the exchange invisible to code of the user: see [caller.Hides].
 func (exchangeKey) PrivateKey() {}
 
 // traceKey is the key with which net/http looks for a trace in a context. Package httptrace does
@@ -92,7 +89,7 @@ func (exchangeKey) PrivateKey() {}
 var traceKey = caller.KeyAsked(func(ctx context.Context) { httptrace.ContextClientTrace(ctx) })
 
 // NewExchange returns a new exchange, which is a context that carries itself. If traced is true,
-// net/http reports to it which connections its requests get.
+// net/http reports to it the connections that its requests get.
 func NewExchange(ctx context.Context, owner any, traced bool) *Exchange {
 	ex := &Exchange{Context: ctx, Owner: owner}
 	if traced {
@@ -101,7 +98,7 @@ func NewExchange(ctx context.Context, owner any, traced bool) *Exchange {
 	return ex
 }
 
-// ExchangeOf returns the exchange of ctx, or one that nobody reads.
+// ExchangeOf returns the exchange of ctx, or a new one whose record nobody reads.
 func ExchangeOf(ctx context.Context) *Exchange {
 	if ex, ok := ctx.Value(exchangeKey{}).(*Exchange); ok {
 		return ex
@@ -109,19 +106,20 @@ func ExchangeOf(ctx context.Context) *Exchange {
 	return new(Exchange)
 }
 
-// InExchange returns a context of a request of the server that belongs to an exchange. It ends
+// InExchange returns a context for a question of the server that belongs to an exchange. It ends
 // with ctx, and not with the exchange.
 func InExchange(ctx context.Context, ex *Exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, ex)
 }
 
-// IsExchangeKey reports whether a context is asked for its exchange.
+// IsExchangeKey reports whether a key is that of the exchange in a context.
 func IsExchangeKey(key any) bool { return key == exchangeKey{} }
 
-// WithValues has the exchange look up values in the caller's context, which does not end it.
+// WithValues makes the exchange look up values in the caller's context. The end of that context does not end
+// the exchange.
 func (ex *Exchange) WithValues(ctx context.Context) { ex.values = ctx }
 
-// Value finds the exchange in its own context.
+// Value returns the exchange itself, its trace, or a value of the contexts that it is made of.
 func (ex *Exchange) Value(key any) any {
 	switch {
 	case key == exchangeKey{}:
@@ -148,8 +146,8 @@ func (ex *Exchange) IsOver() bool {
 }
 
 // Begin notes that another request begins, and whether its result is wanted: then
-// [Exchange.Result] returns it, and the SDK does not get it. What is known of the response to the
-// request before says nothing about this one: the SDK may refuse to send it.
+// [Exchange.Result] returns it, and the SDK does not get it. Begin forgets the response to the request
+// before. Otherwise it would count for the new request, which the SDK may not even send.
 func (ex *Exchange) Begin(wanted bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -172,7 +170,7 @@ func (ex *Exchange) Params() json.RawMessage {
 	return ex.params
 }
 
-// Restart forgets the requests so far, none of which has run.
+// Restart forgets the requests so far. The caller knows that none of them has run.
 func (ex *Exchange) Restart() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -194,7 +192,7 @@ func (ex *Exchange) MessageID() json.RawMessage {
 	return ex.raw
 }
 
-// IDNote returns what is told the id of each request that is sent, or nil.
+// IDNote returns the function of the caller that gets the id of each request that is sent, or nil.
 func (ex *Exchange) IDNote() func(id string) {
 	if ex.values == nil {
 		return nil
@@ -212,41 +210,39 @@ func (ex *Exchange) Sent() {
 }
 
 // NotSent notes that net/http failed to send the request, and whether the server said that it did
-// not process it. It reports whether no connection could be had.
-func (ex *Exchange) NotSent(unprocessed bool) (unconnected bool) {
+// not process it.
+func (ex *Exchange) NotSent(unprocessed bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.unprocessed = unprocessed
-	unconnected = ex.connection == connectionWanted
-	if unprocessed || unconnected {
+	if unprocessed || ex.connection == connectionWanted {
 		ex.sent, ex.handedOver = false, false
 	}
-	return unconnected
 }
 
-// Repeats notes that a request was refused before it did anything, and is sent again.
+// Repeats notes that a request is sent again, because it was refused before it was carried out.
 func (ex *Exchange) Repeats() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.sent, ex.handedOver = false, false
 }
 
-// Accepted notes that the server has taken the request.
+// Accepted notes that the server has accepted the request.
 func (ex *Exchange) Accepted() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.accepted, ex.refusal = true, nil
 }
 
-// WasAccepted reports whether the server has taken a request of the operation.
+// WasAccepted reports whether the server has accepted a request of the operation.
 func (ex *Exchange) WasAccepted() bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.accepted || ex.earlier
 }
 
-// ExchangeFor is that of [Waiting], for transports that know which request a response is for;
-// a nil exchange is none.
+// ExchangeFor makes the exchange a [Waiting] that waits for the response to its own last request. A nil
+// exchange waits for none.
 func (ex *Exchange) ExchangeFor(id jsonrpc.ID) *Exchange {
 	if ex == nil {
 		return nil
@@ -275,7 +271,7 @@ func (ex *Exchange) Answered(resp *jsonrpc.Response) (taken bool) {
 	return ex.result != nil
 }
 
-// OwnResult copies a result that was taken, if there is one, from data that is about to change.
+// OwnResult copies the result that was taken, if there is one. Call it before the data of the response changes.
 func (ex *Exchange) OwnResult() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -296,8 +292,8 @@ func (ex *Exchange) Refused(e *mcpbridge.Error) {
 	ex.refusal = e
 }
 
-// BrokeOff notes that the stream with the response ended before the response came, and
-// that this cannot be mended.
+// BrokeOff notes that the stream with the response ended before the response arrived, and
+// that it cannot be resumed.
 func (ex *Exchange) BrokeOff(e *mcpbridge.Error) {
 	lost := *e
 	lost.Class, lost.Sent, lost.Doubt = mcpbridge.Lost, true, false
@@ -313,8 +309,8 @@ func (ex *Exchange) IsAnswered() bool {
 	return ex.answered
 }
 
-// Resumes notes an attempt to resume the stream with the response. It returns how many there were,
-// and what has been refused before, or nil.
+// Resumes notes an attempt to resume the stream with the response. It returns how many attempts there were,
+// and the refusal so far, or nil.
 func (ex *Exchange) Resumes() (attempts int, refusal *mcpbridge.Error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -322,7 +318,7 @@ func (ex *Exchange) Resumes() (attempts int, refusal *mcpbridge.Error) {
 	return ex.resumptions, ex.refusal
 }
 
-// HadEarlierRequests reports whether the server has taken a request of the operation before the
+// HadEarlierRequests reports whether the server has accepted a request of the operation before the
 // last one. Then the operation may have run, whatever became of the last request.
 func (ex *Exchange) HadEarlierRequests() bool {
 	ex.mu.Lock()
@@ -345,14 +341,14 @@ func (ex *Exchange) Outcome() (refused, failed bool) {
 	return ex.refusal != nil, ex.answered && ex.failure != nil
 }
 
-// SentWith notes the credentials that a question is sent with.
+// SentWith notes the credentials of a check.
 func (ex *Exchange) SentWith(credentials http.Header) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.credentials = credentials
 }
 
-// Credentials returns the credentials that the last question was sent with.
+// Credentials returns the credentials of the last request, if that was a check.
 func (ex *Exchange) Credentials() http.Header {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -366,16 +362,15 @@ func (ex *Exchange) SentOverPipe(id jsonrpc.ID) {
 	ex.sent, ex.answered, ex.id = true, false, id
 }
 
-// WrittenOverPipe notes the offset at which the request ends, once all of it is written.
+// WrittenOverPipe notes the offset at which the request ends, when all of it is written.
 func (ex *Exchange) WrittenOverPipe(end int64) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.end = end
 }
 
-// NotWritten notes that writing the request failed; whole says whether all of it may have been
-// written nevertheless. It returns the refusal of the HTTP request that carried it, where there
-// is one.
+// NotWritten notes that the writing of the request failed. whole says whether all of it may have been
+// written nevertheless. Over HTTP+SSE, it returns the refusal of the POST that carried the request, or nil.
 func (ex *Exchange) NotWritten(whole bool) (refusal *mcpbridge.Error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -389,46 +384,6 @@ func (ex *Exchange) LastOverPipe() (id jsonrpc.ID, end int64, begun bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.id, ex.end, ex.begun || ex.earlier
-}
-
-// maxLinger is how long the stream with a response may stay open after the response.
-const maxLinger = time.Second
-
-// Finish cancels what an operation has left behind. A stream that has brought the response gets
-// time to end by itself, since its connection is lost otherwise. Lingers is set when
-// it does not: such a server would pile up streams, so that its later streams get no time.
-func (ex *Exchange) Finish(succeeded bool, cancel context.CancelFunc) {
-	ex.mu.Lock()
-	wait := succeeded && ex.streams > 0 && !ex.lingers.Load()
-	if wait {
-		timer := time.AfterFunc(maxLinger, func() { ex.lingers.Store(true); cancel() })
-		ex.release = func() { timer.Stop(); cancel() }
-	}
-	ex.mu.Unlock()
-	if !wait {
-		cancel()
-	}
-}
-
-// StreamOpened notes that a stream is read for the response. lingers is true of servers that
-// leave such streams open.
-func (ex *Exchange) StreamOpened(lingers *atomic.Bool) {
-	ex.mu.Lock()
-	defer ex.mu.Unlock()
-	ex.streams++
-	ex.lingers = lingers
-}
-
-// StreamClosed notes that the stream was closed.
-func (ex *Exchange) StreamClosed() {
-	ex.mu.Lock()
-	ex.streams--
-	release := ex.release
-	last := ex.streams == 0 && release != nil
-	ex.mu.Unlock()
-	if last {
-		release()
-	}
 }
 
 // connection is what is known of the connection of an HTTP request.
@@ -449,8 +404,7 @@ func (ex *Exchange) wantsConnection(string) {
 	}
 }
 
-// gotConnection notes that a request has a connection: from here on some of it may reach
-// the server.
+// gotConnection notes that a request has a connection. From here on some of it may reach the server.
 func (ex *Exchange) gotConnection(info httptrace.GotConnInfo) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()

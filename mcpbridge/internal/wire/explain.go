@@ -15,10 +15,10 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// Explain says what an error of the SDK means for the operation and for its session, whose id may
+// Explain returns what an error of the SDK means for the operation and for its session, whose id may
 // be empty. ctx is the caller's. [mcpbridge.Error.MayHaveRun] lists the ways in which a request
-// ends, and what is known then. A server that has taken an earlier request of the operation may
-// have run it, so that no later one proves the contrary.
+// ends, and what is known then. If the server has accepted an earlier request of the operation, the operation may
+// have run, whatever became of the last request.
 func (ex *Exchange) Explain(ctx context.Context, err error, sessionID string, secrets ...string) *mcpbridge.Error {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -32,7 +32,7 @@ func (ex *Exchange) Explain(ctx context.Context, err error, sessionID string, se
 	return &e
 }
 
-// ending says how the last request has ended. The cases are ordered by how certain their evidence is.
+// ending returns how the last request has ended. The case with the most certain evidence comes first.
 func (ex *Exchange) ending(ctx context.Context, err error, sessionID string, secrets []string) *mcpbridge.Error {
 	var already *mcpbridge.Error
 	var response *jsonrpc.Error
@@ -44,7 +44,7 @@ func (ex *Exchange) ending(ctx context.Context, err error, sessionID string, sec
 	case ex.refusal != nil:
 		return ex.refusal
 	case ex.answered && (isResponse || !undelivered(err)) || ex.accepted && (isResponse || undecodable(err)):
-		// A response that arrived is a response, whatever sentinel of the SDK it reads like.
+		// A response has arrived: this is certain, whatever the error of the SDK says.
 		e.Class = mcpbridge.ServerError
 		if !isResponse {
 			e.Class, e.Detail = mcpbridge.Protocol, "the answer could not be decoded"
@@ -52,7 +52,7 @@ func (ex *Exchange) ending(ctx context.Context, err error, sessionID string, sec
 			e.Detail = redact.Clean(response.Message, secrets...)
 			e.Shared = fmt.Sprint("JSON-RPC error ", response.Code)
 			e.Status, e.Code, e.Own, e.Doubt = http.StatusOK, response.Code, true, !saysAlive(response.Code)
-			e.Err = &Evidence{Said: SaidOfError(response.Code, response.Message, response.Data, sessionID), Err: response}
+			e.Err = &Evidence{Digest: DigestOfError(response.Code, response.Message, response.Data, sessionID), Err: response}
 			if response.Code == rpc.CodeInvalidParams || response.Code == rpc.CodeMethodNotFound {
 				e.Class = mcpbridge.Invalid
 			}
@@ -73,8 +73,8 @@ func (ex *Exchange) ending(ctx context.Context, err error, sessionID string, sec
 	return e
 }
 
-// undelivered reports whether err is about the end of a connection or of a context. The
-// response may have come at that moment, and not have reached its caller.
+// undelivered reports whether err is about the end of a connection or of a context. Then a response that has
+// arrived at that moment may not have reached its caller.
 func undelivered(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mcp.ErrConnectionClosed)
 }

@@ -18,8 +18,8 @@ func Recover(err *error) {
 	}
 }
 
-// Unauthorized returns the error for credentials that cannot be had. The error for a panic is
-// internal.
+// Unauthorized returns the error for credentials that could not be obtained. After a panic, its class is
+// Internal.
 func Unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
@@ -28,8 +28,8 @@ func Unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: text + redact.Describe(err, secrets...), Err: err}
 }
 
-// IsEndOfStream reports whether a connection that ended with err ended between two messages, as
-// opposed to a message that could not be read.
+// IsEndOfStream reports whether err is the end of a connection. Any other error is about a message that could
+// not be read.
 func IsEndOfStream(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrClosed)

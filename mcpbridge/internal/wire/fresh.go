@@ -6,14 +6,13 @@ import (
 )
 
 const (
-	// freshLimit is how long a server may take to know a session that it has just opened,
-	// and freshInterval how soon it is asked again.
+	// freshLimit is how long a server may refuse a session that it has just opened as unknown.
+	// freshInterval is the time before the first repetition of the request.
 	freshLimit    = 2 * time.Second
 	freshInterval = 50 * time.Millisecond
 )
 
-// WhileFresh yields, at growing intervals, for as long as a server may not know a session
-// that it has just opened.
+// WhileFresh yields at growing intervals until freshLimit is over or ctx ends.
 func WhileFresh(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		limit := time.Now().Add(freshLimit)

@@ -20,19 +20,16 @@ func MaxResult(srv *mcpbridge.Server) int {
 	return srv.MaxResult
 }
 
-// SDKLimit returns the bound for the SDK's own check, where a negative number is no bound. It
-// is larger than [MaxResult], so that our check comes first and its error names the cause.
+// SDKLimit returns the bound on a message for the SDK, which takes a negative number for no bound. It is
+// larger than [MaxResult], so that the bridge finds a large message first, with an error that names the cause.
 func SDKLimit(srv *mcpbridge.Server) int {
-	switch srv.MaxResult {
-	case 0:
-		return mcpbridge.DefaultMaxResult + MaxRefusal
-	case -1:
+	if srv.MaxResult == -1 {
 		return -1
 	}
-	return srv.MaxResult + MaxRefusal
+	return MaxResult(srv) + MaxRefusal
 }
 
-// TooLarge says that a result exceeds [MaxResult].
+// TooLarge returns the text of the error for a result that exceeds [MaxResult].
 func TooLarge(srv *mcpbridge.Server) string {
 	return fmt.Sprintf("the result has more than %d bytes (maxResult)", MaxResult(srv))
 }

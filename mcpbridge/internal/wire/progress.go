@@ -10,17 +10,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Progress passes on the progress of the operations of one connection. It reads the
-// wire, where progress that precedes an answer is seen before the answer; the SDK handles
-// notifications and answers concurrently. The zero value is ready for use.
+// Progress passes on the progress of the operations of one connection. It sees notifications and responses in
+// the order in which they arrive, whereas the SDK handles them concurrently. The zero value is ready for use.
 type Progress struct {
 	mu       sync.Mutex
-	prefix   string // of the tokens: the server may still report on calls of an earlier connection
+	prefix   string // of the tokens; it differs from that of earlier connections, on whose calls the server may still report
 	last     uint64
 	watchers map[string]func(*mcp.ProgressNotificationParams) // by token
 }
 
-// Nonce returns a text that no other connection has. It is no secret.
+// Nonce returns a random text. It is no secret.
 func Nonce() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // Watch returns the token with which the server reports to f. f must not block.
@@ -51,7 +50,7 @@ func (p *Progress) isIdle() bool {
 	return len(p.watchers) == 0
 }
 
-// Notify reports a notification to whoever watches its token.
+// Notify passes a progress notification to the function that watches its token.
 func (p *Progress) Notify(params json.RawMessage) {
 	var note mcp.ProgressNotificationParams
 	if p.isIdle() || json.Unmarshal(params, &note) != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Questions tells which exchanges the requests of the server over one connection belong to. The SDK
-// does not say over which stream a request came. So a request is marked, in its _meta, before the
-// SDK gets it. The zero value is ready for use, and its methods may be called from any goroutine.
+// Questions finds the exchange that a question of the server belongs to. The SDK does not say over which stream a
+// question came. So the bridge adds a mark to its _meta before the SDK gets it. The zero value is ready
+// for use, and its methods may be called from any goroutine.
 type Questions struct {
 	mu        sync.Mutex
-	key       string // of the mark, which no server knows
-	last      uint64
+	key       string               // of the mark in _meta; random, so that no server can set it
+	last      uint64               // the last mark
 	exchanges map[string]*Exchange // by mark, of operations that are not over
 	marks     map[*Exchange]string
 }
@@ -35,7 +35,7 @@ func (q *Questions) Mark(request []byte, ex *Exchange) []byte {
 	return marked
 }
 
-// with returns a JSON object with one member changed. No object is one without members.
+// with returns a JSON object with one member changed. An empty text counts as an object without members.
 func with(object json.RawMessage, name string, change func(json.RawMessage) ([]byte, error)) ([]byte, error) {
 	members := map[string]json.RawMessage{}
 	if len(object) > 0 {
@@ -54,7 +54,7 @@ func with(object json.RawMessage, name string, change func(json.RawMessage) ([]b
 	return json.Marshal(members)
 }
 
-// markOf returns the mark of an exchange, and the key under which it stands.
+// markOf returns the mark of an exchange, and the key of the mark.
 func (q *Questions) markOf(ex *Exchange) (key, mark string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,9 +71,8 @@ func (q *Questions) markOf(ex *Exchange) (key, mark string) {
 	return q.key, mark
 }
 
-// Origin takes the mark out of the parameters of a request, and returns its exchange, or nil if it
-// was not marked. If the operation is over, it returns another exchange of the same owner that is
-// over.
+// Origin removes the mark from the parameters of a request, and returns its exchange, or nil if it
+// has no mark. If the operation is over, it returns a new exchange of the same owner, which is over as well.
 func (q *Questions) Origin(params mcp.Params, owner any) *Exchange {
 	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil

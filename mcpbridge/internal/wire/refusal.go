@@ -13,23 +13,21 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// Refusal is an HTTP response that is not a 2xx, with what has to be known of its request.
+// Refusal is an HTTP response that is not a 2xx, with the properties of its request.
 type Refusal struct {
 	Status int
 	Header http.Header
 	Body   []byte
 	// OfSession is true if the request belongs to a session that is open.
 	OfSession bool
-	// ID is that of the request as it was sent; nil for a notification or a stream.
+	// ID is the id of the request on the wire; nil for a notification or a stream.
 	ID json.RawMessage
-	// Session is the id of the session, or empty: such a session does not expire by a 404.
+	// Session is the id of the session. If it is empty, a 404 does not mean that the session has expired.
 	Session string
-	// Fresh is true if the session has answered nothing since initialize.
-	Fresh bool
 }
 
-// Judge says what a refusal means by itself. The table in the documentation of package
-// mcpbridge lists the cases. The words of the server play no part in it.
+// Judge returns what a refusal means by itself. The documentation of package mcpbridge lists the cases. Judge
+// does not interpret the words of the server.
 func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	msg, text := rpc.Envelope{}, string(r.Body)
 	if parts := rpc.Elements(r.Body); len(parts) == 1 && json.Unmarshal(parts[0], &msg) == nil && msg.Error != nil {
@@ -37,7 +35,7 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	} else {
 		msg.Error = nil
 	}
-	// A JSON-RPC error with the request's own id may come from whoever has processed the request.
+	// Only a server that has read the request knows its id, and may have processed the request.
 	own := msg.Error != nil && rpc.HasID(r.ID) && rpc.SameID(msg.ID, r.ID)
 	evidence := r.evidence(msg, own)
 	e := &mcpbridge.Error{
@@ -76,46 +74,41 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	return e
 }
 
-// evidence returns what a refusal shows besides. msg is its JSON-RPC error, if it is one.
+// evidence returns what a refusal shows besides its status and code. msg is its JSON-RPC error, if it has one.
 func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
-	e := new(Evidence)
-	switch {
-	case own || !r.OfSession:
-	case presenceOf(r.Status, false) == mcpbridge.Absent, IsMissing(r.Status) && isPage(r.Body):
-		e.Front = true
-	}
+	mayBeFront := presenceOf(r.Status, false) == mcpbridge.Absent || IsMissing(r.Status) && isPage(r.Body)
+	e := &Evidence{Front: r.OfSession && !own && mayBeFront}
 	switch {
 	case msg.Error != nil:
-		e.Said = SaidOfError(msg.Error.Code, msg.Error.Message, msg.Error.Data, r.Session)
+		e.Digest = DigestOfError(msg.Error.Code, msg.Error.Message, msg.Error.Data, r.Session)
 	case r.Body != nil:
-		e.Said = SaidOf(string(r.Body), r.Session)
+		e.Digest = DigestOf(string(r.Body), r.Session)
 	}
 	return e
 }
 
-// isPage reports whether a body is a document in HTML or XML, whatever its type. Servers that are
-// asked for an unknown session send a text as text/html, but no document.
+// isPage reports whether a body is a document in HTML or XML. The content type does not show it: some servers
+// refuse an unknown session with plain text as text/html.
 func isPage(body []byte) bool {
 	return bytes.HasPrefix(rpc.Unmarked(body), []byte("<"))
 }
 
-// IsMissing reports whether a server answers with this status for what it does not have: an
-// endpoint, or a session.
+// IsMissing reports whether a status says that an endpoint or a session does not exist.
 func IsMissing(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusGone
 }
 
-// Alike reports whether two refusals have the same status and code. A nil is no refusal.
+// Alike reports whether two refusals have the same status and code. A nil error is no refusal.
 func Alike(e, other *mcpbridge.Error) bool {
 	return e != nil && other != nil && e.Status == other.Status && e.Code == other.Code
 }
 
-// saysAlive reports whether only a live session answers with this JSON-RPC error.
+// saysAlive reports whether a server answers with this JSON-RPC error only if it knows the session.
 func saysAlive(code int64) bool {
 	return code == rpc.CodeURLElicitation || rpc.CodeMCPLast <= code && code <= rpc.CodeMCPFirst
 }
 
-// plain drops text that is not meant for people: the HTML pages of proxies.
+// plain returns a body without the HTML pages of proxies, which are of no use in an error text.
 func plain(body string, header http.Header) string {
 	if strings.Contains(header.Get("Content-Type"), "html") {
 		return ""
@@ -123,7 +116,7 @@ func plain(body string, header http.Header) string {
 	return body
 }
 
-// presenceOf returns what a status shows of the server. isJSONRPC is true if the body is a
+// presenceOf returns what a status shows about the server. isJSONRPC is true if the body is a
 // JSON-RPC error.
 func presenceOf(status int, isJSONRPC bool) mcpbridge.Presence {
 	switch {

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// forKey returns the endpoint for a dial, which must be released: at itself, or the one that
-// PerKey leads to. It may block.
+// forKey returns the endpoint for a dial: at itself, or the derived one of its key. The caller releases it.
+// It may block.
 func (at *endpoint) forKey(ctx context.Context, req mcpbridge.DialRequest) (*endpoint, error) {
 	if at.PerKey == nil {
 		return at, nil
@@ -40,10 +40,10 @@ func (at *endpoint) forKey(ctx context.Context, req mcpbridge.DialRequest) (*end
 			return nil, err
 		}
 	}
-	return at.keyed.of(at, config, result), nil
+	return at.derive(config, result), nil
 }
 
-// configOf calls PerKey. It gives up a function that ignores the end of its context.
+// configOf calls PerKey. It does not wait for a function that ignores the end of its context.
 func (at *endpoint) configOf(ctx context.Context, key messages.Key) (*mcpbridge.Server, error) {
 	type outcome struct {
 		config *mcpbridge.Server
@@ -62,77 +62,77 @@ func (at *endpoint) configOf(ctx context.Context, key messages.Key) (*mcpbridge.
 	}
 }
 
-// of returns the endpoint of a configuration, which is acquired.
-func (k *keyed) of(base *endpoint, config *mcpbridge.Server, result string) *endpoint {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at := k.endpoints[result]
-	if at == nil {
-		at = newEndpoint(*config)
-		at.of = k
-		at.result, at.client = result, base.client
-		if len(config.Setup) > 0 && at.fingerprint != "" { // an attached session keeps what its set-up has done
-			at.fingerprint = fingerprintOf(at.fingerprint + setupOf(config))
+// derive returns the endpoint for a result of PerKey, and notes that a dial uses it.
+func (at *endpoint) derive(config *mcpbridge.Server, result string) *endpoint {
+	at.derived.mu.Lock()
+	defer at.derived.mu.Unlock()
+	derived := at.derived.endpoints[result]
+	if derived == nil {
+		derived = newEndpoint(*config)
+		derived.parent, derived.result, derived.client = at, result, at.client
+		if len(config.Setup) > 0 && derived.fingerprint != "" { // a session keeps what its set-up has done: it is resumed only with the same set-up
+			derived.fingerprint = fingerprintOf(derived.fingerprint + setupOf(config))
 		}
-		if isSameProgram(&base.Server, config) {
-			at.dialect = base.dialect
+		if isSameProgram(&at.Server, config) {
+			derived.dialect = at.dialect
 		}
-		if k.endpoints == nil {
-			k.endpoints = map[string]*endpoint{}
+		if at.derived.endpoints == nil {
+			at.derived.endpoints = map[string]*endpoint{}
 		}
-		k.endpoints[result] = at
+		at.derived.endpoints[result] = derived
 	}
-	at.users++
-	return at
+	derived.users++
+	return derived
 }
 
-// acquire notes that a session uses an endpoint that its caller has acquired.
+// acquire notes that a session uses an endpoint, in addition to its dial.
 func (at *endpoint) acquire() {
-	if at.of != nil {
-		at.of.mu.Lock()
-		defer at.of.mu.Unlock()
+	if at.parent != nil {
+		at.parent.derived.mu.Lock()
+		defer at.parent.derived.mu.Unlock()
 		at.users++
 	}
 }
 
-// release gives up the use of an endpoint. With the last use, it is forgotten.
+// release notes that a dial or a session no longer uses an endpoint. A derived endpoint without users is forgotten.
 func (at *endpoint) release() {
-	if at.of == nil {
+	if at.parent == nil {
 		return
 	}
-	at.of.mu.Lock()
+	all := &at.parent.derived
+	all.mu.Lock()
 	at.users--
-	if at.users == 0 && at.of.endpoints[at.result] == at {
-		delete(at.of.endpoints, at.result)
+	if at.users == 0 && all.endpoints[at.result] == at {
+		delete(all.endpoints, at.result)
 	}
-	at.of.mu.Unlock()
+	all.mu.Unlock()
 	at.releaseIdle()
 }
 
-// releaseIdle closes the idle connections of an endpoint that is forgotten.
+// releaseIdle closes the idle connections of a derived endpoint without users.
 func (at *endpoint) releaseIdle() {
-	if at.of == nil {
+	if at.parent == nil {
 		return
 	}
-	at.of.mu.Lock()
-	forgotten := at.users == 0
-	at.of.mu.Unlock()
-	if forgotten {
+	at.parent.derived.mu.Lock()
+	unused := at.users == 0
+	at.parent.derived.mu.Unlock()
+	if unused {
 		at.newest.Release()
 	}
 }
 
-// fingerprintWith adds the result of PerKey to a fingerprint of credentials: another result may
-// have other credentials.
+// fingerprintWith adds the result of PerKey to a fingerprint of credentials, because the result may contain
+// credentials, too.
 func (at *endpoint) fingerprintWith(credentials uint64) uint64 {
-	if at.of == nil || credentials == noCredentials {
+	if at.parent == nil || credentials == noCredentials {
 		return credentials
 	}
 	return (credentials ^ maphash.String(seed, at.result)) | 1
 }
 
-// explainPerKey returns the error of a dial for an error of [mcpbridge.Server.ForKey]. It says
-// nothing about the server.
+// explainPerKey returns the error of a dial for an error of [mcpbridge.Server.ForKey]. Such an error shows nothing
+// about the server, which counts as present.
 func explainPerKey(err error, secrets []string) *mcpbridge.Error {
 	var known *mcpbridge.Error
 	var panicked *guard.Panic
@@ -150,8 +150,7 @@ func explainPerKey(err error, secrets []string) *mcpbridge.Error {
 	return e
 }
 
-// isSameProgram reports whether two configurations start the same command, or reach the same
-// host.
+// isSameProgram reports whether two configurations start the same command, or reach the same host.
 func isSameProgram(one, two *mcpbridge.Server) bool {
 	if one.URL == "" {
 		return one.Command == two.Command && one.InMemory == two.InMemory
@@ -161,8 +160,7 @@ func isSameProgram(one, two *mcpbridge.Server) bool {
 	return err1 == nil && err2 == nil && u.Host == v.Host
 }
 
-// resultOf returns a text that is the same for two results of one function if and only if
-// they are the same, without revealing them.
+// resultOf returns a hash of those fields of a result of PerKey that may depend on the key.
 func resultOf(config *mcpbridge.Server) (string, error) {
 	sum := sha256.New()
 	add := func(parts ...string) {

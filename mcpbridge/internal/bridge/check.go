@@ -10,45 +10,45 @@ import (
 )
 
 // question sends requests that change nothing, all at once, until the answers are enough.
-func (c *conn) question(ctx context.Context, limit time.Duration, isEnough func(question) (enough, half bool), requests ...request) (q question) {
+func (c *conn) runChecks(ctx context.Context, limit time.Duration, isEnough func(answers) (enough, half bool), checks ...check) (got answers) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	type answered struct {
-		request
+		check
 		*answer
 	}
-	answers := make(chan answered, len(requests))
+	came := make(chan answered, len(checks))
 	open := 0
-	for _, r := range requests {
-		if send := c.requestFor(r); send != nil {
+	for _, which := range checks {
+		if send := c.checkFunc(which); send != nil {
 			open++
-			go func() { answers <- answered{r, c.try(ctx, "", send)} }()
+			go func() { came <- answered{which, c.try(ctx, "", send)} }()
 		}
 	}
 	for ; open > 0; open-- {
 		select {
-		case a := <-answers:
-			q[a.request] = a.answer
+		case a := <-came:
+			got[a.check] = a.answer
 		case <-ctx.Done():
-			return q
+			return got
 		}
-		enough, half := isEnough(q)
+		enough, half := isEnough(got)
 		if enough {
-			return q
+			return got
 		}
 		if half {
 			defer time.AfterFunc(halfTimeout, cancel).Stop()
 		}
 	}
-	return q
+	return got
 }
 
 // all waits for all answers.
-func all(question) (enough, half bool) { return false, false }
+func untilAll(answers) (enough, half bool) { return false, false }
 
-// requestFor returns what sends a request of a question, or nil if the server has none.
-func (c *conn) requestFor(r request) func(context.Context, *mcp.ClientSession) error {
-	if r == requestList {
+// checkFunc returns what sends a request of a question, or nil if the server has none.
+func (c *conn) checkFunc(which check) func(context.Context, *mcp.ClientSession) error {
+	if which == checkList {
 		return listOf(c.info.Server.Capabilities)
 	}
 	if c.isModern() { // which has no ping

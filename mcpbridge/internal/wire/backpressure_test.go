@@ -25,7 +25,7 @@ func requestOf(t *testing.T, id any, size int) *jsonrpc.Request {
 }
 
 // admits requires that a message is let in at once.
-func admits(t *testing.T, r *Requests, req *jsonrpc.Request) {
+func admits(t *testing.T, r *Backpressure, req *jsonrpc.Request) {
 	t.Helper()
 	began := time.Now()
 	ok, err := r.Admit(t.Context(), req)
@@ -36,7 +36,7 @@ func admits(t *testing.T, r *Requests, req *jsonrpc.Request) {
 
 func TestServerThatTakesNoAnswersIsReadNoFurther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r Requests
+		var r Backpressure
 		for i := range maxRequests {
 			admits(t, &r, requestOf(t, float64(i), 0))
 		}
@@ -73,7 +73,7 @@ func TestServerThatTakesNoAnswersIsReadNoFurther(t *testing.T) {
 
 func TestRequestsOfAServerAreBoundedInTheirSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r Requests
+		var r Backpressure
 		large := requestOf(t, "a", 2*maxRequestBytes)
 		admits(t, &r, large)
 		_, err := r.Admit(t.Context(), requestOf(t, "b", 1))
@@ -88,28 +88,28 @@ func TestRequestsOfAServerAreBoundedInTheirSize(t *testing.T) {
 
 func TestNotificationsOfAServerWaitForThoseBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r Requests
+		var r Backpressure
 		for range maxTold/2 - 1 {
 			admits(t, &r, requestOf(t, nil, 0))
 		}
-		require.Nil(t, r.Mark())
+		require.Nil(t, r.Barrier())
 		admits(t, &r, requestOf(t, nil, 0))
-		mark := r.Mark()
-		require.NotNil(t, mark)
-		require.True(t, mark.IsCall())
-		require.Nil(t, r.Mark(), "it is not answered")
-		require.False(t, r.IsMark(requestOf(t, "x", 0).ID))
+		barrier := r.Barrier()
+		require.NotNil(t, barrier)
+		require.True(t, barrier.IsCall())
+		require.Nil(t, r.Barrier(), "it is not answered")
+		require.False(t, r.IsBarrier(requestOf(t, "x", 0).ID))
 		admits(t, &r, requestOf(t, nil, maxTold/2*toldBytes))
 		began := time.Now()
 		go func() {
 			time.Sleep(time.Second)
-			require.True(t, r.IsMark(mark.ID))
+			require.True(t, r.IsBarrier(barrier.ID))
 		}()
 		ok, err := r.Admit(t.Context(), requestOf(t, nil, 0))
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, time.Second, time.Since(began))
-		require.False(t, r.IsMark(mark.ID))
-		require.Equal(t, mark.ID, r.Mark().ID)
+		require.False(t, r.IsBarrier(barrier.ID))
+		require.Equal(t, barrier.ID, r.Barrier().ID)
 	})
 }

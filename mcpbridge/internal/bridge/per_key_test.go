@@ -35,21 +35,21 @@ func TestKeysWithTheSameResultShareAnEndpoint(t *testing.T) {
 		require.NoError(t, err)
 		conns = append(conns, c)
 	}
-	require.Len(t, at.keyed.endpoints, 2)
+	require.Len(t, at.derived.endpoints, 2)
 	require.Same(t, conns[0].(*conn).at, conns[2].(*conn).at)
 	require.NotSame(t, conns[0].(*conn).at, conns[1].(*conn).at)
 	require.Equal(t, 3, conns[0].(*conn).at.users)
 	for i, c := range conns {
-		require.NotEmpty(t, at.keyed.endpoints)
+		require.NotEmpty(t, at.derived.endpoints)
 		require.NoError(t, c.Detach(t.Context()))
 		require.NoError(t, c.Close(t.Context()), "%d: it is released once", i)
 	}
-	require.Empty(t, at.keyed.endpoints)
+	require.Empty(t, at.derived.endpoints)
 
 	refusal := &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "not now"}
 	_, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: "x"}, Resolved: func(context.Context, *mcpbridge.Server) error { return refusal }})
 	require.ErrorIs(t, err, refusal)
-	require.Empty(t, at.keyed.endpoints)
+	require.Empty(t, at.derived.endpoints)
 }
 
 func TestResultsThatDifferDoNotShareAnEndpoint(t *testing.T) {

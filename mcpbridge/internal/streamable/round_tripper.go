@@ -1,0 +1,91 @@
+package streamable
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// roundTripper is the http.RoundTripper of the SDK for one connection. It notes in the
+// [wire.Exchange] of each operation what happened to its requests. In place of a refusal it gives the
+// SDK an answer that fails one call and no other. See design.go of package bridge.
+type roundTripper struct {
+	standalone
+	poster outbound.Poster
+}
+
+// RoundTrip sends a request of the SDK, and returns the answer, or another in its place.
+func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isStandalone(req) {
+		rt.note(req)
+		return rt.open(req), nil // the stream ends with the session by itself
+	}
+	return outbound.UntilCut(rt.Cut, req, rt.roundTrip)
+}
+
+func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
+	rt.note(req)
+	switch req.Method {
+	case http.MethodDelete:
+		return outbound.Respond(req, http.StatusOK, "", nil), nil // EndSession sends its own
+	case http.MethodGet:
+		return rt.resumeAnswer(req)
+	}
+	return rt.post(req)
+}
+
+// post sends a message of the SDK.
+func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
+	m := outbound.Message{Exchange: wire.ExchangeOf(req.Context())}
+	m.Envelope, m.Request = rt.answers.IDs.Renumber(req, m.Exchange.Params())
+	if resp := rt.attach(m); resp != nil {
+		return resp, nil
+	}
+	return rt.poster.Post(m)
+}
+
+// deliver sends one message.
+func (rt *roundTripper) deliver(m outbound.Message) (*http.Response, error) {
+	if m.Exchange.As != "" {
+		m.Request.Header.Set(outbound.HeaderSession, m.Exchange.As)
+	}
+	m.Exchange.Message(m.ID)
+	if note := m.Exchange.IDNote(); note != nil && m.IsCall() {
+		sent, _ := rpc.Scan(rpc.BodyOf(m.Request)) // m has the id of the SDK
+		note(string(sent.ID))
+	}
+	if m.Method == rpc.MethodListen {
+		return rt.subscribe(m), nil
+	}
+	resp, err := rt.send(m)
+	if err != nil {
+		return rt.notAnswered(m, err)
+	}
+	if m.IsHandshake {
+		rt.Discovery.Answered()
+	}
+	if !is2xx(resp) {
+		return rt.refused(m, resp)
+	}
+	return rt.accepted(m, resp), nil
+}
+
+func (rt *roundTripper) send(m outbound.Message) (*http.Response, error) {
+	if m.Method == rpc.MethodInitialize {
+		return rt.initialize(m.Request)
+	}
+	return rt.out.Send(m.Request)
+}
+
+// notAnswered handles an error in place of an answer. An error of ours fails the message alone.
+func (rt *roundTripper) notAnswered(m outbound.Message, err error) (*http.Response, error) {
+	var ours *mcpbridge.Error
+	if errors.As(err, &ours) {
+		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
+	}
+	return nil, err
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	cmap "github.com/orcaman/concurrent-map"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -22,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	cmap.SHARD_COUNT = 1 // an actor system has 1,024 of these maps: without this, most of a short test is making them
 	stdioserver.Main()
 	if name := os.Getenv(rawVar); name != "" {
 		runRaw(name)

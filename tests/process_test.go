@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -32,7 +33,7 @@ func overProcess(t *testing.T, p *stdioserver.Process, adapt func(*mcpbridge.Ser
 	server, err := p.Server("s")
 	require.NoError(t, err)
 	adapt(&server)
-	cfg.Servers = append(cfg.Servers, server)
+	cfg.Servers, cfg.BackoffBase = append(cfg.Servers, server), cmp.Or(cfg.BackoffBase, time.Millisecond)
 	h := start(t, cfg)
 	defer h.stop() // also when the scenario fails
 	h.executed = func() map[string]int {

@@ -71,38 +71,37 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tools := faults.NewTools()
-			tools.Resumable = c.resumable
+			tools := func() *faults.Tools {
+				tools := faults.NewTools()
+				tools.Resumable = c.resumable
+				return tools
+			}
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", NoStream: true}}}
-			e := serve(t, tools)
-			defer e.close()
-			cfg.Servers[0].URL = e.URL()
-			h := start(t, cfg)
-			h.executed, h.overlaps = e.Executions, e.Overlaps
-			h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-			require.Equal(t, "1", h.send(call("a", "count")).text())
-			e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
-			if c.expired {
-				c.resume = e.Forget(faults.Expiries()[0])
-			}
-			if c.resume != nil {
-				heal := e.Inject("GET", c.resume)
-				defer heal()
-			}
-			began := time.Now()
-			p := h.send(call("a", "count"))
-			if c.code == "" {
-				require.Equal(t, "2", p.text())
-				require.False(t, p.ok().Replayed)
-			} else {
-				f := p.fails(c.code)
-				require.True(t, f.MayHaveRun)
-				require.Contains(t, f.Detail, c.detail)
-			}
-			require.Less(t, time.Since(began), 30*time.Second)
-			r := h.send(call("a", "count")).ok()
-			require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
-			h.stopAndVerify()
+			overLocalHTTP(t, cfg, tools, func(h *harness, e *testServer) {
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
+				if c.expired {
+					c.resume = e.Forget(faults.Expiries()[0])
+				}
+				if c.resume != nil {
+					heal := e.Inject("GET", c.resume)
+					defer heal()
+				}
+				began := time.Now()
+				p := h.send(call("a", "count"))
+				if c.code == "" {
+					require.Equal(t, "2", p.text())
+					require.False(t, p.ok().Replayed)
+				} else {
+					f := p.fails(c.code)
+					require.True(t, f.MayHaveRun)
+					require.Contains(t, f.Detail, c.detail)
+				}
+				require.Less(t, time.Since(began), 30*time.Second)
+				r := h.send(call("a", "count")).ok()
+				require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
+			})
 		})
 	}
 }
@@ -113,7 +112,7 @@ func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
 		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
 		Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 100 * time.Millisecond}},
 	}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		heal := e.Inject("", faults.Hang())
 		awaitEvent(h, func(*messages.SessionLost) bool { return true })

@@ -153,7 +153,7 @@ func TestEndlessOrHalfLineOnStdoutRestartsTheProcess(t *testing.T) {
 		"half": {0, "status 0"},
 	} {
 		t.Run(tool, func(t *testing.T) {
-			overStdio(t, "", supervisor.Config{}, func(h *harness) {
+			overStdio(t, "", supervisor.Config{CloseTimeout: 300 * time.Millisecond}, func(h *harness) {
 				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 				first := pid(t, h.send(call("a", "pid")))
 				op := call("a", "wait")
@@ -176,7 +176,7 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 	overStdio(t, "", supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "pid")).ok()
 		grown := heap()
-		h.send(call("a", "flood", with("size", 64<<20))).ok()
+		h.send(call("a", "flood", with("size", 24<<20))).ok()
 		require.Less(t, heap(), grown+8<<20)
 		h.send(call("a", "pid")).ok()
 		require.Equal(t, 1, h.dials.dialed())
@@ -186,15 +186,16 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 // A6, A9 over stdio.
 func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
 	for trait, c := range map[stdioserver.Trait]struct {
+		limit  time.Duration
 		code   messages.Code
 		detail string
 	}{
-		stdioserver.Mute:     {messages.CodeUnavailable, "timed out"},
-		stdioserver.Babbling: {messages.CodeUnavailable, "writes text to stdout, and no answer"},
-		stdioserver.Antique:  {messages.CodeProtocol, "version"},
+		stdioserver.Mute:     {100 * time.Millisecond, messages.CodeUnavailable, "timed out"},
+		stdioserver.Babbling: {time.Second, messages.CodeUnavailable, "writes text to stdout, and no answer"},
+		stdioserver.Antique:  {10 * time.Second, messages.CodeProtocol, "version"},
 	} {
 		t.Run(string(trait), func(t *testing.T) {
-			overStdio(t, trait, supervisor.Config{ConnectTimeout: time.Second}, func(h *harness) {
+			overStdio(t, trait, supervisor.Config{ConnectTimeout: c.limit}, func(h *harness) {
 				f := h.send(call("a", "pid")).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)

@@ -164,12 +164,7 @@ func behindFront(t *testing.T, form refusals.Refusal, scenario func(h *harness, 
 func TestStatelessCallsWaitBehindAFront(t *testing.T) {
 	for _, front := range fronts[:6] {
 		t.Run(front.name, func(t *testing.T) {
-			stateless := func() *faults.Tools {
-				tools := faults.NewTools()
-				tools.Stateless = true
-				return tools
-			}
-			overLocalHTTP(t, supervisor.Config{}, stateless, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {
 				h.send(call("a", "count")).ok()
 				require.True(h.t, h.session("a").Stateless)
 				back := h.away(e.Server, front.away, faults.Expiry{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	cmap "github.com/orcaman/concurrent-map"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -22,6 +24,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // a test lives shortly, and its memory is small
+	cmap.SHARD_COUNT = 1    // an actor system has 1,024 of these maps: without this, most of a short test is making them
 	stdioserver.Main()
 	if name := os.Getenv(rawVar); name != "" {
 		runRaw(name)

@@ -35,7 +35,7 @@ func TestEveryFormOfExpiryIsRecognised(t *testing.T) {
 
 // A1 over HTTP.
 func TestManyFirstCallsCauseOneInitialize(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		for _, p := range h.calls(200, "a", "count") {
 			p.ok()
 		}
@@ -174,7 +174,7 @@ func TestStandaloneStreamThatIsCutOrRefusedHarmsNothing(t *testing.T) {
 
 // B6: the standalone stream finds the expiry, without any call.
 func TestExpiryIsNoticedByTheStandaloneStream(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		e.awaitRequests("GET", 1)
 		e.Expire(faults.Expiries()[0])
@@ -196,7 +196,7 @@ func TestExpiryIsNoticedByReads(t *testing.T) {
 		&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}},
 	} {
 		t.Run(op.Method(), func(t *testing.T) {
-			overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 				e.Expire(faults.Expiries()[0])
 				r, ok := h.send(op).reply().(messages.Result)
@@ -249,7 +249,7 @@ func TestCallsThatRunWhenTheSessionExpiresGetTheirOwnResult(t *testing.T) {
 
 // E5, E6 over HTTP.
 func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{CloseTimeout: 500 * time.Millisecond}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{CloseTimeout: 500 * time.Millisecond}, newHTTPTools, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c"} {
 			h.send(call(scope, "count")).ok()
 		}
@@ -269,7 +269,7 @@ func TestClosingEndsTheSessionOnTheServer(t *testing.T) {
 
 // F1, guarantee 10
 func TestCancelledCallIsCancelledOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		p := h.send(call("a", "wait"))
 		e.awaitExecutions(1)
 		h.cancel(p)
@@ -281,7 +281,7 @@ func TestCancelledCallIsCancelledOnTheServer(t *testing.T) {
 
 // F1: the server gets notifications/cancelled for calls that a close cuts.
 func TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer(t *testing.T) {
-	overHTTP(t, supervisor.Config{DrainTimeout: 100 * time.Millisecond}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{DrainTimeout: 100 * time.Millisecond}, newHTTPTools, func(h *harness, e *testServer) {
 		p := h.send(call("a", "wait"))
 		e.awaitExecutions(1)
 		require.Equal(t, 1, h.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
@@ -307,7 +307,7 @@ func TestBadConfigurationsAreRefusedByField(t *testing.T) {
 
 // A5: the server has opened the session, and no caller waits for it any more.
 func TestSessionThatOpensWhenNobodyWaitsForItIsEnded(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		arrived, answer := make(chan struct{}), make(chan struct{})
 		e.Inject("initialize", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 			close(arrived)

@@ -150,7 +150,9 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 		"by the cap": func(h *harness, _ *testServer) { h.send(call("b", "count")).ok() },
 		"by time":    func(h *harness, _ *testServer) { awaitEvent(h, func(*messages.SessionClosed) bool { return true }) },
 		"by a reload": func(h *harness, e *testServer) {
-			_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{{Name: "s", URL: e.URL(), KeepAlive: time.Hour}})
+			changed := e.config()
+			changed.KeepAlive = time.Hour
+			_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
 			require.NoError(h.t, err)
 		},
 		"by Stop": func(*harness, *testServer) {},
@@ -177,8 +179,9 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 // H-F2: Reload ends the remembered sessions of a server that it changes.
 func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
-		servers := []mcpbridge.Server{{Name: "s", URL: e.URL(), KeepAlive: time.Hour}}
-		closed, err := h.sup.Reload(t.Context(), servers)
+		changed := e.config()
+		changed.KeepAlive = time.Hour
+		closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
 		require.Zero(t, e.Sessions())

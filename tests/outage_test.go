@@ -301,7 +301,7 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 3, login.asked.Load())
 	login.token.Store(true)
-	require.Contains(t, h.send(call("a", "count", within(time.Second))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
+	require.Contains(t, h.send(call("a", "count", within(200*time.Millisecond))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
 	h.stopAndVerify()
 }
 

@@ -139,7 +139,7 @@ func requireProcessWorksAgain(t *testing.T, name string) {
 	require.NoError(t, err)
 	env := map[string]string{rawVar: name, rawDirVar: dir, "GORACE": "atexit_sleep_ms=0"}
 	h := start(t, supervisor.Config{
-		CallTimeout: 20 * time.Second, ConnectTimeout: 20 * time.Second, Servers: []mcpbridge.Server{{Name: "s", Command: exe, Env: env}},
+		CallTimeout: 20 * time.Second, ConnectTimeout: 20 * time.Second, BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", Command: exe, Env: env}},
 	})
 	defer h.stop()
 	h.executed = func() map[string]int {

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -32,7 +33,7 @@ func overProcess(t *testing.T, p *stdioserver.Process, adapt func(*mcpbridge.Ser
 	server, err := p.Server("s")
 	require.NoError(t, err)
 	adapt(&server)
-	cfg.Servers = append(cfg.Servers, server)
+	cfg.Servers, cfg.BackoffBase = append(cfg.Servers, server), cmp.Or(cfg.BackoffBase, time.Millisecond)
 	h := start(t, cfg)
 	defer h.stop() // also when the scenario fails
 	h.executed = func() map[string]int {
@@ -92,12 +93,15 @@ func requireExit(t *testing.T, pid int) {
 func TestCommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	text := t.TempDir() + "/text"
 	require.NoError(t, os.WriteFile(text, nil, 0o600))
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}}}
+	cfg := supervisor.Config{
+		BackoffBase: 250 * time.Millisecond,
+		Servers:     []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}},
+	}
 	overStdio(t, "", cfg, func(h *harness) {
 		require.Contains(t, h.send(call("a", "pid", on("none"))).fails(messages.CodeUnavailable).Detail, "not found")
 		require.Contains(t, h.send(call("a", "pid", on("text"))).fails(messages.CodeUnavailable).Detail, "permission denied")
-		for range 100 {
-			h.send(call("a", "pid", on("none"), within(10*time.Millisecond))).reply()
+		for range 50 {
+			h.send(call("a", "pid", on("none"), within(5*time.Millisecond))).reply()
 		}
 		// The delays between dials are random. A loop without delays dials for each call.
 		require.Less(t, h.dials.dialed(), 20, "no hot loop")

@@ -63,7 +63,7 @@ func (tr *requestLog) take() []string {
 func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 	setup := []*mcp.CallToolParams{{Name: "count", Arguments: map[string]any{"size": 7}}}
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Setup: setup, NoStream: true, ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		var tr requestLog
 		e.Inject("", tr.record)
 		to := messages.To("s", "a")
@@ -145,7 +145,7 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 // A subscription that the server refuses on the new session does not prevent its opening.
 func TestSettingThatTheServerRefusesIsLeftOut(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 		e.Inject("resources/subscribe", faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`))
 		e.Expire(faults.Expiries()[0])
@@ -158,7 +158,7 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			cfg := supervisor.Config{BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-			overHTTP(t, cfg, func(h *harness, e *testServer) {
+			overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 				require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 				e.Inject("resources/subscribe", faults.Times(1, faults.Refuse(status, "")))
 				e.Expire(faults.Expiries()[0])

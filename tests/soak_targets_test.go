@@ -150,7 +150,7 @@ func (h *harness) cooler(cfg supervisor.Config) func() {
 			require.Eventually(h.t, func() bool {
 				_, ok := h.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
 				return ok
-			}, 30*time.Second, cfg.CoolDown)
+			}, 30*time.Second, cfg.CoolDown/5)
 		}
 	}
 }

@@ -139,4 +139,112 @@
 //	    TestHookThatPanicsFailsItsCallAlone
 //	    TestStrategyThatPanicsIsSurvived
 //	G3  TestSoak
+//
+// The comments of tests name these further rows. Each has one of its tests, or their file, and
+// the fault with its outcome:
+//
+//	H-A1: TestCallOverHTTP2IsSentOnce
+//	    an HTTP/2 server resets a stream after the tool ran: one POST is one send; what was
+//	    provably not processed is sent again at most six times
+//	H-A2: TestRequestHandedToAnyTransportCountsAsSent
+//	    a RoundTripper reports nothing about its connections: a request that was handed to it
+//	    counts as sent
+//	H-A3: TestCallThatWasReadUpToItsClosingBraceMayHaveRun
+//	    a process dies after it read all of a call but the newline: the call may have run
+//	H-A4: annotations_test.go
+//	    the annotations of a lost call's tool are not known, and the server hangs: one listing
+//	    for all such calls, for half a second; then lost
+//	H-A5: TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed
+//	    a change of the tools may have been missed: the annotations are discarded
+//	H-A6: TestIDsOfAConnectionAreUsedByNoOther
+//	    a server sends each answer to all its sessions: request ids are unique across
+//	    connections; stray answers are dropped and counted
+//	H-A7: TestCallThatHasRunIsNeverSaidNotToHaveRun
+//	    a server runs a call, and answers as if it had not: the failure says that the call may
+//	    have run, and it is not run again
+//	H-A8: TestResponsesOnTheStreamReachTheirCallers
+//	    a server answers 202, and sends the response on another stream, or never: the response
+//	    is taken from any stream; without a stream protocol, otherwise deadline, and the call
+//	    may have run
+//	H-A9: TestHintsAreThoseOfTheSessionUntilItsToolsChange
+//	    a list of tools is answered after the tools have changed: its annotations are not used
+//	H-A10: TestInputThatIsRefusedInALaterRoundMayFollowAnEffect
+//	    a call asks for input again after it has acted, and does not get it: the call may have
+//	    run
+//	H-A11: TestAnswerThatBrokeOffIsNotResumedOnASessionThatHasExpired
+//	    an answer breaks off, and the session has expired, or the server refuses every stream:
+//	    the call is judged at once; a call whose own answer is open goes on
+//	H-A12: TestGarbageOnTheStandaloneStreamCostsNoCall
+//	    the standalone stream brings what is no message: it is dropped; calls go on
+//	H-B1, H-B2, H-B3: TestUnknownSessionIsFoundOutByQuestionAndControl
+//	    an unknown session is refused with 400 and HTML, 200 and an error, 5xx, 401 or 422:
+//	    question and control find that it expired; one rebuild
+//	H-B4: TestRefusalOfASessionThatLivesIsTheCallersOwn
+//	    a login, a tool or a resource says "session expired": the caller gets that error; the
+//	    session lives
+//	H-B5: TestStreamThatEndsAtOnceIsOpenedLessOftenAndMakesTheSessionDoubtful
+//	    a stream ends as soon as it is opened, every time: it is opened less often, and the
+//	    session is asked
+//	H-B6: TestNewSessionThatIsNotKnownYetIsAskedAgain
+//	    a session is not known yet just after initialize: the request is repeated for up to 2 s
+//	H-B7: TestServerThatIsBalancedWithoutAffinityIsNamedAsSuch
+//	    a server is balanced over several pods without affinity, or with affinity by cookie:
+//	    without affinity, the failure says so; with cookies, each session keeps its own
+//	H-B8: TestServerThatRefusesDiscoveryForTheMomentIsInitialized
+//	    server/discover is answered with 5xx, 408 or 429: initialize is sent; nothing is
+//	    remembered about the server
+//	H-B9: TestSessionOpensThoughItsStreamIsNotAnswered
+//	    a proxy holds back the headers of the stream: the session opens without the stream
+//	H-B10: TestServerThatHasOnlySSEIsSpokenToOverSSE
+//	    the URL speaks HTTP+SSE only: HTTP+SSE is used, and remembered
+//	H-B11: TestProcessThatRefusesEverythingCountsAsBroken
+//	    a gateway refuses everything because its child process died: the session is rebuilt
+//	H-B12: TestSessionWithTheIDOfTheControlHasExpired
+//	    a server gives all sessions the same id: a session that it has forgotten is replaced
+//	H-C1, H-C7: TestAllKeysWorkSoonAfterAnOutageOfAnyLength
+//	    a server is down for seconds or minutes, under 40 or 400 keys: all keys work soon after
+//	    its return; the number of dials does not grow with the keys
+//	H-C2: TestKeyThatIsGivenCredentialsWorksAtOnce
+//	    credentials arrive late: the next call asks for them
+//	H-C3: TestRetryAfterIsBounded
+//	    Retry-After names the year 9999: the wait is bounded
+//	H-C4: TestServerThatHangsTakesNoSlotsFromOthers
+//	    a server hangs under many keys: other servers keep their slots
+//	H-C5: real/npx_test.go
+//	    many processes start at once: they start a few at a time, across all servers
+//	H-C6: TestSessionThatNobodyWaitsForIsOpenedAtTheNextCallOnly
+//	    sessions fail that nobody waits for: they are opened at the next call
+//	H-D1 to H-D4, H-D7: blocked_test.go
+//	    bursts of cancellations, many waiting keys, writers and handlers that block: nobody else
+//	    is delayed; what is dropped is counted
+//	H-D5, H-D6: TestListIsBoundedOverAllItsPages
+//	    lists and schemas without an end: bounded, in linear time
+//	H-D8: flood_test.go
+//	    a server, a caller or an owner floods; a handler, a process or a store blocks or panics:
+//	    other keys notice nothing; goroutines and memory are bounded
+//	H-D9: TestStoreThatIgnoresItsContextDelaysOneSession
+//	    a store hangs, ignores its context or panics: at most one session every 5 s opens up to
+//	    2.5 s late, all others at once and without the store
+//	H-E1 to H-E10: docs/security.md has each claim with its test
+//	    redirects, endpoint events, stderr, environment, scopes, plain http
+//	H-E11: TestRequestsThatAreNotUnicodeAreRefused
+//	    a scope is not valid UTF-8: invalid
+//	H-E12: TestWordsOfAServerReachTheKeyThatTheyWereSaidToOnly
+//	    a server that is down says something about one key: that key's callers read it; all
+//	    others learn the status
+//	H-F1: TestClosingMayBeTriedAgain
+//	    a server refuses a DELETE: the session is kept and tried again, unless it is gone
+//	H-F2, H-F3: leftovers_test.go
+//	    remembered sessions, and closes that fail: all sessions end in the same way, and every
+//	    leftover is kept
+//	H-F4: TestSubscriptionsOfOneResourceChangeInTheOrderOfTheirCommands
+//	    Subscribe and Unsubscribe of one URI: they run in the order in which they were sent
+//	H-F5: TestWrapperOfTheDefaultTransportIsUsed
+//	    the program has wrapped http.DefaultTransport: the wrapper is used
+//	H-G: TestCommandThatIsSentAsAValueIsUnderstood
+//	    commands as values, nil, after Stop, or in another actor system: each gets an answer, or
+//	    an error that says what to do
+//	H-H: TestFilesOfOtherClientsAreRead
+//	    configuration files of other clients, misspelt fields, variables: they are read, or an
+//	    error names the field and the line
 package tests

@@ -99,9 +99,11 @@ func TestPageOfFaultsHasEveryRow(t *testing.T) {
 	}
 }
 
-// The tests that docs/testing.md names exist.
+// The tests that docs/testing.md and the package documentation name exist.
 func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 	page, err := os.ReadFile("../docs/testing.md")
+	require.NoError(t, err)
+	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	var code strings.Builder
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
@@ -112,16 +114,18 @@ func TestPageOfFaultsNamesTestsThatExist(t *testing.T) {
 		code.Write(text)
 		return err
 	}))
-	names := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		require.Contains(t, code.String(), "func "+name[1]+"(")
+	for _, text := range []string{string(page), string(doc)} {
+		names := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+`).FindAllString(text, -1)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			require.Contains(t, code.String(), "func "+name+"(")
+		}
 	}
 }
 
-// The rows that comments of tests name, such as H-B1, are on docs/testing.md.
+// The rows that comments of tests name, such as H-B1, are in the package documentation.
 func TestCommentsNameRowsThatExist(t *testing.T) {
-	page, err := os.ReadFile("../docs/testing.md")
+	page, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	known := map[string]bool{}
 	row := regexp.MustCompile(`H-([A-H])(\d*)(?: to H-[A-H](\d+))?`)

@@ -53,7 +53,7 @@
 //	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
 //	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen
 //
-// Durations are strings such as "1m30s". An idleTimeout of "-1ns" is [supervisor.Never]. Three
+// Durations are strings such as "1m30s". An idleTimeout of "-1ns" is no limit. Three
 // fields have no counterpart there:
 //
 //	store: the path of a file that remembers sessions

@@ -11,14 +11,13 @@ import (
 //	how its last request ended                                 class                   may it have run?
 //	no connection; not written; HTTP/2 "not processed"         NotSent                 no
 //	not readable by a process that ended                       NotSent                 no
-//	refused by 404 or 410, without the id of the request       Expired, Unavailable    no
+//	refused by 404 or 410, without the id of the request,
+//	    and not by a page in HTML                              Expired, Unavailable    no
 //	a session that turned out dead refused it; see the
 //	    documentation of this package                          Expired, or Lost        no, or yes
-//	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status says no:
-//	                                                           RateLimited             see notCarriedOut
-//	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says that the
-//	                                                                                   request itself is wrong: see
-//	                                                                                   refusesTheRequest
+//	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status or the
+//	                                                           RateLimited             code says no: see below
+//	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says no
 //	a 5xx, whoever it is of                                    ServerError             yes
 //	a redirect that is not followed: 302 and 303, or another   Protocol                yes, or no
 //	2xx, and no response that can be read                      Protocol                yes
@@ -32,6 +31,13 @@ import (
 // Whatever the row says, it is yes if the server has taken an earlier request of the same call.
 // That a server which answers has not run the call is known only from the server: from a status or
 // a code whose meaning that is.
+//
+//   - The statuses 401, 403, 405, 406, 407, 411, 413, 414, 415, 421, 426, 429 and 431 say that the
+//     request was refused before it was carried out.
+//   - The code -32601 says that there is no such method. In a 4xx, the codes -32600 and -32700 say
+//     that the request is wrong.
+//   - The code -32602 does not say it: the TypeScript SDK, up to 1.29, answers it to a tool that has
+//     run, and whose result does not fit its output schema.
 func (e *Error) MayHaveRun() bool {
 	if e.Begun {
 		return true
@@ -56,8 +62,7 @@ func (e *Error) saysNotRun() bool {
 }
 
 // refusesTheRequest reports whether a JSON-RPC error says that the request itself is wrong. In a 2xx only
-// -32601 is [Invalid]. Error -32602 does not say it: the TypeScript SDK answers it to a tool that has run, and whose
-// result does not fit its output schema.
+// -32601 is [Invalid].
 func refusesTheRequest(code int64) bool {
 	return code == jsonrpc.CodeParseError || code == jsonrpc.CodeInvalidRequest || code == jsonrpc.CodeMethodNotFound
 }

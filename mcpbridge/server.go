@@ -53,7 +53,7 @@ type Server struct {
 	Args []string
 	// Env is added to the variables that Command inherits from this process. It inherits
 	// only the variables that programs, package managers, proxies and certificates need,
-	// which docs/configuration.md lists. Values of Env are never logged.
+	// which the documentation of this package lists. Values of Env are never logged.
 	Env map[string]string
 	// InheritEnv makes Command inherit the whole environment of this process, with the
 	// secrets in it. Defaults to false.

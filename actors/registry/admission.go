@@ -28,8 +28,8 @@ func (r *registry) admit(c actor.Context) {
 			r.evict(c, registrationOf(d.Session.Of), d.Reason)
 		case admission.Abandon:
 			registrationOf(d.Session.Of).send(&contract.AbandonDial{})
-		case admission.AllowSecond:
-			r.cfg.Post.Send(d.Second.For.(*actor.PID), &contract.ControlAllowed{Is: true})
+		case admission.AllowControl:
+			r.cfg.Post.Send(d.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
 	}
 	r.mailbox.PostUserMessage(&gateDue{})
@@ -153,27 +153,27 @@ func (r *registry) onAddressFound(c actor.Context, msg *contract.AddressFound) {
 	r.cfg.Post.Send(c.Sender(), &contract.AddressAllowed{Is: is})
 }
 
-// onControlWanted queues a second session, or refuses it.
+// onControlWanted queues a control, or refuses it.
 func (r *registry) onControlWanted(c actor.Context, msg *contract.ControlWanted) {
-	second := r.gate.WantSecond(&registrationOf(msg.Of).Session, time.Now(), c.Sender())
-	if second == nil {
+	control := r.gate.WantControl(&registrationOf(msg.Of).Session, time.Now(), c.Sender())
+	if control == nil {
 		r.cfg.Post.Send(c.Sender(), &contract.ControlAllowed{Is: false})
 		return
 	}
-	r.controls[msg] = second
+	r.controls[msg] = control
 }
 
-// onControlOpened takes back the permit of a second session.
+// onControlOpened takes back the permit of a control.
 func (r *registry) onControlOpened(msg *contract.ControlWanted) {
-	if second := r.controls[msg]; second != nil {
-		r.gate.SecondOpened(second)
+	if control := r.controls[msg]; control != nil {
+		r.gate.ControlOpened(control)
 	}
 }
 
-// onControlEnded notes that a second session has ended.
+// onControlEnded notes that a control has ended.
 func (r *registry) onControlEnded(msg *contract.ControlWanted) {
-	if second := r.controls[msg]; second != nil {
+	if control := r.controls[msg]; control != nil {
 		delete(r.controls, msg)
-		r.gate.SecondEnded(second)
+		r.gate.ControlEnded(control)
 	}
 }

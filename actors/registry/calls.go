@@ -147,7 +147,7 @@ func mayNotReplay(k *contract.Call) *messages.Failure {
 // unavailable returns the failure for a call that would wait for a server that is down, with FailFast, or for a
 // session that was given up, or nil. reg is the session of the key, or nil.
 func (r *registry) unavailable(k *contract.Call, srv *server, reg *registration, now time.Time) *messages.Failure {
-	ep := srv.turns.Base.Endpoint
+	ep := srv.turns.Home.Endpoint
 	if reg != nil {
 		ep = reg.Place.Endpoint
 	}

@@ -66,7 +66,7 @@ func (names callNames) remove(k *contract.Call) {
 type cancellations struct {
 	mailbox *mailbox.Mailbox // of the registry
 	queues  map[messages.Key]*cancelQueue
-	order   []*cancelQueue // those that are not empty, in the order of their turns
+	turns   []*cancelQueue // those that are not empty, in the order of their turns
 	used    int            // of cancelBurst, in this interval
 	timer   *time.Timer    // sends cancelDue; nil after an interval without cancellations
 }
@@ -85,7 +85,7 @@ func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor
 	if q.timer == nil {
 		q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
 	}
-	if q.used < cancelBurst && len(q.order) == 0 {
+	if q.used < cancelBurst && len(q.turns) == 0 {
 		q.used++
 		cancel(c)
 		return
@@ -94,20 +94,20 @@ func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor
 	if of == nil {
 		of = &cancelQueue{key: key}
 		q.queues[key] = of
-		q.order = append(q.order, of)
+		q.turns = append(q.turns, of)
 	}
 	of.queue = append(of.queue, cancel)
 }
 
 // next removes the next cancellation. There must be one.
 func (q *cancellations) next() func(actor.Context) {
-	of := q.order[0]
-	q.order[0] = nil
-	q.order = q.order[1:]
+	of := q.turns[0]
+	q.turns[0] = nil
+	q.turns = q.turns[1:]
 	cancel := of.queue[0]
 	of.queue[0] = nil
 	if of.queue = of.queue[1:]; len(of.queue) > 0 {
-		q.order = append(q.order, of)
+		q.turns = append(q.turns, of)
 	} else {
 		delete(q.queues, of.key)
 	}
@@ -118,12 +118,12 @@ func (q *cancellations) next() func(actor.Context) {
 func (r *registry) onCancelDue(c actor.Context) {
 	q := &r.cancellations
 	q.timer, q.used = nil, 0
-	if len(q.order) == 0 {
-		q.order = nil
+	if len(q.turns) == 0 {
+		q.turns = nil
 		return
 	}
 	q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
-	for ; q.used < cancelBurst && len(q.order) > 0; q.used++ {
+	for ; q.used < cancelBurst && len(q.turns) > 0; q.used++ {
 		q.next()(c)
 	}
 }
@@ -200,7 +200,7 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *contract.CallsHandedB
 			r.reject(c, k, k.Failure(messages.CodeCancelled, ""))
 			continue
 		}
-		k.Kept = reg.order.Restart
+		k.Kept = reg.drainedBy.Restart
 		r.accept(c, k)
 	}
 }

@@ -19,7 +19,7 @@ type closeCommand struct {
 	reply   *messages.Closed
 	caller  *actor.PID
 	match   func(messages.Key) bool // the keys to close; may be called from any goroutine
-	order   contract.Drain
+	drain   contract.Drain
 	timer   *time.Timer
 	replied bool // the reply was sent
 
@@ -34,7 +34,7 @@ type closeCommand struct {
 	listingStore bool                                 // the store is asked for its keys
 	stored       []messages.Key                       // keys with a record in the store, and not in begun
 	begun        map[messages.Key]bool                // keys whose leftovers are being closed, or were
-	cleanups     int                                  // how many members of waiting close leftovers
+	cleanups     int                                  // how many of waiting close leftovers
 }
 
 // maxCleanups is how many keys of one close command have their leftovers closed at once.
@@ -142,16 +142,16 @@ func (r *registry) isRunning(c actor.Context, cmd messages.Command) bool {
 func anyKey(messages.Key) bool { return true }
 
 // newCloseCommand starts a close command.
-func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, order contract.Drain) *closeCommand {
+func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how contract.Drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, order: order, upTo: r.index.serial,
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, drain: how, upTo: r.index.serial,
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
 	closing.timer = contract.After(r.mailbox, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	r.closings.add(closing)
-	if r.cfg.Store != nil && !order.Leave {
+	if r.cfg.Store != nil && !how.Leave {
 		closing.listingStore = true
 		r.listStore(c, closing)
 	}
@@ -204,13 +204,13 @@ func (closing *closeCommand) drains() bool { return len(closing.cursors) > 0 || 
 // drainFor drains a session for a close command.
 func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
 	if closing.replied {
-		r.drain(c, reg, closing.order)
+		r.drain(c, reg, closing.drain)
 		return
 	}
 	if _, ok := closing.waiting[reg]; !ok {
 		closing.waiting[reg] = struct{}{}
 		reg.closeCommands = append(reg.closeCommands, closing)
-		r.drain(c, reg, closing.order)
+		r.drain(c, reg, closing.drain)
 	}
 }
 
@@ -261,8 +261,8 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server})
 	}
-	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, order: contract.Drain{Leave: closing.order.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
-	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.order.Leave}})
+	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: closing.drain.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
+	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.drain.Leave}})
 	r.setState(reg, messages.StateDraining)
 	e.draining = append(e.draining, reg)
 	closing.waiting[reg] = struct{}{}

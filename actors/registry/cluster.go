@@ -52,7 +52,7 @@ func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
 
 // onRelease drains the sessions of the keys that match.
 func (r *registry) onRelease(c actor.Context, msg *protocol.Release) {
-	order := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
+	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
 	every := &messages.CloseMatching{} // its keys may be on all servers
-	r.drainNext(c, r.newCloseCommand(c, every, msg.Match, order))
+	r.drainNext(c, r.newCloseCommand(c, every, msg.Match, how))
 }

@@ -11,19 +11,19 @@ import (
 
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
-func (r *registry) drain(c actor.Context, reg *registration, order contract.Drain) {
-	if reg.Draining && (reg.Cleanup || !order.Changes(reg.order)) {
+func (r *registry) drain(c actor.Context, reg *registration, how contract.Drain) {
+	if reg.Draining && (reg.Cleanup || !how.Changes(reg.drainedBy)) {
 		return
 	}
 	if !reg.Draining {
 		r.takeOutOfUse(reg)
 	}
-	if reg.order.Leave && !reg.order.Moves { // the registry stops
-		order.Leave = true
+	if reg.drainedBy.Leave && !reg.drainedBy.Moves { // the registry stops
+		how.Leave = true
 	}
-	reg.order = order
+	reg.drainedBy = how
 	r.tellLimits(reg)
-	reg.send(&order)
+	reg.send(&how)
 }
 
 // takeOutOfUse removes a session from its key: the next call of the key gets a new

@@ -27,7 +27,7 @@ func (e *entry) predecessor(reg *registration) *registration {
 // closesRecord reports whether an older session of the key closes the MCP session of the record in
 // the store.
 func (e *entry) closesRecord() bool {
-	return slices.ContainsFunc(e.draining, func(reg *registration) bool { return !reg.order.Leave })
+	return slices.ContainsFunc(e.draining, func(reg *registration) bool { return !reg.drainedBy.Leave })
 }
 
 // entry returns the entry of a key, which it adds if there is none.

@@ -26,15 +26,15 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *
 	if _, typed := reason.(*actors.Fault); !typed {
 		reg.bugs++
 	}
-	directive, order := actor.RestartDirective, any(&actor.Restart{})
+	directive, told := actor.RestartDirective, any(&actor.Restart{})
 	if reg.bugs > maxBugs {
-		directive, order = actor.StopDirective, &actor.Stop{}
+		directive, told = actor.StopDirective, &actor.Stop{}
 	} else {
 		r.counters.Restarts++
 		reg.restarts++
 	}
 	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
-	reg.mailbox.PostSystemMessage(order)
+	reg.mailbox.PostSystemMessage(told)
 }
 
 // maxBugs is how many panics a session may have between two connections. The panic may be
@@ -183,7 +183,7 @@ func (r *registry) sendServerDownToAll(c actor.Context, ep *admission.Endpoint) 
 		},
 	}, func(server string) bool {
 		srv := r.servers[server]
-		return srv != nil && (srv.turns.Base.Endpoint == ep || srv.PerKey != nil)
+		return srv != nil && (srv.turns.Home.Endpoint == ep || srv.PerKey != nil)
 	})
 }
 

@@ -20,8 +20,8 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 		r.cfg.Forget(cmd.Server)
 	}
 	srv := r.servers[cmd.Server]
-	forgotten := map[*admission.Place]bool{srv.turns.Base: true}
-	r.gate.Forget(srv.turns.Base)
+	forgotten := map[*admission.Place]bool{srv.turns.Home: true}
+	r.gate.Forget(srv.turns.Home)
 	caller := c.Sender()
 	r.beginWalk(c, &walk{
 		cmd: cmd, caller: caller, done: func(actor.Context) { r.cfg.Post.Send(caller, &messages.Done{ID: cmd.ID}) },

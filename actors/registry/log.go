@@ -62,7 +62,7 @@ func (r *registry) logServerUp(reg *registration, now time.Time) {
 	switch {
 	case ep.Down:
 		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")
-	case reg.Place.IsBase():
+	case reg.Place.IsHome():
 		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is up")
 	}
 }

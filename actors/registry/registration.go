@@ -49,7 +49,7 @@ type registration struct {
 	addressed bool // the server of the last dial is known to be that of the key
 	tailSet   bool // a Tail came for it, which counts more than that of the session before
 
-	order contract.Drain // the last one
+	drainedBy contract.Drain // the last one
 
 	unheard *mcpbridge.Error // why its calls wait although it is ready, or nil
 
@@ -120,7 +120,7 @@ func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
 	}
 	reg := &registration{key: key, server: r.servers[key.Server]}
 	r.joinTenant(reg)
-	r.start(c, reg, session.Spec{Generation: e.generation, Above: r.generations.floor, NoResume: e.closesRecord() || r.leftovers.has(key)})
+	r.start(c, reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord() || r.leftovers.has(key)})
 	r.setState(reg, messages.StateWaiting)
 	e.current = reg
 	return reg

@@ -58,7 +58,7 @@ type registry struct {
 	pending       int       // requests to the store, and operations of the front: the registry stops after them
 	calls         callNames // that sessions have
 	cancellations cancellations
-	controls      map[*contract.ControlWanted]*admission.Second // that have not ended
+	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
 	owners        owners
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	waiting       int              // calls that are parked in sessions
@@ -125,7 +125,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
 		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Second{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
+		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
 		defaults: limitsOf(cfg, mcpbridge.Limits{}), tenants: map[string]*tenant{},
 	}
 	r.closings = closings{all: map[*closeCommand]struct{}{}, wide: map[*closeCommand]struct{}{}, ofScope: map[string]map[*closeCommand]struct{}{}}

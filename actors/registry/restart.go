@@ -22,14 +22,14 @@ func (r *registry) onRestart(c actor.Context, cmd *messages.Restart) {
 		r.respond(c, &messages.Done{ID: cmd.ID})
 		return
 	}
-	order := contract.Drain{Evict: true, Restart: true}
+	how := contract.Drain{Evict: true, Restart: true}
 	for _, reg := range e.draining {
-		r.drain(c, reg, order)
+		r.drain(c, reg, how)
 	}
 	pinned := false
 	if e.current != nil && !e.current.waitsForPredecessor(e) {
 		pinned = e.current.Pinned
-		r.drain(c, e.current, order)
+		r.drain(c, e.current, how)
 	}
 	limits := r.limits(key.Server)
 	if most := limits.MaxInFlight + limits.MaxWaiting; e.current != nil && e.current.outstanding >= most {

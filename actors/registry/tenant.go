@@ -14,7 +14,7 @@ import (
 type tenant struct {
 	admission.Tenant
 	name    string
-	members int // session actors
+	count   int // session actors
 	waiting int // calls that wait, of all its sessions
 }
 
@@ -34,7 +34,7 @@ func (r *registry) tenantName(key messages.Key) (name string) {
 	return r.cfg.Tenant(key)
 }
 
-// joinTenant makes a session a member of the tenant of its key, if there is one.
+// joinTenant gives a session the tenant of its key, if there is one.
 func (r *registry) joinTenant(reg *registration) {
 	name := r.tenantName(reg.key)
 	if name == "" {
@@ -46,17 +46,17 @@ func (r *registry) joinTenant(reg *registration) {
 		t.SetLimit(r.cfg.MaxSessionsPerTenant)
 		r.tenants[name] = t
 	}
-	t.members++
+	t.count++
 	reg.tenant = t
 }
 
-// leaveTenant ends the membership of a session.
+// leaveTenant takes the tenant of a session away.
 func (r *registry) leaveTenant(reg *registration) {
 	t := reg.tenant
 	if t == nil {
 		return
 	}
-	if t.members--; t.members == 0 {
+	if t.count--; t.count == 0 {
 		delete(r.tenants, t.name)
 	}
 }

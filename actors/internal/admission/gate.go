@@ -61,9 +61,9 @@ type starting struct {
 // Decision is what a gate has decided.
 type Decision struct {
 	Do      Do
-	Session *Session             // but of AllowSecond
+	Session *Session             // but of AllowControl
 	Reason  messages.EvictReason // of Evict
-	Second  *Second              // of AllowSecond
+	Control *Control             // of AllowControl
 }
 
 // Do is what is to be done.
@@ -71,10 +71,10 @@ type Do string
 
 // The decisions. What follows from Evict is reported with Drain, and before the next decision.
 const (
-	Dial        Do = "dial"         // the session has a slot and a permit
-	Evict       Do = "evict"        // the session is to drain
-	Abandon     Do = "abandon"      // the session is to end its dial, and may want another
-	AllowSecond Do = "allow second" // the second session has a permit
+	Dial         Do = "dial"          // the session has a slot and a permit
+	Evict        Do = "evict"         // the session is to drain
+	Abandon      Do = "abandon"       // the session is to end its dial, and may want another
+	AllowControl Do = "allow control" // the control has a permit
 )
 
 // New returns a gate without servers.
@@ -87,13 +87,13 @@ func New(cfg Config) *Gate {
 // NewServer returns a server. The address is "" if a function of the user leads each session to its own. command
 // tells that a dial starts a process.
 func (g *Gate) NewServer(name, address string, command bool) *Server {
-	srv := &Server{Quota: g.quotas[name], gate: g, command: command, keyed: map[string]*Place{}}
+	srv := &Server{Quota: g.quotas[name], gate: g, command: command, others: map[string]*Place{}}
 	if srv.Quota == nil {
 		srv.Quota = new(Quota)
 		g.quotas[name] = srv.Quota
 	}
-	srv.Base = g.newPlace(srv, address)
-	srv.Base.users++
+	srv.Home = g.newPlace(srv, address)
+	srv.Home.users++
 	return srv
 }
 
@@ -103,19 +103,19 @@ func (g *Gate) SetLimits(srv *Server, maxSessions, maxDials int) {
 	srv.Quota.SetLimit(maxSessions)
 	srv.maxDials = maxDials
 	g.reduce(srv)
-	for _, p := range srv.keyed {
+	for _, p := range srv.others {
 		g.released(p)
 	}
-	g.released(srv.Base)
+	g.released(srv.Home)
 }
 
 // Remove notes that a server is not configured any more. Its sessions stay.
-func (g *Gate) Remove(srv *Server) { g.leave(srv.Base) }
+func (g *Gate) Remove(srv *Server) { g.leave(srv.Home) }
 
 // Join adds a session of a server, without a slot. tenant may be nil.
 func (g *Gate) Join(s *Session, srv *Server, tenant *Tenant) {
-	s.Place, s.Tenant = srv.Base, tenant
-	srv.Base.users++
+	s.Place, s.Tenant = srv.Home, tenant
+	srv.Home.users++
 	s.quotas[0].of, s.quotas[1].of = &g.Sessions, srv.Quota
 	if tenant != nil {
 		s.quotas[2].of = &tenant.Quota
@@ -170,10 +170,10 @@ func (g *Gate) Drain(s *Session) {
 }
 
 // Want queues a session for a dial. If it still has its slot, as after a fault, and there is a permit, it
-// dials at once. So does one whose second session uses its slot: the dial takes over that connection.
+// dials at once. So does one whose control uses its slot: the dial takes over that connection.
 func (g *Gate) Want(s *Session, now time.Time) {
 	s.open = false
-	if s.Held && (s.seconds > 0 || s.Place.permits(now) > 0) {
+	if s.Held && (s.controls > 0 || s.Place.permits(now) > 0) {
 		g.decide(g.grant(s, now))
 		return
 	}
@@ -181,7 +181,7 @@ func (g *Gate) Want(s *Session, now time.Time) {
 	g.enqueue(s, now)
 }
 
-// Rest takes back the slot of a session that has no connection, and may not or will not dial yet. If second sessions
+// Rest takes back the slot of a session that has no connection, and may not or will not dial yet. If controls
 // use it, it stays until they have ended, and may be evicted.
 func (g *Gate) Rest(s *Session) {
 	s.open = false
@@ -392,9 +392,9 @@ func (g *Gate) reduce(srv *Server) {
 	}
 }
 
-// returnSlot takes back the slot of a session without a connection, once no second session uses it.
+// returnSlot takes back the slot of a session without a connection, once no control uses it.
 func (g *Gate) returnSlot(s *Session) {
-	if s.lent = s.Held && s.seconds > 0; s.lent {
+	if s.lent = s.Held && s.controls > 0; s.lent {
 		g.use(s)
 		return
 	}
@@ -431,9 +431,9 @@ func (g *Gate) returnPermit(p *Place) {
 	g.released(p)
 }
 
-// released gives free permits of a place to second sessions first.
+// released gives free permits of a place to controls first.
 func (g *Gate) released(p *Place) {
-	g.allowSeconds(p)
+	g.allowControls(p)
 	g.recall(p.Endpoint)
 }
 

@@ -20,7 +20,7 @@ type world struct {
 	servers  []*Server
 	tenants  []*Tenant
 	sessions []*Session
-	seconds  []*Second
+	controls []*Control
 	down     map[*Endpoint]bool
 	opened   map[*Session]bool
 	busy     map[*Session]bool
@@ -92,8 +92,8 @@ func (w *world) settle() {
 				w.gate.Abandoned(d.Session, w.now)
 				w.want(d.Session)
 			}
-		case AllowSecond:
-			require.True(w.t, d.Second.allowed || d.Second.ended)
+		case AllowControl:
+			require.True(w.t, d.Control.allowed || d.Control.ended)
 		}
 	}
 	require.Fail(w.t, "the gate decides without end")
@@ -102,7 +102,7 @@ func (w *world) settle() {
 func (w *world) want(s *Session) {
 	if !s.Draining || s.Cleanup {
 		w.wants[s] = true
-		w.adopts[s] = s.Held && s.seconds > 0
+		w.adopts[s] = s.Held && s.controls > 0
 		w.gate.Want(s, w.now)
 	}
 }
@@ -128,7 +128,7 @@ func (w *world) check() {
 		probes[s.Place.Endpoint] += count(s.Dialing && s.Probing)
 		require.False(w.t, s.Queued() && (s.Dialing || s.Held && !s.lent), "a session that waits needs a slot")
 	}
-	for _, k := range w.seconds {
+	for _, k := range w.controls {
 		dials[k.place] += count(k.dialing)
 	}
 	for q, n := range quotas {
@@ -257,17 +257,17 @@ func (w *world) step() {
 			g.Pin(s, !s.Pinned)
 		}
 	case 15:
-		if s := w.any(func(*Session) bool { return true }); s != nil && len(w.seconds) < 3 {
-			if k := g.WantSecond(s, w.now, nil); k != nil {
-				w.seconds = append(w.seconds, k)
+		if s := w.any(func(*Session) bool { return true }); s != nil && len(w.controls) < 3 {
+			if k := g.WantControl(s, w.now, nil); k != nil {
+				w.controls = append(w.controls, k)
 			}
 		}
 	case 16:
-		if n := len(w.seconds); n > 0 {
-			k := w.seconds[r.IntN(n)]
-			g.SecondOpened(k)
+		if n := len(w.controls); n > 0 {
+			k := w.controls[r.IntN(n)]
+			g.ControlOpened(k)
 			if r.IntN(2) == 0 {
-				w.endSecond(k)
+				w.endControl(k)
 			}
 		}
 	case 17:
@@ -291,9 +291,9 @@ func (w *world) pass(d time.Duration) {
 }
 
 func (w *world) leave(s *Session) {
-	for _, k := range w.seconds {
+	for _, k := range w.controls {
 		if k.Of == s {
-			w.endSecond(k)
+			w.endControl(k)
 		}
 	}
 	w.gate.Leave(s)
@@ -307,15 +307,15 @@ func (w *world) leave(s *Session) {
 	w.sessions = rest
 }
 
-func (w *world) endSecond(k *Second) {
-	w.gate.SecondEnded(k)
-	var rest []*Second
-	for _, other := range w.seconds {
+func (w *world) endControl(k *Control) {
+	w.gate.ControlEnded(k)
+	var rest []*Control
+	for _, other := range w.controls {
 		if other != k {
 			rest = append(rest, other)
 		}
 	}
-	w.seconds = rest
+	w.controls = rest
 }
 
 // A gate is told random facts. After each of them its counts are what there is, no bound is exceeded, and no
@@ -340,8 +340,8 @@ func FuzzGate(f *testing.F) {
 				w.gate.Use(s, true)
 			case w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }) != nil:
 				w.leave(w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }))
-			case len(w.seconds) > 0:
-				w.endSecond(w.seconds[0])
+			case len(w.controls) > 0:
+				w.endControl(w.controls[0])
 			default:
 				if s := w.any(func(s *Session) bool { return s.Pinned }); s != nil {
 					w.gate.Pin(s, false)
@@ -369,9 +369,9 @@ func FuzzGate(f *testing.F) {
 		require.Empty(t, w.gate.probes)
 		require.True(t, w.gate.Wake().IsZero())
 		for _, srv := range w.servers {
-			require.Empty(t, srv.keyed)
-			require.Empty(t, srv.Base.known)
-			require.Equal(t, 1, srv.Base.users)
+			require.Empty(t, srv.others)
+			require.Empty(t, srv.Home.known)
+			require.Equal(t, 1, srv.Home.users)
 			w.gate.Remove(srv)
 		}
 		require.Empty(t, w.gate.endpoints)

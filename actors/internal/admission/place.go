@@ -11,7 +11,7 @@ import (
 // the user leads to.
 type Server struct {
 	Quota *Quota // also of the sessions before and after a reload
-	Base  *Place
+	Home  *Place
 
 	gate     *Gate
 	command  bool // a dial starts a process
@@ -19,24 +19,24 @@ type Server struct {
 	places   ring.Ring[*Place]
 	turn     ring.Node[*Server] // in Gate.waiting, while a place has its turn
 	reduced  ring.Node[*Server] // in Gate.reduced
-	keyed    map[string]*Place  // by address, without the base
-	health   LRU[*Place]        // of keyed, if it is known
+	others   map[string]*Place  // by address
+	health   LRU[*Place]        // of others, if it is known
 }
 
 // Place is a server at one address. Places at the same address share an [Endpoint].
 type Place struct {
 	Endpoint *Endpoint
 
-	server  *Server
-	address string // "" is not known before the dial
-	users   int    // sessions, and the configuration
-	dialing int    // permits in use
-	seconds []*Second
-	blocked bool // it has no permit until something changes
-	known   map[*Tenant]*line
-	lines   ring.Ring[*line]
-	turn    ring.Node[*Place] // in Server.places, while it has lines and is not blocked
-	health  Node[*Place]
+	server   *Server
+	address  string // "" is not known before the dial
+	users    int    // sessions, and the configuration
+	dialing  int    // permits in use
+	controls []*Control
+	blocked  bool // it has no permit until something changes
+	known    map[*Tenant]*line
+	lines    ring.Ring[*line]
+	turn     ring.Node[*Place] // in Server.places, while it has lines and is not blocked
+	health   Node[*Place]
 }
 
 // line has the sessions of one tenant that wait at one place.
@@ -80,7 +80,7 @@ func (ep *Endpoint) noteHealth() {
 		to = upPlace
 	}
 	for _, p := range ep.places {
-		if p != p.server.Base && p.health.Rank != to {
+		if p != p.server.Home && p.health.Rank != to {
 			p.server.health.Put(&p.health, to, p)
 		}
 	}
@@ -94,7 +94,7 @@ func (srv *Server) Foremost() *Endpoint {
 			return p.Endpoint
 		}
 	}
-	return srv.Base.Endpoint
+	return srv.Home.Endpoint
 }
 
 // Waiting returns how many places have a turn.
@@ -103,8 +103,8 @@ func (srv *Server) Waiting() int { return srv.places.Count }
 // Down returns how many of the places that were led to are known to be down.
 func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
-// IsBase reports whether the sessions of the server begin at this place.
-func (p *Place) IsBase() bool { return p == p.server.Base }
+// IsHome reports whether the sessions of the server begin at this place.
+func (p *Place) IsHome() bool { return p == p.server.Home }
 
 // newPlace returns a place of a server. An address that is not known is shared with nobody.
 func (g *Gate) newPlace(srv *Server, address string) *Place {
@@ -122,13 +122,13 @@ func (g *Gate) newPlace(srv *Server, address string) *Place {
 
 // placeAt returns the place of a server with an address.
 func (g *Gate) placeAt(srv *Server, address string) *Place {
-	if address == srv.Base.address {
-		return srv.Base
+	if address == srv.Home.address {
+		return srv.Home
 	}
-	p := srv.keyed[address]
+	p := srv.others[address]
 	if p == nil {
 		p = g.newPlace(srv, address)
-		srv.keyed[address] = p
+		srv.others[address] = p
 		p.Endpoint.noteHealth()
 	}
 	return p
@@ -140,7 +140,7 @@ func (g *Gate) leave(p *Place) {
 	if p.users--; p.users > 0 {
 		return
 	}
-	delete(p.server.keyed, p.address)
+	delete(p.server.others, p.address)
 	p.server.health.Remove(&p.health)
 	p.Endpoint.places = slices.DeleteFunc(p.Endpoint.places, func(other *Place) bool { return other == p })
 	if len(p.Endpoint.places) == 0 {

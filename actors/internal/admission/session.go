@@ -28,8 +28,8 @@ type Session struct {
 	line     *line // where it is queued
 	turn     ring.Node[*Session]
 	starting bool // it has a permit to start a process
-	seconds  int  // second sessions that use its slot
-	lent     bool // nothing but second sessions uses its slot
+	controls int  // controls that use its slot
+	lent     bool // nothing but controls uses its slot
 	idle     bool // it has no calls
 	open     bool // it has a connection
 }

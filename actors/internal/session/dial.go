@@ -29,7 +29,7 @@ type dialAttempt struct {
 	ops      []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
-	above      uint64 // as in durable
+	floor      uint64 // as in durable
 	reopens    bool   // there was a previous MCP session
 	stateless  bool   // that MCP session kept nothing on the server
 }
@@ -104,7 +104,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		msg.expired = d.generation
 	}
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
-		msg.generation = max(d.generation, d.above) + 1
+		msg.generation = max(d.generation, d.floor) + 1
 	}
 	if !info.Attached {
 		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
@@ -141,7 +141,7 @@ func (s *session) onGrant(c actor.Context) {
 	self := &s.mailbox
 	d := dialAttempt{
 		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
-		generation: s.generation, above: s.above, reopens: s.wasOpen, stateless: s.stateless,
+		generation: s.generation, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)

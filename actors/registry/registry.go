@@ -86,7 +86,8 @@ type registry struct {
 func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free bool) {
 	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
 	cfg.Name = name
-	// It holds nothing of cfg, which may lead to the PID: the door would never be freed.
+	// The two functions must not keep cfg alive: cfg may lead to the PID, and while the PID is reachable, the
+	// door is not freed.
 	post := cfg.Post
 	late := func(message any, sender *actor.PID) { protocol.Answer(post, name, message, sender) }
 	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }

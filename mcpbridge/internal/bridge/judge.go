@@ -59,7 +59,7 @@ const (
 	verdictAway              // unsettled, and the server is not there, or not always
 	verdictAlive             // the session is known: the refusal is about something else
 	verdictDead              // it is not known; or it is of no use, over a transport without sessions
-	verdictLate              // it was not known yet, soon after it was opened
+	verdictLate              // the session was opened just now, and the server did not know it yet
 )
 
 // inquiry is a question, with its control, for all who wait for the verdict.

@@ -265,7 +265,7 @@
 //	    the call is judged at once; a call whose own answer is open goes on
 //	H-A12: TestGarbageOnTheStandaloneStreamCostsNoCall
 //	    the standalone stream brings what is no message → it is dropped; calls go on
-//	H-B1, H-B2, H-B3: TestUnknownSessionIsFoundOutByQuestionAndControl
+//	H-B1, H-B2, H-B3: TestUnknownSessionIsFoundOutByChecksAndControl
 //	    an unknown session is refused with 400 and HTML, 200 and an error, 5xx, 401 or 422 →
 //	    checks and control find that it expired; one rebuild
 //	H-B4: TestRefusalOfASessionThatLivesIsTheCallersOwn

@@ -49,5 +49,5 @@ type CustomNotification struct {
 	Method string `json:"method"`
 	// Params are the parameters as the server has sent them: JSON, which must not be trusted,
 	// or nil. Read-only.
-	Params json.RawMessage `json:"params,omitempty"`
+	Params json.RawMessage `json:"params,omitempty" log:"-"`
 }

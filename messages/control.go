@@ -53,8 +53,8 @@ func (m *CloseMatching) Validate() error {
 	switch {
 	case m.Scopes == "":
 		return fmt.Errorf("scopes: is empty: * matches every scope without a slash")
-	case len(m.Scopes) > MaxScope:
-		return fmt.Errorf("scopes: has %d bytes, at most %d are allowed", len(m.Scopes), MaxScope)
+	case len(m.Scopes) > maxScope:
+		return fmt.Errorf("scopes: has %d bytes, at most %d are allowed", len(m.Scopes), maxScope)
 	case !utf8.ValidString(m.Scopes):
 		return fmt.Errorf("scopes: is not valid UTF-8")
 	case strings.ContainsFunc(m.Scopes, unicode.IsControl):

@@ -87,15 +87,15 @@ func TestKeysAreNormalisedCheckedAndQuoted(t *testing.T) {
 	require.Positive(t, Key{"a", "z"}.Compare(Key{"a", "b"}))
 	require.Zero(t, Key{"a", "z"}.Compare(Key{"a", "z"}))
 	require.NoError(t, Key{"s", "Grüße 1/2"}.Validate())
-	require.NoError(t, Key{"s", strings.Repeat("x", MaxScope)}.Validate())
+	require.NoError(t, Key{"s", strings.Repeat("x", maxScope)}.Validate())
 	for scope, want := range map[string]string{
-		strings.Repeat("x", MaxScope+1): "at most 1024", "a\nb": "control character", "\x7f": "control character", "\xff": "UTF-8",
+		strings.Repeat("x", maxScope+1): "at most 1024", "a\nb": "control character", "\x7f": "control character", "\xff": "UTF-8",
 	} {
 		require.ErrorContains(t, Key{"s", scope}.Validate(), want)
 	}
 	require.Equal(t, "s/a", Key{"s", "a"}.String())
 	require.Equal(t, `"s/a\nb"`, Key{"s", "a\nb"}.String())
-	require.Less(t, len(Key{"s", strings.Repeat("x", 1<<20)}.String()), 3*MaxScope)
+	require.Less(t, len(Key{"s", strings.Repeat("x", 1<<20)}.String()), 3*maxScope)
 }
 
 func TestNoMessagePrintsArgumentsOrResults(t *testing.T) {

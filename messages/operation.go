@@ -32,7 +32,7 @@ var operations = []struct {
 	{new(Unsubscribe), new(Ack)},
 	{new(SetLogLevel), new(Ack)},
 	{new(SetRoots), new(Ack)},
-	{new(Ping), new(Pong)},
+	{new(Ping), new(Ack)},
 	{new(Open), new(SessionInfo)},
 	{new(Custom), new(CustomResult)},
 }
@@ -358,7 +358,7 @@ func (m *SetRoots) Validate() error {
 	return nil
 }
 
-// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots].
+// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel], [SetRoots] and [Ping].
 type Ack struct {
 	Receipt
 }
@@ -367,7 +367,7 @@ type Ack struct {
 // ping: a server that speaks it is sent server/discover instead.
 //
 // Send to: the supervisor.
-// Replies: [Pong] or [Failure].
+// Replies: [Ack] or [Failure].
 type Ping struct {
 	Header
 	idempotent // a ping changes nothing
@@ -375,11 +375,6 @@ type Ping struct {
 
 // Method returns "ping".
 func (*Ping) Method() string { return "ping" }
-
-// Pong is the reply to [Ping].
-type Pong struct {
-	Receipt
-}
 
 // Open opens the session of the key before the first call. It does nothing if the session
 // is open.

@@ -60,7 +60,7 @@ func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 				result := asValue[*messages.ToolResult](h, *call("a", "count"))
 				require.Equal(t, messages.Key{Server: "s", Scope: "a"}, result.Key)
 				asValue[*messages.ToolList](h, messages.ListTools{Header: to})
-				asValue[*messages.Pong](h, messages.Ping{Header: to})
+				asValue[*messages.Ack](h, messages.Ping{Header: to})
 				require.Len(t, asValue[*messages.Snapshot](h, messages.Inspect{ID: "1"}).Sessions, 1)
 				require.Equal(t, messages.CodeInvalid, asValue[*messages.Failure](h, messages.CallTool{Header: to}).Code)
 

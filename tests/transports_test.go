@@ -62,7 +62,7 @@ func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 	require.Equal(t, "1", h.send(call("b", "count")).text())
 	list := h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
 	require.Len(t, list.Result.Tools, 10)
-	require.IsType(t, &messages.Pong{}, h.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
+	require.IsType(t, &messages.Ack{}, h.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
 	require.ErrorContains(t, h.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
 	unmarshalable := call("a", "count")
 	unmarshalable.Params.Arguments = func() {}

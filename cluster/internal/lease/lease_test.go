@@ -93,7 +93,7 @@ func (i *inner) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, er
 
 func (i *inner) Do(context.Context, messages.Operation) (messages.Result, error) {
 	i.calls++
-	return &messages.Pong{}, nil
+	return &messages.Ack{}, nil
 }
 
 func (i *inner) Info() mcpbridge.Info      { return mcpbridge.Info{Attached: true} }

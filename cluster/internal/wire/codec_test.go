@@ -109,7 +109,7 @@ func TestEveryMessageHasAName(t *testing.T) {
 func TestNamesOnTheWireAreStable(t *testing.T) {
 	require.Subset(t, names(), strings.Fields(`ack bind bound call-replayed call-tool cancel cancel-scope close-all close-matching close-scope close-server
 		close-session closed complete completion custom custom-notification custom-result done elicit elicited failure forget get-prompt inspect
-		list-prompts list-resource-templates list-resources list-roots list-tools open owner-terminated pin ping pinned pong progress prompt
+		list-prompts list-resource-templates list-resources list-roots list-tools open owner-terminated pin ping pinned progress prompt
 		prompt-list prompts-changed read-resource refusal resource-contents resource-list resource-template-list resource-updated
 		resources-changed restart roots sample sampled server-log session-closed session-evicted session-expired session-gave-up session-info
 		session-lost session-opened session-restarted session-restarting set-log-level set-roots snapshot stderr-line subscribe tail tool-list
@@ -248,7 +248,7 @@ func TestDecodeNamesTheTypeAndTheFieldAndQuotesNoValue(t *testing.T) {
 		{"sampled", `{"result":{"content":{"type":"s3cr3t"}}}`, "sampled: result: does not fit"},
 		{"elicit", `["s3cr3t"]`, "elicit: is a JSON array, and does not fit the Go type wire.parted"},
 		{"ping", `s3cr3t`, "ping: is not JSON"},
-		{"pong", ``, "pong: is not JSON"},
+		{"ack", ``, "ack: is not JSON"},
 		{"ping", strings.Repeat("[", 1<<20), "ping: is not JSON"},
 		{"server-log", `{"data":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`, "server-log: is not JSON"},
 	} {

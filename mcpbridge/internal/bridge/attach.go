@@ -8,13 +8,12 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// attach resumes a session that the server may still know. The question of [doubts]
-// shows whether it does, and that it has no ping is an answer. Anything else is in doubt: then the control decides,
-// and the session that it has opened is adopted if the first is dead. So the dial fails only if a new session
-// cannot be opened.
+// attach resumes a session that the server may still know. The checks of [doubts] show whether it does. The answer that
+// there is no ping is enough. Without an answer the control decides, and if the session is dead, the dial adopts the
+// control. So the dial fails only if no new session can be opened.
 func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	quiet := req
-	quiet.Down = nil // nobody owns the session before it has answered
+	quiet.Down = nil // the session has no owner before it has answered
 	c, e := cs.opener.dial(ctx, at, quiet)
 	if e != nil {
 		return nil, e
@@ -32,7 +31,7 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 		}
 		return c, nil
 	case v == verdictDead && e == nil:
-		go c.endQuietly() // whoever dials does not wait for it
+		go c.endQuietly() // the dial does not wait for it
 		c.discard()
 		if second := cs.adopt(ctx, at, req); second != nil {
 			return second, nil
@@ -43,8 +42,8 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 	return nil, e
 }
 
-// attachable returns whether the server knows a session that is attached to. The error is why the dial
-// fails if it is not alive; with a verdict that is dead, an error says that the server has said so.
+// attachable returns whether the server knows a session that is to be resumed. With verdictUnsettled, the error is that of
+// the dial. With verdictDead, there is an error only if the server has said that the session has expired.
 func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridge.Error) {
 	isPinged := func(got answers) bool { return got[checkPing].read() == readKnown }
 	judge := func(got answers) (f finding) {
@@ -61,7 +60,7 @@ func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridg
 	}
 	got := c.runChecks(ctx, attachTimeout, isEnough, checkPing, checkList)
 	f := judge(got)
-	if f.verdict == verdictUnsettled && c.Credentials != nil { // they are new by now
+	if f.verdict == verdictUnsettled && c.Credentials != nil { // the first attempt may have refreshed them
 		got = c.runChecks(wire.WithoutRefresh(ctx), attachTimeout, isEnough, checkPing, checkList)
 		f = judge(got)
 	}
@@ -72,7 +71,7 @@ func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridg
 			return verdictDead, a.refusal
 		case a != nil && a.refusal != nil:
 			last = unavailable(a.refusal)
-			last.Server = mcpbridge.Present // only a new session that cannot be opened shows that it is not there
+			last.Server = mcpbridge.Present // only a failed attempt to open a new session shows that the server is down
 		}
 	}
 	switch {
@@ -97,5 +96,5 @@ func (cs *controls) attachable(ctx context.Context, c *conn) (verdict, *mcpbridg
 	return verdictUnsettled, last
 }
 
-// attachTimeout is how long a server has to answer on a session that is attached to, before a second one is opened.
+// attachTimeout is how long a server may take to answer on a session that is to be resumed. Then a control is opened.
 const attachTimeout = time.Second

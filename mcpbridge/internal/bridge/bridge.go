@@ -2,8 +2,8 @@
 // servers over any transport, runs operations, and settles what their errors mean for a
 // session.
 //
-// Its rooms are the packages below this directory. Imports run one way, downwards, and the
-// linter checks it. A test checks the same of the files in each package.
+// Its rooms are the packages beside this one. Imports point one way. A test checks this, also for the files
+// within each package.
 //
 //	bridge       opens sessions, runs operations, settles doubt about a session
 //	streamable   the transport over streamable HTTP
@@ -13,10 +13,11 @@
 //	outbound     sends the HTTP requests of a session, to the origin of its server only
 //	tap          watches the messages between the SDK and a connection
 //	transport    what the bridge needs of a transport
-//	wire         what is known of one operation from the wire, and what that means
+//	wire         what the wire shows of one operation, and what that means
 //	rpc          JSON-RPC messages and event streams, as bytes
-//	results      decodes the results of requests
-//	redact       what may be said in an error text
+//	redact       removes secrets from texts
+//	challenge    what a server says when it refuses credentials
+//	header       which headers a user may set
 //
 // Start with design.go.
 package bridge
@@ -36,18 +37,18 @@ import (
 // Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
 type Bridge struct {
 	opener   opener
-	known    *mcp.ClientCapabilities // what the servers are told, or nil
+	known    *mcp.ClientCapabilities // that servers are told, or nil
 	controls controls
 	strays   atomic.Uint64
 	bridgeLog
 
 	mu      sync.Mutex
 	servers map[string]*endpoint
-	retired []*endpoint // that a Set has replaced
+	retired []*endpoint // that Set has replaced, until Prune
 }
 
-// New returns the bridge to servers, which must be valid. capabilities are
-// what the servers are told that they can ask for; nil is nothing.
+// New returns the bridge to servers, which must be valid. capabilities say what the servers may request; nil means
+// nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
 	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, &b.controls}
@@ -59,12 +60,12 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 // LogTo makes the bridge and the SDK log to a logger. It must be called before the first dial.
 func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
 
-// sdkLog returns the handler of what the SDK logs.
+// sdkLog returns the handler for the log lines of the SDK.
 func (b *Bridge) sdkLog() sdkLog {
 	return sdkLog{logger: func() *slog.Logger { return b.log }, secrets: b.secrets}
 }
 
-// secrets returns the secrets of all servers, and of what PerKey has led to.
+// secrets returns the secrets of all endpoints.
 func (b *Bridge) secrets() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +104,7 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 	}
 }
 
-// Forget forgets what was found out about a server.
+// Forget forgets what the bridge has found out about a server.
 func (b *Bridge) Forget(server string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +119,7 @@ func (b *Bridge) Strays() uint64 { return b.strays.Load() }
 // Skipped returns how many bytes of stdout were skipped because they are no messages.
 func (b *Bridge) Skipped() uint64 { return b.skipped.Load() }
 
-// Prune closes the idle connections to servers that a Set has replaced.
+// Prune closes the idle connections to servers that Set has replaced.
 func (b *Bridge) Prune() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +136,7 @@ func (b *Bridge) Close() {
 	b.Prune()
 }
 
-// Dial opens a session, attaches to one, or adopts one that a control has opened.
+// Dial opens a session, resumes one, or adopts a control.
 func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mcpbridge.Conn, err error) {
 	defer wire.Recover(&err)
 	b.mu.Lock()

@@ -12,10 +12,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// The methods of this file are called with what happens to a session: by the SDK, as its handler,
-// and by the transport, as its watcher.
+// The methods of this file make conn the [handler] of the SDK's callbacks, and the watcher of its transport.
 
-// hear passes a notification on.
+// hear passes a notification to the owner.
 func (c *conn) hear(n messages.Notification) {
 	if _, changed := n.(*messages.ToolsChanged); changed {
 		c.clearHints()
@@ -25,7 +24,7 @@ func (c *conn) hear(n messages.Notification) {
 	}
 }
 
-// ask passes a request on, and waits for the answer.
+// ask passes a question to the owner, and waits for the answer.
 func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
 	o := c.owner.Load()
 	if o == nil || o.ask == nil {
@@ -46,34 +45,34 @@ func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
 	return o.ask(ctx, req, ex.Operation)
 }
 
-// origin returns the exchange that a request of the server belongs to, or nil.
+// origin returns the exchange that a question of the server belongs to, or nil.
 func (c *conn) origin(params mcp.Params) *wire.Exchange { return c.Questions.Origin(params, c) }
 
 // currentRoots returns the roots of the session, or nil.
 func (c *conn) currentRoots() *messages.SetRoots { return c.roots.Load() }
 
-// logLevel returns the level that requests shall name, or nothing.
+// logLevel returns the log level that requests name, or nothing.
 func (c *conn) logLevel() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.level
 }
 
-// carriesParams reports whether the connection adds the parameters that an exchange carries. Protocols
-// after 2025-11-25 want some of them in headers, which the SDK makes of the parameters.
+// carriesParams reports whether the connection adds the parameters of an exchange to its request. With protocols after
+// 2025-11-25 it does not: the SDK needs the parameters, because it sends some of them as headers.
 func (c *conn) carriesParams() bool {
 	return c.IsOpen.Load() && c.link.CarriesParams() && !c.isModern()
 }
 
 // Broke reports that an open connection has ended by itself.
 func (c *conn) Broke(err error) {
-	if !c.IsOpen.Load() { // then the dial fails
+	if !c.IsOpen.Load() { // the dial returns the error
 		return
 	}
-	go func() { // it may wait for the end of a process
+	go func() { // describeEnd may wait for the end of a process
 		e := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(err, c.secrets()...)}
 		c.describeEnd(e)
-		e.Quote = "" // it is for callers, and this is no caller's error
+		e.Quote = "" // only callers may see it
 		if !c.isClosing.Load() {
 			c.reportDown(e)
 		}
@@ -83,7 +82,7 @@ func (c *conn) Broke(err error) {
 // Expired reports that the server does not know the session.
 func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
 
-// Doubt has the session questioned, and does not wait.
+// Doubt begins an inquiry, and does not wait for it.
 func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
 	k := kind{method: method}
 	if refusal != nil {
@@ -94,7 +93,7 @@ func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
 
 // Announced returns the notifications that the server has said it may send.
 func (c *conn) Announced() *mcp.NotificationSubscriptions {
-	if !c.IsOpen.Load() { // it has not said anything yet
+	if !c.IsOpen.Load() {
 		return nil
 	}
 	can := c.info.Server.Capabilities
@@ -108,7 +107,7 @@ func (c *conn) Announced() *mcp.NotificationSubscriptions {
 	}
 }
 
-// Missed passes on, as if they had come, the notifications that may have been lost.
+// Missed passes on the notifications that may have been lost, as if they had arrived.
 func (c *conn) Missed(wanted *mcp.NotificationSubscriptions) {
 	if wanted == nil {
 		return

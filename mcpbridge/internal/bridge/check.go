@@ -9,7 +9,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// question sends requests that change nothing, all at once, until the answers are enough.
+// runChecks runs checks at the same time, until isEnough reports that the answers are enough, or limit is over. Once it
+// reports half, the others have only halfTimeout.
 func (c *conn) runChecks(ctx context.Context, limit time.Duration, isEnough func(answers) (enough, half bool), checks ...check) (got answers) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -43,21 +44,21 @@ func (c *conn) runChecks(ctx context.Context, limit time.Duration, isEnough func
 	return got
 }
 
-// all waits for all answers.
+// untilAll waits for all answers.
 func untilAll(answers) (enough, half bool) { return false, false }
 
-// checkFunc returns what sends a request of a question, or nil if the server has none.
+// checkFunc returns the function that sends a check, or nil if the session has no such check.
 func (c *conn) checkFunc(which check) func(context.Context, *mcp.ClientSession) error {
 	if which == checkList {
 		return listOf(c.info.Server.Capabilities)
 	}
-	if c.isModern() { // which has no ping
+	if c.isModern() { // that protocol has no ping
 		return nil
 	}
 	return func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) }
 }
 
-// listOf returns what gets one page of a list that a server has declared, or nil.
+// listOf returns a function that gets one page of a list that the server has declared, or nil.
 func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSession) error {
 	switch {
 	case can == nil:
@@ -80,7 +81,7 @@ func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSessio
 	return nil
 }
 
-// try makes one request of our own on the session, or as a session with another id.
+// try sends a check on the session. If as is not empty, the check carries that session id instead.
 func (c *conn) try(ctx context.Context, as string, send func(context.Context, *mcp.ClientSession) error) *answer {
 	life := c.Cut
 	if !wire.MayRefresh(ctx) {

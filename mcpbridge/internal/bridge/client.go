@@ -19,27 +19,26 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// handler handles what the server of one session says and asks.
+// handler handles the notifications and requests of the server of one session.
 type handler interface {
 	// hear handles a notification.
 	hear(messages.Notification)
-	// ask returns the answer to a request of the server; a [*messages.Refusal] is one.
+	// ask returns the answer to a question of the server, which may be a [*messages.Refusal].
 	ask(context.Context, messages.Request) messages.Answer
-	// origin returns the exchange that a request of the server belongs to, or nil if that is not
-	// known.
+	// origin returns the exchange that a question of the server belongs to, or nil if that is not known.
 	origin(mcp.Params) *wire.Exchange
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
-	// logLevel returns the level that requests shall name, or nothing.
+	// logLevel returns the log level that requests name, or nothing.
 	logLevel() string
-	// carriesParams reports whether the connection adds the parameters that an exchange carries.
+	// carriesParams reports whether the connection adds the parameters of an exchange to its request.
 	carriesParams() bool
 	// isModern reports whether the session has a protocol after 2025-11-25.
 	isModern() bool
 }
 
-// handlerOf returns the handler of the session that ctx belongs to. The SDK hands the
-// values of the context that a session was connected with to all of its handlers.
+// handlerOf returns the handler of the session that ctx belongs to. The SDK calls its handlers with the
+// values of the context that the session was connected with.
 func handlerOf(ctx context.Context) handler {
 	if h, ok := wire.ExchangeOf(ctx).Owner.(handler); ok {
 		return h
@@ -60,8 +59,7 @@ func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
 
-// sdkClient is the SDK's client of all sessions. What its handlers get belongs to the
-// session in their context.
+// sdkClient is the client of the SDK for many sessions. Its handlers find their session in the context.
 type sdkClient struct {
 	*mcp.Client
 	send         mcp.MethodHandler
@@ -114,8 +112,7 @@ func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClien
 	return c
 }
 
-// elicit passes on a request of the server for input of the user. The SDK checks the answer
-// against the form.
+// elicit passes on a question for input of the user. The SDK checks the answer against the form.
 func elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	if err := checkForm(req.Params.RequestedSchema); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestedSchema: cannot be used: " + err.Error()}
@@ -148,7 +145,7 @@ func checkForm(form any) error {
 	return schemas.Check(&read)
 }
 
-// sample passes on a request of the server for a message of a model.
+// sample passes on a question for a message of a model.
 func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
 	answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: req.Params})
 	if err != nil {
@@ -157,7 +154,7 @@ func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.C
 	return answer.Result, nil
 }
 
-// listRoots returns the roots of the session, or asks for them.
+// listRoots returns the roots of the session, or passes the question on.
 func listRoots(ctx context.Context) (mcp.Result, error) {
 	if set := handlerOf(ctx).currentRoots(); set != nil {
 		return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, set.Roots...)}, nil
@@ -169,7 +166,7 @@ func listRoots(ctx context.Context) (mcp.Result, error) {
 	return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, answer.Roots...)}, nil
 }
 
-// askFor passes on a request, and waits for an answer of the type that the request needs.
+// askFor passes on a question, and waits for an answer of its type.
 func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answer A, err error) {
 	reason := "the answer is of another kind"
 	switch got := handlerOf(ctx).ask(ctx, req).(type) {
@@ -181,9 +178,9 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 	return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
 }
 
-// receiving is middleware for what comes from a server. It finds the operation that a request
-// belongs to, answers roots/list, which the SDK would answer alike for all sessions, and refuses what the SDK does not
-// survive: missing parameters (go-sdk#186).
+// receiving is middleware for the messages of a server. It finds the operation that a question belongs to. It answers
+// roots/list, which the SDK would answer alike for all sessions. It refuses missing parameters, after which the SDK
+// panics (go-sdk#186).
 func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		refused := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " cannot be handled as it is"}
@@ -209,9 +206,9 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// sending is middleware for requests to a server, the innermost. It notes that another request of the
-// operation begins, names the log level and the trace, and asks for progress. It takes the parameters
-// and the result of an operation past the SDK, which would decode them several times.
+// sending is the innermost middleware for requests to a server. It notes that another request of the operation begins,
+// and adds the log level, the trace and the progress token. The parameters and the result bypass the SDK, which would
+// encode and decode them several times.
 func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
@@ -247,7 +244,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// addTrace adds a trace to _meta, as SEP-414 says, unless the caller has set one there.
+// addTrace adds a trace to _meta (SEP-414), unless the caller has set one.
 func addTrace(params mcp.Params, trace messages.Trace) {
 	if _, own := params.GetMeta()[metaTraceParent]; own {
 		return

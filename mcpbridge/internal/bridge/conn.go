@@ -24,52 +24,52 @@ const cleanupTimeout = time.Second
 type conn struct {
 	transport.Session
 	at     *endpoint
-	leave  sync.Once // gives up the use of at
+	leave  sync.Once // for the release of at
 	client *sdkClient
-	link   transport.Conn     // nil if it could not be made
+	link   transport.Conn     // nil if Connect of the transport has failed
 	cs     *mcp.ClientSession // nil until the handshake has succeeded
 	info   mcpbridge.Info     // read-only once the session is open
 
 	key      messages.Key
-	identity string // of whoever owns the credentials
+	identity string // of the owner of the credentials
 	owner    atomic.Pointer[owner]
 	begun    atomic.Uint64 // how many operations have begun
-	result   atomic.Uint64 // the last of them that had a result, by that count
+	result   atomic.Uint64 // the number of the last one that had a result
 	doubts   doubts
 	seconds  seconds
 
-	wroteText atomic.Bool // the server has written what is no message
+	wroteText atomic.Bool // the server has written text that is no message
 
 	asked atomic.Int32 // requests of the server that are not answered yet
 	roots atomic.Pointer[messages.SetRoots]
 
 	mu    sync.Mutex
-	hints map[string]bool // tool to whether it may run twice; nil: not listed yet
-	edits int             // how often the tools have changed, as far as the server has said so
-	level string          // of the log, for protocol 2026-07-28, or empty
+	hints map[string]bool // by tool: whether it may run twice; nil: not listed yet
+	edits int             // how often the server has said that the tools have changed
+	level string          // the log level that requests name, for protocol 2026-07-28; or empty
 
-	cancel  context.CancelFunc // ends Cut, and so whatever the session waits for
+	cancel  context.CancelFunc // ends Cut, and with it all waiting
 	dialing atomic.Pointer[handshake]
 
-	isClosing atomic.Bool // the end of the connection is our own doing
+	isClosing atomic.Bool // the bridge itself ends the connection
 	closing   sync.Once
 	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
-// seconds opens second sessions, to compare their answers with those of a first one: see [controls].
+// seconds opens second sessions, and compares their answers with those of a first one: see [controls].
 type seconds interface {
 	compare(ctx context.Context, first *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error)
-	// endFor ends the session that is kept beside a first one.
+	// endFor ends the second session that is kept for a first one.
 	endFor(ctx context.Context, first *conn) error
 }
 
 // permit is the permit for a second session: see [mcpbridge.DialRequest.Admit].
 type permit struct{ opened, ended func() }
 
-// freePermit is that of whoever needs none.
+// freePermit is for a second session that needs no permit.
 var freePermit = permit{func() {}, func() {}}
 
-// owner is whoever dialed a session: the functions of a [mcpbridge.DialRequest].
+// owner has the functions of the [mcpbridge.DialRequest] that a session was dialed with.
 type owner struct {
 	down  func(*mcpbridge.Error)
 	admit func(context.Context) (opened, ended func(), err error) // or nil
@@ -77,13 +77,13 @@ type owner struct {
 	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
 }
 
-// handshake is what there is of a session only until it is open.
+// handshake is the state of a session until it is open.
 type handshake struct {
-	abort context.CancelCauseFunc // ends it
-	ctx   context.Context         // of its requests, with their exchange
+	abort context.CancelCauseFunc
+	ctx   context.Context // of its requests, with their exchange
 }
 
-// belongsTo makes whoever dials the owner of the session.
+// belongsTo sets the owner of the session.
 func (c *conn) belongsTo(req mcpbridge.DialRequest) {
 	c.owner.Store(&owner{req.Down, req.Admit, req.Heard, req.Ask})
 }
@@ -101,7 +101,7 @@ func (c *conn) opened() {
 	c.IsOpen.Store(true)
 }
 
-// newExchange returns the exchange of an operation of the session, which is its context.
+// newExchange returns a new exchange for the session.
 func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 	return wire.NewExchange(ctx, c, c.at.URL != "")
 }
@@ -109,10 +109,10 @@ func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 // isModern reports whether the session has a protocol after 2025-11-25.
 func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
 
-// isResumable reports whether the server knows the session beyond the connection.
 // hasID reports whether the server has given the session an id.
 func (c *conn) hasID() bool { return c.cs.ID() != "" }
 
+// isResumable reports whether the server keeps the session without its connection.
 func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
 
 // hasExpired reports whether the server does not know the session any more.
@@ -130,7 +130,7 @@ func (c *conn) sessionID() string {
 	return session.SessionID()
 }
 
-// endQuietly ends on the server a session that counts as expired.
+// endQuietly ends an expired session on the server.
 func (c *conn) endQuietly() {
 	if session := c.link.Resumable(); session != nil {
 		session.EndQuietly()
@@ -140,7 +140,7 @@ func (c *conn) endQuietly() {
 // Info describes the session.
 func (c *conn) Info() mcpbridge.Info { return c.info }
 
-// Resume returns what it takes to attach again; nil if the session has expired.
+// Resume returns what is needed to resume the session, or nil if it has no id or has expired.
 func (c *conn) Resume() *mcpbridge.Resume {
 	session := c.link.Resumable()
 	if session == nil || !c.hasID() || session.HasExpired() {
@@ -153,7 +153,7 @@ func (c *conn) Resume() *mcpbridge.Resume {
 	}
 }
 
-// Hint reports whether a tool may run twice.
+// Hint reports whether a tool may run twice. See [mcpbridge.Conn].
 func (c *conn) Hint(tool string) (safe, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *conn) toolEdits() int {
 	return c.edits
 }
 
-// setHints remembers which tools may run twice. edits is what [conn.toolEdits] was before the first page of the
-// list was asked for: if the tools have changed since, some of the list may be from before that.
+// setHints remembers which tools may run twice. edits is the result of [conn.toolEdits] before the first page of the
+// list was requested. If the tools have changed since, parts of the list may be outdated, and it is not used.
 func (c *conn) setHints(tools []*mcp.Tool, edits int) {
 	hints := make(map[string]bool, len(tools))
 	for _, tool := range tools {
@@ -199,7 +199,7 @@ func (c *conn) secrets() []string {
 	return c.link.Secrets()
 }
 
-// explain says what err means, and how the server ended if it did.
+// explain returns what err means. If the server has ended, the error says how.
 func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error {
 	id := c.cs.ID()
 	e := ex.Explain(ctx, err, cmp.Or(ex.As, id), append(c.secrets(), id)...)
@@ -209,13 +209,13 @@ func (c *conn) explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbr
 		}
 		c.describeEnd(e)
 	}
-	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError && e.Status != http.StatusNotImplemented { // url has worked
+	if e.Class == mcpbridge.Unauthorized || e.Class == mcpbridge.ServerError && e.Status != http.StatusNotImplemented { // the URL is right: the session is open
 		e.Remedy = remedyFor(e, &c.at.Server)
 	}
 	return e
 }
 
-// describeEnd adds to an error how the server ended, and reports whether that is known.
+// describeEnd writes into an error how the server ended, and reports whether that is known.
 func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 	detail, quote := c.link.DescribeEnd()
 	if detail != "" {
@@ -224,7 +224,7 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 	return detail != ""
 }
 
-// Close ends the session on the server, with the second one that an inquiry may have opened, then here.
+// Close ends the session on the server, also the second one that an inquiry may have opened. Then it ends the transport.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
 	c.doubts.end(ctx)
@@ -235,7 +235,7 @@ func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(second, refused, c.Detach(ctx))
 }
 
-// Detach ends the session here. The SDK waits for calls (go-sdk#1183), so they end first.
+// Detach ends the transport. It ends the calls first, because the SDK would wait for them (go-sdk#1183).
 func (c *conn) Detach(ctx context.Context) error {
 	c.isClosing.Store(true)
 	defer c.leave.Do(c.at.release)
@@ -246,14 +246,13 @@ func (c *conn) Detach(ctx context.Context) error {
 		c.closed = make(chan struct{})
 		go func() {
 			defer close(c.closed)
-			c.cs.Close() // its error is about the transport, which is ours
+			c.cs.Close() // its error is about the transport, which is closed below
 		}()
 	})
 	if err := c.link.Close(ctx); err != nil {
 		return err
 	}
-	// With everything cut there is nothing left to wait for, so that a short time
-	// is enough even if ctx has ended.
+	// All waiting has been cut, so that a short time is enough, even if ctx has ended.
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
@@ -264,8 +263,8 @@ func (c *conn) Detach(ctx context.Context) error {
 	}
 }
 
-// discard closes what a failed handshake has left. A session that was to be
-// attached to stays on the server: it is not ours, and may be attached to the next time.
+// discard closes what a failed handshake has left. A session that was to be resumed stays on the server, because a later
+// dial may resume it.
 func (c *conn) discard() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()

@@ -12,9 +12,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// controls opens second sessions, to compare their answers with those of sessions in doubt, and
-// keeps those that answer: the next dial of the key adopts such a session, so that the key has
-// no third.
+// controls opens second sessions, and compares their answers with those of sessions in doubt. It keeps a second
+// session that answers until the next dial of its key adopts it.
 type controls struct {
 	opener *opener
 
@@ -22,12 +21,12 @@ type controls struct {
 	kept map[messages.Key]*control
 }
 
-// control is a second session that answers what the first session of its key refuses.
+// control is a second session that is kept.
 type control struct {
 	conn  *conn
 	first *conn
-	ended func()      // says that it has ended, or is adopted
-	timer *time.Timer // ends it when nobody adopts it
+	ended func()      // to be called when it has ended, or is adopted
+	timer *time.Timer // ends it if no dial adopts it
 }
 
 // end ends the second session.
@@ -36,22 +35,20 @@ func (k *control) end() {
 	k.ended()
 }
 
-// leastWait is the least time that a second session, and then the first, has to answer if the first has
-// not answered before.
+// leastWait is the least time that each of the two sessions has to answer while the server is away.
 const leastWait = 500 * time.Millisecond
 
-// compare opens a second session and asks it what c has refused. If the second session
-// answers, with the same credentials, and c refuses once more, then c is
-// dead, and the second session is kept to be adopted. Otherwise the refusal is
-// not about the session, and the second session is ended. isAway is true if c was not answered at all, or by a
-// front. The error is that of the opening.
+// compare opens a second session, and repeats there the checks that were refused on c. If the second session
+// answers, with the same credentials, and c refuses once more, then c is dead, and the second session is kept.
+// Otherwise the second session is ended. got are the answers on c. isAway is true if the server has not answered
+// on c, or a front has. The error is that of the opening.
 func (cs *controls) compare(ctx context.Context, c *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error) {
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(ctx), c.ConnectTimeout)
 	defer cancel()
-	defer func() { p.ended() }() // unless the second session is kept
+	defer func() { p.ended() }() // p is a free permit if the second session is kept
 	var first answers
 	hasID := c.hasID()
-	if !hasID { // without an id, the second session takes the place of the first
+	if !hasID { // without ids, a server may give the place of the first session to the second
 		first = c.runChecks(ctx, checkTimeout, untilAll, again...)
 		if slices.ContainsFunc(again, func(which check) bool { return first[which].read() == readKnown }) {
 			return verdictAlive, nil
@@ -73,9 +70,9 @@ func (cs *controls) compare(ctx context.Context, c *conn, got answers, again []c
 	theirs := second.persist(ctx, limit, again)
 	switch {
 	case !hasID || theirs == (answers{}):
-	case second.sessionID() == c.sessionID(): // the first is known again, but not its state: what it has refused counts
+	case second.sessionID() == c.sessionID(): // the second session has replaced the first, so that the earlier refusals count
 		first = got
-	case isAway: // the front may be the server itself
+	case isAway: // what answers like a front may be the server itself: do not persist
 		first = c.runChecks(ctx, limit, untilAll, again...)
 	default:
 		first = c.persist(ctx, limit, again)
@@ -93,7 +90,7 @@ func (cs *controls) compare(ctx context.Context, c *conn, got answers, again []c
 	return v, nil
 }
 
-// persist asks again what a front has answered: it may stand before several servers, one of which is away.
+// persist runs checks, and repeats them if a front answers: behind it there may be several servers, one of which is away.
 func (c *conn) persist(ctx context.Context, limit time.Duration, checks []check) (got answers) {
 	for range persistence {
 		got = c.runChecks(ctx, limit, untilAll, checks...)
@@ -104,8 +101,8 @@ func (c *conn) persist(ctx context.Context, limit time.Duration, checks []check)
 	return got
 }
 
-// compareUntil is compare for a dial, which waits no longer than ctx lasts. What is left
-// then is cleaned up in the background.
+// compareUntil is compare for a dial, and returns when ctx ends. Then compare continues in the background, and ends
+// its session.
 func (cs *controls) compareUntil(ctx context.Context, c *conn, got answers, again []check) (verdict, *mcpbridge.Error) {
 	type found struct {
 		verdict
@@ -124,7 +121,7 @@ func (cs *controls) compareUntil(ctx context.Context, c *conn, got answers, agai
 	}
 }
 
-// keep keeps a session until it is adopted, or for a limited time.
+// keep keeps a second session until it is adopted, at most for the connect timeout of the first.
 func (cs *controls) keep(second, first *conn, ended func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -146,7 +143,7 @@ func (cs *controls) keep(second, first *conn, ended func()) {
 	cs.kept[second.key] = k
 }
 
-// take returns what is kept for a key, or nil; if first is not nil, only what was opened beside that.
+// take removes and returns the control of a key, or returns nil. If first is not nil, the control must belong to it.
 func (cs *controls) take(key messages.Key, first *conn) *control {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -161,7 +158,7 @@ func (cs *controls) take(key messages.Key, first *conn) *control {
 	return kept
 }
 
-// adopt gives whoever dials the session that is kept for the key, or nil.
+// adopt returns the session that is kept for the key of a dial, or nil if there is none that fits.
 func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn {
 	k := cs.take(req.Key, nil)
 	if k == nil {
@@ -169,7 +166,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	}
 	c := k.conn
 	if c.at != at || c.identity != identityOf(req.credentials) || req.Only || c.hasExpired() || ctx.Err() != nil {
-		go k.end() // whoever dials has no time for it
+		go k.end() // the dial does not wait for it
 		return nil
 	}
 	k.ended()
@@ -178,7 +175,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	return c
 }
 
-// endFor ends the session that is kept beside a first one. It may be called again if it failed.
+// endFor ends the second session that is kept for a first one. It may be called again if it failed.
 func (cs *controls) endFor(ctx context.Context, first *conn) error {
 	k := cs.take(first.key, first)
 	if k == nil {

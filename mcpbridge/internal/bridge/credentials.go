@@ -10,14 +10,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// seed keeps fingerprints of credentials from being compared outside of the process.
+// seed makes fingerprints of credentials useless outside this process.
 var seed = maphash.MakeSeed()
 
-// noCredentials is the fingerprint of credentials that could not be had.
+// noCredentials is the fingerprint of credentials that could not be obtained.
 const noCredentials = 0
 
-// fingerprint stands for the headers that credentials have now. err is why the credentials
-// could not be had, or nil.
+// fingerprint returns a hash of the current headers of credentials. err is the error in place of the credentials, or
+// nil.
 func fingerprint(ctx context.Context, c mcpbridge.Credentials, err error) uint64 {
 	var headers http.Header
 	if err == nil && c != nil {
@@ -28,17 +28,17 @@ func fingerprint(ctx context.Context, c mcpbridge.Credentials, err error) uint64
 	}
 	var h maphash.Hash
 	h.SetSeed(seed)
-	headers.Write(&h) //nolint:errcheck // it takes everything, in an order of its own
+	headers.Write(&h) //nolint:errcheck // a hash returns no error
 	return h.Sum64() | 1
 }
 
-// refusedCredentials is the error behind a refusal of credentials. It remembers their fingerprint.
+// refusedCredentials is an underlying error that remembers the fingerprint of the credentials that were refused.
 type refusedCredentials struct {
 	fingerprint uint64
-	err         error // the error behind it, or nil
+	err         error // the underlying error without the fingerprint, or nil
 }
 
-// Error returns the text of the error behind it.
+// Error returns the text of the underlying error.
 func (r *refusedCredentials) Error() string {
 	if r.err == nil {
 		return "the credentials were refused"
@@ -46,11 +46,10 @@ func (r *refusedCredentials) Error() string {
 	return r.err.Error()
 }
 
-// Unwrap returns the error behind it.
+// Unwrap returns the underlying error.
 func (r *refusedCredentials) Unwrap() error { return r.err }
 
-// withFingerprint returns the error of a dial. If it refuses credentials, it remembers their
-// fingerprint.
+// withFingerprint returns the error of a dial. If credentials were refused, the error remembers their fingerprint.
 func withFingerprint(err error, fingerprint uint64) error {
 	e := mcpbridge.AsError(err)
 	if e.Class != mcpbridge.Unauthorized {
@@ -61,7 +60,7 @@ func withFingerprint(err error, fingerprint uint64) error {
 	return &refused
 }
 
-// fingerprintIn returns the fingerprint of the credentials that an error refuses.
+// fingerprintIn returns the fingerprint that an error remembers.
 func fingerprintIn(e *mcpbridge.Error) uint64 {
 	var r *refusedCredentials
 	if errors.As(e.Err, &r) {

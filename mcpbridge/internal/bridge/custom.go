@@ -16,11 +16,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// customParams are the parameters of a custom method: a JSON object, to which the SDK and
-// sending add to _meta.
+// customParams are the parameters of a custom method. The SDK and sending add to its _meta.
 type customParams struct {
 	mcp.ParamsBase
-	fields json.RawMessage
+	fields json.RawMessage // a JSON object
 }
 
 // newCustomParams returns the parameters of an operation.
@@ -90,8 +89,8 @@ func (r *customResult) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// newCustomClient returns a client of the SDK that knows the custom methods of a server, or nil if
-// it has none. The SDK sends only methods that were registered before.
+// newCustomClient returns a client of the SDK with the custom methods of a server, or nil if it has none. The SDK sends
+// only methods that are registered with the client.
 func newCustomClient(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if len(server.CustomMethods) == 0 {
 		return nil

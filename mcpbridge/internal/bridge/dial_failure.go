@@ -13,7 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// explainDial says why a handshake failed with err. cause is why it was aborted, if it was.
+// explainDial returns the error of a dial whose handshake failed with err. cause is the reason why the handshake was
+// aborted, or nil.
 func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, err error) *mcpbridge.Error {
 	var aborted *mcpbridge.Error
 	if errors.As(cause, &aborted) {
@@ -24,7 +25,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 	isNonsense := c.link != nil && c.link.Ended() != nil && !wire.IsEndOfStream(c.link.Ended())
 	switch e.Class {
 	case mcpbridge.Invalid, mcpbridge.ServerError, mcpbridge.Protocol, mcpbridge.Expired:
-		if e.Status == 0 || e.Server != mcpbridge.Absent { // else a front has answered
+		if e.Status == 0 || e.Server != mcpbridge.Absent { // the server itself has refused, and not a front
 			c.at.unlearn()
 		}
 	}
@@ -58,8 +59,8 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 	return unavailable(e)
 }
 
-// presence returns what a handshake that failed with e has shown of the server.
-// err is the error behind it. hasEnded is true of a process that ended instead of answering.
+// presence returns what a handshake that failed with e has shown about the server. err is the error of the SDK. hasEnded
+// is true if the process of the server ended instead of answering.
 func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnded bool) mcpbridge.Presence {
 	refused, failed := ex.Outcome()
 	var name *net.DNSError
@@ -81,8 +82,8 @@ func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnd
 	return e.Server
 }
 
-// unavailable turns what became of a request of the handshake into what became
-// of the dial. A refusal may be another one the next time.
+// unavailable turns the error of a request of the handshake into that of the dial. A later dial may succeed after
+// a refusal.
 func unavailable(e *mcpbridge.Error) *mcpbridge.Error {
 	if e.Class == mcpbridge.Cancelled {
 		return e

@@ -12,88 +12,90 @@ import (
 )
 
 const (
-	// proofTimeout is how long a server has to answer a session that was never issued.
+	// proofTimeout is how long a server may take to answer a check with an id that was never issued.
 	proofTimeout = time.Second
-	// holdTimeout is how long calls wait that are not sent yet, while a question was refused.
+	// holdTimeout is how long calls that are not sent yet wait for the verdict after a check was refused.
 	holdTimeout = time.Second
 	// aliveFor is how long the verdict holds that a refusal is not about the session.
 	aliveFor = 30 * time.Second
-	// pauseMin and pauseMax bound the time after an inquiry without a verdict in which
-	// there is no other, and paceOther is the time between two questions otherwise.
+	// pauseMin and pauseMax bound the pause between two inquiries after the first has remained unsettled.
+	// paceOther is the time between two rounds of checks otherwise.
 	pauseMin, pauseMax = time.Second, 30 * time.Second
 	paceOther          = time.Second
-	// paceMin and paceMax bound the time between two questions while the server is away.
+	// paceMin and paceMax bound the time between two rounds of checks while the server is away.
 	paceMin, paceMax = 100 * time.Millisecond, time.Second
-	// awayLimit is how long the server is away before a second session is tried.
+	// awayLimit is how long the server must be away before a control is opened.
 	awayLimit = 2 * time.Second
 )
 
 // subject is the session that doubts are about.
 type subject interface {
-	// mayRefuse reports whether the session can be what a server refuses.
+	// mayRefuse reports whether a refusal can be about the session.
 	mayRefuse() bool
-	// isResumable reports whether the server knows the session beyond its connection.
+	// isResumable reports whether the server keeps the session without its connection.
 	isResumable() bool
 	// hasList reports whether the server has declared a list.
 	hasList() bool
-	// operations counts the operations that have begun, and succeededSince reports whether one had
-	// a result that began after a count.
+	// operations returns how many operations have begun. succeededSince reports whether an operation that
+	// began after such a count had a result.
 	operations() uint64
 	succeededSince(count uint64) bool
-	// untilCut returns a context that ends with the session.
+	// untilCut returns the context that ends with the session.
 	untilCut() context.Context
 	// runChecks runs checks at the same time, until the answers are enough, or a time is over.
 	runChecks(ctx context.Context, limit time.Duration, isEnough func(answers) (enough, half bool), checks ...check) answers
-	// becomesKnown asks a fresh session again, and reports whether the session was known at last.
+	// becomesKnown repeats the checks on a fresh session, and reports whether the server knows the session at last.
 	becomesKnown(context.Context, answers) bool
-	// control compares with a second session, which is asked again what this one has refused.
-	// isAway is true if this one does not answer.
+	// control repeats the refused checks on a second session, and compares the answers. isAway is true if
+	// the server has not answered on this session.
 	control(ctx context.Context, got answers, again []check, isAway bool) verdict
-	// repeat makes one request of a question.
+	// repeat runs one check.
 	repeat(context.Context, check) *answer
 	// hasID reports whether the session has an id.
 	hasID() bool
-	// asUnknown makes a request as a session that was never issued, and returns the refusal, or nil.
+	// asUnknown runs a check with a session id that was never issued, and returns the refusal, or nil.
 	asUnknown(context.Context, check) *mcpbridge.Error
 	// expire notes that the session is dead.
 	expire(*mcpbridge.Error)
 }
 
-// doubts settles whether the server knows a session after a refusal that may be about the
-// session or about something else: once for all callers, by requests that change nothing.
+// doubts settles whether the server knows a session, after a refusal that may be about the
+// session or about something else. It does so once for all callers, by requests that change nothing.
 //
-//	refusal in doubt ──question──▶ result: alive
-//	                    ▲     └──▶ refused alike ──control──▶ answers: dead
-//	                    │     ├──▶ anything else: unsettled └──▶ else: alive
-//	                    └─────┴──▶ the server is away: again, for as long as anybody waits
+//	refusal in doubt ───checks───▶ result: alive
+//	                    ▲     ├──▶ refused alike ──control──▶ answers: dead
+//	                    │     │                          └──▶ else: alive
+//	                    │     ├──▶ the server is away: again, for as long as anybody waits
+//	                    └─────┘
+//	                          └──▶ anything else: unsettled
 //
-// The question is a ping and one page of a list, on the session itself. The control asks
-// a second session the same, and then the first once more, so that a passing refusal
-// does not count. See the documentation of package mcpbridge.
+// The checks are a ping and one page of a list, on the session itself. The control is a second session, on
+// which they are repeated. Then they are repeated on the first session, so that a temporary refusal does
+// not count. See the documentation of package mcpbridge.
 //
-// A session is unheard after a front has answered in place of the server, until the server has answered
-// a question. Meanwhile [doubts.admit] lets no operation be sent.
+// A session is unheard from the answer of a front until the server has answered a check. Meanwhile
+// [doubts.admit] lets no operation be sent.
 type doubts struct {
 	about subject
-	// holds is true while admit does not simply let operations be sent.
+	// holds is true while admit may have to hold operations back.
 	holds   atomic.Bool
 	balance balance
 
 	mu      sync.Mutex
 	ended   bool
 	running *inquiry           // nil while there is none
-	cancel  context.CancelFunc // ends it
-	dead    *inquiry           // the one that has found the session dead
-	alive   map[kind]time.Time // until when
-	next    time.Time          // no inquiry before that
-	pause   time.Duration      // after the last inquiry
-	asked   time.Time          // when the last question was asked
-	waiting int                // callers that wait
-	until   time.Time          // when operations stop waiting for the verdict of an inquiry
+	cancel  context.CancelFunc // ends running
+	dead    *inquiry           // the inquiry that has found the session dead, or nil
+	alive   map[kind]time.Time // until when a kind of refusal is known not to be about the session
+	next    time.Time          // when the next inquiry may begin
+	pause   time.Duration      // the pause after the last inquiry
+	asked   time.Time          // when the last checks began
+	waiting int                // how many callers wait for a verdict
+	until   time.Time          // until when operations that are not sent yet wait for the verdict
 
-	front  *mcpbridge.Error // what the front has answered; nil: the server is heard
-	fronts int              // counts such answers
-	since  time.Time        // when the first of them came
+	front  *mcpbridge.Error // the last answer of a front; nil while the server is heard
+	fronts int              // how many answers of fronts there were
+	since  time.Time        // when the first of them answered since the server was heard
 }
 
 // noteFront notes what a front has answered. The lock is held.
@@ -107,8 +109,8 @@ func (d *doubts) noteFront(e *mcpbridge.Error) {
 	d.holds.Store(true)
 }
 
-// inquire returns the inquiry that settles doubt of a kind, which it may have begun. It returns nil
-// if that is settled, and isAlive is true, or if it could not be settled lately.
+// inquire returns the inquiry that settles doubt about a kind of refusal. It begins one if need be. It returns nil
+// if the session is known to be alive, and then isAlive is true, or if no inquiry may begin now.
 func (d *doubts) inquire(k kind) (i *inquiry, isAlive bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +142,7 @@ func (d *doubts) start(kinds ...kind) *inquiry {
 	return i
 }
 
-// end ends doubt for good, and waits for the end of an inquiry that runs.
+// end ends the running inquiry, and waits for its end. No other will begin.
 func (d *doubts) end(ctx context.Context) {
 	d.mu.Lock()
 	d.ended = true
@@ -158,7 +160,7 @@ func (d *doubts) end(ctx context.Context) {
 	}
 }
 
-// run asks until there is a verdict, or nobody waits for it, and wakes those who wait.
+// run runs checks until there is a verdict, or nobody waits for it.
 func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
 	for pace := paceMin; wire.Sleep(ctx, wait); wait, pace = max(pace, i.pace), min(2*pace, paceMax) {
 		if d.conclude(i, d.round(ctx, i)) {
@@ -168,7 +170,7 @@ func (d *doubts) run(ctx context.Context, i *inquiry, wait time.Duration) {
 	d.conclude(i, verdictUnsettled)
 }
 
-// round asks once, and compares with a control if need be.
+// round runs the checks once, and compares with a control if need be.
 func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	began := d.about.operations()
 	d.mu.Lock()
@@ -178,7 +180,7 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	d.mu.Unlock()
 	isAlike := func(e *mcpbridge.Error) bool { return d.kindsOf(i).haveLike(e) }
 	judge := func(got answers) finding { return got.judge(isAlike, d.about.hasList()) }
-	got := d.ask(ctx, func(got answers) (enough, half bool) {
+	got := d.check(ctx, func(got answers) (enough, half bool) {
 		f := judge(got)
 		return f.verdict != verdictUnsettled, len(f.again) > 0
 	})
@@ -225,8 +227,8 @@ func (d *doubts) round(ctx context.Context, i *inquiry) (v verdict) {
 	return v
 }
 
-// whileAway tries a second session when the server is away for long: the first may be refused by what looks like a
-// front.
+// whileAway opens a control when the server has been away for long: what looks like a front may be the server, which
+// refuses the session.
 func (d *doubts) whileAway(ctx context.Context, i *inquiry, got answers) verdict {
 	d.mu.Lock()
 	var again []check
@@ -254,8 +256,8 @@ func (d *doubts) whileAway(ctx context.Context, i *inquiry, got answers) verdict
 	return v
 }
 
-// withoutAnswer says what follows from a question that was neither answered nor refused like a call. What a front or
-// a limit of the server answers, or silence, may be over soon: then the pause does not grow.
+// withoutAnswer returns what follows from checks that were neither answered nor refused like a call. A front, a limit
+// of the server and silence may be temporary: after them the pause does not grow.
 func (d *doubts) withoutAnswer(i *inquiry, got answers) verdict {
 	isHeard := !d.isUnheard()
 	d.mu.Lock()
@@ -275,8 +277,8 @@ func (d *doubts) withoutAnswer(i *inquiry, got answers) verdict {
 	return verdictUnsettled
 }
 
-// gather notes what shows that the session is dead, if it is. A refusal without the id of its request is compared with that
-// of a session that was never issued before there is a second session: some servers refuse otherwise once they have one.
+// gather notes the refusals of checks, for the case that the session is dead. For a refusal without the id of its
+// request, it asks for proof before there is a second session: some servers refuse with other words while they have one.
 func (d *doubts) gather(ctx context.Context, i *inquiry, got answers, again []check) {
 	for _, which := range again {
 		if a := got[which]; a != nil && a.refusal != nil {
@@ -286,8 +288,9 @@ func (d *doubts) gather(ctx context.Context, i *inquiry, got answers, again []ch
 	d.prove(ctx, i, got, again, false)
 }
 
-// prove asks, once, as a session that was never issued what was refused in the words of a call, with the id of the
-// request, or without. With it, that is to be asked after the control: the server works then.
+// prove sends a check with a session id that was never issued, if the check was refused in the words of a call. own
+// says whether it looks for a refusal with the id of its request. For such refusals it is called after the control,
+// when the server is known to work.
 func (d *doubts) prove(ctx context.Context, i *inquiry, got answers, again []check, own bool) {
 	for _, which := range again {
 		if a := got[which]; i.hasID && a != nil && a.refusal != nil && a.refusal.Own == own && a.refusal.Status < 500 && d.kindsOf(i).haveWordsOf(a.refusal) {
@@ -301,8 +304,8 @@ func (d *doubts) prove(ctx context.Context, i *inquiry, got answers, again []che
 	}
 }
 
-// ask asks the question; a session that is unheard gets less time.
-func (d *doubts) ask(ctx context.Context, isEnough func(answers) (enough, half bool)) answers {
+// check runs both checks. On an unheard session they get less time.
+func (d *doubts) check(ctx context.Context, isEnough func(answers) (enough, half bool)) answers {
 	limit := checkTimeout
 	if d.isUnheard() {
 		limit = awayLimit
@@ -317,7 +320,7 @@ func (d *doubts) isUnheard() bool {
 	return d.front != nil
 }
 
-// hold has operations wait for the verdict, for a moment.
+// hold makes operations wait for the verdict, for holdTimeout.
 func (d *doubts) hold() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -325,7 +328,8 @@ func (d *doubts) hold() {
 	d.holds.Store(true)
 }
 
-// conclude ends an inquiry with a verdict. It returns false if the server is away, and somebody waits.
+// conclude ends an inquiry with a verdict, and wakes those who wait. It returns false if the inquiry continues,
+// because the server is away and somebody waits.
 func (d *doubts) conclude(i *inquiry, v verdict) bool {
 	if v == verdictDead {
 		d.expire(i)
@@ -364,7 +368,7 @@ func (d *doubts) conclude(i *inquiry, v verdict) bool {
 	return true
 }
 
-// expire notes that the session is dead, where the server may know it beyond its connection.
+// expire reports that the session is dead, if the server has said so, or if sessions outlive their connections.
 func (d *doubts) expire(i *inquiry) {
 	for _, refusal := range i.refused {
 		if refusal.Session == mcpbridge.Gone {

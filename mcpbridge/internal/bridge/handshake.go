@@ -16,18 +16,15 @@ import (
 )
 
 const (
-	// discoverTimeout is how long a server may take to answer server/discover,
-	// once it has read it.
+	// discoverTimeout is how long a server that has read server/discover may take to answer it.
 	discoverTimeout = 5 * time.Second
-	// connectTimeout bounds the opening of a second session if the first was opened
-	// without a bound.
+	// connectTimeout bounds the opening of a second session if the dial of the first had no deadline.
 	connectTimeout = 30 * time.Second
-	// olderTimeout bounds the attempt to use the older transport of a server that refuses the
-	// newer one.
+	// olderTimeout bounds the attempt over the older transport after the server has refused the newer one.
 	olderTimeout = 5 * time.Second
 )
 
-// attempt is a request to dial, with what is found out on the way.
+// attempt is a request to dial, with the credentials of its key.
 type attempt struct {
 	mcpbridge.DialRequest
 	credentials mcpbridge.Credentials // of the key, or nil
@@ -42,8 +39,7 @@ type opener struct {
 	seconds
 }
 
-// dial opens a session. A server that refuses a transport is tried over the older one, where there
-// is one.
+// dial opens a session. If the server refuses the transport, dial tries the older one.
 func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	c, e := o.open(ctx, at, req)
 	switch {
@@ -51,7 +47,7 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 		return c, e
 	case at.older == nil || e.Status < 400:
 	case at.usesOlder.Load():
-		at.usesOlder.Store(false) // it may have learned more
+		at.usesOlder.Store(false) // the next dial tries the newest: the server may have been updated
 	case req.Resume == nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed):
 		at.usesOlder.Store(true)
 		limited, cancel := context.WithTimeout(ctx, olderTimeout)
@@ -61,17 +57,17 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 			return c, nil
 		}
 		at.usesOlder.Store(false)
-		if failed.Status == 0 && errors.Is(limited.Err(), context.DeadlineExceeded) { // it may be an older server
+		if failed.Status == 0 && errors.Is(limited.Err(), context.DeadlineExceeded) { // the older transport may be the right one
 			e.Detail, e.Remedy = e.Detail+"; over HTTP+SSE: "+failed.Detail, ""
 		}
 	}
 	return nil, e
 }
 
-// errSilent is why a handshake ended whose first request was ignored.
+// errSilent is the reason why abortIfSilent aborts a handshake.
 var errSilent = errors.New("the server does not answer server/discover")
 
-// open opens a session. A server that ignores server/discover is tried again in the old way, and remembered.
+// open opens a session. If the server ignores server/discover, open remembers that, and tries again without it.
 func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	c, e := o.shakeHands(ctx, at, req)
 	if e != nil && ctx.Err() == nil && errors.Is(e, errSilent) && at.version(req.Resume) == "" {
@@ -99,7 +95,7 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (*co
 	return nil, e
 }
 
-// connect connects a session, and does the handshake.
+// connect makes the connection of a session, and does the handshake.
 func (o *opener) connect(connecting context.Context, c *conn, req attempt) error {
 	link, err := c.at.transport().Connect(&c.Session)
 	if err != nil {
@@ -120,12 +116,12 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	}
 	link.AwaitStream(connecting)
 	if !stop() {
-		return connecting.Err() // it was cut when it had just succeeded
+		return connecting.Err() // giveUp has cut it in the meantime
 	}
 	c.info.Server = c.cs.InitializeResult()
 	c.info.Stateless = c.isResumable() && !c.hasID()
 	c.opened()
-	if ended := link.Ended(); ended != nil { // before the owner would have been told
+	if ended := link.Ended(); ended != nil { // Broke was called before the session was open, and has not told the owner
 		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
 	}
 	if req.Resume == nil && c.Discovery.IsConclusive() {
@@ -134,7 +130,7 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	return nil
 }
 
-// prepare returns a session that is not open.
+// prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	c := &conn{at: at, client: o.client, key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds}
 	at.acquire()
@@ -161,14 +157,14 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	return c
 }
 
-// connectContext is the context that a session is connected with. The SDK keeps its values for
-// as long as the session lasts, and this does not keep those of the handshake.
+// connectContext is the context that a session is connected with. The SDK keeps it as long as the session
+// lasts. Therefore it drops the context of the handshake when the session is open.
 type connectContext struct {
 	context.Context
 	conn *conn
 }
 
-// Value finds what belongs to the handshake until the handshake is over, and then only the
+// Value returns the values of the handshake until the session is open, and then an exchange that has only the
 // session.
 func (k connectContext) Value(key any) any {
 	if h := k.conn.dialing.Load(); h != nil {
@@ -180,8 +176,8 @@ func (k connectContext) Value(key any) any {
 	return k.Context.Value(key)
 }
 
-// abortIfSilent ends a handshake whose first request was read, and is ignored. A server
-// that takes its time to start has not read it yet.
+// abortIfSilent aborts the handshake if the server has read server/discover and does not answer it. A server that is
+// slow to start has not read it yet.
 func (c *conn) abortIfSilent(connecting context.Context) {
 	tick := time.NewTicker(discoverTimeout / 5)
 	defer tick.Stop()
@@ -200,7 +196,7 @@ func (c *conn) abortIfSilent(connecting context.Context) {
 	}
 }
 
-// giveUp cuts a handshake short.
+// giveUp cuts a handshake.
 func (c *conn) giveUp() {
 	c.cancel()
 	if c.link != nil {

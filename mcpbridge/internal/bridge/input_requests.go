@@ -16,14 +16,14 @@ import (
 const (
 	// maxInputRounds bounds how often a server may ask for input before it answers.
 	maxInputRounds = 10
-	// maxEmptyRounds bounds how often it may ask for nothing but another try.
+	// maxEmptyRounds bounds how often a server may only ask to repeat the request.
 	maxEmptyRounds = 3
-	// maxAsked bounds how many requests of one server wait for an answer.
+	// maxAsked bounds how many questions of one server wait for an answer.
 	maxAsked = 64
 )
 
 // answerInputRequests is middleware for servers of protocol 2026-07-28, which send no
-// requests. They answer a call with a result that asks for input, and the call is sent
+// requests. Instead, the result of a call asks for input, and the middleware sends the call
 // again with the input (SEP-2322). The SDK's own middleware would answer roots/list
 // alike for all sessions.
 func answerInputRequests(send, receive mcp.MethodHandler) mcp.MethodHandler {
@@ -50,7 +50,7 @@ func answerInputRequests(send, receive mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// wantedBy returns the input that a result asks for, if it is not the answer.
+// wantedBy returns the input that a result asks for. more is false for a final result.
 func wantedBy(result mcp.Result) (wanted mcp.InputRequestMap, state string, more bool) {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
@@ -88,7 +88,7 @@ func fulfil(ctx context.Context, cs *mcp.ClientSession, receive mcp.MethodHandle
 	return answers, nil
 }
 
-// requestOf returns the request that asks for the same as a result.
+// requestOf returns the request of a server that corresponds to an input request.
 func requestOf(cs *mcp.ClientSession, wanted mcp.InputRequest) (method string, req mcp.Request) {
 	switch params := wanted.(type) {
 	case *mcp.ElicitParams:
@@ -100,7 +100,7 @@ func requestOf(cs *mcp.ClientSession, wanted mcp.InputRequest) (method string, r
 	}
 }
 
-// nextRound returns the same request with the input.
+// nextRound returns the request with the input.
 func nextRound(cs *mcp.ClientSession, params mcp.Params, answers mcp.InputResponseMap, state string) mcp.Request {
 	switch p := params.(type) {
 	case *mcp.CallToolParams:

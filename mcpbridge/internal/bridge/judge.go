@@ -17,24 +17,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// persistence is how often a question is asked that a front answers now and then, and persistPause the
-// time between.
-const (
-	persistence  = 3
-	persistPause = 50 * time.Millisecond
-)
-
 // This file decides what answers mean for a session in doubt, and sends nothing.
 
 const (
-	// checkTimeout is how long a server has to answer a question, and halfTimeout how long the
-	// other request has when one is refused. Each is judged alone: a server may refuse one of them to any session.
+	// persistence is how often a check is repeated that a front answers, and persistPause the time between.
+	persistence  = 3
+	persistPause = 50 * time.Millisecond
+	// checkTimeout is how long a server may take to answer the checks.
 	checkTimeout = 5 * time.Second
-	halfTimeout  = time.Second / 2
+	// halfTimeout is how long one check may take after the other one was refused. Each is judged alone,
+	// because a server may refuse one of them to every session.
+	halfTimeout = time.Second / 2
 )
 
-// kind is what refusals have in common: the operation, and the answer. The zero kind is like any
-// refusal.
+// kind is a kind of refusal: all refusals of the same operation with the same answer. Every refusal is
+// like the zero kind.
 type kind struct {
 	method, tool string
 	status       int
@@ -56,28 +53,28 @@ type verdict uint8
 
 const (
 	verdictUnsettled verdict = iota
-	verdictAway              // unsettled, and the server is not there, or not always
-	verdictAlive             // the session is known: the refusal is about something else
-	verdictDead              // it is not known; or it is of no use, over a transport without sessions
-	verdictLate              // the session was opened just now, and the server did not know it yet
+	verdictAway              // unsettled, because the server cannot be reached, or not always
+	verdictAlive             // the server knows the session: the refusal is about something else
+	verdictDead              // the server does not know the session; over a transport without sessions: it refuses even the list
+	verdictLate              // the server had just opened the session, and knows it only now
 )
 
-// inquiry is a question, with its control, for all who wait for the verdict.
+// inquiry settles doubt for all callers that wait for its verdict, by checks and a control.
 type inquiry struct {
-	kinds  kinds // of the refusals before the question; guarded by doubts.mu
-	later  kinds // of those after it; guarded by doubts.mu
-	fronts int   // as they were when it was asked
-	mixed  int   // how often a front answered one request, and the server the other
+	kinds  kinds // of the refusals before the last checks; guarded by doubts.mu
+	later  kinds // of the refusals since then; guarded by doubts.mu
+	fronts int   // doubts.fronts when the last checks began
+	mixed  int   // how often a front answered one check, and the server the other
 
-	pace    time.Duration      // the least time between two questions
-	done    chan struct{}      // closed with the verdict
-	verdict verdict            // set before done is closed, as what follows
-	refused []*mcpbridge.Error // the refusals that show that the session is dead
-	hasID   bool               // the session has an id, so that a request can be made as one that was never issued
-	unknown []*mcpbridge.Error // the refusals of such sessions
+	pace    time.Duration      // the least time between two rounds of checks
+	hasID   bool               // the session has an id: a check can be sent with an id that was never issued
+	done    chan struct{}      // closed when there is a verdict
+	verdict verdict            // set before done is closed, as are the fields below
+	refused []*mcpbridge.Error // the refusals of checks that show that the session is dead
+	unknown []*mcpbridge.Error // the refusals of checks with an id that was never issued
 }
 
-// request is one of the requests of a question.
+// check is a request that changes nothing, and shows whether the server knows the session.
 type check uint8
 
 const (
@@ -85,25 +82,25 @@ const (
 	checkList       // one page of a list that the server has declared
 )
 
-// answer is the answer to a request of a question.
+// answer is the answer to a check.
 type answer struct {
 	refusal     *mcpbridge.Error // nil: a result
-	credentials http.Header      // that the request was sent with
+	credentials http.Header      // of the check
 }
 
-// question has the answers to its requests; nil is none.
+// answers are the answers to both checks; nil is none.
 type answers [2]*answer
 
-// reading is what an answer says about the session that was asked.
+// reading is what an answer to a check shows about the session.
 type reading uint8
 
 const (
 	readSilent  reading = iota // there is no answer
-	readUnclear                // an answer that says nothing, such as 429
-	readAway                   // the server is not there: a front answers, or the connection breaks
-	readKnown                  // a result
-	readRefused                // refused in doubt
-	readGone                   // refused for certain
+	readUnclear                // an answer that shows nothing, such as 429
+	readAway                   // the server cannot be reached: a front answers, or the connection breaks
+	readKnown                  // a result, or an error that only a server gives that knows the session
+	readRefused                // a refusal in doubt
+	readGone                   // a refusal that says that the session has expired
 )
 
 func (a *answer) read() reading {
@@ -118,7 +115,7 @@ func (a *answer) read() reading {
 		return readAway
 	case a.refusal.Doubt:
 		return readRefused
-	case a.refusal.Code != 0 && a.refusal.Status != http.StatusTooManyRequests: // such an error shows that the session is known
+	case a.refusal.Code != 0 && a.refusal.Status != http.StatusTooManyRequests: // an error without doubt: only a server that knows the session gives it
 		return readKnown
 	case a.refusal.Class == mcpbridge.Deadline, a.refusal.Class == mcpbridge.Cancelled:
 		return readSilent
@@ -126,12 +123,12 @@ func (a *answer) read() reading {
 	return readUnclear
 }
 
-// isAnswer reports whether a server that knows the session may answer like this, even with an error.
+// isAnswer reports whether an answer is a result, or a JSON-RPC error on 200.
 func (a *answer) isAnswer() bool {
 	return a != nil && (a.refusal == nil || a.refusal.Status == http.StatusOK && a.refusal.Code != 0)
 }
 
-// isRefusal reports whether a server may refuse a session like this, even if it looks like a front.
+// isRefusal reports whether a server may refuse a session with this answer. It may look like the answer of a front.
 func (a *answer) isRefusal() bool {
 	return a.read() == readRefused || a.read() == readAway && wire.EvidenceOf(a.refusal).Front
 }
@@ -146,24 +143,24 @@ func (got answers) meetsFront() bool {
 	return slices.ContainsFunc(got[:], func(a *answer) bool { return a.read() == readAway })
 }
 
-// meetsLimit reports whether the server answers that it would answer later.
+// meetsLimit reports whether the server asks to try again later.
 func (got answers) meetsLimit() bool {
 	return slices.ContainsFunc(got[:], func(a *answer) bool { return a != nil && a.refusal != nil && isLimit(a.refusal.Status) })
 }
 
-// isLimit reports whether a server that answers with this status may answer later.
+// isLimit reports whether a status asks the client to try again later.
 func isLimit(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
-// finding is what follows from the answers to a question.
+// finding is what follows from the answers to the checks.
 type finding struct {
 	verdict verdict
-	away    bool    // the server is not there
-	again   []check // that a control has to be asked as well
+	away    bool    // the server cannot be reached
+	again   []check // to be repeated on a control
 }
 
-// judge says what follows from the answers so far. isAlike compares a refusal with those
+// judge returns what follows from the answers so far. isAlike compares a refusal with those
 // that caused the doubt. hasList is true if the server has declared a list.
 func (got answers) judge(isAlike func(*mcpbridge.Error) bool, hasList bool) (f finding) {
 	readings := map[reading]int{}
@@ -186,9 +183,9 @@ func (got answers) judge(isAlike func(*mcpbridge.Error) bool, hasList bool) (f f
 	return f
 }
 
-// judgeControl says what follows from the answers of a second session, and then of the first once
-// more, to the requests that the first has refused. That the first does not answer at all shows nothing, as long
-// as the server opens sessions. But a front that lets only the second through is the server itself.
+// judgeControl returns what follows when the checks that the first session has refused are repeated on the second
+// session, and then on the first. Silence of the first session shows nothing while the server opens
+// sessions. But if a front seems to answer only the first session, it is the server itself.
 func (got answers) judgeControl(again []check, second, first answers) verdict {
 	alike := 0
 	for _, which := range again {
@@ -216,8 +213,8 @@ func (got answers) judgeControl(again []check, second, first answers) verdict {
 	return verdictUnsettled
 }
 
-// judgePlain judges without a control: only a list that is refused shows that the session is of no use, and not by
-// errors that say that there is no such list. A list alone does not, as long as ping is answered.
+// judgePlain judges without a control. The session is dead if the list is refused, but not with an error that says
+// that there is no such list. If only lists were refused before, and ping is answered, the session is not dead.
 func judgePlain(got answers, again []check, onlyLists bool) verdict {
 	if onlyLists && got[checkPing].read() == readKnown {
 		return verdictUnsettled
@@ -232,8 +229,9 @@ func judgePlain(got answers, again []check, onlyLists bool) verdict {
 	return verdictUnsettled
 }
 
-// judgeOpening says what it means for the first session that a second one could not be opened: a server that
-// refuses whoever asks has not refused the session, and one that cannot be asked has not refused.
+// judgeOpening returns what it means for the first session that a second one could not be opened. A server that
+// refuses to open any session has not refused the first one in particular, so that this one is alive. If the server
+// could not answer, its silence shows nothing.
 func judgeOpening(e *mcpbridge.Error) verdict {
 	if e.Server == mcpbridge.Absent {
 		return verdictAway
@@ -250,7 +248,7 @@ func haveSameCredentials(a, b *answer) bool {
 }
 
 // outcome returns what a refusal in doubt means after a verdict other than alive. earlier is true if
-// the operation has had an earlier request.
+// the server has accepted an earlier request of the operation.
 func (i *inquiry) outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbridge.Error {
 	settled, notRun := certain(e), !earlier && i.provesNotRun(e)
 	switch {
@@ -261,7 +259,7 @@ func (i *inquiry) outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbri
 		return e
 	}
 	settled.Class, settled.Session = mcpbridge.Lost, mcpbridge.Gone
-	settled.Detail, settled.Quote = "the server refuses the session", e.ForCaller() // which may quote arguments
+	settled.Detail, settled.Quote = "the server refuses the session", e.ForCaller() // the words of the server may quote arguments
 	if !isResumable {
 		settled.Session = mcpbridge.Broken
 	}
@@ -271,9 +269,10 @@ func (i *inquiry) outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbri
 	return settled
 }
 
-// provesNotRun reports whether a refusal by a session that is not known shows that the call did not run: whoever has
-// run the call may have answered. It does if the question was refused alike, and a session that was never issued in the
-// same words. Where sessions have no ids, a 4xx without the id of the call is believed, unless it is a page.
+// provesNotRun reports whether a refusal of a call on a dead session shows that the call did not run. It does so if a
+// check was refused alike, and a check with an id that was never issued was refused in the same words: such a server
+// refuses a session before it looks at a request. Without session ids, a 4xx without the id of the call is
+// believed, unless it is a page.
 func (i *inquiry) provesNotRun(e *mcpbridge.Error) bool {
 	isAlike := func(refusal *mcpbridge.Error) bool { return wire.Alike(e, refusal) }
 	switch {
@@ -297,20 +296,20 @@ func isAboutResource(op messages.Operation, e *mcpbridge.Error) bool {
 		(strings.Contains(said.Message, read.Params.URI) || bytes.Contains(said.Data, []byte(read.Params.URI)))
 }
 
-// certain returns an error without doubt.
+// certain returns a copy of an error without doubt.
 func certain(e *mcpbridge.Error) *mcpbridge.Error {
 	settled := *e
 	settled.Doubt = false
 	return &settled
 }
 
-// kinds are those of the refusals of calls.
+// kinds are the kinds of the refusals of calls.
 type kinds []kind
 
 // maxKinds bounds how many kinds of refusal are remembered.
 const maxKinds = 256
 
-// with returns the kinds and more of them, each of them once, and maxKinds of them at most.
+// with returns the kinds and more kinds, without duplicates, and maxKinds of them at most.
 func (all kinds) with(more ...kind) kinds {
 	for _, k := range more {
 		if !slices.Contains(all, k) && len(all) < maxKinds {
@@ -320,20 +319,20 @@ func (all kinds) with(more ...kind) kinds {
 	return all
 }
 
-// haveLike reports whether a question was refused as one of the calls was.
+// haveLike reports whether the refusal of a check has the status and code of one of the kinds.
 func (all kinds) haveLike(refusal *mcpbridge.Error) bool {
 	return slices.ContainsFunc(all, func(k kind) bool {
 		return k == (kind{}) || k.status == refusal.Status && k.code == refusal.Code
 	})
 }
 
-// haveWordsOf reports whether a question was refused in the words of one of the calls.
+// haveWordsOf reports whether the refusal of a check has the words of one of the kinds.
 func (all kinds) haveWordsOf(refusal *mcpbridge.Error) bool {
 	digest := wire.EvidenceOf(refusal).Digest
 	return slices.ContainsFunc(all, func(k kind) bool { return k.digest == digest })
 }
 
-// areAboutLists reports whether nothing but lists was refused.
+// areAboutLists reports whether only lists were refused.
 func (all kinds) areAboutLists() bool {
 	return !slices.ContainsFunc(all, func(k kind) bool { return !strings.HasSuffix(k.method, "/list") })
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// unsupportedVersion is what the SDK says of a protocol version that it does not know.
+// unsupportedVersion is the text of the SDK's error for a protocol version that it does not know.
 const unsupportedVersion = "unsupported protocol version"
 
-// remedies has the mistakes that only a change of the configuration or of the credentials can mend,
-// with what to change. The first that fits an error applies.
+// remedies are the mistakes that only a change of the configuration or of the credentials can correct, with the
+// change. The first one that fits an error applies.
 var remedies = []struct {
 	fits   func(*mcpbridge.Error, *mcpbridge.Server) bool
 	remedy string
@@ -42,7 +42,7 @@ var remedies = []struct {
 	{isAnotherProgram, "check url: is it the server's MCP endpoint?"},
 }
 
-// remedyFor returns what to change after an error, or nothing if another attempt can help.
+// remedyFor returns what to change after an error, or nothing if another attempt may succeed.
 func remedyFor(e *mcpbridge.Error, config *mcpbridge.Server) string {
 	for _, mistake := range remedies {
 		if mistake.fits(e, config) {
@@ -56,13 +56,13 @@ func isNoFolder(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.Dir != "" && strings.HasPrefix(e.Detail, "working directory: ")
 }
 
-// isNoProgram is not true if the system lacks processes or files.
+// isNoProgram is false if the system has too many processes or open files.
 func isNoProgram(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.Command != "" && (errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, exec.ErrDot) ||
 		errors.Is(e.Err, fs.ErrNotExist) || errors.Is(e.Err, fs.ErrPermission) || errors.Is(e.Err, syscall.ENOEXEC))
 }
 
-// isCommandLine is true if there is no program of that name, and the name looks like one with arguments.
+// isCommandLine is true if there is no such program, and its name seems to contain arguments.
 func isCommandLine(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return isNoProgram(e, config) && strings.ContainsAny(config.Command, " \t")
 }
@@ -77,14 +77,14 @@ func isUnsupportedProtocol(e *mcpbridge.Error, _ *mcpbridge.Server) bool {
 	return e.Class == mcpbridge.Protocol && strings.Contains(e.Detail, unsupportedVersion)
 }
 
-// hasEnded is true of a process that ended instead of answering. The supervisor drops the remedy if the
-// server has answered before.
+// hasEnded is true if the process of the server ended instead of answering. The supervisor drops the remedy if the server
+// has answered before.
 func hasEnded(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.Command != "" && e.Server == mcpbridge.Strange && e.Session == mcpbridge.Broken &&
 		(e.Class == mcpbridge.Lost || e.Class == mcpbridge.NotSent)
 }
 
-// isOutput is also true of a program that prints what it reads: the SDK then answers its own initialize.
+// isOutput is also true of a program that prints its input. Then the SDK gets its own initialize, and refuses it.
 func isOutput(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.Command != "" && (e.Class == mcpbridge.Protocol || e.Code == rpc.CodeMethodNotFound)
 }
@@ -125,8 +125,8 @@ func isRedirect(e *mcpbridge.Error, _ *mcpbridge.Server) bool {
 	return e.Status >= 300 && e.Status < 400
 }
 
-// isAnotherProgram is true of answers that no MCP server gives. A server error may be an outage, unless it says
-// that there are no POSTs here.
+// isAnotherProgram is true of answers that no MCP server gives. A server error may be an outage, unless it is 501, with
+// which a web server refuses all POSTs.
 func isAnotherProgram(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.URL != "" && e.Server == mcpbridge.Strange &&
 		(e.Class != mcpbridge.ServerError || e.Status == http.StatusNotImplemented)

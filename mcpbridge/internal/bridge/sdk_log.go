@@ -9,11 +9,10 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 )
 
-// sdkLog is the handler of what the SDK logs about sessions. Lines have the field lib. The SDK
-// does not say which server they are about, so that the secrets of all servers are blacked out.
-// What it logs as an error is mostly the fault of a server, such as a tool that it leaves out:
-// it becomes Warn. An internal error of the SDK is Error; its text is left out, because it may
-// contain results.
+// sdkLog is the handler for the log lines of the SDK about sessions. It adds the field lib. The SDK
+// does not say which server a line is about, so that the secrets of all servers are blacked out.
+// Most errors in the log are faults of a server, such as a tool that the SDK leaves out: they become
+// Warn. An internal error of the SDK remains Error, without its fields, which may contain results.
 type sdkLog struct {
 	logger  func() *slog.Logger
 	secrets func() []string
@@ -25,7 +24,7 @@ func (h sdkLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.logger().Enabled(ctx, level)
 }
 
-// Handle writes a line. Its time is that of the logger.
+// Handle writes a line, without a time: the logger adds it.
 func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
 	internal := strings.HasPrefix(r.Message, "jsonrpc2 internal error")
 	level := r.Level

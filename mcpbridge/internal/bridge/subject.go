@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// The methods of this file make a session the subject of its doubts.
+// The methods of this file make conn the [subject] of its doubts.
 
 func (c *conn) mayRefuse() bool {
 	return c.link.MayRefuseSession() && (!c.info.Stateless || !c.isModern())
@@ -20,9 +20,8 @@ func (c *conn) succeededSince(count uint64) bool { return c.result.Load() > coun
 func (c *conn) untilCut() context.Context        { return c.Cut }
 func (c *conn) expire(e *mcpbridge.Error)        { c.link.Expire(e) }
 
-// becomesKnown asks a session again that has answered nothing since initialize, while its
-// server may not know it yet. It reports whether the session was known at last, with the
-// same credentials.
+// becomesKnown repeats the checks on a session that has answered nothing since initialize: its server may not
+// know it yet. It reports whether the server knows the session at last, with the same credentials.
 func (c *conn) becomesKnown(ctx context.Context, got answers) bool {
 	session := c.link.Resumable()
 	if session == nil || !session.IsFresh() {
@@ -40,7 +39,7 @@ func (c *conn) becomesKnown(ctx context.Context, got answers) bool {
 	return false
 }
 
-// control compares with a second session. While the server is away, the sessions of an endpoint take turns.
+// control compares with a second session. While the server is away, the pace of the endpoint limits that.
 func (c *conn) control(ctx context.Context, got answers, again []check, isAway bool) verdict {
 	if isAway && !c.at.pace.mayOpen() {
 		return verdictAway
@@ -63,12 +62,12 @@ func (c *conn) repeat(ctx context.Context, which check) *answer {
 	return c.runChecks(ctx, checkTimeout, untilAll, which)[which]
 }
 
-// asUnknown makes a request as a session that was never issued, with an id like that of this one.
+// asUnknown runs a check with a session id that was never issued, and looks like that of this session.
 func (c *conn) asUnknown(ctx context.Context, which check) *mcpbridge.Error {
 	return c.try(ctx, neverIssued(c.cs.ID()), c.checkFunc(which)).refusal
 }
 
-// neverIssued returns a random id of the same shape: digits for digits, and letters for letters.
+// neverIssued returns a random id with digits and letters where the given one has them.
 func neverIssued(id string) string {
 	isHex := strings.Trim(strings.ToLower(id), "0123456789abcdef-") == ""
 	return strings.Map(func(r rune) rune {

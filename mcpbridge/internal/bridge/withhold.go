@@ -10,20 +10,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// This file decides whether operations are sent, and has what they wait for: a moment while a question was refused,
-// and the verdict after they were refused themselves.
+// The methods of this file are called by operations: before they are sent, and after they were refused in doubt.
 
 const (
-	// verdictTimeout is how long a caller waits for a verdict, and errorTimeout how long with an
-	// error that is the whole answer.
+	// verdictTimeout is how long a refused operation waits for a verdict. errorTimeout is the same for one that was
+	// refused with a JSON-RPC error on 200, which is probably its own answer.
 	verdictTimeout = 5 * time.Second
 	errorTimeout   = time.Second
-	// answerTime is what is left of a deadline for the reply.
+	// answerTime is how long before its deadline an operation stops waiting, so that the caller gets the reply in time.
 	answerTime = verdictTimeout / 50
 )
 
-// admit lets an operation be sent. It waits for a moment while a question was refused, and, with untilHeard, while
-// the session is unheard. An error says that the operation was not sent.
+// admit returns nil when an operation may be sent. After a check was refused, it waits for the verdict, for holdTimeout
+// at most. With untilHeard, it also waits while the session is unheard. Its error says that the operation was not sent.
 func (d *doubts) admit(ctx context.Context, untilHeard bool) *mcpbridge.Error {
 	for d.holds.Load() {
 		d.mu.Lock()
@@ -47,7 +46,7 @@ func (d *doubts) admit(ctx context.Context, untilHeard bool) *mcpbridge.Error {
 		d.mu.Unlock()
 		if !d.wait(ctx, i.done, until) {
 			if front == nil {
-				return nil // the caller notices
+				return nil // the caller notices the end of ctx
 			}
 			untilHeard = false
 		}
@@ -55,7 +54,7 @@ func (d *doubts) admit(ctx context.Context, untilHeard bool) *mcpbridge.Error {
 	return nil
 }
 
-// notSent returns the error for an operation that was not sent to a session that is dead.
+// notSent returns the error for an operation that was not sent because the session is dead.
 func (d *doubts) notSent() *mcpbridge.Error {
 	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Withheld: true, Detail: "the server refuses the session"}
 	if !d.about.isResumable() {
@@ -64,8 +63,8 @@ func (d *doubts) notSent() *mcpbridge.Error {
 	return e
 }
 
-// settle returns what an error means when it is in doubt: the error as it is, or one
-// that says that the session is gone. It waits for the verdict, within bounds.
+// settle waits for the verdict on an error in doubt, within bounds. It returns the error without doubt, or
+// one that says that the session is gone. Without a verdict it returns the error as it is.
 func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
 	switch {
 	case !e.Doubt:
@@ -90,14 +89,14 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 			return d.balance.name(certain(e))
 		case i == nil || !d.wait(ctx, i.done, time.Time{}):
 			return e
-		case i.verdict != verdictAlive: // else the refusal may have come after the question
+		case i.verdict != verdictAlive: // otherwise this refusal may be later than the checks: inquire again
 			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
 		}
 	}
 }
 
-// settleFront returns what an answer of a front means. A page with 404 or 410 may be the server's own answer to a
-// session that it does not know: its caller waits for the verdict.
+// settleFront returns what the answer of a front means. A page with 404 or 410 may be the server's own refusal of a
+// session that it does not know: the operation waits for the verdict.
 func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wire.Exchange, e *mcpbridge.Error) *mcpbridge.Error {
 	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
 	defer cancel()
@@ -106,7 +105,7 @@ func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wir
 		if i.verdict == verdictDead {
 			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
 		}
-		if i.verdict != verdictAway { // else it has ended before anybody waited for it
+		if i.verdict != verdictAway { // with this verdict it ended because nobody waited for it
 			break
 		}
 		i = d.unheard(op, e)
@@ -116,8 +115,7 @@ func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wir
 	return unheard
 }
 
-// unheard notes that a front has answered in place of the server, and has the session questioned. It returns the
-// inquiry, or nil.
+// unheard notes that a front has answered in place of the server, and begins an inquiry. It returns the inquiry, or nil.
 func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,8 +136,8 @@ func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
 	return d.start(kinds...)
 }
 
-// wait waits for the end of an inquiry. It returns false at a time, if that is not zero, when the deadline of
-// ctx is near, or when ctx has ended.
+// wait waits for the end of an inquiry. It returns false if ctx ends first, if its deadline is near, or at the time
+// until, unless that is zero.
 func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time) bool {
 	if at, ok := ctx.Deadline(); ok && (until.IsZero() || at.Add(-answerTime).Before(until)) {
 		until = at.Add(-answerTime)

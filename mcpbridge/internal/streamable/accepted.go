@@ -16,8 +16,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// accepted handles a 2xx: the server has the message. A JSON answer is read here
-// and now, because the SDK ends the session over an answer that it cannot read (go-sdk#683).
+// accepted handles a 2xx: the server has accepted the message. It reads a JSON answer to its end, because
+// the SDK ends the session after an answer that it cannot read (go-sdk#683).
 func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Response {
 	m.Exchange.Accepted()
 	s.taken(m, resp)
@@ -31,7 +31,7 @@ func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Respon
 	}
 	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
 	resp.Body.Close()
-	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most are
+	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most answers are one JSON object
 		switch parts := rpc.Parts(body); {
 		case len(parts) == 0 && resp.StatusCode == http.StatusAccepted && m.Method != rpc.MethodDiscover:
 			return s.answeredElsewhere(m)
@@ -61,7 +61,7 @@ var (
 	errAnotherID  = errors.New("the answer has the id of another request")
 )
 
-// answered reads a JSON body, which is the response.
+// answered reads the response from a JSON body.
 func (s *session) answered(m outbound.Message, body []byte) (rpc.Decoded, wire.Use, error) {
 	msg, err := s.answers.Decode(body, m.ID)
 	resp, ok := msg.Message.(*jsonrpc.Response)

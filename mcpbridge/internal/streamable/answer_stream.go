@@ -14,12 +14,12 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// resumeAfter is how soon an answer that broke off is resumed, unless the server says how soon.
+// resumeAfter is the delay before an answer that broke off is resumed, unless the server names another.
 const resumeAfter = 100 * time.Millisecond
 
 // answerStream is a stream of events with the response to one request. It passes on whole
 // events, with the ids of the SDK, and ends at an event that is too large. It notes a response
-// that is an error: the SDK's own error for it may be that of a connection that has ended.
+// that is an error, because the SDK may return another error in its place, about the end of the connection.
 type answerStream struct {
 	io.ReadCloser
 	rpc.EventBuffer
@@ -31,10 +31,10 @@ type answerStream struct {
 	batch     bool   // it was the body of one answer
 	heard     bool   // an event had data
 	resumable bool   // an event had an id
-	last      []byte // the last of them
-	paced     bool   // the server has said how soon to resume
-	taken     bool   // the result has come, and is not for the SDK
-	end       error  // what follows the events that came; nil before the end
+	last      []byte // the last id
+	paced     bool   // an event had a delay for resuming
+	taken     bool   // the exchange has taken the result
+	end       error  // of the stream; nil before it has ended
 	closed    bool
 }
 
@@ -53,7 +53,7 @@ func (a *answerStream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if a.end != nil {
-			return 0, a.end // the SDK drains what it has given up
+			return 0, a.end // the SDK may read on after the end
 		}
 		n, err := a.ReadCloser.Read(p)
 		switch {
@@ -65,20 +65,20 @@ func (a *answerStream) Read(p []byte) (int, error) {
 			if !errors.Is(err, io.EOF) {
 				a.DropPartial()
 			}
-			a.Finish(true, a) // the SDK takes the last event as if it were whole
+			a.Finish(true, a) // the SDK accepts a last event without the empty line
 			a.ended()
 		}
 	}
 	return a.Next(p), nil
 }
 
-// ended notes that the stream has ended. If the SDK resumes it, the response may come on another
-// stream meanwhile.
+// ended notes that the stream has ended. If it is resumable, the SDK resumes it, and the response may also come on another
+// stream of the session.
 func (a *answerStream) ended() {
 	switch {
 	case a.taken || a.ex.IsAnswered():
 	case a.resumable:
-		if !a.paced { // the SDK would wait for a second or two
+		if !a.paced { // by default the SDK waits for a second or two
 			a.Feed(fmt.Appendf(nil, "id: %s\nretry: %d\n\n", a.last, resumeAfter.Milliseconds()), wire.MaxResult(a.s.client.Config), a)
 		}
 		a.s.brokeOff(a.ex)
@@ -90,8 +90,8 @@ func (a *answerStream) ended() {
 	}
 }
 
-// Close ends the stream. If its result was taken, it reads the rest first, so that its connection
-// can be used again: the SDK does so with what it reads itself.
+// Close ends the stream. If the result was taken, Close first reads the stream to its end, as the SDK would do, so that
+// the HTTP connection can be used again.
 func (a *answerStream) Close() error {
 	if a.extra {
 		return a.ReadCloser.Close()
@@ -107,7 +107,7 @@ func (a *answerStream) Close() error {
 	return err
 }
 
-// OnEvent reads an event as a JSON body is read. Nothing is read after the response.
+// OnEvent reads an event. It drops all events after the response.
 func (a *answerStream) OnEvent(e rpc.Event) []byte {
 	if a.taken {
 		return nil
@@ -153,12 +153,12 @@ func (a *answerStream) read(e rpc.Event) []byte {
 }
 
 // readEvent reads the message in an event of a stream, and returns the event for the SDK. own is the
-// exchange that the stream answers, or nil, and answers is that stream, or nil.
+// exchange whose response the stream brings, or nil. answers is that stream, or nil.
 func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, answers *answerStream) []byte {
 	use, ex := s.answers.Read(msg.Message, waiting{own, s})
 	switch use {
 	case wire.Stray:
-		return e.With(nil) // with its id, so that the stream is resumed after it
+		return e.With(nil) // the event keeps its id, so that a resumed stream does not repeat it
 	case wire.Unawaited:
 		s.elsewhere.keep(msg.Message.(*jsonrpc.Response).ID, e.Data, wire.MaxResult(s.client.Config))
 		return e.With(nil)
@@ -169,15 +169,15 @@ func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, an
 	if answers != nil && ex == own {
 		answers.taken = true
 		if !answers.resumable {
-			return nil // the SDK takes the end of the stream for the end of the call
+			return nil // the stream ends now, and the SDK fails the call
 		}
 	}
 	return e.With(rpc.Failure(ex.MessageID(), 0, "the result was taken"))
 }
 
-// waiting finds who waits for a response on a stream of a session.
+// waiting finds the exchange that waits for a response on a stream of a session.
 type waiting struct {
-	own *wire.Exchange // that the stream answers, or nil
+	own *wire.Exchange // whose response the stream brings, or nil
 	s   *session
 }
 

@@ -11,21 +11,21 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// elsewhere are the requests of a session whose response may come on any of its streams: the server
+// elsewhere are the requests of a session whose response may come on any of its streams, because the server
 // has answered 202, or the stream with the response broke off. The response to any other
 // request counts only in the answer to its own POST.
 type elsewhere struct {
 	mu      sync.Mutex
 	waiting map[string]awaited // by the id of the SDK, as JSON
-	early   map[string][]byte  // responses that nobody waits for: their 202 may come soon
+	early   map[string][]byte  // responses that came before their 202, by the same id
 	size    int                // of all of early
-	streams chan struct{}      // closed when the session has no stream to wait at; nil if it has none
+	streams chan struct{}      // closed when the stream that was claimed ends; nil without such a stream
 }
 
 // awaited is a request whose response may come on any stream.
 type awaited struct {
 	ex       *wire.Exchange
-	brokeOff bool // the stream with the response
+	brokeOff bool // the stream with the response broke off
 }
 
 // await notes that the response to the last request of an exchange may come on any stream.
@@ -38,14 +38,14 @@ func (e *elsewhere) await(ex *wire.Exchange, brokeOff bool) {
 	e.waiting[string(ex.MessageID())] = awaited{ex, brokeOff}
 }
 
-// earlyFor is how long a response that nobody waits for is kept, and maxEarly how many are.
+// earlyFor is how long a response that nobody waits for is kept. maxEarly bounds how many are kept.
 const (
 	earlyFor = time.Second
 	maxEarly = 64
 )
 
-// keep keeps a response with an id of the SDK that has come before its 202, for a moment. All together
-// have limit bytes at most.
+// keep keeps a response that may have come before its 202, for earlyFor. id is the id of the SDK. All responses together
+// may have limit bytes.
 func (e *elsewhere) keep(id jsonrpc.ID, data []byte, limit int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,11 +58,11 @@ func (e *elsewhere) keep(id jsonrpc.ID, data []byte, limit int) {
 	}
 	e.early[key] = bytes.Clone(data)
 	e.size += len(data)
-	time.AfterFunc(earlyFor, func() { e.kept(key) })
+	time.AfterFunc(earlyFor, func() { e.takeEarly(key) })
 }
 
-// kept returns the response that was kept, or nil, and keeps it no more.
-func (e *elsewhere) kept(key string) []byte {
+// takeEarly removes and returns a response that was kept, or returns nil.
+func (e *elsewhere) takeEarly(key string) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	data := e.early[key]
@@ -77,7 +77,7 @@ func keyOf(id jsonrpc.ID) string {
 	return strconv.FormatInt(number, 10)
 }
 
-// forget notes that nobody waits for the response any more.
+// forget notes that nobody waits for the response to an exchange any longer.
 func (e *elsewhere) forget(ex *wire.Exchange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,8 +89,7 @@ func (e *elsewhere) forget(ex *wire.Exchange) {
 	}
 }
 
-// take returns the exchange that waits for the response with an id of the SDK, or nil. It waits no
-// more.
+// take removes and returns the exchange that waits for the response with an id of the SDK, or returns nil.
 func (e *elsewhere) take(id jsonrpc.ID) *wire.Exchange {
 	key := keyOf(id)
 	e.mu.Lock()
@@ -100,7 +99,7 @@ func (e *elsewhere) take(id jsonrpc.ID) *wire.Exchange {
 	return ex
 }
 
-// broken returns the exchanges that wait since their streams broke off.
+// broken returns the exchanges whose streams broke off.
 func (e *elsewhere) broken() (all []*wire.Exchange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,8 +111,8 @@ func (e *elsewhere) broken() (all []*wire.Exchange) {
 	return all
 }
 
-// claim makes the caller the one who opens a stream for those who wait: then ended is nil, and the
-// caller calls release in the end. Otherwise another has one open, until ended is closed.
+// claim asks for the right to open the stream on which responses are awaited. If ended is nil, the caller has the right,
+// and calls release when its stream has ended. Otherwise another stream is open until ended is closed.
 func (e *elsewhere) claim() (ended <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +123,7 @@ func (e *elsewhere) claim() (ended <-chan struct{}) {
 	return nil
 }
 
-// release notes that the stream of the one who has claimed it has ended.
+// release notes that the claimed stream has ended.
 func (e *elsewhere) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

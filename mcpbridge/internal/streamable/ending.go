@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// youngAge is the age up to which a session that expires may be known to another of
-	// the server's instances.
+	// youngAge is the age up to which an expired session is ended on the server nevertheless: another instance of
+	// the server may know it.
 	youngAge = 30 * time.Second
-	// quietAttempts is how often we try to end such a session.
+	// quietAttempts is how often the bridge tries to end such a session, and quietTimeout bounds all attempts.
 	quietAttempts = 3
 	quietTimeout  = 5 * time.Second
-	// quietFutile is how many such sessions in a row no instance knows before we stop trying: the
-	// server has one instance, or they share their sessions.
+	// quietFutile is how many such sessions in a row must be unknown to all instances before the bridge stops trying.
+	// Then the server has one instance, or its instances share their sessions.
 	quietFutile = 5
 )
 
-// Expire notes that the server does not know the session any more, and reports it once.
+// Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
 	s.mu.Lock()
 	first := !s.expired
@@ -35,8 +35,8 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	switch {
 	case !first:
 		return
-	case !s.leave(): // it would end another
-	case e.Status == 0: // a control has found it out
+	case !s.leave(): // a DELETE would end another session with the same id
+	case e.Status == 0: // a control has shown it
 		go s.endQuietly(1)
 	case young && s.habits.forgets.Load() < quietFutile:
 		go s.endQuietly(quietAttempts)
@@ -49,9 +49,8 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	}
 }
 
-// brokeOff notes that a stream ended before it brought the response of an exchange. On a session that
-// the server does not know any more there is nothing to resume: the call ends. One that
-// has an answer which is open goes on.
+// brokeOff notes that a stream ended before it brought the response of an exchange. If the session has expired, the
+// stream cannot be resumed, and the call ends. Calls whose streams are open continue.
 func (s *session) brokeOff(ex *wire.Exchange) {
 	if !s.HasExpired() {
 		s.elsewhere.await(ex, true)
@@ -72,21 +71,20 @@ func (s *session) HasExpired() bool {
 	return s.expired
 }
 
-// EndQuietly ends the session with one attempt.
+// EndQuietly ends the session on the server with one attempt.
 func (s *session) EndQuietly() { s.endQuietly(1) }
 
-// endQuietly ends a session on the server that counts as expired. Nobody waits for it, and
-// success does not matter: a session that is unknown to one instance of a server may
-// still be known to another.
+// endQuietly ends an expired session on the server. A session that is unknown to one instance of a server may be known
+// to another. Nobody waits for the result.
 func (s *session) endQuietly(attempts int) {
 	if s.SessionID() == "" {
-		return // it would end that of its successor
+		return // the DELETE would end any session without an id, such as the next one
 	}
 	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(context.Background()), quietTimeout)
 	defer cancel()
 	for range attempts {
 		if !s.leave() {
-			return // its successor has the same id
+			return // another session has the same id
 		}
 		_, resp, err := s.sendDelete(ctx)
 		if err != nil {
@@ -137,8 +135,8 @@ func (s *session) sendDelete(ctx context.Context) (*http.Request, *http.Response
 }
 
 // isOver reports whether a session is over after this answer to its DELETE. If not, the
-// DELETE may be sent again. The specification lets a server refuse: 405, and 404 for a
-// session that is gone.
+// DELETE may be sent again. The specification allows a server to answer 405, and 404 for a
+// session that has expired.
 func (s *session) isOver(req *http.Request, resp *http.Response) (bool, *mcpbridge.Error) {
 	if is2xx(resp) {
 		resp.Body.Close()
@@ -155,12 +153,11 @@ func (s *session) isOver(req *http.Request, resp *http.Response) (bool, *mcpbrid
 	return isOther && s.isUnknown(req.Context(), resp.StatusCode, e.Code), e
 }
 
-// isUnknown reports whether a server that refused a DELETE, by a status with several meanings,
-// refuses the id of the session. It does if it refuses a ping of the session alike: with the
-// same status, and the same JSON-RPC code if there was one. The example of the TypeScript SDK
-// answers 400 to any id that it does not know: with text to a DELETE, with JSON-RPC to a ping.
-// After 401 and 403 a ping without a session decides: if it is refused alike, the credentials
-// are refused.
+// isUnknown reports whether a server that refused a DELETE with an ambiguous status refuses the id of the session. It does
+// if it refuses a ping of the session alike: with the same status, and the same JSON-RPC code if there was one. The
+// example of the TypeScript SDK answers 400 to any id that it does not know: with text to a DELETE, and with JSON-RPC
+// to a ping. After 401 and 403 a ping without a session decides: if it is refused alike, the refusal is about the
+// credentials.
 func (s *session) isUnknown(ctx context.Context, status int, code int64) bool {
 	answer, again := s.ping(ctx, true)
 	if answer != status || code != 0 && again != code {
@@ -173,8 +170,8 @@ func (s *session) isUnknown(ctx context.Context, status int, code int64) bool {
 	return answer != 0 && answer != status
 }
 
-// ping sends a ping of our own. It returns the status of the answer, or 0 if there was none,
-// and the code of a refusal.
+// ping sends a ping without the SDK. It returns the status of the answer, or 0 without an answer, and the code of a
+// refusal.
 func (s *session) ping(ctx context.Context, ofSession bool) (status int, code int64) {
 	body := []byte(`{"jsonrpc":"2.0","id":"` + wire.Nonce() + `","method":"ping"}`)
 	req, err := http.NewRequestWithContext(wire.WithoutRefresh(ctx), http.MethodPost, s.client.URL.String(), bytes.NewReader(body))

@@ -14,27 +14,26 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// answeredElsewhere answers the SDK's request that the server has answered with 202 in place of a
-// response: by a stream which lasts until the response has come, on whatever stream.
+// answeredElsewhere answers a call of the SDK that the server has answered with 202. The answer is a stream, which lasts
+// until the response has come on any stream of the session.
 func (s *session) answeredElsewhere(m outbound.Message) *http.Response {
 	s.elsewhere.await(m.Exchange, false)
 	var early io.Reader = strings.NewReader("")
-	if data := s.elsewhere.kept(string(m.ID)); data != nil {
+	if data := s.elsewhere.takeEarly(string(m.ID)); data != nil {
 		early = io.MultiReader(strings.NewReader("data: "), bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))), strings.NewReader("\n\n"))
 	}
 	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.Exchange, ctx: m.Request.Context(), early: early}, s: s, ex: m.Exchange, extra: true}
 	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: body, ContentLength: -1, Request: m.Request}
 }
 
-// extraStream waits while the session has a stream. If there is none, it opens one. If the server
+// extraStream waits while the session has another stream. If there is none, it opens one. If the server
 // refuses that, the response cannot come.
 type extraStream struct {
-	s   *session
-	ex  *wire.Exchange
-	ctx context.Context
-	// early is what has come before the 202.
-	early io.Reader
-	body  io.ReadCloser // nil while it waits
+	s     *session
+	ex    *wire.Exchange
+	ctx   context.Context
+	early io.Reader     // the response, if it came before the 202
+	body  io.ReadCloser // of the stream that it has opened; nil while it waits
 }
 
 // Read reads the stream.

@@ -11,19 +11,18 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// abandonedTimeout is how long an initialize goes on after everybody who waited for it has left.
+// abandonedTimeout is how long an initialize continues after the handshake has ended.
 const abandonedTimeout = 500 * time.Millisecond
 
-// discardAttempts is how often we try to end a session that nobody will use: a front may have refused, or a
-// server of several that is away. discardPause is the time between.
+// discardAttempts is how often the bridge tries to end a session that nobody will use: a front may refuse an attempt.
+// discardPause is the time between two attempts.
 const (
 	discardAttempts = 3
 	discardPause    = 50 * time.Millisecond
 )
 
-// initialize sends the request that opens a session. When nobody waits for the
-// answer any more, the request goes on for a moment: the session that it may have opened has
-// to be ended, and only the answer has its id.
+// initialize sends the request that opens a session. If the handshake ends before the answer, the request continues
+// for abandonedTimeout: the server may open a session, which has to be ended, and only the answer has its id.
 func (s *session) initialize(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -64,8 +63,8 @@ func (s *session) initialize(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// Discard ends the session that a handshake has opened, if it was not attached to. First it
-// waits until it is known whether there is one.
+// Discard ends the session that a handshake may have opened, unless it was to be resumed. First it waits for the answer to
+// an initialize that is under way.
 func (s *session) Discard(ctx context.Context) {
 	if s.Resume != nil {
 		return
@@ -107,8 +106,8 @@ func (s *session) attach(m outbound.Message) *http.Response {
 	return resp
 }
 
-// initialized sends the notification that ends the handshake. It is repeated while the server does
-// not know the session yet.
+// initialized sends the notification that ends the handshake, and repeats it while the server does not know the session
+// yet.
 func (s *session) initialized(req *http.Request) error {
 	resp, err := s.out.Send(req)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// refused handles everything but a 2xx, over which the SDK may end the session (go-sdk#683).
+// refused handles any answer but a 2xx. The SDK may end the session after it (go-sdk#683).
 func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Response, error) {
 	e, body := s.judge(m.Request, resp, m.ID)
 	if e.Session == mcpbridge.Gone && s.fresh.Load() && m.Exchange.As == "" {
@@ -27,14 +27,14 @@ func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Respon
 		}
 	}
 	m.ReportRefusal(s.Session, e, s.Expire)
-	if outbound.IsMoved(resp.StatusCode) { // the call would run elsewhere, if at all
+	if outbound.IsMoved(resp.StatusCode) { // the call has not run here
 		e.Sent = m.Exchange.WasAccepted()
 	}
 	return s.reject(m, resp.StatusCode, body, e), nil
 }
 
-// untilKnown sends a request again that was refused because the server does not know a
-// session which it has just opened. It returns the first other answer, or nil.
+// untilKnown repeats a request while the server answers that it does not know the session, which it has just opened. It
+// returns the first other answer, or nil.
 func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	for range wire.WhileFresh(req.Context()) {
 		resp, err := s.out.Send(outbound.Again(req))
@@ -49,17 +49,17 @@ func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	return nil, nil
 }
 
-// reject fails one message, and answers the SDK in a way that fails no other.
+// reject fails one message. Its answer for the SDK fails no other message.
 func (s *session) reject(m outbound.Message, status int, body []byte, e *mcpbridge.Error) *http.Response {
 	m.Exchange.Refused(e)
 	s.Discovery.Refused(m.Method, e)
 	if !m.IsCall() {
-		// A refused notification must not end the session of those who wait.
+		// After a refused notification the SDK would end the session, with all its calls.
 		return outbound.Respond(m.Request, http.StatusAccepted, "", nil)
 	}
 	told := rpc.Error{Message: e.Detail}
 	if said := rpc.Parse(body).Error; said != nil && m.Method == rpc.MethodDiscover && said.Code == mcp.CodeUnsupportedProtocolVersion {
-		told.Code, told.Data = said.Code, said.Data // the SDK finds in it which version to ask for instead
+		told.Code, told.Data = said.Code, said.Data // the SDK finds another version in it
 	}
 	return outbound.Respond(m.Request, status, outbound.TypeJSON, rpc.Refusal(m.ID, told))
 }

@@ -15,8 +15,8 @@ import (
 // is below the SDK's own bound, at which the SDK ends the whole session.
 const maxResumptions = 3
 
-// saysNoStream reports whether a server that refuses a request for a stream like this will refuse it
-// again. The others may have no stream for the moment, or want other credentials.
+// saysNoStream reports whether a server that refuses a request for a stream with this status will always refuse it. With
+// another status it may have no stream at the moment, or require other credentials.
 func saysNoStream(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
@@ -26,9 +26,9 @@ func saysNoStream(status int) bool {
 	return status < 500 || status == http.StatusNotImplemented
 }
 
-// resumeAnswer resumes a stream with the answer to a call that broke off. The call
-// was accepted, so that a refusal of this request proves nothing about the call: it is
-// lost. The SDK would end the session; it gets an event instead, which fails the call.
+// resumeAnswer resumes the stream with the answer to a call, after it broke off. The server has accepted the call, so that
+// a refusal of this request proves nothing about it: the call is lost. After a refusal the SDK would end the session.
+// Instead, it gets an event that fails the call.
 func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 	ex := wire.ExchangeOf(req.Context())
 	attempts, known := ex.Resumes()
@@ -36,7 +36,7 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 		event := "data: " + string(rpc.Failure(ex.MessageID(), 0, e.Detail)) + "\n\n"
 		return outbound.Respond(req, http.StatusOK, outbound.TypeSSE, []byte(event))
 	}
-	if known != nil { // another attempt would have the same result
+	if known != nil { // another attempt would be refused as well
 		return instead(known), nil
 	}
 	lost := func(e *mcpbridge.Error) *http.Response {

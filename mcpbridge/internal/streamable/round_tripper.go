@@ -22,7 +22,7 @@ type roundTripper struct {
 func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isStandalone(req) {
 		rt.note(req)
-		return rt.open(req), nil // the stream ends with the session by itself
+		return rt.open(req), nil // the stream ends by itself when the session is cut
 	}
 	return outbound.UntilCut(rt.Cut, req, rt.roundTrip)
 }
@@ -81,7 +81,7 @@ func (rt *roundTripper) send(m outbound.Message) (*http.Response, error) {
 	return rt.out.Send(m.Request)
 }
 
-// notAnswered handles an error in place of an answer. An error of ours fails the message alone.
+// notAnswered handles an error in place of an answer. An error of the bridge fails only this message.
 func (rt *roundTripper) notAnswered(m outbound.Message, err error) (*http.Response, error) {
 	var ours *mcpbridge.Error
 	if errors.As(err, &ours) {

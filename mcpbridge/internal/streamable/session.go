@@ -20,8 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// session is the MCP session that a connection carries, as the server knows it by its id. The parts
-// of a connection share it.
+// session is the MCP session of a connection, which the server knows by its id. The parts of the connection share it.
 type session struct {
 	*transport.Session
 	client  *outbound.Client
@@ -33,24 +32,24 @@ type session struct {
 
 	mu       sync.Mutex
 	id       string        // empty until it is known
-	protocol string        // what the SDK's requests carry
-	born     time.Time     // when the session was opened here
+	protocol string        // the version that the requests of the SDK name
+	born     time.Time     // when this connection opened the session; zero if it was resumed
 	expired  bool          // the server does not know it
 	ended    bool          // there is nothing to be ended on the server
-	left     bool          // it is used no more
-	opening  chan struct{} // closed at the end of the request that opens the session; nil before and after
-	former   redact.Recent // ids that the session had before
+	left     bool          // see leave
+	opening  chan struct{} // closed when the request that opens the session has ended; nil before and after
+	former   redact.Recent // the former ids of the session
 
 	elsewhere elsewhere
 }
 
-// habits are what is known of how a server behaves, for all of its sessions.
+// habits are what is known about the behavior of a server. Its sessions share them.
 type habits struct {
-	lingers     atomic.Bool  // it leaves streams open after their answer
-	streams     atomic.Bool  // it gives a standalone stream to whoever asks for one, as far as is known
-	lateStreams atomic.Bool  // but the answer takes its time
-	forgets     atomic.Int32 // how many sessions in a row that had expired no instance of it knew
-	users       users        // which is not forgotten
+	lingers     atomic.Bool  // it leaves streams open after the response
+	streams     atomic.Bool  // it has opened standalone streams
+	lateStreams atomic.Bool  // its answer to the GET for such a stream comes late
+	forgets     atomic.Int32 // how many expired sessions in a row were unknown to all of its instances
+	users       users        // forget does not reset it
 }
 
 // forget resets the habits.
@@ -61,8 +60,8 @@ func (h *habits) forget() {
 	h.forgets.Store(0)
 }
 
-// admit waits until the SDK may get a request or notification of the server that came on the stream
-// of an exchange; nil is the standalone stream. See [wire.Backpressure].
+// admit waits until the SDK may get a request or notification that came on the stream of an exchange, or with nil on the
+// standalone stream. See [wire.Backpressure].
 func (s *session) admit(ex *wire.Exchange, req *jsonrpc.Request) (ok bool, err error) {
 	ctx := s.Cut
 	if ex != nil && ex.Context != nil { // it ends with the session, too
@@ -84,8 +83,7 @@ func (s *session) withBarrier(event []byte) []byte {
 	return fmt.Appendf(event, "data: %s\n\n", data)
 }
 
-// note notes which session a request of the SDK belongs to, and gives the request the id that the
-// session has by now.
+// note notes the session id in a request of the SDK, and replaces it by the current id of the session.
 func (s *session) note(req *http.Request) {
 	id := req.Header.Get(outbound.HeaderSession)
 	if id == "" {
@@ -103,12 +101,12 @@ func (s *session) note(req *http.Request) {
 	}
 }
 
-// maxFormer is how many ids that the session had before are kept out of texts.
+// maxFormer bounds how many former ids of a session are kept out of texts.
 const maxFormer = 64
 
-// taken notes the id in an answer to a message of the SDK, and removes it: the SDK takes the first
-// that it sees, and ends a session whose id changes. A session has an id from its initialize on. Some servers
-// give it another one with each answer, and other clients use that from then on.
+// taken notes the session id in an answer to a message of the SDK, and removes it, because the SDK ends a session whose
+// id changes. Some servers give a session another id with each answer, and other clients use the new id from then on. A
+// session that got no id from its initialize gets none later.
 func (s *session) taken(m outbound.Message, resp *http.Response) {
 	id := resp.Header.Get(outbound.HeaderSession)
 	if id == "" || m.Method == rpc.MethodInitialize {
@@ -116,7 +114,7 @@ func (s *session) taken(m outbound.Message, resp *http.Response) {
 	}
 	resp.Header.Del(outbound.HeaderSession)
 	if m.Exchange.As != "" {
-		return // it was not sent as this session
+		return // the request carried the id of another session
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func (s *session) taken(m outbound.Message, resp *http.Response) {
 	}
 }
 
-// SessionID returns the id that the session has by now, or nothing.
+// SessionID returns the current id of the session, or nothing.
 func (s *session) SessionID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +139,7 @@ func (s *session) setID(id string) {
 	s.id = id
 }
 
-// leave notes that the session is used no more, and reports whether no other has its id.
+// leave notes that the session is no longer used, and reports whether no other open session has its id.
 func (s *session) leave() (isLast bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *session) leave() (isLast bool) {
 	return !s.habits.users.has(s.id)
 }
 
-// opened notes the session that the response to initialize names.
+// opened notes the session id in the answer to initialize.
 func (s *session) opened(resp *http.Response) {
 	if id := resp.Header.Get(outbound.HeaderSession); id != "" {
 		s.mu.Lock()
@@ -163,7 +161,7 @@ func (s *session) opened(resp *http.Response) {
 	}
 }
 
-// identify adds the headers of the session to a request of ours.
+// identify adds the headers of the session to a request that is not from the SDK.
 func (s *session) identify(req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +176,8 @@ func (s *session) Secrets() []string {
 	return append(s.former.AppendTo(s.out.Secrets()), s.SessionID())
 }
 
-// judge reads a refusal to its end and says what it means. id is that of the SDK's request; nil for
-// other requests.
+// judge reads a refusal to its end, and returns what it means. id is the id of the SDK's request, or nil for another
+// request.
 func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessage) (e *mcpbridge.Error, body []byte) {
 	body = outbound.ReadRefusal(resp)
 	if number, err := strconv.ParseInt(string(id), 10, 64); err == nil {
@@ -195,5 +193,5 @@ func (s *session) judge(req *http.Request, resp *http.Response, id json.RawMessa
 // isOfSession reports whether a request carries a session id.
 func isOfSession(req *http.Request) bool { return req.Header.Get(outbound.HeaderSession) != "" }
 
-// is2xx reports whether the server has taken a request.
+// is2xx reports whether the server has accepted a request.
 func is2xx(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode <= 299 }

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// streamWait is how long opening a session waits for the answer to the GET.
+	// streamWait is how long the opening of a session waits for the answer to the GET.
 	streamWait = 300 * time.Millisecond
-	// subscribeWait bounds the wait for a server to answer subscriptions/listen the
-	// first time. Then the stream is opened in the background.
+	// subscribeWait bounds the wait for the first answer to subscriptions/listen. After that the stream is opened
+	// in the background.
 	subscribeWait = 3 * time.Second
 )
 
 // standalone opens the standalone stream of a session. The SDK would wait for it (go-sdk#633).
 type standalone struct {
 	*session
-	pending <-chan struct{} // closed when a stream that the end of the handshake waits for is answered; else nil
+	pending <-chan struct{} // closed when the GET is answered; nil unless the end of the handshake waits for that
 }
 
 // streamHeader is the header of streams that are still to be opened. Read-only.
@@ -34,11 +34,10 @@ func isStandalone(req *http.Request) bool {
 	return req.Method == http.MethodGet && req.Header.Get(outbound.HeaderEvent) == ""
 }
 
-// open answers the SDK's GET. A session works without the stream, so that opening the session waits
-// only for a moment, and not at all if the server's answers have taken longer before,
-// or come through a proxy that holds back headers until there is a body. If the server
-// has opened a stream before, another is expected: then the handshake continues meanwhile,
-// and only its end waits.
+// open answers the SDK's GET. A session works without the stream, so that the opening of the session waits only for
+// streamWait. It does not wait at all if an earlier answer was late, as through a proxy that holds
+// headers back until there is a body. If the server has opened a stream before, the handshake continues in the
+// meantime, and only its end waits.
 func (s *standalone) open(req *http.Request) *http.Response {
 	none := func() *http.Response { return outbound.Respond(req, http.StatusMethodNotAllowed, "", nil) }
 	if s.client.Config.NoStream {
@@ -48,7 +47,7 @@ func (s *standalone) open(req *http.Request) *http.Response {
 	st := newStream(s.session, req, nil, func() { s.Watcher.Missed(s.Watcher.Announced()) })
 	first := make(chan struct{})
 	st.first = first
-	go func() { // not where the stream is read: that goroutine stays, with its stack
+	go func() { // a request needs a large stack, and the goroutine that reads the stream would keep it
 		defer close(first)
 		st.open(st.ctx) //nolint:bodyclose // it is st.body
 	}()
@@ -62,7 +61,7 @@ func (s *standalone) open(req *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: st, ContentLength: -1}
 }
 
-// AwaitStream waits for the stream that is expected, if there is one.
+// AwaitStream waits for the answer to the GET, if the end of the handshake has to.
 func (s *standalone) AwaitStream(ctx context.Context) {
 	if s.pending != nil {
 		s.await(ctx, s.pending)

@@ -22,40 +22,37 @@ import (
 const (
 	streamRetryMin = 500 * time.Millisecond
 	streamRetryMax = 30 * time.Second
-	// streamSteady is how long a stream lasts that does not end at once, and streamShort
-	// how many streams in a row that do make the session doubtful.
+	// A stream that ends before streamSteady is short. After each streamShort short streams in a row, the session is in
+	// doubt.
 	streamSteady = 5 * time.Second
 	streamShort  = 3
-	// streamHeaders bounds the wait for a server to answer a request that opens
-	// the stream again.
+	// streamHeaders bounds the wait for the answer to a request that opens the stream again.
 	streamHeaders = 30 * time.Second
 )
 
-// stream is the standalone stream of a session, over which the server sends
-// what was not asked for. The SDK would end the session when the stream is cut a few
-// times, or refused once (go-sdk#1175); but the server decides when the session ends. So the SDK
-// gets one stream that does not end. Behind it the real stream is opened
-// again for as long as it takes, by the goroutine of the SDK that reads. Most streams
-// are quiet most of the time: then they have no buffer of ours.
+// stream is the standalone stream of a session, over which the server sends notifications and requests of its own. The
+// SDK would end the session after the stream has ended a few times, or was refused once (go-sdk#1175). So the SDK
+// gets one stream that lasts as long as the session. Behind it, the goroutine of the SDK that reads opens the real
+// stream again and again. A quiet stream has no buffer.
 type stream struct {
 	s      *session
 	first  <-chan struct{} // closed after the first attempt; nil if that was made
 	ctx    context.Context // of the SDK's request
-	req    *http.Request   // the last one
-	own    *wire.Exchange  // of the request, if it has a response
-	missed func()          // called when the server opens another stream, and not where the last one was cut
+	req    *http.Request   // the last one that was sent
+	own    *wire.Exchange  // of subscriptions/listen; nil for a GET, which has no response
+	missed func()          // called when another stream begins, and is not resumed after the last event
 
 	body   io.ReadCloser // the real stream, nil while there is none
-	again  bool          // it is opened again when it ends, or if there is none
+	again  bool          // reopen opens it
 	worked bool          // the server has opened a stream before
 	lastID string        // the id of the last whole event
 	delay  time.Duration // before it is opened again
-	retry  time.Duration // what the server asked for in an event, or 0
-	busy   time.Duration // what its last refusal asked for, or 0
-	opened time.Time     // the last time
-	short  int           // how many streams in a row have ended soon after they were opened
+	retry  time.Duration // the delay that an event asked for, or 0
+	busy   time.Duration // the delay that the last refusal asked for, or 0
+	opened time.Time     // when it was opened last
+	short  int           // how many short streams there were in a row
 
-	untaken bool // the server asks on it and does not take the answers: it is closed
+	untaken bool // the server does not accept the answers to its requests: the stream is closed
 
 	rpc.EventBuffer
 }
@@ -64,8 +61,8 @@ func newStream(s *session, req *http.Request, own *wire.Exchange, missed func())
 	return &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
 }
 
-// open opens the stream once. If that fails, again says whether to try again.
-// It gives up when giveUp ends before the server has answered.
+// open tries to open the stream once. If that fails, again says whether to try again.
+// It gives up if giveUp ends before the server has answered.
 func (st *stream) open(giveUp context.Context) *http.Response {
 	st.again = true
 	ctx, cancel := st.untilCut()
@@ -98,7 +95,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 	return nil
 }
 
-// refused decides what follows from a refusal of the stream.
+// refused notes what follows from a refusal of the stream.
 func (st *stream) refused(status int, e *mcpbridge.Error) {
 	switch {
 	case e.Session == mcpbridge.Gone && st.worked:
@@ -120,17 +117,16 @@ func (st *stream) refused(status int, e *mcpbridge.Error) {
 	}
 }
 
-// untilCut returns a context that ends with the session, here or for the SDK. It has
-// no values of the SDK's request, which are those of the handshake.
+// untilCut returns a context that ends with the session, or with the request of the SDK. It does not have the values of
+// that request, which are those of the handshake.
 func (st *stream) untilCut() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(wire.InBackground(st.s.Cut))
 	stop := context.AfterFunc(st.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Read reads whole events, so that a stream that is cut in the middle of one does
-// not garble the next. It ends with the session, and not before, even if nothing
-// more can come.
+// Read reads whole events. The next stream can therefore follow an event that was cut off. Read returns the end only when
+// the session ends, even if there will be no other stream.
 func (st *stream) Read(p []byte) (int, error) {
 	if st.first != nil {
 		<-st.first
@@ -148,7 +144,7 @@ func (st *stream) Read(p []byte) (int, error) {
 	return st.Next(p), nil
 }
 
-// Close ends the real stream, and drops the event that was coming.
+// Close ends the real stream, and drops an incomplete event.
 func (st *stream) Close() error {
 	st.untaken = false
 	if st.body != nil {
@@ -161,8 +157,7 @@ func (st *stream) Close() error {
 	return nil
 }
 
-// ended notes how long the stream has lasted. A stream that ends at once again and again is
-// opened less often, and makes the session doubtful.
+// ended notes how long the stream has lasted. Short streams are opened less and less often, and put the session in doubt.
 func (st *stream) ended() {
 	if time.Since(st.opened) >= streamSteady {
 		st.delay, st.short = streamRetryMin, 0
@@ -173,8 +168,7 @@ func (st *stream) ended() {
 	}
 }
 
-// reopen opens the stream again, for as long as it takes. It returns false when the
-// session has ended.
+// reopen opens the stream again. It returns false when the session has ended.
 func (st *stream) reopen() bool {
 	ctx, cancel := st.untilCut()
 	defer cancel()
@@ -198,8 +192,7 @@ func (st *stream) reopen() bool {
 	return false
 }
 
-// OnEvent notes what an event says about the stream, and drops responses to other connections, and
-// what is no message.
+// OnEvent notes the id and the delay in an event. It drops responses to other connections, and data that is no message.
 func (st *stream) OnEvent(e rpc.Event) []byte {
 	// Subscriptions are made anew, not resumed; and no header can carry a control character.
 	if e.ID != nil && st.req.Method == http.MethodGet && bytes.IndexFunc(e.ID, unicode.IsControl) < 0 {
@@ -211,13 +204,13 @@ func (st *stream) OnEvent(e rpc.Event) []byte {
 	}
 	msg, err := rpc.Decode(e.Data)
 	if err != nil || !st.admits(msg.Message) {
-		return e.With(nil) // the SDK would end the session for what is no message, with its calls
+		return e.With(nil) // after data that is no message, the SDK would end the session with all its calls
 	}
 	return st.s.readEvent(e, msg, st.own, nil)
 }
 
-// admits reports whether the SDK gets a message. Over HTTP a server that does not take the answers to
-// its requests loses the stream, and not the session, whose calls have streams of their own.
+// admits reports whether the SDK gets a message. A server that does not accept the answers to its requests loses this
+// stream, and not the session, because calls have streams of their own.
 func (st *stream) admits(msg jsonrpc.Message) bool {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok {
@@ -231,7 +224,7 @@ func (st *stream) admits(msg jsonrpc.Message) bool {
 	return admitted
 }
 
-// retryAfter notes what an event says about how soon the stream is opened again.
+// retryAfter notes the delay in an event.
 func (st *stream) retryAfter(e rpc.Event) {
 	if ms, err := strconv.Atoi(string(e.Retry)); err == nil && ms >= 0 {
 		st.retry = time.Duration(ms) * time.Millisecond

@@ -39,7 +39,7 @@ func (s *Server) Older() transport.Server { return sse.NewWith(s.Client) }
 // Forget forgets the habits of the server.
 func (s *Server) Forget() { s.habits.forget() }
 
-// Connect returns a connection that sends nothing before the SDK does.
+// Connect returns a connection, and sends nothing.
 func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 	session := &session{
 		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
@@ -72,7 +72,7 @@ func (c *conn) Succeeded() {
 	}
 }
 
-// Forget notes that nobody waits for the response to the exchange any more.
+// Forget notes that nobody waits for the response to the exchange any longer.
 func (c *conn) Forget(ex *wire.Exchange) { c.elsewhere.forget(ex) }
 
 // IsFresh reports whether the server has answered nothing since initialize.
@@ -84,7 +84,7 @@ func (c *conn) Cookies() string { return c.out.Cookies() }
 // Resumable returns the session.
 func (c *conn) Resumable() transport.Resumable { return c }
 
-// Close notes that the session is used no more.
+// Close notes that the session is no longer used.
 func (c *conn) Close(context.Context) error {
 	c.leave()
 	return nil
@@ -93,8 +93,8 @@ func (c *conn) Close(context.Context) error {
 // MayRefuseSession returns true.
 func (*conn) MayRefuseSession() bool { return true }
 
-// The rest is for transports with a connection that can end, and with a process. Here each
-// request has a response of its own, which ends when the session is cut.
+// The following methods are for transports with one connection, or with a process. Here each request has a response of its
+// own, which ends when the session is cut.
 
 func (*conn) HasRead() bool                       { return true }
 func (*conn) Ended() error                        { return nil }

@@ -2,14 +2,14 @@ package streamable
 
 import "sync"
 
-// users counts the open sessions of a server by their ids. Some servers give all sessions the same id: then
-// the DELETE of one would end all.
+// users counts the open sessions of a server by their ids. Some servers give all sessions the same id. Then
+// the DELETE of one session would end all of them.
 type users struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// move notes that a session has another id than before. Either may be empty.
+// move notes that the id of a session changes. An empty id is no id.
 func (u *users) move(from, to string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -26,7 +26,7 @@ type callerContext struct {
 // callerKey is the key of the caller's context.
 type callerKey struct{}
 
-// PrivateKey keeps the value from what a call causes.
+// PrivateKey makes the key a [caller.Private].
 func (callerKey) PrivateKey() {}
 
 // Value returns a value of the caller.
@@ -49,7 +49,7 @@ func (c callerContext) AfterFunc(f func()) (stop func() bool) {
 
 type refreshKey struct{}
 
-// PrivateKey keeps the value from what a request causes.
+// PrivateKey makes the key a [caller.Private].
 func (refreshKey) PrivateKey() {}
 
 // WithoutRefresh returns a context for requests that use the current credentials, and never refresh them.
@@ -62,7 +62,7 @@ func MayRefresh(ctx context.Context) bool { return ctx.Value(refreshKey{}) == ni
 
 type backgroundKey struct{}
 
-// PrivateKey keeps the value from what a request causes.
+// PrivateKey makes the key a [caller.Private].
 func (backgroundKey) PrivateKey() {}
 
 // InBackground returns a context for requests that no call waits for.

@@ -81,7 +81,7 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// PrivateKey makes the exchange invisible to code of the user: see [caller.Hides].
+// PrivateKey makes the key a [caller.Private].
 func (exchangeKey) PrivateKey() {}
 
 // traceKey is the key with which net/http looks for a trace in a context. Package httptrace does

@@ -60,6 +60,7 @@ func mayCostACall(form refusals.Refusal) bool {
 // says so, calls work within 3 s of its return, and none fails that would not fail without a
 // front.
 func TestFrontsChangeNothing(t *testing.T) {
+	t.Parallel()
 	for _, front := range fronts {
 		scenario := func(t *testing.T, form refusals.Refusal) {
 			t.Parallel()
@@ -107,6 +108,7 @@ func TestFrontsChangeNothing(t *testing.T) {
 			})
 		}
 		t.Run(front.name, func(t *testing.T) {
+			t.Parallel()
 			eachRefusal(t, "http", scenario, refusals.Certain, refusals.Expired)
 			eachRefusal(t, "sse", scenario, refusals.Certain, refusals.Expired)
 		})

@@ -92,6 +92,7 @@ var believed = map[int]bool{
 // Whatever a server answers after a call has run, the failure says that it may have run, and it is not
 // run again.
 func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
+	t.Parallel()
 	for name, lie := range lies() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +112,7 @@ func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
 
 // C14: the same, and with the call the session has gone: what comes then is refused in the same way.
 func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) {
+	t.Parallel()
 	forms := map[string]refusals.Answer{}
 	for _, status := range []int{200, 400, 401, 403, 404, 408, 409, 410, 422, 500, 503} {
 		for _, code := range []int{-32603, -32600, -32602, -32001, -32000} {

@@ -251,6 +251,7 @@ var allForms = flag.Bool("optional.forms", false, "try each form of forgetting a
 // C11: whatever a server does to the requests that a session makes by itself, the calls of
 // its user come out as if it had answered them, at any moment.
 func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for i, q := range questions {
 		ways := waysToRefuse
 		if strings.HasPrefix(q.name, "nothing") {
@@ -284,6 +285,7 @@ func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
 
 // C11: the same over HTTP+SSE, where a session ends with its connection.
 func TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for _, q := range questions {
 		if q.habits.resumable || !strings.Contains(q.name, "/") && q.name != "ping" {
 			continue // HTTP+SSE has no such request
@@ -314,6 +316,7 @@ func TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall(t *testing.T) 
 
 // C11: the same in memory, where a session ends when the server closes it.
 func TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"server/discover", "ping", "tools/list", "notifications/initialized"} {
 		for _, code := range []int64{-32601, -32600, -32602, -32603, 0} {
 			t.Run(fmt.Sprint(method, "/", code), func(t *testing.T) {

@@ -64,6 +64,7 @@ func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []
 // H-C1: after an outage of any length all keys work within 3 s, half of the
 // outages end within 1 s, and the dials do not grow with the number of keys.
 func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(context.Context, mcpbridge.DialRequest) error{
 		"refused": failingDial(unavailableError("connection refused")),
 		"slowly":  slowDial(700*time.Millisecond, unavailableError("503")),
@@ -79,6 +80,7 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 					continue // see the next test
 				}
 				t.Run(fmt.Sprint(way, "/", away, "/", keys), func(t *testing.T) {
+					t.Parallel()
 					var lasts []time.Duration
 					for seed := range max(1, 360/keys) {
 						inFakeTime(t, supervisor.Config{MaxSessions: 500}, func(h *harness) {

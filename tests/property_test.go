@@ -55,10 +55,12 @@ func randomRefusal(seed uint64) refusals.Refusal {
 // H-B1 to H-B4: whatever the refusal says, a session is rebuilt only if the server does not
 // know it.
 func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
+	t.Parallel()
 	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {
 		form := randomRefusal(seed)
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, known %v", form.Name, known), func(t *testing.T) {
+				t.Parallel()
 				overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 					h.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
 					require.Equal(h.t, "1", h.send(call("a", "count")).text())

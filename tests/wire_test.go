@@ -54,6 +54,7 @@ const primed = 60
 
 // C4
 func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		resumable bool
 		resume    faults.Fault // the fault of requests that continue the answer

@@ -15,11 +15,12 @@ const startPermitLimit = 5 * time.Second
 // Gate decides which sessions may dial. A session needs a slot of each of its quotas, and a permit of its
 // place: MaxDials, the permits to start processes, and the probes of a server that is down bound these.
 //
-//	           Want                 Next: Dial                 Opened
-//	no slot ─────────▶ queued ─────────────────────▶ dialing ─────────▶ open
-//	  ▲                  ▲                              │                │
-//	  │                  └───────── Want ───────────────┤ Lost,          │ Lost
-//	  └──────────────────────────── Rest ───────────────┘ Abandoned ◀────┘
+//	          Want            Next: Dial            Opened
+//	resting ───────▶ queued ─────────────▶ dialing ─────────▶ open
+//	   ▲               ▲                      │                │
+//	   │               │                      │ Lost,          │ Lost
+//	   │               │ Want                 ▼ Abandoned      ▼
+//	   └────Rest───────┴────────────────── without a connection
 //
 // Servers take turns; so do the places of a server, and the tenants at a place. What cannot dial keeps its
 // turn, and delays no other: a place without a permit is blocked, a tenant at its quota is stuck. If a

@@ -11,7 +11,7 @@ import (
 var scopeParameter = regexp.MustCompile(`(?i)\bscope\s*=\s*(?:"([^"]*)"|([^\s",]+))`)
 
 // MissingScopes reports whether a response refuses credentials because they lack scopes
-// (403 with insufficient_scope), and returns those scopes, sorted, with spaces in between.
+// (403 with insufficient_scope), and returns those scopes, sorted and separated by spaces.
 func MissingScopes(resp *http.Response) (scopes string, missing bool) {
 	challenge := strings.Join(resp.Header["Www-Authenticate"], ", ")
 	if resp.StatusCode != http.StatusForbidden || !strings.Contains(challenge, "insufficient_scope") {
@@ -29,9 +29,9 @@ func MissingScopes(resp *http.Response) (scopes string, missing bool) {
 // server could name other scopes each time.
 const MaxSets = 16
 
-// Requested maps each set of scopes that was requested to the token that the request led to. The
-// token is empty where all sets are forgotten as soon as the credentials change. A request may
-// involve a person, so each set is requested once.
+// Requested maps each set of scopes that was requested to the token that resulted from it. The token is empty if
+// the caller forgets all sets when the credentials change. A request may involve a person, so each set is requested
+// once.
 type Requested map[string]string
 
 // Add notes that a set of scopes is requested with a token. It returns false when the

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxRecent bounds how many header values a session remembers to keep them out of error
-	// texts: one for each call in flight, in case each request has its own.
+	// maxRecent bounds how many header values a session remembers, to keep them out of error
+	// texts: one for each call in flight, because each request may have its own.
 	maxRecent = 64
 	// maxRecentOfAll bounds how many values the sessions of a server remember together: a
-	// refusal may quote those of an earlier session, or of another.
+	// refusal may quote the values of another session.
 	maxRecentOfAll = 256
 )
 
-// errFruitless is why credentials are not refreshed once more.
+// errFruitless is the reason why credentials are not refreshed once more.
 var errFruitless = errors.New("refreshing the credentials did not help")
 
 // authorizer adds the credentials of the session's key to the requests of one session, and
@@ -49,14 +49,14 @@ type authorizer struct {
 	scopes    challenge.Requested
 }
 
-// refresh is one call of Refresh, for all who wait for it.
+// refresh is one call of Refresh, for all requests that wait for it.
 type refresh struct {
 	done chan struct{}
 	err  error // set before done is closed
 }
 
-// RoundTrip sends a request with its headers, and once more after a refusal of the
-// credentials among them.
+// RoundTrip sends a request with credentials. If the server refuses these, RoundTrip refreshes them, and sends the
+// request once more.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	signed, before, err := a.sign(req)
 	if err != nil {
@@ -90,8 +90,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// sign returns a request with the current credentials, and how many refreshes had
-// ended before.
+// sign returns the request with the current credentials, and how many refreshes had ended before.
 func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, err error) {
 	a.mu.Lock()
 	before = a.refreshes
@@ -130,17 +129,16 @@ func refusesCredentials(resp *http.Response) bool {
 	return lacksScopes || resp.StatusCode == http.StatusUnauthorized
 }
 
-// refresh gets new credentials, or waits until another request has got them, for a
-// request that was signed after the given number of refreshes. It returns [errFruitless]
-// when another attempt is pointless.
+// refresh gets new credentials for a request that was signed after the given number of refreshes. If a refresh is under
+// way, it waits for that. It returns [errFruitless] if no refresh can help.
 func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int) error {
 	repeats(req)
 	life := a.session.Cut
 	if req.Method == http.MethodDelete {
-		life = req.Context() // the session may have been cut before it is ended
+		life = req.Context() // the session may have been cut before its DELETE
 	}
 	if err := errors.Join(req.Context().Err(), life.Err()); err != nil {
-		return err // nobody would wait for it
+		return err // nobody waits for new credentials
 	}
 	r, err := a.join(life, req, resp, before)
 	if r != nil {
@@ -161,13 +159,13 @@ func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int)
 		resp.StatusCode, http.StatusText(resp.StatusCode)), err, a.next.Secrets())
 }
 
-// join returns the refresh to wait for, which it may have started. It returns nil and the result
-// when the refresh that counts has ended.
+// join returns the refresh to wait for. It starts one if need be. It returns nil and an error, or nil, if there is nothing to
+// wait for.
 func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Response, before int) (*refresh, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A refresh may ask a person. So a handshake refreshes once, and a request in the
-	// background leaves further attempts to the next call.
+	// A refresh may ask a person. So a handshake refreshes once, and after a fruitless refresh only calls try
+	// again, and not requests in the background.
 	isPersistent := a.session.IsOpen.Load() && !wire.IsInBackground(req.Context())
 	scopes, lacksScopes := challenge.MissingScopes(resp)
 	switch {
@@ -184,14 +182,14 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	a.running = r
 	shown := req.WithContext(wire.ForCaller(life, req.Context()))
 	shown.Body, shown.GetBody = nil, nil
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxRefusal)) // what can be read will do
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxRefusal)) // the body may break off
 	refusal := *resp
 	refusal.Body, refusal.Request = io.NopCloser(bytes.NewReader(body)), shown
 	go a.run(r, shown, &refusal, lacksScopes)
 	return r, nil
 }
 
-// run calls Refresh for all who wait for it.
+// run calls Refresh for all requests that wait for it.
 func (a *authorizer) run(r *refresh, req *http.Request, resp *http.Response, lacksScopes bool) {
 	r.err = errors.New("it did not return") // if it calls runtime.Goexit
 	defer func() {

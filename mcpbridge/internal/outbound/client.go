@@ -2,9 +2,8 @@
 // with the headers of the configuration, the credentials of the key, and the cookies of the
 // session. It sends each POST once.
 //
-// A [Sender] is all that a session sends requests with: also the DELETE that ends the session.
-// Inside it, an authorizer adds the credentials, and the client the headers of the
-// configuration. What was sent lately is kept out of all error texts.
+// A [Sender] sends all requests of a session, also the DELETE that ends it. An authorizer adds the credentials, and the
+// [Client] adds the headers of the configuration. Values that were sent recently are kept out of all error texts.
 package outbound
 
 import (
@@ -18,11 +17,11 @@ import (
 )
 
 const (
-	// maxIdlePerHost keeps the connections of a busy session warm. The default
+	// maxIdlePerHost keeps the connections of a busy session open. The default
 	// of net/http, 2, halves the throughput at 64 callers.
 	maxIdlePerHost = 256
-	// idleTimeout is below the 5 s after which Node closes an idle connection:
-	// a call sent at that moment would be lost.
+	// idleTimeout is shorter than the 5 s after which Node closes an idle connection:
+	// a call that is sent at that moment would be lost.
 	idleTimeout = 4 * time.Second
 )
 
@@ -50,15 +49,15 @@ func NewClient(config *mcpbridge.Server) *Client {
 	return c
 }
 
-// ownTransport returns a transport like http.DefaultTransport with enough idle
-// connections. It returns nil if the program has wrapped http.DefaultTransport, for example to
-// trace its requests: then our requests are sent through the wrapper, too.
+// ownTransport returns a transport like http.DefaultTransport with enough idle connections. It returns nil if the program
+// has wrapped http.DefaultTransport, for example to trace its requests: then the requests of the bridge go through the
+// wrapper as well.
 func ownTransport() *http.Transport {
-	base, ok := http.DefaultTransport.(*http.Transport)
+	shared, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return nil
 	}
-	own := base.Clone()
+	own := shared.Clone()
 	own.MaxIdleConns = 0
 	own.MaxIdleConnsPerHost = maxIdlePerHost
 	own.IdleConnTimeout = idleTimeout
@@ -66,10 +65,10 @@ func ownTransport() *http.Transport {
 }
 
 // Secrets returns what no text about the server may contain: the secrets of the configuration, and
-// the credentials that were sent lately.
+// the credentials that were sent recently.
 func (c *Client) Secrets() []string { return c.sent.AppendTo(redact.OfServer(c.Config)) }
 
-// Release closes the idle connections, where they are ours.
+// Release closes the idle connections of the bridge's own transport.
 func (c *Client) Release() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
@@ -83,9 +82,8 @@ const (
 )
 
 // addHeaders returns a request with the headers of the configuration, the user and password
-// of the URL, credentials, and the trace of the operation that it is sent for. The trace
-// replaces no other header. A request that gets no header is returned as it is. No other code
-// adds such headers.
+// of the URL, credentials, and the trace of its operation. The trace replaces no other header. A request that gets no
+// header is returned as it is. No other code adds such headers.
 func (c *Client) addHeaders(req *http.Request, credentials http.Header) *http.Request {
 	config, user, trace := c.Config, c.URL.User, messages.TraceOf(req.Context())
 	if len(config.Headers) == 0 && len(credentials) == 0 && user == nil && trace.Parent == "" {

@@ -13,20 +13,19 @@ import (
 const (
 	// maxCookies bounds how many cookies a server can set in one session.
 	maxCookies = 64
-	// maxCookie bounds the name and the value of one, in bytes, as browsers do.
+	// maxCookie bounds the name and the value of a cookie together, in bytes, as browsers do.
 	maxCookie = 4096
 )
 
 // cookies are the cookies of one session. Balancers often use a cookie to send a session to the
-// server that knows it. The jar has no list of public suffixes: its cookies go to one host,
-// whatever domain they claim.
+// server that knows it. The jar needs no list of public suffixes, because the bridge sends requests to one host only.
 type cookies struct {
 	client *Client
 	sent   redact.Recent // their values
 
 	mu       sync.Mutex
 	jar      http.CookieJar  // nil until there is a cookie
-	set      map[string]bool // the cookies that the server has set
+	set      map[string]bool // the cookies that the server has set, by name, domain and path
 	restored map[string]bool // the names of the cookies of a record, which has no paths
 }
 
@@ -43,19 +42,19 @@ func (c *cookies) current() http.CookieJar {
 	return c.jar
 }
 
-// onto returns a request with the cookies that are due.
+// onto returns a request with its cookies.
 func (c *cookies) onto(req *http.Request) *http.Request {
 	jar := c.current()
 	if jar == nil {
 		return req
 	}
-	due := jar.Cookies(req.URL)
-	if len(due) == 0 {
+	toSend := jar.Cookies(req.URL)
+	if len(toSend) == 0 {
 		return req
 	}
 	r := *req
 	r.Header = req.Header.Clone()
-	for _, cookie := range due {
+	for _, cookie := range toSend {
 		c.hide(cookie)
 		r.AddCookie(cookie)
 	}
@@ -93,7 +92,7 @@ func (c *cookies) take(from *url.URL, resp *http.Response) {
 	}
 }
 
-// open makes the jar. Call it with the lock held.
+// open makes the jar if there is none. The lock is held.
 func (c *cookies) open() {
 	if c.jar == nil {
 		c.jar, _ = cookiejar.New(nil) // which does not fail
@@ -108,7 +107,7 @@ func (c *cookies) hide(cookie *http.Cookie) {
 	}
 }
 
-// record returns the cookies of the session as a Cookie header has them, or nothing if they are in
+// record returns the cookies of the session in the form of a Cookie header, or nothing if they are in
 // the jar of the user.
 func (c *cookies) record() string {
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 // UntilCut sends a request with do. The request and its response end when the session is cut.
 func UntilCut(cut context.Context, req *http.Request, do func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if over := wire.ExchangeOf(req.Context()).Over; over != nil && over == req.Context().Done() {
-		return do(req) // it is cut with its operation
+		return do(req) // its context already ends with the session
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(cut, cancel)

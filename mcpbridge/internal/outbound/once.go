@@ -11,26 +11,24 @@ import (
 )
 
 // once is the http.RoundTripper that hands requests to the transport of a client. It sends each
-// POST once, and notes in the exchange of the request what is known of that.
+// POST once, and notes in the exchange of the request whether it was sent.
 //
-// A request that was handed over counts as sent, whatever the transport is, unless the
-// contrary is proven. There are three proofs:
+// A request that was handed over counts as sent, unless there is proof of the contrary. There are three proofs:
 //
 //   - The transport asked for a connection and got none, as package httptrace reports.
 //   - An HTTP/2 server said that it did not process the request: REFUSED_STREAM, or a
 //     GOAWAY below its stream (RFC 9113, section 8.7).
 //   - net/http chose a connection of HTTP/2 that was closed before it took the request.
 //
-// By itself net/http sends a request again in all cases of HTTP/2, and also after a
-// PROTOCOL_ERROR, when the request may have run (golang/go#47635). It cannot do so
-// without a way to read the body again, so that it gets none. Over HTTP/1 it sends a POST again
-// only if not a byte of it was written, which remains allowed.
+// Over HTTP/2, net/http sends a request again by itself in these cases, and also after a
+// PROTOCOL_ERROR, when the request may have run (golang/go#47635). It can do so only if it can read the body
+// again: therefore it gets a request without GetBody. Over HTTP/1 it sends a POST again only if no byte of it was
+// written, which remains allowed.
 type once struct {
 	base http.RoundTripper
-	// plain is true for a transport of our own and a URL without TLS: that is HTTP/1.
+	// plain is true for the bridge's own transport and a URL without TLS: that is HTTP/1.
 	plain bool
-	// known is true for a transport of net/http, which is known to do no more than
-	// this with the body.
+	// known is true for a transport of net/http, whose use of the body is known.
 	known bool
 	// http1 is true after an answer over HTTP/1.
 	http1 atomic.Bool
@@ -41,7 +39,7 @@ func newOnce(base http.RoundTripper, plain bool) *once {
 	return &once{base: base, plain: plain && known, known: known}
 }
 
-// errSentOnce keeps net/http from sending a request again.
+// errSentOnce is the error of a body that net/http must not read again.
 var errSentOnce = errors.New("the request was sent, and is not sent again")
 
 // RoundTrip sends a request.
@@ -62,15 +60,14 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// unprocessed finds the errors of net/http by which an HTTP/2 server has said that it
-// did not process a request. They have no text of the server in them.
+// unprocessed finds the errors of net/http that mean that an HTTP/2 server did not process a request. They contain no text
+// of the server.
 var unprocessed = regexp.MustCompile(`^http2: Transport: cannot retry err \[(?:` +
 	`http2: Transport received Server's graceful shutdown GOAWAY|` +
 	`stream error: stream ID \d+; REFUSED_STREAM(?:; received from peer)?)\] after Request\.Body was written`)
 
-// notRewound is the error of net/http when it has not sent a request, and would on another
-// connection if it could read the body again. For a POST whose body it cannot read again,
-// this is when the connection of HTTP/2 has closed.
+// notRewound is the error of net/http for a request that it has not sent, because the HTTP/2 connection was closed, and that
+// it cannot send over another one without reading the body again.
 const notRewound = "net/http: cannot rewind body after connection loss"
 
 // withoutBodyAgain returns a request whose body the transport cannot read again, unless

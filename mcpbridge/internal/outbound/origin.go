@@ -10,8 +10,7 @@ func sameOrigin(one, two *url.URL) bool {
 	return one.Scheme == two.Scheme && one.Host == two.Host || originOf(one) == originOf(two)
 }
 
-// originOf returns the origin of a URL: scheme, host, and the port if it is not the
-// scheme's own.
+// originOf returns the origin of a URL: scheme, host, and the port unless it is the default of the scheme.
 func originOf(u *url.URL) string {
 	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
 	if port != "" && port != map[string]string{"http": "80", "https": "443"}[scheme] {

@@ -15,19 +15,17 @@ import (
 // maxRedirects bounds how many redirects of one request are followed.
 const maxRedirects = 10
 
-// IsMoved reports whether a status says that the request was not carried out, because
-// it belongs elsewhere.
+// IsMoved reports whether a status says that the request was not carried out, and is to be sent to another URL.
 func IsMoved(status int) bool {
 	return status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
 }
 
-// isRedirect reports whether a status asks for the request, or another, to be sent
-// elsewhere.
+// isRedirect reports whether a status names another URL for this request, or for another one.
 func isRedirect(status int) bool {
 	return IsMoved(status) || status == http.StatusFound || status == http.StatusSeeOther
 }
 
-// repeats notes that a request was refused before it did anything, and is sent again.
+// repeats notes that a request is sent again, because it was refused before it was carried out.
 func repeats(req *http.Request) {
 	if req.Method == http.MethodPost {
 		wire.ExchangeOf(req.Context()).Repeats()
@@ -51,8 +49,8 @@ func Again(req *http.Request) *http.Request {
 	return &again
 }
 
-// redirected returns the request that follows a redirect of the last of via, or the reason
-// why there is none.
+// redirected returns the request that follows a redirect of the last request of via, or the reason
+// why it is not followed.
 func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets func() []string) (next *http.Request, reason string) {
 	req := via[len(via)-1]
 	location := resp.Header.Get("Location")
@@ -87,10 +85,9 @@ func (c *Client) redirected(resp *http.Response, via []*http.Request, secrets fu
 	return again, ""
 }
 
-// follows reports whether a request is sent again, as it is, after a status. A request that
-// reads always is. A request that changes something is not sent again after 303, which says
-// that it was done; nor after 302, with which many servers send whoever has not logged in to a
-// page, unless only the slash at the end was wrong.
+// follows reports whether a request is sent again after a status. A GET always is. Any other request is not sent again
+// after 303, which says that it was carried out. Neither is it after 302, with which many servers redirect to a login
+// page, unless the URLs differ only in the slash at the end.
 func follows(req *http.Request, status int, to *url.URL) bool {
 	isSlash := strings.TrimSuffix(req.URL.Path, "/") == strings.TrimSuffix(to.Path, "/")
 	return req.Method == http.MethodGet || IsMoved(status) || status == http.StatusFound && isSlash

@@ -26,11 +26,11 @@ const (
 // ErrTooLarge is the error of [ReadBounded] for what exceeds the limit.
 var ErrTooLarge = errors.New("too large")
 
-// firstPart is how much of a body has to come before its Content-Length is believed.
+// firstPart is how much of a body must have come before ReadBounded trusts its Content-Length.
 const firstPart = 16 << 10
 
-// ReadBounded reads all of a body, or fails with [ErrTooLarge] after limit bytes. Where the length is
-// known, it makes no more than one large buffer.
+// ReadBounded reads all of a body, or fails with [ErrTooLarge] after limit bytes. If the length is
+// known, it allocates at most one large buffer.
 func ReadBounded(resp *http.Response, limit int) ([]byte, error) {
 	if resp.ContentLength > int64(limit) {
 		return nil, ErrTooLarge
@@ -56,11 +56,11 @@ func ReadBounded(resp *http.Response, limit int) ([]byte, error) {
 	}
 }
 
-// refusalLimit bounds how long a refusal is read: its status says what counts.
+// refusalLimit bounds how long the body of a refusal is read. The status is more important.
 const refusalLimit = 2 * time.Second
 
 // ReadRefusal reads the body of a refusal to its end, and closes it. It returns nil for a body that
-// breaks off: it may end in the middle of a secret.
+// breaks off, because it may end in the middle of a secret, which would not be found.
 func ReadRefusal(resp *http.Response) []byte {
 	defer resp.Body.Close()
 	defer time.AfterFunc(refusalLimit, func() { resp.Body.Close() }).Stop()
@@ -71,11 +71,11 @@ func ReadRefusal(resp *http.Response) []byte {
 	return body
 }
 
-// MediaType returns the media type of a response without parameters. It removes the parameters
-// of types that the SDK reads from the response: the SDK refuses parameters that are malformed.
+// MediaType returns the media type of a response without parameters. It removes the parameters from the header if the SDK
+// reads the type, because the SDK refuses malformed parameters.
 func MediaType(resp *http.Response) string {
 	value := resp.Header.Get("Content-Type")
-	if value == TypeJSON || value == TypeSSE { // most are, and need no parsing
+	if value == TypeJSON || value == TypeSSE { // the usual values need no parsing
 		return value
 	}
 	kind, _, _ := mime.ParseMediaType(value)
@@ -85,7 +85,7 @@ func MediaType(resp *http.Response) string {
 	return kind
 }
 
-// buffer is a body that is in memory.
+// buffer is a body in memory.
 type buffer struct{ bytes.Reader }
 
 // Close does nothing.
@@ -98,8 +98,8 @@ func Body(data []byte) io.ReadCloser {
 	return b
 }
 
-// Respond returns a response that the SDK takes for the server's. from is the header
-// to begin with, or nothing.
+// Respond returns a response that takes the place of the server's for the SDK. from is the header that it begins
+// with, or nothing.
 func Respond(req *http.Request, status int, kind string, body []byte, from ...http.Header) *http.Response {
 	header := http.Header{}
 	for _, h := range from {
@@ -117,8 +117,7 @@ func Respond(req *http.Request, status int, kind string, body []byte, from ...ht
 	}
 }
 
-// Drop returns a response with which the SDK fails one call, and decodes nothing: it takes the status
-// for that of a server that is busy.
+// Drop returns a response with which the SDK fails one call, and decodes nothing: it treats the status 503 as temporary.
 func Drop(req *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: noHeader, Body: http.NoBody, Request: req}
 }

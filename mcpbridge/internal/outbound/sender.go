@@ -19,7 +19,7 @@ type Sender struct {
 	client  *Client
 	auth    *authorizer // nil without credentials
 	cookies cookies
-	hidden  redact.Recent // parts of other URLs of the server
+	hidden  redact.Recent // secret parts of other URLs of the server
 }
 
 // NewSender returns the sender of a session.
@@ -57,7 +57,7 @@ func (s *Sender) Send(req *http.Request) (resp *http.Response, err error) {
 	}
 }
 
-// authorized sends a request with its headers, and with credentials if there are any.
+// authorized sends a request with the headers of the configuration and with credentials.
 func (s *Sender) authorized(req *http.Request) (*http.Response, error) {
 	if s.auth == nil {
 		return s.transmit(s.client.addHeaders(req, nil))
@@ -89,14 +89,14 @@ func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// handOver hands a request to the transport, which may be the user's, and panic.
+// handOver hands a request to the transport. A transport of the user may panic.
 func (s *Sender) handOver(req *http.Request) (resp *http.Response, err error) {
 	defer wire.Recover(&err)
 	return s.client.transport.RoundTrip(req)
 }
 
-// withoutSecrets returns an error as it is, unless it is a panic: its text loses
-// its secrets before it is cut.
+// withoutSecrets returns an error as it is, except for a panic. It removes the secrets from the text of a panic before
+// that text is shortened.
 func withoutSecrets(err error, secrets func() []string) error {
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
@@ -105,12 +105,11 @@ func withoutSecrets(err error, secrets func() []string) error {
 	return err
 }
 
-// Cookies returns the cookies of the session as a Cookie header has them, or nothing if they are
-// not ours.
+// Cookies returns the cookies of the session in the form of a Cookie header, or nothing if they are in the jar of the user.
 func (s *Sender) Cookies() string { return s.cookies.record() }
 
-// Secrets returns what no text about the session may contain: the secrets of the configuration,
-// and what was sent lately of credentials, cookies and other URLs of the server.
+// Secrets returns what no text about the session may contain: the secrets of the configuration, and the credentials,
+// cookies and secret parts of URLs that were sent recently.
 func (s *Sender) Secrets() []string {
 	all := s.cookies.sent.AppendTo(s.hidden.AppendTo(redact.OfServer(s.client.Config)))
 	if s.auth == nil {

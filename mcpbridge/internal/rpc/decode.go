@@ -17,9 +17,9 @@ type Decoded struct {
 	id      []byte          // where its id is in the data
 }
 
-// Decode decodes a message with the same result as [jsonrpc.DecodeMessage]. That makes a buffer of
-// 36 KB each time, so that most messages are decoded here, in place, with the library that the SDK
-// decodes with. The SDK decodes the others.
+// Decode decodes a message with the same result as [jsonrpc.DecodeMessage]. That function allocates a buffer of
+// 36 KB each time. So Decode itself decodes the usual messages, in place, with the JSON library of the SDK.
+// [jsonrpc.DecodeMessage] decodes the others.
 func Decode(data []byte) (Decoded, error) {
 	m, ok := parse(data)
 	msg := Decoded{id: m.ID.raw}
@@ -35,7 +35,7 @@ func Decode(data []byte) (Decoded, error) {
 	return msg, err
 }
 
-// members are those of a message, as JSON.
+// members are the members of a message, as JSON.
 type members struct {
 	Version string             `json:"jsonrpc"`
 	ID      member             `json:"id"`
@@ -45,7 +45,7 @@ type members struct {
 	Error   member             `json:"error"`
 }
 
-// member is a member that the SDK decodes each time it is there.
+// member is a member that may occur several times. The SDK decodes each occurrence.
 type member struct {
 	raw   []byte // the last one
 	times int
@@ -58,12 +58,11 @@ func (m *member) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// isThere reports whether there is a member that is not null.
+// isThere reports whether the member occurs, and is not null.
 func (m member) isThere() bool { return m.raw != nil && string(m.raw) != "null" }
 
-// parse returns the members of a message. They refer to data. The depth and the syntax of all of it
-// are checked first: the library calls itself for each level, so that a message that is deep enough
-// would end the process, and it panics on some values that are no JSON.
+// parse returns the members of a message. They refer to data. It first checks the depth and the syntax: the library is
+// recursive, so that a very deep message would end the process, and it panics on some malformed values.
 func parse(data []byte) (m members, ok bool) {
 	if wellformed.IsTooDeep(data) || !sdkjson.Valid(data) {
 		return m, false
@@ -72,7 +71,7 @@ func parse(data []byte) (m members, ok bool) {
 	return m, err == nil && m.Version == "2.0" && m.ID.times <= 1 && m.Error.times <= 1
 }
 
-// plain returns the message that the SDK is sure to decode, or nil.
+// plain returns the message if it is of the usual form, which the SDK decodes alike, or nil.
 func (m members) plain() jsonrpc.Message {
 	id, ok := plainID(m.ID)
 	if !ok || m.Error.isThere() {
@@ -87,8 +86,7 @@ func (m members) plain() jsonrpc.Message {
 	return nil
 }
 
-// plainID returns the id that JSON stands for, if that is a number or plain text, or if there is
-// none.
+// plainID returns an id that is a number of digits or plain text, or no id if there is none.
 func plainID(m member) (id jsonrpc.ID, ok bool) {
 	if m.raw == nil {
 		return id, true
@@ -104,7 +102,7 @@ func plainID(m member) (id jsonrpc.ID, ok bool) {
 	return id, ok
 }
 
-// plainNumber returns the number that JSON stands for, if it has digits only.
+// plainNumber returns a number that has only digits.
 func plainNumber(raw []byte) (number int64, ok bool) {
 	for i, c := range raw {
 		if c < '0' || c > '9' || i == 0 && c == '0' && len(raw) > 1 {
@@ -115,7 +113,7 @@ func plainNumber(raw []byte) (number int64, ok bool) {
 	return number, err == nil
 }
 
-// plainText returns the text that JSON stands for, if it has no special characters.
+// plainText returns a text without special characters.
 func plainText(raw []byte) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' || !isPlain(raw[1:len(raw)-1]) {
 		return "", false
@@ -123,8 +121,7 @@ func plainText(raw []byte) (text string, ok bool) {
 	return string(raw[1 : len(raw)-1]), true
 }
 
-// Restored returns the data of a response with the id that it has by now, in place where
-// that fits.
+// Restored returns the data of a response with its current id. It changes the data in place if the id fits.
 func (m Decoded) Restored(data []byte) []byte {
 	resp, ok := m.Message.(*jsonrpc.Response)
 	if !ok {
@@ -143,7 +140,7 @@ func (m Decoded) Restored(data []byte) []byte {
 	return data
 }
 
-// unnamed are the ids of errors from servers that have not read the request.
+// unnamed are the ids of errors from servers that have not read the id of the request.
 var unnamed = map[string]bool{"": true, "null": true, `""`: true, `"server-error"`: true}
 
 // UnnamedError returns the error in a response without the id of a request, or nil if data is

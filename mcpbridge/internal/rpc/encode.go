@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Encode encodes a message of the SDK as [jsonrpc.EncodeMessage] does. The parameters of a call,
-// which are JSON already, are copied.
+// Encode encodes a message of the SDK with the same result as [jsonrpc.EncodeMessage]. It copies the parameters of a
+// call, which already are JSON.
 func Encode(msg jsonrpc.Message) ([]byte, error) {
 	if req, ok := msg.(*jsonrpc.Request); ok {
 		if number, ok := req.ID.Raw().(int64); ok && isPlain(req.Method) {
@@ -29,7 +29,7 @@ func EncodeParams(params any) ([]byte, error) {
 	}
 	data := bytes.Clone(bytes.TrimRight(e.data.Bytes(), "\n"))
 	if e.data.Cap() <= keptBuffer {
-		encoders.Put(e) // and not where a MarshalJSON has failed or panicked
+		encoders.Put(e) // but not after a MarshalJSON has failed or panicked
 	}
 	return data, nil
 }
@@ -50,8 +50,7 @@ var encoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// encodeCall encodes a call, whose method is plain. params are JSON, or nil. There is room for one
-// more byte.
+// encodeCall encodes a call with a plain method. params are JSON, or nil. The result has capacity for a newline.
 func encodeCall(id int64, method string, params []byte) []byte {
 	const rest = `,"method":"` + `","params":` + "}\n"
 	data := make([]byte, 0, len(callHead)+idDigits+len(method)+len(params)+len(rest))
@@ -63,7 +62,7 @@ func encodeCall(id int64, method string, params []byte) []byte {
 	return append(data, '}')
 }
 
-// isPlain reports whether a text is the same in JSON.
+// isPlain reports whether a text needs no escape in JSON.
 func isPlain[T string | []byte](text T) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '\\' || c == '"' {

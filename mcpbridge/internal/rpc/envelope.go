@@ -14,7 +14,7 @@ type Error struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Envelope is what has to be known of a JSON-RPC message. Its ID is that member as JSON.
+// Envelope is a JSON-RPC message without its parameters and its result. The ID is JSON.
 type Envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -27,19 +27,19 @@ func (m *Envelope) IsCall() bool { return m.Method != "" && HasID(m.ID) }
 // IsAnswer reports whether the message is a response.
 func (m *Envelope) IsAnswer() bool { return m.Method == "" }
 
-// ParseID returns the id that JSON stands for, or no id.
+// ParseID returns an id that is given as JSON, or no id.
 func ParseID(data []byte) (id jsonrpc.ID) {
 	var value any
 	if json.Unmarshal(data, &value) == nil {
-		id, _ = jsonrpc.MakeID(value) // none, if it is neither a string nor a number
+		id, _ = jsonrpc.MakeID(value) // no id, if it is neither a string nor a number
 	}
 	return id
 }
 
-// HasID reports whether the id of a message is there, and is not null.
+// HasID reports whether a message has an id that is not null.
 func HasID(id json.RawMessage) bool { return len(id) > 0 && string(id) != "null" }
 
-// SameID reports whether an id in an answer is that of a request, which is a number. A text with the
+// SameID reports whether an answer has the id of a request, which is a number. A text with the
 // same digits is the same id.
 func SameID(answer, request json.RawMessage) bool {
 	answer = bytes.TrimSpace(answer)
@@ -61,8 +61,8 @@ const (
 	CodeMCPLast  = -32022
 )
 
-// Scan returns the envelope of a call. It returns false if the call does not begin as the SDK
-// writes it, with an id that is a number.
+// Scan returns the envelope of a call that begins as the SDK writes it, with a number as its id. It returns false for
+// other data.
 func Scan(begin []byte) (msg Envelope, ok bool) {
 	rest, ok := bytes.CutPrefix(begin, []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok {
@@ -77,20 +77,20 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 		return msg, false
 	}
 	msg = Envelope{ID: json.RawMessage(id), Method: methodCallTool}
-	if string(method) != methodCallTool { // most are
+	if string(method) != methodCallTool { // for the most frequent method there is no allocation
 		msg.Method = string(method)
 	}
 	return msg, true
 }
 
-// Unmarked returns a body without a byte order mark, and without blanks around it.
-func Unmarked(body []byte) []byte {
+// Trimmed returns a body without a byte order mark, and without blanks around it.
+func Trimmed(body []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
 }
 
-// Elements returns the elements of an array in JSON, or none if it is malformed. Any other body is one element.
+// Elements returns the elements of a JSON array, or none if the array is malformed. Any other body is one element.
 func Elements(body []byte) (elements []json.RawMessage) {
-	body = Unmarked(body)
+	body = Trimmed(body)
 	if !bytes.HasPrefix(body, []byte("[")) {
 		return []json.RawMessage{body}
 	}
@@ -100,7 +100,7 @@ func Elements(body []byte) (elements []json.RawMessage) {
 	return elements
 }
 
-// Parts returns the JSON-RPC messages of the body of an answer: one, or those of a batch, or none.
+// Parts returns the JSON-RPC messages in the body of an answer: one, those of a batch, or none.
 func Parts(body []byte) []json.RawMessage {
 	parts := Elements(body)
 	for _, part := range parts {

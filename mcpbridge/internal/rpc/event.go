@@ -9,11 +9,11 @@ import (
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). It
 // refers to the data that the stream consists of.
 type Event struct {
-	Lines     []byte // all of it
+	Lines     []byte // the whole event
 	Name      []byte
 	ID, Retry []byte // nil without such a field
 	Data      []byte // nil without data
-	lines     int    // of data
+	lines     int    // how many lines the data has
 }
 
 // ParseEvent returns the event with these lines.
@@ -43,12 +43,11 @@ func ParseEvent(lines []byte) Event {
 	return e
 }
 
-// IsMessage reports whether the event has the name of those with a JSON-RPC message, which is also
-// the name of events without one. The SDK reads no others.
+// IsMessage reports whether the name of the event is that of JSON-RPC messages, or empty. The SDK reads no other events.
 func (e *Event) IsMessage() bool { return len(e.Name) == 0 || string(e.Name) == "message" }
 
-// With returns the lines of the event with other data; nil is none. Data that was changed in place
-// is part of the lines already.
+// With returns the lines of the event with other data, or with nil without data. Data that was changed in place
+// already is part of the lines.
 func (e *Event) With(data []byte) []byte {
 	if e.lines == 1 && len(data) > 0 && len(e.Data) > 0 && &data[0] == &e.Data[0] {
 		return e.Lines

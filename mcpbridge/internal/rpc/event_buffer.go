@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// EventBuffer holds what came of a stream of events and was not read yet. Only whole events
-// are read: an event that is cut off must not garble the next.
+// EventBuffer holds the unread part of a stream of events. It is read by whole events, so that an event that is cut
+// off does not garble the next.
 type EventBuffer struct {
-	came  []byte // nil if there is nothing, so that a quiet stream has no buffer
-	whole int    // how much of it is whole events: the rest of the last event may never come
+	came  []byte // the unread part; nil if that is empty, so that a quiet stream has no buffer
+	whole int    // how much of it is whole events
 	line  int    // the offset of the last line
 	begun bool   // the first line of the stream has come
-	cr    bool   // the data fed last ends with a CR, to which an LF may belong
+	cr    bool   // the last data ended with a CR, to which an LF may belong
 }
 
-// EventHandler looks at what came.
+// EventHandler handles the events of a stream.
 type EventHandler interface {
 	// OnEvent is called with each whole event, and returns the lines that are read in its
 	// place. It may change the event in place, and does not keep it.
 	OnEvent(Event) []byte
 }
 
-// Feed adds what has come. It returns false when an event exceeds limit.
+// Feed adds data of the stream. It returns false if an event exceeds limit.
 func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	for data = b.withLF(data); len(data) > 0; {
 		n := bytes.IndexByte(data, '\n') + 1
@@ -50,8 +50,8 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	return true
 }
 
-// withLF returns data whose lines end with LF. Lines may also end with CR LF or with CR, which the
-// SDK does not know.
+// withLF returns data whose lines end with LF. In a stream they may also end with CR LF or with CR, which the
+// SDK does not support.
 func (b *EventBuffer) withLF(data []byte) []byte {
 	if len(data) == 0 || !b.cr && bytes.IndexByte(data, '\r') < 0 {
 		return data
@@ -64,10 +64,10 @@ func (b *EventBuffer) withLF(data []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 }
 
-// completeLine adds the colon that the last line lacks, and removes the byte order mark from the
+// completeLine adds a colon to the last line if it has none, and removes the byte order mark from the
 // first line of a stream. A line without a colon is a field without a value
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream); the
-// SDK takes it for the end of the connection.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). The
+// SDK would end the connection after it.
 func (b *EventBuffer) completeLine() {
 	if !b.begun {
 		b.begun = true
@@ -86,7 +86,7 @@ func (b *EventBuffer) endEvent(h EventHandler) {
 	b.whole, b.line = len(b.came), len(b.came)
 }
 
-// Finish makes the rest of the last event readable: as a whole event, or as it is.
+// Finish makes an incomplete last event readable: as a whole event, or as it is.
 func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	if whole && len(b.came) > b.whole {
 		b.completeLine()
@@ -98,13 +98,13 @@ func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 // Ready reports whether there is a whole event to be read.
 func (b *EventBuffer) Ready() bool { return b.whole > 0 }
 
-// Empty reports whether nothing has come, so that there is no buffer.
+// Empty reports whether nothing is unread, so that there is no buffer.
 func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
 
-// Partial returns the whole lines of the last event.
+// Partial returns the whole lines of an incomplete last event.
 func (b *EventBuffer) Partial() Event { return ParseEvent(b.came[b.whole:b.line]) }
 
-// DropPartial drops the rest of the last event. What is fed next is another stream.
+// DropPartial drops an incomplete last event. The next data begins another stream.
 func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole
 	b.begun, b.cr = false, false

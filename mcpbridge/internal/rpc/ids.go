@@ -9,20 +9,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// callHead is how the SDK begins each call. The id comes next.
+// callHead is the beginning of each call of the SDK. The id follows.
 const callHead = `{"jsonrpc":"2.0","id":`
 
 const (
-	// idsFrom is the least number that a request has on the wire, and idsRange, a power of 2, how
-	// many there are. All of them fit in 32 bits with a sign: some servers keep no more. All have
-	// as many digits as idsFrom, so that the number of the SDK, which is smaller, can replace it in
-	// place. Clients that count their requests from 1 have other numbers.
+	// The numbers of requests on the wire begin with idsFrom. idsRange, a power of 2, is how many there are. All of them
+	// are positive numbers of 32 bits with a sign, because some servers keep no more bits. All have as many digits as
+	// idsFrom, so that the smaller number of the SDK can replace them in place. Clients that count their requests
+	// from 1 use other numbers.
 	idsFrom  = 1 << 30
 	idsRange = 1 << 30
-	// idDigits is how many digits they have.
+	// idDigits is how many digits the numbers have.
 	idDigits = len("1073741824")
-	// idsBlock is how many numbers a connection takes first. Then it takes twice as many each
-	// time, up to idsBlockMax, so that it has few blocks however long it lasts.
+	// idsBlock is the size of the first block of numbers of a connection. Each further block is twice as large,
+	// up to idsBlockMax, so that a connection has few blocks.
 	idsBlock    = 64
 	idsBlockMax = 1 << 20
 )
@@ -34,15 +34,14 @@ func init() { idsNext.Store(rand.Uint64()) }
 
 // IDs gives the requests of one connection numbers that no other connection has. The SDK counts
 // the requests of each connection from 1. Some servers send a response to all of their
-// sessions, and a server may still answer a request of an earlier connection in the session
-// that this connection is attached to. By its number the SDK would take such a response for one
-// to a request of its own. So on the wire each request has a number that this process has
-// given to no other among the last 10^9, and a response with any other number is kept from the SDK. Requests of
-// the server, and our responses to them, keep the server's ids.
+// sessions, and a server may answer a request of an earlier connection in a session that was resumed. By
+// its number, the SDK would take such a response for one to a request of this connection. So on the wire
+// each request has a number that no other of the last 10^9 requests of this process has. The SDK does not get a
+// response with any other number. Requests of the server, and the responses to them, keep the server's ids.
 //
-// Processes count from places that are random: an answer that a server sends to another process as
-// well meets a request of this connection with a chance of one in 10^9 for each request that
-// waits. Ids are numbers because some servers accept no text.
+// Each process begins with a random number. If a server sends a response to another process as well, its number
+// is that of a waiting request there with a probability of one in 10^9 for each such request. Ids are numbers because
+// some servers accept no text.
 type IDs struct {
 	strays *atomic.Uint64 // counts the responses to requests of other connections
 
@@ -53,8 +52,8 @@ type IDs struct {
 
 // idBlock are consecutive numbers of a connection.
 type idBlock struct {
-	first int64  // the number of the SDK that has the first of them
-	from  uint64 // what idsNext was
+	first int64  // the number of the SDK for the first of them
+	from  uint64 // the value of idsNext for the first of them
 	size  int64
 }
 
@@ -87,7 +86,7 @@ func (i *IDs) OnWire(number int64) int64 {
 	}
 }
 
-// ofSDK returns the number of the SDK for one on the wire, if this connection has sent it.
+// ofSDK returns the number of the SDK for one on the wire, if this connection has sent a request with it.
 func (i *IDs) ofSDK(onWire int64) (number int64, own bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,9 +110,8 @@ func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 	return id
 }
 
-// Restore replaces the id of a response by the one of the SDK. A text with the digits of the number
-// is the same id. It returns false, and counts a stray, if this connection has not sent such a
-// request.
+// Restore replaces the id of a response by that of the SDK. A text with the digits of the number is the same id. Restore
+// returns false, and counts a stray, if this connection has not sent a request with the id.
 func (i *IDs) Restore(resp *jsonrpc.Response) (own bool) {
 	if onWire, ok := numberOf(resp.ID.Raw()); ok {
 		if number, own := i.ofSDK(onWire); own {
@@ -125,7 +123,7 @@ func (i *IDs) Restore(resp *jsonrpc.Response) (own bool) {
 	return false
 }
 
-// numberOf returns the number that an id stands for.
+// numberOf returns the number in an id, which may be a text.
 func numberOf(id any) (number int64, ok bool) {
 	if text, is := id.(string); is {
 		number, err := strconv.ParseInt(text, 10, 64)

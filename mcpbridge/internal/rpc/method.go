@@ -1,6 +1,6 @@
 package rpc
 
-// The methods of MCP that are looked for on the wire.
+// The methods of MCP that the bridge looks for on the wire.
 const (
 	MethodInitialize  = "initialize"
 	MethodInitialized = "notifications/initialized"
@@ -17,8 +17,7 @@ const (
 	MethodSample       = "sampling/createMessage"
 )
 
-// IsQuestion reports whether a server asks with a method what the user, a model or the agent has to
-// answer.
+// IsQuestion reports whether a method is that of a question, which the user, a model or the agent has to answer.
 func IsQuestion(method string) bool {
 	return method == MethodElicit || method == MethodSample || method == MethodListRoots
 }

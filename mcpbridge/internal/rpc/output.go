@@ -13,21 +13,21 @@ import (
 var (
 	// ErrTooLarge: a message exceeds the limit.
 	ErrTooLarge = errors.New("a message is too large")
-	// ErrEndless: text goes on and on without the end of a line.
+	// ErrEndless: a line of text is too long.
 	ErrEndless = errors.New("more than 1 MB of text without the end of a line")
 )
 
 const (
 	// maxTextLine bounds a line that is no message.
 	maxTextLine = 1 << 20
-	// minRoom is how much can be read at once at least.
+	// minRoom is the least size of [Output.Room].
 	minRoom = 4 << 10
 )
 
-// Output tells the messages in what a server writes to a pipe from the other text there. A message
-// begins at the start of a line, or right after another one. It may take several lines, and several
-// may stand on one line. All else is text, and nothing in a text asks anybody anything: only a
-// response at the end of its line may be one.
+// Output separates the messages that a server writes to a pipe from other text. A message
+// begins at the start of a line, or right after another one. It may take several lines, and a line may have several
+// messages. All else is text. A request or notification within text is text as well, but a response at the end of a line
+// of text may be a message.
 //
 //	           ┌─────────────────── the value is a message ──────────────────┐
 //	           ▼                                                             │
@@ -38,20 +38,20 @@ const (
 //	│                         │     └─ a later line does not continue it              │
 //	└────── end of the line ──┴──────────────┴──────────────── end of the line ───────┘
 //
-// How what comes is cut into pieces does not change what is found, and each byte is looked at a few
+// The result does not depend on how the output is cut into pieces, and each byte is looked at a few
 // times at most. The zero value with a Limit is ready for use.
 type Output struct {
 	Limit int // of one message, in bytes
 
-	came     []byte // and is not used yet; its bytes are never overwritten
-	searched int    // there is no end of a line before this
-	part     part   // of the output in which came begins
+	came     []byte // the output that is not used yet; its bytes are never overwritten
+	searched int    // the offset in came before which no line ends
+	part     part   // the part of the output in which came begins
 	ended    bool   // nothing more will come
-	cut      bool   // it has ended within a value
+	cut      bool   // the output has ended within a value
 
 	syntax syntax // of the value
-	at     int    // how much of came it has followed
-	line   int    // where in came the last line of the value begins
+	at     int    // how much of came the syntax has followed
+	line   int    // the offset in came of the last line of the value
 
 	found []Piece
 	taken int // of found
@@ -86,12 +86,12 @@ const (
 // Piece is a piece of the output.
 type Piece struct {
 	Kind    Kind
-	Data    []byte          // as it came; not of a message
-	Message jsonrpc.Message // of the kinds Message and Response
-	ID      jsonrpc.ID      // of a message that is torn, if that much of it is there
+	Data    []byte          // the bytes of the piece; nil for the kind Message
+	Message jsonrpc.Message // for the kinds Message and Response
+	ID      jsonrpc.ID      // for the kind Torn, if the id can be read
 }
 
-// Feed adds what has come. It is copied.
+// Feed adds a copy of data.
 func (o *Output) Feed(data []byte) {
 	if cap(o.came)-len(o.came) < len(data) {
 		o.came = slices.Grow(o.came, max(len(o.came), len(data)))
@@ -99,7 +99,7 @@ func (o *Output) Feed(data []byte) {
 	o.came = append(o.came, data...)
 }
 
-// Room returns where more of a large message can be read to, for [Output.Came].
+// Room returns a buffer into which more output can be read. Call [Output.Came] afterwards.
 func (o *Output) Room() []byte {
 	if cap(o.came)-len(o.came) < minRoom {
 		o.came = slices.Grow(o.came, len(o.came))
@@ -107,7 +107,7 @@ func (o *Output) Room() []byte {
 	return o.came[len(o.came):cap(o.came)]
 }
 
-// Came adds what was read to the [Output.Room].
+// Came adds n bytes that were read into the [Output.Room].
 func (o *Output) Came(n int) { o.came = o.came[:len(o.came)+n] }
 
 // End notes that nothing more will come.
@@ -116,16 +116,16 @@ func (o *Output) End() { o.ended = true }
 // IsCut reports whether the output has ended within a value.
 func (o *Output) IsCut() bool { return o.cut }
 
-// Pending returns how many bytes came and are not used yet.
+// Pending returns how many bytes are not used yet.
 func (o *Output) Pending() int { return len(o.came) }
 
-// IsOpen reports whether the output stopped between two lines of a value. A server that writes a line
-// may take its time; one that has ended a line is likely to have said what it wanted.
+// IsOpen reports whether the output has stopped between two lines of a value. Such a server is likely to have finished,
+// unlike one that has stopped within a line.
 func (o *Output) IsOpen() bool {
 	return o.part == inValue && o.line > 0 && o.line == len(o.came)
 }
 
-// GiveUp takes such a value for text.
+// GiveUp makes an open value text.
 func (o *Output) GiveUp() {
 	if o.IsOpen() {
 		o.giveUp()
@@ -148,7 +148,7 @@ func (o *Output) Next() (p Piece, err error) {
 	return p, nil
 }
 
-// step looks at what came. It returns false if there is nothing to be seen in it yet.
+// step looks at the unused output. It returns false if more has to come first.
 func (o *Output) step() (more bool, err error) {
 	switch o.part {
 	case between:
@@ -186,7 +186,8 @@ func (o *Output) lineEnd() int {
 	return -1
 }
 
-// own returns the first n bytes that came, in memory of which they are a good part.
+// own returns the first n unused bytes, which the caller may keep. It copies a few bytes of a large buffer, so that the
+// buffer is not kept for them.
 func (o *Output) own(n int) []byte {
 	if 4*n+64 < cap(o.came) {
 		return bytes.Clone(o.came[:n])
@@ -194,26 +195,26 @@ func (o *Output) own(n int) []byte {
 	return o.came[:n:n]
 }
 
-// drop drops the first n bytes that came.
+// drop drops the first n unused bytes.
 func (o *Output) drop(n int) {
 	left := o.came[n:]
 	switch {
 	case len(left) == 0:
 		left = nil
-	case len(left) < n: // what was before belongs to others
+	case len(left) < n: // do not keep the memory of the dropped bytes
 		left = bytes.Clone(left)
 	}
 	o.came, o.searched, o.at, o.line = left, 0, 0, 0
 }
 
-// take returns the first n bytes that came, which belong to the caller.
+// take removes and returns the first n unused bytes, which the caller may keep.
 func (o *Output) take(n int) []byte {
 	data := o.own(n)
 	o.drop(n)
 	return data
 }
 
-// begin looks at the start of a line, or at what follows a message.
+// begin looks at the start of a line, or at the output after a message.
 func (o *Output) begin() (more bool) {
 	left := bytes.TrimLeft(o.came, blanks)
 	for bytes.HasPrefix(left, []byte(byteOrderMark)) {
@@ -233,7 +234,7 @@ func (o *Output) begin() (more bool) {
 	return true
 }
 
-// value looks at a value. Most are a message, on a line of its own, and are decoded in place.
+// value looks at a value. The usual value is a message on a line of its own, which is decoded in place.
 func (o *Output) value() (more bool, err error) {
 	if o.line == 0 {
 		end := o.lineEnd()
@@ -280,8 +281,8 @@ func (o *Output) value() (more bool, err error) {
 	return o.ended, nil
 }
 
-// mayBeComplete reports whether it is worth while to look at a line that is not complete: it may not
-// get an end, or it may be text.
+// mayBeComplete reports whether an incomplete line is worth a look: it may end with a complete value, or it may be too
+// long.
 func (o *Output) mayBeComplete() bool {
 	left := bytes.TrimRight(o.came, blanks)
 	last := left[len(left)-1]
@@ -307,7 +308,7 @@ func (o *Output) complete() (more bool, err error) {
 	return true, nil
 }
 
-// giveUp takes all but the last line of a value for what it is, since it is no message.
+// giveUp makes all lines of a value but the last one text, or a torn message.
 func (o *Output) giveUp() {
 	n := o.line
 	if o.ended && n == 0 {
@@ -330,7 +331,7 @@ func (o *Output) message(data []byte) bool {
 	return ok
 }
 
-// batch adds the messages of an array, if there are only messages in it.
+// batch adds the messages of an array, if it contains only messages.
 func (o *Output) batch(data []byte) bool {
 	var parts []json.RawMessage
 	if data[0] != '[' || !bytes.Contains(data, version) || json.Unmarshal(data, &parts) != nil || len(parts) == 0 {
@@ -346,7 +347,7 @@ func (o *Output) batch(data []byte) bool {
 	return true
 }
 
-// torn adds a message that is torn, if data was to be one.
+// torn adds a torn message, if data looks like the beginning of a message.
 func (o *Output) torn(data []byte) bool {
 	inner, isObject := bytes.CutPrefix(data, []byte("{"))
 	if !isObject || !bytes.HasPrefix(bytes.TrimLeft(inner, blanks), []byte(`"`)) || !bytes.Contains(data, version) {

@@ -6,7 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// version is what each message has, and most texts have not.
+// version is in each message, and hardly in any text.
 var version = []byte(`"jsonrpc"`)
 
 // decodeWhole decodes data that is one message.
@@ -28,7 +28,7 @@ func isMessage(line []byte) bool {
 	return ok
 }
 
-// maxTried bounds how often the beginning of a response is looked for in a line of text.
+// maxTried bounds how many beginnings of a response are tried in a line of text.
 const maxTried = 32
 
 // responseAtEnd returns the response at the end of a line of text, and where it begins, or nil.
@@ -48,7 +48,7 @@ func responseAtEnd(line []byte) (begin int, resp *jsonrpc.Response) {
 		switch {
 		case object.state != valueComplete:
 			begin++
-		case begin+length < len(text): // nothing within a value counts
+		case begin+length < len(text): // skip a value with all in it
 			begin += length
 		default:
 			msg, _ := decodeWhole(text[begin:])
@@ -59,8 +59,7 @@ func responseAtEnd(line []byte) (begin int, resp *jsonrpc.Response) {
 	return 0, nil
 }
 
-// topLevel returns the first id of an object that need not be JSON, and whether the object names the
-// version of JSON-RPC.
+// topLevel returns the first id of an object that may be malformed, and whether the object has the member jsonrpc.
 func topLevel(data []byte) (id jsonrpc.ID, versioned bool) {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -85,7 +84,7 @@ func topLevel(data []byte) (id jsonrpc.ID, versioned bool) {
 	return id, versioned
 }
 
-// stringAt returns the string with which data begins, or all of data if it has no end.
+// stringAt returns the string with which data begins, or all of data if the string has no end.
 func stringAt(data []byte) []byte {
 	for i := 1; i < len(data); i++ {
 		switch data[i] {
@@ -98,7 +97,7 @@ func stringAt(data []byte) []byte {
 	return data
 }
 
-// idAt returns the string or the number with which data begins, if it is there as a whole.
+// idAt returns the string or the number with which data begins, if that is complete.
 func idAt(data []byte) (id jsonrpc.ID) {
 	if bytes.HasPrefix(data, []byte(`"`)) {
 		return ParseID(stringAt(data))

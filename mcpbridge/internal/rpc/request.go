@@ -8,9 +8,8 @@ import (
 	"strconv"
 )
 
-// Renumber returns the message that a request of the SDK carries, with the id of the
-// SDK, and the request with the id of the connection. params are the parameters of a call
-// that the SDK has sent without any, or nil.
+// Renumber returns the message in a request of the SDK, with the id of the SDK, and the request with the id on the
+// wire. params are the parameters of a call that the SDK has sent without them, or nil.
 func (i *IDs) Renumber(req *http.Request, params []byte) (Envelope, *http.Request) {
 	body := make([]byte, max(0, req.ContentLength))
 	io.ReadFull(req.Body, body) //nolint:errcheck // it is in memory
@@ -34,7 +33,7 @@ func (i *IDs) Renumber(req *http.Request, params []byte) (Envelope, *http.Reques
 	return msg, withBody(req, body)
 }
 
-// cancelled returns a notifications/cancelled of the SDK with the id of the connection.
+// cancelled returns a notifications/cancelled of the SDK with the id on the wire.
 func (i *IDs) cancelled(body []byte) []byte {
 	var msg struct {
 		Version string          `json:"jsonrpc"`
@@ -49,7 +48,7 @@ func (i *IDs) cancelled(body []byte) []byte {
 	return body
 }
 
-// CancelledParams does the same with the parameters of such a notification.
+// CancelledParams returns the parameters of a notifications/cancelled of the SDK with the id on the wire.
 func (i *IDs) CancelledParams(raw json.RawMessage) json.RawMessage {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(raw, &params) != nil {
@@ -64,7 +63,7 @@ func (i *IDs) CancelledParams(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// withBody returns a request with another body. It is of a type that net/http sends together with
+// withBody returns a request with another body. The type of the body is one that net/http sends together with
 // the headers.
 func withBody(req *http.Request, body []byte) *http.Request {
 	r := *req
@@ -74,7 +73,7 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	return &r
 }
 
-// BodyOf returns the body of a request of the SDK. Such a body can be read again.
+// BodyOf returns the body of a request of the SDK. The request can still be sent.
 func BodyOf(req *http.Request) []byte {
 	if req.GetBody == nil {
 		return nil

@@ -11,9 +11,9 @@ const (
 	byteOrderMark = "\ufeff"
 )
 
-// syntax follows a JSON object or array byte by byte, so that its end is known as soon as it has come,
-// and no byte is looked at twice. It accepts more than JSON: what it takes for a value is still to be
-// decoded. A line break within a string is an error. The zero value expects the first byte.
+// syntax follows a JSON object or array byte by byte, so that it finds the end at once, and looks at no byte twice. It
+// accepts more than JSON: a complete value may still be malformed. A line break within a string is an error. The
+// zero value expects the first byte.
 type syntax struct {
 	state step
 	open  []byte // the brackets that are open, at most wellformed.MaxDepth
@@ -39,8 +39,8 @@ const (
 	valueBroken        // this is no JSON
 )
 
-// follow looks at the next bytes. It returns how many it took: all, unless the value is complete or
-// broken then.
+// follow looks at the next bytes. It returns how many it took: all of them, unless the value is complete or broken
+// before.
 func (s *syntax) follow(data []byte) (taken int) {
 	for i := 0; i < len(data); i++ {
 		if s.state == inString {
@@ -84,7 +84,7 @@ func (s *syntax) take(c byte) {
 	}
 }
 
-// inString looks at a byte of a string that means something there.
+// inString looks at a byte that has a meaning in a string.
 func (s *syntax) inString(c byte) {
 	switch {
 	case c == '\\':
@@ -155,7 +155,7 @@ func (s *syntax) end(bracket byte) {
 	}
 }
 
-// expect goes on with a state, or gives the value up.
+// expect sets the next state, which is valueBroken unless ok.
 func (s *syntax) expect(ok bool, next step) {
 	if s.state = next; !ok {
 		s.state = valueBroken

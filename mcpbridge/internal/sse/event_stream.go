@@ -9,14 +9,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-// eventStream is the body of the one stream of a session. The SDK reads the address of the endpoint from it,
-// once, and messages. Any other event, such as a heartbeat, would end the session, with its calls (go-sdk#637), so the SDK does
-// not get it. Nor does it get what is no message.
+// eventStream is the body of the one stream of a session. The SDK reads from it the URL of the endpoint, once, and
+// messages. After any other event, such as a heartbeat, or data that is no message, the SDK would end the session with all
+// its calls (go-sdk#637). So the SDK does not get them.
 type eventStream struct {
 	io.ReadCloser
 	rpc.EventBuffer
 	limit int
-	named bool  // the first event with data has come, which names the endpoint
+	named bool  // the first event with data, which names the endpoint, has come
 	end   error // of the stream; nil before
 	mute  *atomic.Bool
 }

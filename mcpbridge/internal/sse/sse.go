@@ -23,7 +23,7 @@ type Server struct{ *outbound.Client }
 // New returns the way to reach a server over HTTP+SSE.
 func New(config *mcpbridge.Server) transport.Server { return NewWith(outbound.NewClient(config)) }
 
-// NewWith is New for a server that has a client.
+// NewWith is New with an existing client.
 func NewWith(client *outbound.Client) transport.Server { return &Server{client} }
 
 // HasSessions returns false: a session ends with its stream.
@@ -38,7 +38,7 @@ func (*Server) Older() transport.Server { return nil }
 // Forget does nothing.
 func (*Server) Forget() {}
 
-// Connect returns a connection that sends nothing before the SDK does.
+// Connect returns a connection, and sends nothing.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	rt := &roundTripper{session: session, client: s.Client, out: outbound.NewSender(s.Client, session)}
 	rt.poster = outbound.Poster{Session: session, Deliver: rt.deliver, Initialized: rt.initialized}
@@ -47,7 +47,7 @@ func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	return &conn{tap.New(s.Config, session, sdk, none), rt}, nil
 }
 
-// conn is the [transport.Conn]. The tap sees the responses, and the roundTripper the refusals.
+// conn is the [transport.Conn]. The tap sees the responses, and the roundTripper sees the refusals.
 type conn struct {
 	*tap.Tap
 	rt *roundTripper
@@ -87,7 +87,7 @@ func (rt *roundTripper) connect(req *http.Request) (*http.Response, error) {
 	case errors.As(err, &e):
 	case err == nil && resp.StatusCode != http.StatusOK:
 		e, _ = rt.judge(req, resp, nil)
-	case err == nil && outbound.MediaType(resp) == "text/html": // else the SDK would look for events in it
+	case err == nil && outbound.MediaType(resp) == "text/html": // the SDK would look for events in it
 		resp.Body.Close()
 		e = &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Detail: "the answer is a web page"}
 	case err == nil:
@@ -155,7 +155,7 @@ func (rt *roundTripper) reject(m outbound.Message, status int, body []byte, e *m
 	return outbound.Respond(m.Request, status, "", body)
 }
 
-// judge reads a refusal to its end and says what it means. The URL of a POST has the session in it.
+// judge reads a refusal to its end, and returns what it means. The URL of a POST contains the session id.
 func (rt *roundTripper) judge(req *http.Request, resp *http.Response, msg *rpc.Envelope) (e *mcpbridge.Error, body []byte) {
 	body = outbound.ReadRefusal(resp)
 	refusal := wire.Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body, OfSession: msg != nil}

@@ -18,18 +18,17 @@ import (
 var ErrTextFlood = errors.New("more than 10 MB of text in a minute")
 
 const (
-	// silence is how long a server that has ended a line in the middle of a value may be silent until
-	// the value counts as text, and how long a response within text waits for one at a line's start.
+	// silence is how long a server may be silent after a line that ends within a value: then the value counts as text. It
+	// is also how long a response within text is held, because one at the start of a line takes precedence.
 	silence = time.Second
-	// maxText bounds the text of a textWindow.
+	// maxText bounds the text in each textWindow.
 	maxText    = 10 << 20
 	textWindow = time.Minute
-	// readSize is how much is read at once, of most messages.
+	// readSize is how much is read at once, except of large messages.
 	readSize = 4 << 10
 )
 
-// Pipe is a transport over two pipes. What a server writes that is no message is text, and is
-// skipped: see [rpc.Output].
+// Pipe is a transport over two pipes. It skips the text that a server writes between messages: see [rpc.Output].
 type Pipe struct {
 	// Output is what the server writes. A Read of it returns soon after its Close.
 	Output io.ReadCloser
@@ -37,9 +36,9 @@ type Pipe struct {
 	Input *Input
 	// Limit bounds one message.
 	Limit int
-	// Waits reports whether somebody waits for the response to the request with an id.
+	// Waits reports whether a request with this id waits for its response.
 	Waits func(jsonrpc.ID) bool
-	// Torn returns a response in place of one that is torn, or nil if nobody waits for it.
+	// Torn returns a response in place of one that is torn, or nil if no request waits for it.
 	Torn func(jsonrpc.ID) *jsonrpc.Response
 	// Text gets all text. It does not keep it.
 	Text func([]byte)
@@ -55,17 +54,17 @@ type pipeConnection struct {
 	*Pipe
 	closed atomic.Bool
 
-	// The rest is of the goroutine that reads.
+	// Only the goroutine that reads uses the following fields.
 
 	output  rpc.Output
 	buf     []byte
-	reading chan error // of a read that is under way in a goroutine of its own; nil for none
-	n       int        // how much it has read, once it has ended
-	end     error      // of the output
+	reading chan error // gets the error of a read that is under way in another goroutine; nil for none
+	n       int        // how much that read has read, when it has ended
+	end     error      // of the output; nil before the end
 
-	held  []held    // in the order of their time
-	since time.Time // when the window of text began
-	text  int       // how much there was in it
+	held  []held    // the oldest first
+	since time.Time // when the textWindow began
+	text  int       // how much text there was in it
 }
 
 // held is a response that was found within text.
@@ -111,7 +110,7 @@ func (c *pipeConnection) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// skip notes text.
+// skip passes text on, and bounds it.
 func (c *pipeConnection) skip(text []byte) error {
 	if now := time.Now(); now.Sub(c.since) > textWindow {
 		c.since, c.text = now, 0
@@ -123,7 +122,7 @@ func (c *pipeConnection) skip(text []byte) error {
 	return nil
 }
 
-// hold keeps a response that was found within text, if it is waited for: the real one may follow.
+// hold keeps a response that was found within text, if a request waits for it. The real one may follow.
 func (c *pipeConnection) hold(piece rpc.Piece) bool {
 	resp := piece.Message.(*jsonrpc.Response)
 	isHeld := slices.ContainsFunc(c.held, func(h held) bool { return h.resp.ID == resp.ID })
@@ -134,7 +133,7 @@ func (c *pipeConnection) hold(piece rpc.Piece) bool {
 	return true
 }
 
-// await waits for more output. Meanwhile it returns a response that was held for long enough.
+// await returns a held response whose time is over. Otherwise it waits for more output, and returns nothing.
 func (c *pipeConnection) await() (jsonrpc.Message, error) {
 	for len(c.held) > 0 && (c.end != nil || !time.Now().Before(c.held[0].until)) {
 		h := c.held[0]
@@ -155,7 +154,7 @@ func (c *pipeConnection) await() (jsonrpc.Message, error) {
 	return nil, c.end
 }
 
-// more reads more output, for as long as nothing else is due.
+// more reads more output, until a held response or an open value is due.
 func (c *pipeConnection) more() {
 	var due <-chan time.Time
 	if c.output.IsOpen() || len(c.held) > 0 {

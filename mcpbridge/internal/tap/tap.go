@@ -1,9 +1,8 @@
-// Package tap watches the messages between the SDK and a connection, for transports that carry
-// one message after the other: it notes for each operation whether its request was sent and
-// answered.
+// Package tap watches the messages between the SDK and a connection, for transports with one
+// stream of messages. It notes for each operation whether its request was sent and answered.
 //
-// Streamable HTTP has no tap: the SDK tells its own type of connection which protocol was
-// agreed on, so that the connection must not be wrapped. There the http.RoundTripper of package
+// Streamable HTTP has no tap: the SDK tells the negotiated protocol version to its own type of connection
+// only, so that the connection must not be wrapped. There the http.RoundTripper of package
 // streamable does this work.
 package tap
 
@@ -24,17 +23,16 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// errRejected makes the SDK fail the one request and keep the connection: the SDK
-// compares errors by their code.
+// errRejected makes the SDK fail one request, and keep the connection. The SDK recognizes the error by its code.
 var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
-// tornDetail says what became of a call whose response is torn.
+// tornDetail is the text of the error for a call whose response is torn.
 const tornDetail = "the answer on stdout is broken: other text was printed into it, or it is no JSON-RPC"
 
 // Tap is a [transport.Conn] that watches a transport of the SDK.
 type Tap struct {
 	transport.ConnDefaults
-	// OnText gets what a server writes to a pipe that is no message. It does not keep it. It may
+	// OnText gets the text that a server writes to a pipe between messages. It does not keep it. It may
 	// be set before the connection is used.
 	OnText func([]byte)
 
@@ -44,20 +42,19 @@ type Tap struct {
 	input   *Input // or nil, see New
 	answers wire.Answers
 
-	// writing has the message that is written: one at a time, so that its end is known. It is a
-	// channel because a write may block, and whoever waits for it may give up.
+	// writing has an element while a message is written. One message is written at a time, so that the offset of its
+	// end is known. writing is no mutex because a write may block, and the others have to be able to give up.
 	writing chan struct{}
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*wire.Exchange
-	closing bool          // we ended the connection ourselves
-	ended   error         // what ended the connection
+	closing bool          // the bridge itself ends the connection
+	ended   error         // the error that ended the connection
 	over    chan struct{} // closed when ended is set
 }
 
-// New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil where a
-// message may have arrived although its Write has failed: then the request counts as sent, and
-// its call is not simply repeated.
+// New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil if a message may have arrived
+// although its Write has failed: then the request counts as sent.
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	return &Tap{
 		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
@@ -119,14 +116,13 @@ func (t *Tap) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &connection{c, t}, nil
 }
 
-// Forget drops the last request of an exchange.
+// Forget removes the last request of an exchange.
 func (t *Tap) Forget(ex *wire.Exchange) {
 	id, _, _ := ex.LastOverPipe()
 	t.ExchangeFor(id)
 }
 
-// ExchangeFor drops the request with the given id, and returns its exchange: it waits for a response
-// no more.
+// ExchangeFor removes the request with an id of the SDK, and returns its exchange.
 func (t *Tap) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,19 +131,19 @@ func (t *Tap) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
 	return ex
 }
 
-// Ended returns what has ended the connection, or nil.
+// Ended returns the error that has ended the connection, or nil.
 func (t *Tap) Ended() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended
 }
 
-// lastWords is how long the output of a server that reads no more may take to end.
-const lastWords = 250 * time.Millisecond
+// endWait is how long the output of a server may take to end after the server has stopped reading.
+const endWait = 250 * time.Millisecond
 
-// awaitEnd waits for the end of the output of a server that reads no more: it may say why.
+// awaitEnd waits for the end of the output after a write has failed: the output may contain the reason.
 func (t *Tap) awaitEnd(ctx context.Context) {
-	timer := time.NewTimer(lastWords)
+	timer := time.NewTimer(endWait)
 	defer timer.Stop()
 	select {
 	case <-t.over:
@@ -157,14 +153,14 @@ func (t *Tap) awaitEnd(ctx context.Context) {
 	}
 }
 
-// Closing notes that the end, when it comes, is our own doing.
+// Closing notes that the bridge itself is about to end the connection.
 func (t *Tap) Closing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closing = true
 }
 
-// end notes the end of the connection, and reports it, once, unless it is our own doing.
+// end notes the end of the connection, and reports it once, unless the bridge itself has ended it.
 func (t *Tap) end(err error) {
 	t.mu.Lock()
 	first := t.ended == nil && !t.closing
@@ -184,7 +180,7 @@ type connection struct {
 	tap *Tap
 }
 
-// Read reads the next message that is for this connection, and notes the end.
+// Read reads the next message for the SDK, and notes the end.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if barrier := c.tap.session.Backpressure.Barrier(); barrier != nil {
 		return barrier, nil
@@ -213,7 +209,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write notes what is sent, and where in the pipe it ends. A message that could not be
+// Write writes a message. It notes a request, and where in the pipe it ends. A request that was not
 // written up to its closing brace was not received.
 func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
 	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Backpressure.IsBarrier(resp.ID) {
@@ -270,7 +266,7 @@ func (c *connection) write(ctx context.Context, msg jsonrpc.Message) error {
 	if !ok || !req.IsCall() && req.Method != rpc.MethodCancelled {
 		return c.Connection.Write(ctx, msg)
 	}
-	onWire := *req // the SDK keeps the other
+	onWire := *req // the SDK keeps the original
 	if req.IsCall() {
 		onWire.ID = ids.OnWireID(req.ID)
 		if note := wire.ExchangeOf(ctx).IDNote(); note != nil {

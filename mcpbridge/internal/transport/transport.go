@@ -3,12 +3,12 @@
 // A new transport is one file with one type: a [Server] that embeds [Defaults], and whose
 // Connect puts a tap (package tap) on a transport of the SDK. The tap is the [Conn]. A
 // transport that knows more about its connections, such as how a process ended, embeds the tap
-// in a Conn of its own, and a transport without a tap embeds [ConnDefaults]. The table of
+// in a Conn of its own. A transport without a tap embeds [ConnDefaults]. transports.go of
 // package bridge lists all transports.
 //
-// When a connection ends, the Read of the SDK's transport returns an error that
-// [wire.IsEndOfStream] knows, such as io.EOF. Any other error means that the server has sent
-// what is no MCP.
+// When a connection ends, the Read of the SDK's transport returns an error for which
+// [wire.IsEndOfStream] is true, such as io.EOF. Any other error means that the server has sent
+// something that is not MCP.
 package transport
 
 import (
@@ -29,13 +29,11 @@ type Server interface {
 	Connect(*Session) (Conn, error)
 	// Secrets returns what no text about a server may contain, when there is no connection to it.
 	Secrets() []string
-	// HasSessions reports whether the server knows sessions by their ids, so that a session can be
-	// resumed over another connection.
+	// HasSessions reports whether sessions have ids by which they can be resumed over another connection.
 	HasSessions() bool
-	// SpeaksOldProtocolsOnly reports whether the transport is older than server/discover.
+	// SpeaksOldProtocolsOnly reports whether no protocol with server/discover has the transport.
 	SpeaksOldProtocolsOnly() bool
-	// Older returns the older transport that is tried when the server refuses a handshake
-	// over this one, or nil.
+	// Older returns the older transport to try when the server refuses a handshake over this one, or nil.
 	Older() Server
 	// Forget forgets how the server behaves.
 	Forget()
@@ -47,64 +45,61 @@ type Server interface {
 type Conn interface {
 	// SDK returns the transport that the SDK's client connects with.
 	SDK() mcp.Transport
-	// CarriesParams reports whether the connection adds to a request the parameters that its
-	// exchange carries.
+	// CarriesParams reports whether the connection adds the parameters of an exchange to its request.
 	CarriesParams() bool
-	// AwaitStream waits until the server can send messages by itself, where the end of the
-	// handshake should wait for that; no longer than until ctx ends, and not for long.
+	// AwaitStream waits until the server can send messages by itself, if the end of the
+	// handshake should wait for that. It waits for a short time, and at most until ctx ends.
 	AwaitStream(ctx context.Context)
-	// HasRead reports whether the server has read all that was sent to it, as far as that
-	// can be told.
+	// HasRead reports whether the server has read all that was sent to it. It returns true if that is not known.
 	HasRead() bool
 	// Succeeded notes that an operation of the session had a result.
 	Succeeded()
-	// Forget notes that nobody waits for the response to the exchange any more.
+	// Forget notes that nobody waits for the response to the exchange any longer.
 	Forget(*wire.Exchange)
 
 	// Ended returns what ended the connection, or nil.
 	Ended() error
-	// DescribeEnd says how the server ended, and apart from that what it said last; detail is empty
-	// where nothing is known. It may take a moment.
+	// DescribeEnd returns how the server ended, and its last output. detail is empty if that is not known.
+	// DescribeEnd may wait for a moment.
 	DescribeEnd() (detail, quote string)
 	// NeverRead reports whether the server has ended without reading the last request of
-	// the exchange. It may take a moment.
+	// the exchange. It may wait for a moment.
 	NeverRead(*wire.Exchange) bool
 	// Secrets returns what no text about the session may contain.
 	Secrets() []string
 
-	// MayRefuseSession reports whether a refusal of a request can be one of the session.
+	// MayRefuseSession reports whether the refusal of a request can be about the session.
 	MayRefuseSession() bool
-	// Resumable returns the session that the server knows beyond the connection, or nil
-	// where there are no such sessions.
+	// Resumable returns the session if the server keeps it without the connection, or nil.
 	Resumable() Resumable
 
-	// Expire notes that the server does not know the session, and reports it once. A status of 0
-	// says that this is known from a comparison with another session.
+	// Expire notes that the session has expired, and reports it once. The error has the status 0 if a control has shown
+	// it.
 	Expire(*mcpbridge.Error)
-	// Closing notes that the end of the connection, when it comes, is our own doing.
+	// Closing notes that the bridge itself is about to end the connection.
 	Closing()
 	// EndSession ends the session on the server. It may be called again if it failed.
 	EndSession(context.Context) error
 	// Kill ends the connection at once. It does not block.
 	Kill()
-	// Close ends the connection when its session was cut. It may be called again if it failed.
+	// Close ends the connection after its session was cut. It may be called again if it failed.
 	Close(context.Context) error
 }
 
 // Resumable is a session that a server knows by its id, over any connection.
 type Resumable interface {
-	// SessionID returns the id by which the server knows the session now.
+	// SessionID returns the current id of the session.
 	SessionID() string
-	// Cookies returns what else it takes to attach to the session.
+	// Cookies returns the cookies of the session: see [mcpbridge.Resume].
 	Cookies() string
-	// IsFresh reports whether the server has answered nothing since initialize. It may not
+	// IsFresh reports whether the server has answered nothing since initialize. Such a server may not
 	// know the session yet.
 	IsFresh() bool
-	// HasExpired reports whether the server does not know the session any more.
+	// HasExpired reports whether the session has expired.
 	HasExpired() bool
 	// EndQuietly ends the session on the server with one attempt, and reports nothing.
 	EndQuietly()
-	// Discard ends the session on the server that a handshake may have opened.
+	// Discard ends the session that a failed handshake may have opened on the server.
 	Discard(context.Context)
 }
 

@@ -90,7 +90,7 @@ func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 // isPage reports whether a body is a document in HTML or XML. The content type does not show it: some servers
 // refuse an unknown session with plain text as text/html.
 func isPage(body []byte) bool {
-	return bytes.HasPrefix(rpc.Unmarked(body), []byte("<"))
+	return bytes.HasPrefix(rpc.Trimmed(body), []byte("<"))
 }
 
 // IsMissing reports whether a status says that an endpoint or a session does not exist.

@@ -32,8 +32,7 @@
 //     TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew;
 //     TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers)
 //  4. One rebuild. An MCP session that has expired is rebuilt once, however many calls
-//     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
-//     TestEveryFormOfExpiryIsRecognised)
+//     find that it has expired. (TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
 //     is idempotent, or the caller allows it. A call that never reached the server, or that an
 //     HTTP/2 server says it did not process, may be sent again, up to six times. This does not

@@ -102,8 +102,7 @@
 //
 // These are the tests of each row:
 //
-//	A1  TestManyFirstCallsCauseOneDial
-//	    TestManyFirstCallsCauseOneInitialize
+//	A1  TestManyFirstCallsCauseOneInitialize
 //	    TestOpenOpensOnceAndTellsOfTheServer
 //	A2  TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew
 //	A3  TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers
@@ -117,20 +116,17 @@
 //	    TestServerThatDoesNotKnowInitializedWorks
 //	    TestServerThatNeverAnswersIsUnavailableAtTheConnectTimeout
 //	A7  TestCommandThatCannotBeStartedSaysWhy
-//	A8  TestProcessThatDiesInACallIsQuotedInTheFailure
-//	    TestProcessThatExitsAtOnceIsQuotedInTheFailure
+//	A8  TestLastWordsOfAProcessAreForItsCallersOnly
 //	A9  TestProcessThatDoesNotInitializeSaysWhy
 //	    TestServersThatCannotBeConnectedToSayWhy
 //	A10 TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown
 //	    TestServersThatCannotBeConnectedToSayWhy
 //	A11 TestServersThatCannotBeConnectedToSayWhy
-//	A12 TestBadConfigurationsAreRefusedByField
+//	A12 TestConfigurationThatCannotWorkIsRefused
 //	B1  TestEveryFormOfExpiryIsRecognised
 //	    TestExpiredSessionIsRebuiltAndItsCallReplayed
 //	    TestLegacySSESessionIsRebuilt
-//	    TestRestartedServerIsFoundAgain
 //	B2  TestEveryFormOfExpiryIsRecognised
-//	    TestManyCallsThatFindTheSessionExpiredCauseOneRebuild
 //	B3  TestReplayThatExpiresAgainIsTheCallersFailure
 //	B4  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
 //	B5  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
@@ -144,27 +140,24 @@
 //	B10 TestRootsAreSentAgainOnTheNextSession
 //	    TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay
 //	C1  TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
+//	    TestLastWordsOfAProcessAreForItsCallersOnly
 //	    TestLegacySSESessionIsRebuilt
 //	    TestLostCallIsNotReplayedAndTheSessionIsResumed
-//	    TestProcessThatDiesInACallIsQuotedInTheFailure
 //	    TestProcessThatIsKilledDuringACall
-//	    TestRestartedServerIsFoundAgain
 //	    TestSessionThatIsGoneAfterALossGetsANewGeneration
 //	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
-//	C2  TestIdempotentCallOfAKilledProcessIsReplayed
-//	    TestLostCallIsReplayedWhenThatIsSafe
+//	C2  TestLostCallIsReplayedWhenThatIsSafe
 //	    TestLostCallThatIsHandedBackMayHaveRun
 //	    TestLostCallThatIsNotRepeatedIsNotSaidToBeUnsent
 //	    TestProcessThatIsKilledDuringACall
 //	    TestSessionsOfBrokenConnectionsAreResumedWithTheirState
 //	C3  TestCallOnAConnectionThatDiedUnnoticedRunsOnTheNext
-//	    TestProcessThatIsKilledBetweenCallsIsReplaced
+//	    TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd
 //	C4  TestAnswerThatBreaksOffIsResumedOrLost
 //	    TestSessionWithAnIDThatIsTooLongIsClosed
 //	C5  TestConnectionWhoseCallDoesNotReturnIsReplaced
 //	    TestProcessThatHangsIsEndedWithinBounds
 //	    TestServerThatHangsIsReplacedWhenItMissesAPing
-//	    TestServerThatStopsAnsweringPingsIsReplaced
 //	C6  TestEndlessOrHalfLineOnStdoutRestartsTheProcess
 //	    TestTextOnStdoutIsSkipped
 //	C7  TestFloodOnStderrBlocksNobodyAndIsNotKept
@@ -218,7 +211,6 @@
 //	F5  TestFloodOnOneKeyDelaysNoOther
 //	F6  TestBadCommandsAreRefusedByName
 //	    TestForeignMessageIsLoggedOnceByItsType
-//	    TestForeignMessagesHarmNothing
 //	F7  TestBadCommandsAreRefusedByName
 //	F8  TestResultOfManyMegabytesIsPassedOn
 //	    TestResultOverTheLimitIsAProtocolFailureThatNamesIt

@@ -169,6 +169,9 @@ func TestForeignMessageIsLoggedOnceByItsType(t *testing.T) {
 			h.system.Root.Send(h.sup.PID(), "a secret text")
 			h.system.Root.Send(h.sup.PID(), 4711)
 		}
+		for _, msg := range []any{(*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.Cancel)(nil)} {
+			h.system.Root.Send(h.sup.PID(), msg)
+		}
 		synctest.Wait()
 		require.Equal(t, 2, strings.Count(log.String(), "of an unknown type"))
 		require.NotContains(t, log.String(), "secret")

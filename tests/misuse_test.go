@@ -359,7 +359,7 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.NotContains(t, lines, `"err":""`)
 }
 
-// H-G: Start refuses a configuration that cannot work, and names the field.
+// A12, H-G: Start refuses a configuration that cannot work, and names the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		store := new(resume.Memory)
@@ -369,6 +369,9 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		const centuries = 250 * 365 * 24 * time.Hour
 		for want, cfg := range map[string]supervisor.Config{
 			"maxSessions: is 1099511627776, which is more than": {MaxSessions: 1 << 40},
+			"servers: is empty": {Servers: []mcpbridge.Server{}},
+			`servers[1] "x": name: is already that of servers[0]`:            {Servers: []mcpbridge.Server{{Name: "x", Command: "a"}, {Name: "x", Command: "b"}}},
+			`servers[0] "x": url: scheme "ftp"`:                              {Servers: []mcpbridge.Server{serverAt("x", "ftp://host")}},
 			"maxInFlight: is -1":                                             {MaxInFlight: -1},
 			"maxWaiting: is 9223372036854775807":                             {MaxWaiting: math.MaxInt},
 			"maxDials: is ":                                                  {MaxDials: math.MinInt},

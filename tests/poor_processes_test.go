@@ -118,7 +118,7 @@ func linesOf(path string) []string {
 	return strings.Fields(string(text))
 }
 
-// C11: a server over stdio that another client can call works at the first call, and after
+// C3, C11: a server over stdio that another client can call works at the first call, and after
 // its process was killed between calls and in a call. The call that was cut is answered
 // honestly.
 func TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd(t *testing.T) {

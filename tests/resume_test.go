@@ -270,11 +270,6 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 		require.Empty(t, closed.Left)
 		require.Zero(t, e.Sessions(), "it was not forgotten before it had ended")
 	})
-	ends := supervisor.Config{Store: store}
-	runProcesses(t, left, open, func(h *harness, e *testServer) {
-		h.stopAndVerify()
-	})
-	runProcesses(t, ends, open, func(h *harness, e *testServer) { require.Zero(t, e.Sessions(), "Stop had ended them") })
 }
 
 // When a server refuses to resume a session, and accepts a new one, the session is

@@ -109,14 +109,14 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 
 // C5 over HTTP.
 func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
-	cfg := supervisor.Config{
-		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
-		Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 100 * time.Millisecond}},
-	}
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 10 * time.Second}}}
 	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
+		time.Sleep(time.Minute) // synctest
+		require.Zero(t, countEvents[*messages.SessionLost](h))
 		heal := e.Inject("", faults.Hang())
-		awaitEvent(h, func(*messages.SessionLost) bool { return true })
+		time.Sleep(21 * time.Second) // synctest
+		requireEvents[*messages.SessionLost](h, 1)
 		h.send(call("a", "count", within(200*time.Millisecond))).reply()
 		heal()
 		r := h.send(call("a", "count"))

@@ -15,6 +15,9 @@ type gateDue struct{}
 
 // admit carries out what the gate decides, after each message. If there is much, the next step continues.
 func (r *registry) admit(c actor.Context) {
+	if r.finished {
+		return
+	}
 	for range contract.WalkStep {
 		d, found := r.gate.Next(time.Now())
 		if !found {

@@ -68,10 +68,16 @@ func newFront(r *registry) *front {
 	return f
 }
 
-// Receive handles operations and the messages of interceptors, and gives the rest to the
-// registry.
+// Receive does what that of the registry does.
 func (f *front) Receive(c actor.Context) {
 	defer f.recoverBug(c)
+	f.handle(c)
+	f.admit(c)
+}
+
+// handle handles operations and the messages of interceptors, and gives the rest to the
+// registry.
+func (f *front) handle(c actor.Context) {
 	msg := c.Message()
 	if cmd, ok := protocol.AsPointer[messages.Command](msg); ok && !protocol.IsForeign(cmd) {
 		msg = cmd
@@ -108,7 +114,7 @@ func (f *front) Receive(c actor.Context) {
 	case *stopDue:
 		f.onStopDue(c)
 	default:
-		f.registry.Receive(c)
+		f.registry.handle(c)
 	}
 }
 
@@ -285,7 +291,7 @@ func (f *front) onStop(c actor.Context) {
 		drainTime, closeTime := f.slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
 	}
-	f.registry.Receive(c)
+	f.registry.handle(c)
 }
 
 // onStopDue answers the operations whose interceptors have not returned, in steps.
@@ -310,5 +316,5 @@ func (f *front) onStopped(c actor.Context) {
 	for i := range f.interceptions.all {
 		f.fail(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
-	f.registry.Receive(c)
+	f.registry.handle(c)
 }

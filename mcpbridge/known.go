@@ -12,14 +12,14 @@ import (
 //	no connection; not written; HTTP/2 "not processed"         NotSent                 no
 //	not readable by a process that ended                       NotSent                 no
 //	refused by 404 or 410, without the id of the request       Expired, Unavailable    no
-//	a session that turned out dead refused it; see the
+//	refused by a session that is found to be dead: see the
 //	    documentation of this package                          Expired, or Lost        no, or yes
 //	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status says no:
 //	                                                           RateLimited             see notCarriedOut
 //	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says that the
 //	                                                                                   request itself is wrong: see
 //	                                                                                   refusesTheRequest
-//	a 5xx, whoever it is of                                    ServerError             yes
+//	a 5xx, with or without the id                              ServerError             yes
 //	a redirect that is not followed: 302 and 303, or another   Protocol                yes, or no
 //	2xx, and no response that can be read                      Protocol                yes
 //	202, and the response cannot come                          Protocol                yes
@@ -29,9 +29,8 @@ import (
 //	it asked for input that it did not get                     Refused                 no
 //	the context ended                                          Deadline, Cancelled     if it was sent
 //
-// Whatever the row says, it is yes if the server has taken an earlier request of the same call.
-// That a server which answers has not run the call is known only from the server: from a status or
-// a code whose meaning that is.
+// If the server has accepted an earlier request of the same call, the answer is yes in all rows. If the server
+// answers, only its status or code can show that the call has not run.
 func (e *Error) MayHaveRun() bool {
 	if e.Begun {
 		return true
@@ -47,7 +46,7 @@ func (e *Error) MayHaveRun() bool {
 	return e.Sent
 }
 
-// saysNotRun reports whether the server says by its refusal that it has not carried out the call.
+// saysNotRun reports whether the status or the code of a refusal means that the call was not carried out.
 func (e *Error) saysNotRun() bool {
 	if e.Own || e.Status < 400 {
 		return refusesTheRequest(e.Code)
@@ -55,14 +54,14 @@ func (e *Error) saysNotRun() bool {
 	return notCarriedOut[e.Status] || refusesTheRequest(e.Code)
 }
 
-// refusesTheRequest reports whether a JSON-RPC error says that the request itself is wrong. In a 2xx only
-// -32601 is [Invalid]. Error -32602 does not say it: the TypeScript SDK answers it to a tool that has run, and whose
-// result does not fit its output schema.
+// refusesTheRequest reports whether a JSON-RPC error says that the request itself is wrong. Of these errors, only -32601
+// has the class [Invalid] in a 2xx. Error -32602 is none of them: the TypeScript SDK also answers it after a tool has run,
+// if the result does not match the output schema.
 func refusesTheRequest(code int64) bool {
 	return code == jsonrpc.CodeParseError || code == jsonrpc.CodeInvalidRequest || code == jsonrpc.CodeMethodNotFound
 }
 
-// notCarriedOut are the statuses with which a request is refused before it is carried out.
+// notCarriedOut are the statuses of requests that were refused before they were carried out.
 var notCarriedOut = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusProxyAuthRequired: true, http.StatusTooManyRequests: true,
 	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusLengthRequired: true,

@@ -1,10 +1,11 @@
 // Package actors contains the two actors of a supervisor: the registry and the session.
 // They communicate only by messages. Neither of them blocks, locks or uses atomics.
 //
-// [Start] spawns a registry, which spawns the sessions. User code can implement a [Strategy], which
-// decides about sessions that have failed, and an [Interceptor], which wraps every operation. Both are
-// fields of the configuration in package supervisor, which starts the registry. What the supervisor and
-// a cluster send to a registry beside commands is in internal/protocol.
+// Package registry has the registry, which spawns the sessions of internal/session. This package has
+// what user code implements: a [Strategy], which decides about sessions that have failed, and an
+// [Interceptor], which wraps every operation. Both are fields of the configuration in package
+// supervisor, which starts the registry. What the supervisor and a cluster send to a registry beside
+// commands is in internal/protocol.
 //
 // # The two actors
 //
@@ -16,6 +17,10 @@
 // There is one session for each key. It owns the connection of the key and the calls that
 // have no reply yet. What outlives a restart is in its durable state. All other state
 // belongs to the incarnation.
+//
+// Which sessions may dial, and which are evicted for them, is decided by the gate of internal/admission. The
+// registry tells it facts, and carries out what it decides, after each message. The gate knows no actors,
+// so that it is tested against a model.
 //
 //	caller                  registry                          session               goroutine
 //	  │ operation ──────────▶ │                                  │                      │
@@ -110,8 +115,8 @@
 // pass: a walk through the sessions of a server (walk), a close command, a snapshot (listing), the end of
 // an owner (ownerEnd), the calls that a session hands back or that have waited too long. One snapshot
 // is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
-// is dropped at once. Places that PerKey leads to are passed over while they have no permit, and looked at again
-// when something changes at their endpoint (registry.recall). A call looks at the close commands
+// is dropped at once. The gate keeps places that PerKey leads to out of turn while they have no permit, until
+// something changes at their endpoint. A call looks at the close commands
 // that may concern its scope, of which there is a bounded number (closings). A step of a session may handle all calls of its key, which MaxInFlight and
 // MaxWaiting bound.
 //

@@ -192,7 +192,7 @@ func TestConcurrentFirstCallsOfAllMembersOpenOneSessionForEachKey(t *testing.T) 
 }
 
 func TestMemberThatLeavesHandsItsSessionsOver(t *testing.T) {
-	s, hub, records := newCounters(t), cluster.NewInProcess(), resume.NewMemory()
+	s, hub, records := newCounters(t), cluster.NewInProcess(), new(resume.Memory)
 	cfg := func(name string) cluster.Config {
 		c := inProcess(hub, name)
 		c.Supervisor.Store = records

@@ -14,5 +14,96 @@
 // effect, and are in [File.Warnings]. Load reports all errors of a file at once, each with
 // its line and field.
 //
-// docs/configuration.md lists the fields.
+// # Fields of a server
+//
+//	command, args, cwd: a stdio server. command may be a list of all words, or an object with
+//	    path, args and env
+//	env, environment: variables for its process. Use one of the two
+//	envFile: a file with lines such as NAME="value". env takes precedence
+//	url, serverUrl, httpUrl: an HTTP server. Use one of the three
+//	headers: headers of every request
+//	type, transport, transportType: stdio or local; http, streamable-http or streamableHttp; sse;
+//	    remote. Use one of the three. WebSockets are an error
+//	source: custom. extension is an error
+//	disabled, enabled: whether the server is left out
+//	allow, deny: names and patterns of tools, as in toolset.Server
+//	includeTools, enabledTools, tools: names, as in allow. ["*"] is all. An empty list is an
+//	    error, here and in allow
+//	excludeTools, disabledTools: names, as in deny
+//	inheritEnv, protocolVersion, noStream, noCookies, insecureCredentials, maxResult: the fields
+//	    of mcpbridge.Server
+//	keepAlive: the same, a duration such as "30s"
+//	customMethods, customNotifications: the same, lists
+//	limits: the same, an object with maxSessions, maxInFlight, maxWaiting, maxDials,
+//	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout and
+//	    handlerTimeout. Unknown fields are errors
+//	setup: tool calls that run first on every new MCP session:
+//	    [{"tool": "login", "arguments": {"token": "${TOKEN}"}}]
+//	scope: the scope that its tools run in, in place of that of the toolset, such as shared
+//	displayName, slug, metadata: metadata of its tools
+//
+// A name with characters that a server may not have is changed, with a warning: "My Server"
+// becomes "My-Server". It is an error if two servers get the same name in this way.
+//
+// # Fields of the object supervisor
+//
+// The object supervisor, beside the servers, has these fields of [supervisor.Config]:
+//
+//	maxSessions, maxSessionsPerTenant, maxInFlight, maxWaiting, maxWaitingTotal, maxDials,
+//	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
+//	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen
+//
+// Durations are strings such as "1m30s". An idleTimeout of "-1ns" is no limit. Three
+// fields have no counterpart there:
+//
+//	store: the path of a file that remembers sessions
+//	roots: whether servers are told that the client has roots
+//	tenantSeparator: makes the part of a scope before this text the tenant: with "/", the
+//	    tenant of acme/42 is acme
+//
+// # Variables
+//
+// Variables are replaced in all strings. The value of a variable is not searched for further
+// variables.
+//
+//	${VAR}, ${env:VAR}: the environment variable. One that is not set is an error
+//	${VAR:-default}: the environment variable, or the default if it is not set or empty
+//	${input:id}: what Loader.Input returns
+//	{{VAR}}: what Loader.Variable returns for VAR. Without it, an error
+//	${workspaceFolder}, ${workspaceFolderBasename}: the folder that contains .vscode or .cursor,
+//	    in a file in one of these
+//	${userHome}, ${pathSeparator}, ${/}: the home directory of the user, and the separator of
+//	    paths
+//	${file:path}: the content of a file, without the white space around it
+//	${scope}: the scope of each key
+//	$VAR: the environment variable, in files with fields of Gemini CLI. Elsewhere an error,
+//	    except in a script, which is the argument after -c
+//	{env:VAR}, {file:path}: as ${env:VAR} and ${file:path}, in files of opencode. Elsewhere an
+//	    error
+//
+// Any other ${…} is an error: otherwise the text itself might be sent in place of a credential.
+// ${env:scope} is the environment variable scope.
+//
+// # The scope
+//
+// ${scope} stands for the scope of each key in the places below, and is an error with its line
+// anywhere else. A scope that would mean something else there fails its calls with
+// [messages.CodeInvalid].
+//
+//	args: as it is, unless it could be code. In an argument with a slash, a scope with a slash,
+//	    "." and ".." are refused, and at the beginning of an argument a scope that begins
+//	    with "-"
+//	env: as it is. No shell sees it. In a value with a slash, refused as in args
+//	cwd: as it is. The directory is made if the part before the scope exists. Refused: a scope
+//	    that is not the name of one directory, and links that lead out of it
+//	url, in its path and query: escaped. In the path, a scope that leads out of it is refused,
+//	    such as ../x
+//	headers: as it is. Refused: white space, quotation marks, commas, semicolons, backslashes,
+//	    and what is not ASCII
+//	setup, in its arguments: as it is, as a JSON string. Refused as in args
+//
+// Whoever chooses the scope must not choose what runs: ${scope} is an error in the arguments of
+// shells and remote shells, of an interpreter or package runner that gets code or the name of
+// what it runs, right after -c, --command, /c or /k, and beside characters that would need
+// escaping. Such programs are also found among the arguments, as in sudo bash -c.
 package config

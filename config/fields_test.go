@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,15 +49,24 @@ func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 }
 
 func TestEveryKeyIsInTheDocs(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	var named []string
+	for _, head := range regexp.MustCompile(`(?m)^//\t([\w, ]+):`).FindAllStringSubmatch(string(doc), -1) {
+		named = append(named, strings.Split(head[1], ", ")...)
+	}
+	for key := range (&entry{}).fields() {
+		require.Contains(t, named, key)
+	}
+	for _, fields := range []map[string]any{limits(&mcpbridge.Limits{}), (&File{}).settings(new(bool), new(string))} {
+		for key := range fields {
+			require.Regexp(t, `(?m)^//\t.*\b`+key+`\b`, string(doc))
+		}
+	}
 	page, err := os.ReadFile("../docs/configuration.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(page), "\n## Files\n")
 	require.True(t, found)
-	for _, fields := range []map[string]any{(&entry{}).fields(), limits(&mcpbridge.Limits{}), (&File{}).settings(new(bool), new(string))} {
-		for key := range fields {
-			require.Contains(t, section, "`"+key+"`", key)
-		}
-	}
 	for _, client := range []string{"Claude Desktop", "Claude Code", "Cursor", "VS Code", "Windsurf", "Gemini CLI", "opencode", "Zed", "LibreChat"} {
 		require.Regexp(t, `(?m)^\| `+client+` \|`, section)
 	}

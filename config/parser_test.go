@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -61,7 +60,7 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 	require.Equal(t, "/tmp/s.db", file.Store)
 	require.True(t, cfg.LeaveOpen)
 	require.Equal(t, 3, cfg.MaxSessions)
-	require.Equal(t, supervisor.Never, cfg.IdleTimeout)
+	require.EqualValues(t, -1, cfg.IdleTimeout)
 	require.Equal(t, 90*time.Second, cfg.CallTimeout)
 	require.Equal(t, []config.Warning{
 		{Field: "mcpServers.files.autoApprove", Line: 3, Text: "has no effect"},

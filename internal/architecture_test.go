@@ -45,11 +45,11 @@ var imports = []struct{ of, may string }{
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest", ""},
 	{"internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/relay", "internal/dispatch"},
-	{"internal/results", "internal/guard internal/wellformed"},
 
 	// What is said.
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
+	{"internal/results", "messages internal/guard internal/wellformed"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
@@ -77,16 +77,16 @@ var imports = []struct{ of, may string }{
 
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
 	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
+	{"actors", "mcpbridge messages internal/relay"},
 	{"actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
-	{"actors/internal/contract", "mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
-	{"actors/internal/session", "mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract actors/internal/mailbox"},
-	{"actors/internal/registry", "mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
+	{"actors/internal/session", "actors mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract actors/internal/mailbox"},
+	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
-	{"actors", "actors/internal/contract actors/internal/registry"},
 
-	{"supervisor", "actors mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +

@@ -36,9 +36,6 @@ var schemes = map[string][]string{
 	TransportSSE:  {"http", "https"},
 }
 
-// DefaultMaxResult is the default of [Server.MaxResult]: 64 MiB.
-const DefaultMaxResult = 64 << 20
-
 // Server is the configuration of one MCP server. Exactly one of Command, URL and InMemory
 // is set. The configuration is read-only once the supervisor has started.
 type Server struct {
@@ -53,7 +50,7 @@ type Server struct {
 	Args []string
 	// Env is added to the variables that Command inherits from this process. It inherits
 	// only the variables that programs, package managers, proxies and certificates need,
-	// which docs/configuration.md lists. Values of Env are never logged.
+	// which the documentation of this package lists. Values of Env are never logged.
 	Env map[string]string
 	// InheritEnv makes Command inherit the whole environment of this process, with the
 	// secrets in it. Defaults to false.
@@ -109,8 +106,7 @@ type Server struct {
 	ProtocolVersion string
 	// MaxResult is the maximum size of one message of the server, and of all pages of a
 	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over
-	// stdio, a larger message ends the session as well. Defaults to [DefaultMaxResult]; -1
-	// is no limit.
+	// stdio, a larger message ends the session as well. Defaults to 64 MiB; -1 is no limit.
 	MaxResult int
 	// Setup are calls of tools that run first on every new session, one after the other,
 	// for example to log in or to open a project. The dial and these calls together have

@@ -25,16 +25,16 @@ import "github.com/asynkron/protoactor-go/actor"
 // Send to: the supervisor.
 // Replies: [Bound] or [Failure].
 type Bind struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Scope is the scope. Empty means [DefaultScope].
-	Scope string
+	Scope string `json:"scope"`
 	// Owner is the actor that the scope belongs to, or nil. An actor may own any number of
 	// scopes.
-	Owner *actor.PID
+	Owner *actor.PID `json:"owner,omitempty"`
 	// Handler gets the requests of the servers of the scope, in place of the supervisor's
 	// handler, unless the operation has a [Header.Handler]. With nil, the supervisor's
 	// handler gets them.
-	Handler *actor.PID
+	Handler *actor.PID `json:"handler,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -32,6 +32,8 @@ type Operation interface {
 	// once: it only reads, or it sets something to a given value. An idempotent operation
 	// that was lost is replayed by default, see [Replay].
 	Idempotent() bool
+	// target returns what TargetOf does.
+	target() string
 }
 
 // With returns a copy of an operation that carries another header.
@@ -64,6 +66,7 @@ const (
 // Header is part of every operation. An operation prints as its header, so that its
 // arguments stay out of logs.
 type Header struct {
+	notIdempotent
 	// Key names the session, which is opened on first use.
 	Key Key
 	// ID is chosen by the caller. The reply carries it, and [Cancel] refers to it. It
@@ -116,9 +119,6 @@ func (h *Header) RequestID() string { return h.ID }
 // Validate returns nil, for operations without parameters.
 func (h *Header) Validate() error { return nil }
 
-// Idempotent returns false. Operations that are idempotent override it.
-func (h *Header) Idempotent() bool { return false }
-
 // String returns the key and the id, which are not secret.
 func (h Header) String() string { return h.Key.String() + "#" + h.ID }
 
@@ -127,7 +127,15 @@ func (h Header) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", h.Key.String()), slog.String("id", h.ID))
 }
 
-func (*Header) command() {}
+func (*Header) command()       {}
+func (*Header) target() string { return "" }
+
+// notIdempotent is what an operation is that does not say: idempotent overrides it, because it is
+// embedded in the operation itself.
+type notIdempotent struct{}
+
+// Idempotent returns false.
+func (notIdempotent) Idempotent() bool { return false }
 
 // Cancel cancels the operations of a key that have the given id, wherever they are: they
 // are answered with [CodeCancelled], and those that run are cancelled on the server. An
@@ -136,9 +144,9 @@ func (*Header) command() {}
 // Send to: the supervisor.
 // Replies: none.
 type Cancel struct {
-	Key Key
+	Key Key `json:"key"`
 	// ID is the [Header.ID] of the operations to cancel.
-	ID string
+	ID string `json:"id,omitempty"`
 }
 
 // RequestID returns the id of the operations to cancel.
@@ -153,11 +161,11 @@ func (*Cancel) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseScope struct {
-	ID    string
-	Scope string
+	ID    string `json:"id,omitempty"`
+	Scope string `json:"scope"`
 	// Now closes without draining: running calls are answered with [CodeClosed] at once,
 	// and cancelled on the server. They may have run.
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -170,10 +178,10 @@ func (*CloseScope) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseServer struct {
-	ID     string
-	Server string
+	ID     string `json:"id,omitempty"`
+	Server string `json:"server"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -187,9 +195,9 @@ func (*CloseServer) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseAll struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -214,16 +222,16 @@ const DefaultInspectLimit = 1000
 // Send to: the supervisor.
 // Replies: [Snapshot] or [Failure].
 type Inspect struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Server selects the sessions of a server. Empty selects all.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Scope selects the sessions of a scope. Empty selects all.
-	Scope string
+	Scope string `json:"scope,omitempty"`
 	// State selects the sessions in a state. Empty selects all.
-	State State
+	State State `json:"state,omitempty"`
 	// Limit is the maximum number of sessions that are listed. The counts include all
 	// selected sessions. Defaults to [DefaultInspectLimit]; -1 lists all.
-	Limit int
+	Limit int `json:"limit,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -18,10 +18,10 @@ import (
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseSession struct {
-	ID  string
-	Key Key
+	ID  string `json:"id,omitempty"`
+	Key Key    `json:"key"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -35,14 +35,14 @@ func (*CloseSession) command() {}
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
 type CloseMatching struct {
-	ID string
+	ID string `json:"id,omitempty"`
 	// Server selects the sessions of one server. Empty selects those of all servers.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Scopes is the pattern that scopes must match, as that of [path.Match]: "acme/*"
 	// matches "acme/7", and neither "acme" nor "acme/7/8". It must not be empty.
-	Scopes string
+	Scopes string `json:"scopes"`
 	// Now closes without draining, see [CloseScope.Now].
-	Now bool
+	Now bool `json:"now,omitempty"`
 }
 
 // RequestID returns the id of the command.
@@ -53,8 +53,8 @@ func (m *CloseMatching) Validate() error {
 	switch {
 	case m.Scopes == "":
 		return fmt.Errorf("scopes: is empty: * matches every scope without a slash")
-	case len(m.Scopes) > MaxScope:
-		return fmt.Errorf("scopes: has %d bytes, at most %d are allowed", len(m.Scopes), MaxScope)
+	case len(m.Scopes) > maxScope:
+		return fmt.Errorf("scopes: has %d bytes, at most %d are allowed", len(m.Scopes), maxScope)
 	case !utf8.ValidString(m.Scopes):
 		return fmt.Errorf("scopes: is not valid UTF-8")
 	case strings.ContainsFunc(m.Scopes, unicode.IsControl):
@@ -84,8 +84,8 @@ func (*CloseMatching) command() {}
 // Send to: the supervisor.
 // Replies: [Done] or [Failure].
 type CancelScope struct {
-	ID    string
-	Scope string
+	ID    string `json:"id,omitempty"`
+	Scope string `json:"scope"`
 }
 
 // RequestID returns the id of the command.
@@ -106,8 +106,8 @@ func (*CancelScope) command() {}
 // Send to: the supervisor.
 // Replies: [Done] or [Failure].
 type Restart struct {
-	ID  string
-	Key Key
+	ID  string `json:"id,omitempty"`
+	Key Key    `json:"key"`
 }
 
 // RequestID returns the id of the command.
@@ -124,8 +124,8 @@ func (*Restart) command() {}
 // Send to: the supervisor.
 // Replies: [Done] or [Failure].
 type Forget struct {
-	ID     string
-	Server string
+	ID     string `json:"id,omitempty"`
+	Server string `json:"server"`
 }
 
 // RequestID returns the id of the command.
@@ -144,11 +144,11 @@ func (*Forget) command() {}
 // Send to: the supervisor.
 // Replies: [Done] or [Failure].
 type Tail struct {
-	ID  string
-	Key Key
+	ID  string `json:"id,omitempty"`
+	Key Key    `json:"key"`
 	// Subscriber gets the lines. It must be an actor: while it has 64 lines that it has not
 	// handled yet, it gets no further ones.
-	Subscriber *actor.PID
+	Subscriber *actor.PID `json:"subscriber,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -14,10 +14,10 @@ import (
 type Custom struct {
 	Header
 	// Name is the method, such as "acme/search".
-	Name string
+	Name string `json:"name"`
 	// Params are the parameters: a value that is a JSON object when it is encoded, such as a
 	// struct, a map or a [json.RawMessage]. Nil is an empty object. Read-only once sent.
-	Params any
+	Params any `json:"params,omitempty"`
 }
 
 // Method returns Name.
@@ -49,5 +49,5 @@ type CustomNotification struct {
 	Method string `json:"method"`
 	// Params are the parameters as the server has sent them: JSON, which must not be trusted,
 	// or nil. Read-only.
-	Params json.RawMessage `json:"params,omitempty"`
+	Params json.RawMessage `json:"params,omitempty" log:"-"`
 }

@@ -216,9 +216,9 @@ type ServerLog struct {
 	// Level is one of the levels of [SetLogLevel].
 	Level string `json:"level"`
 	// Logger is the name of the logger, or empty.
-	Logger string `json:"logger,omitempty"`
+	Logger string `json:"logger,omitempty" log:"-"`
 	// Data is the message: any decoded JSON, which must not be trusted. Read-only.
-	Data any `json:"data,omitempty"`
+	Data any `json:"data,omitempty" log:"-"`
 }
 
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
@@ -234,5 +234,5 @@ type Progress struct {
 	// Total is 0 if it is not known.
 	Total float64 `json:"total,omitempty"`
 	// Message says what the server is doing, or is empty.
-	Message string `json:"message,omitempty"`
+	Message string `json:"message,omitempty" log:"-"`
 }

@@ -30,14 +30,13 @@ var hump = regexp.MustCompile(`([a-z])([A-Z])`)
 
 func snakeCase(name string) string { return strings.ToLower(hump.ReplaceAllString(name, "${1}_$2")) }
 
-// line returns an event as one line: its name, its key, and the rest of its LogValue.
-func line(e interface {
+// line returns an event as one line: its name, its key, and the rest of its value for a log.
+func line[E any, P interface {
+	*E
 	Event
-	slog.LogValuer
-},
-) string {
+}](e P) string {
 	words := []string{e.EventName(), e.GetStamp().Key.String()}
-	for _, attr := range e.LogValue().Group() {
+	for _, attr := range logValue(e).Group() {
 		if attr.Key != "event" && attr.Key != "key" {
 			words = append(words, attr.String())
 		}
@@ -48,50 +47,101 @@ func line(e interface {
 // String returns the event as one line.
 func (e *SessionOpened) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *SessionOpened) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *SessionExpired) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *SessionExpired) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *SessionLost) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *SessionLost) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *SessionRestarting) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *SessionRestarting) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *SessionRestarted) String() string { return line(e) }
 
-// String returns the event as one line.
-func (e *CallReplayed) String() string { return line(e) }
+// LogValue returns the event for a log.
+func (e *SessionRestarted) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *SessionGaveUp) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *SessionGaveUp) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *SessionEvicted) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *SessionEvicted) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *SessionClosed) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *SessionClosed) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
+func (e *CallReplayed) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *CallReplayed) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *OwnerTerminated) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *OwnerTerminated) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *ToolsChanged) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *ToolsChanged) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *PromptsChanged) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *PromptsChanged) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *ResourcesChanged) String() string { return line(e) }
 
+// LogValue returns the event for a log.
+func (e *ResourcesChanged) LogValue() slog.Value { return logValue(e) }
+
 // String returns the event as one line.
 func (e *ResourceUpdated) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *ResourceUpdated) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *ServerLog) String() string { return line(e) }
 
-// String returns the event as one line.
-func (e *Progress) String() string { return line(e) }
+// LogValue returns the event for a log.
+func (e *ServerLog) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
 func (e *CustomNotification) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *CustomNotification) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
+func (e *Progress) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *Progress) LogValue() slog.Value { return logValue(e) }

@@ -122,25 +122,10 @@ func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 // TargetOf returns the name of the tool or prompt of an operation, or the URI of its
 // resource without its user, query and fragment. It is empty for other operations.
 func TargetOf(op Operation) string {
-	switch op := op.(type) {
-	case *CallTool:
-		if op.Params != nil {
-			return op.Params.Name
-		}
-	case *GetPrompt:
-		if op.Params != nil {
-			return op.Params.Name
-		}
-	case *ReadResource:
-		if op.Params != nil {
-			return withoutSecrets(op.Params.URI)
-		}
-	case *Subscribe:
-		return withoutSecrets(op.URI)
-	case *Unsubscribe:
-		return withoutSecrets(op.URI)
+	if op == nil {
+		return ""
 	}
-	return ""
+	return op.target()
 }
 
 // withoutSecrets returns a URI without its user, query and fragment.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// HistogramBounds are the upper bounds of the buckets of a [Histogram]. Read-only.
-var HistogramBounds = [...]time.Duration{
+// histogramBounds are the upper bounds of the buckets of a [Histogram].
+var histogramBounds = [...]time.Duration{
 	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
 	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
@@ -19,9 +19,9 @@ var HistogramBounds = [...]time.Duration{
 // Histogram counts durations by their length. The zero value has counted none. It is not
 // safe for concurrent use.
 type Histogram struct {
-	// Counts has one number for each of [HistogramBounds]: of the durations up to this bound,
+	// Counts are the numbers of durations by their length: each of those up to [Histogram.Bound],
 	// and above the bound before it. The last number is of the durations above all bounds.
-	Counts [len(HistogramBounds) + 1]uint64 `json:"counts"`
+	Counts [len(histogramBounds) + 1]uint64 `json:"counts"`
 	// Sum is the sum of all durations.
 	Sum time.Duration `json:"sum"`
 }
@@ -29,9 +29,18 @@ type Histogram struct {
 // Add counts a duration. A negative one counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(0, d)
-	i, _ := slices.BinarySearch(HistogramBounds[:], d)
+	i, _ := slices.BinarySearch(histogramBounds[:], d)
 	h.Counts[i]++
 	h.Sum += d
+}
+
+// Bound returns the longest duration that Counts[i] counts. ok is false for the last one, which
+// has no bound.
+func (*Histogram) Bound(i int) (bound time.Duration, ok bool) {
+	if i == len(histogramBounds) {
+		return 0, false
+	}
+	return histogramBounds[i], true
 }
 
 // Count returns how many durations were counted.

@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/messages.json")
 
 // recorded are the messages that programs keep and print: events, results, failures and
-// snapshots.
+// snapshots. Results that have a receipt and a field Result are as ToolResult is.
 var recorded = []any{
 	&SessionOpened{},
 	&SessionExpired{},
@@ -45,16 +45,6 @@ var recorded = []any{
 	&Progress{},
 
 	&ToolResult{},
-	&ToolList{},
-	&ResourceList{},
-	&ResourceTemplateList{},
-	&ResourceContents{},
-	&PromptList{},
-	&Prompt{},
-	&Completion{},
-	&CustomResult{},
-	&Ack{},
-	&Pong{},
 	&SessionInfo{},
 
 	&Failure{},
@@ -66,8 +56,8 @@ var recorded = []any{
 	&Snapshot{},
 }
 
-// declared returns the names of the types of this package that embed Stamp or Receipt.
-func declared(t *testing.T) (names []string) {
+// declared returns the names of the types of this package that embed one of these.
+func declared(t *testing.T, embedded ...string) (names []string) {
 	t.Helper()
 	packages, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // build tags do not matter
 	require.NoError(t, err)
@@ -79,7 +69,7 @@ func declared(t *testing.T) (names []string) {
 			}
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				for _, field := range s.Fields.List {
-					if id, ok := field.Type.(*ast.Ident); ok && len(field.Names) == 0 && (id.Name == "Stamp" || id.Name == "Receipt") {
+					if id, ok := field.Type.(*ast.Ident); ok && len(field.Names) == 0 && slices.Contains(embedded, id.Name) {
 						names = append(names, spec.Name.Name)
 					}
 				}
@@ -188,7 +178,14 @@ func TestJSONOfMessagesIsStable(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range declared(t) {
+	for _, result := range Operations() {
+		of := reflect.TypeOf(result).Elem()
+		field, only := of.FieldByName("Result")
+		if of.NumField() == 1 || of.NumField() == 2 && only && field.Tag == `json:"result"` {
+			names = append(names, of.Name())
+		}
+	}
+	for _, name := range declared(t, "Stamp", "Receipt") {
 		require.Contains(t, names, name, "add it to the list recorded")
 	}
 	const file = "testdata/messages.txt"

@@ -12,15 +12,15 @@ import (
 // DefaultScope is the scope that an empty scope stands for.
 const DefaultScope = "default"
 
-// MaxScope is the maximum length of a scope, in bytes.
-const MaxScope = 1024
+// maxScope is the maximum length of a scope, in bytes.
+const maxScope = 1024
 
 // Key names one session: by the name of its server in the configuration, and by the scope
 // of the caller. A key has at most one live MCP session.
 type Key struct {
 	Server string `json:"server"`
 	// Scope is the unit of isolation that the caller chooses: a conversation, a user, a
-	// tenant. Empty means [DefaultScope].
+	// tenant. It has at most 1,024 bytes, see [Key.Validate]. Empty means [DefaultScope].
 	Scope string `json:"scope"`
 }
 
@@ -41,8 +41,8 @@ func (k Key) Compare(other Key) int {
 // UTF-8: a scope is part of log lines.
 func (k Key) Validate() error {
 	switch {
-	case len(k.Scope) > MaxScope:
-		return fmt.Errorf("scope: has %d bytes, at most %d are allowed", len(k.Scope), MaxScope)
+	case len(k.Scope) > maxScope:
+		return fmt.Errorf("scope: has %d bytes, at most %d are allowed", len(k.Scope), maxScope)
 	case !utf8.ValidString(k.Scope):
 		return fmt.Errorf("scope: is not valid UTF-8")
 	case strings.ContainsFunc(k.Scope, unicode.IsControl):
@@ -55,8 +55,8 @@ func (k Key) Validate() error {
 // misread, and bounded in length.
 func (k Key) String() string {
 	s := k.Server + "/" + k.Scope
-	if len(s) > 2*MaxScope {
-		s = strings.ToValidUTF8(s[:2*MaxScope], "") + "…"
+	if len(s) > 2*maxScope {
+		s = strings.ToValidUTF8(s[:2*maxScope], "") + "…"
 	}
 	if q := strconv.Quote(s); len(q) != len(s)+2 {
 		return q

@@ -2,97 +2,43 @@ package messages
 
 import (
 	"log/slog"
+	"reflect"
+	"strings"
 	"time"
 )
-
-// The LogValue of an event has the name of the event, the key, the generation, and what
-// happened. Durations are strings, as in JSON. What a server says in its own words is left
-// out, and so are the query and the fragment of a URI.
-
-// log returns the value of an event.
-func (s Stamp) log(event string, attrs ...slog.Attr) slog.Value {
-	all := []slog.Attr{slog.String("event", event), slog.String("key", s.Key.String()), slog.Uint64("generation", s.Generation)}
-	return slog.GroupValue(append(all, attrs...)...)
-}
 
 // durationAttr returns a duration as JSON has it.
 func durationAttr(name string, d time.Duration) slog.Attr { return slog.String(name, d.String()) }
 
-// causeAttr returns the cause of an event.
-func causeAttr(cause string) slog.Attr { return slog.String("cause", oneLine(cause)) }
-
-// LogValue returns the event for a log.
-func (e *SessionOpened) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol), durationAttr("elapsed", e.Elapsed))
-}
-
-// LogValue returns the event for a log.
-func (e *SessionExpired) LogValue() slog.Value { return e.log(e.EventName(), causeAttr(e.Cause)) }
-
-// LogValue returns the event for a log.
-func (e *SessionLost) LogValue() slog.Value { return e.log(e.EventName(), causeAttr(e.Cause)) }
-
-// LogValue returns the event for a log.
-func (e *SessionRestarting) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.Int("attempt", e.Attempt), durationAttr("delay", e.Delay), causeAttr(e.Cause))
-}
-
-// LogValue returns the event for a log.
-func (e *SessionRestarted) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.Bool("attached", e.Attached), slog.String("protocol", e.Protocol),
-		durationAttr("elapsed", e.Elapsed), durationAttr("lifetime", e.Lifetime))
-}
-
-// LogValue returns the event for a log.
-func (e *SessionGaveUp) LogValue() slog.Value {
-	return e.log(e.EventName(), causeAttr(e.Cause), slog.Time("retryAt", e.RetryAt))
-}
-
-// LogValue returns the event for a log.
-func (e *SessionEvicted) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("reason", string(e.Reason)))
-}
-
-// LogValue returns the event for a log.
-func (e *SessionClosed) LogValue() slog.Value {
-	return e.log(e.EventName(), causeAttr(e.Cause), durationAttr("lifetime", e.Lifetime))
-}
-
-// LogValue returns the event for a log.
-func (e *CallReplayed) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("id", oneLine(e.ID)), slog.String("method", e.Method), slog.String("target", oneLine(e.Target)), slog.Int("attempt", e.Attempt))
-}
-
-// LogValue returns the event for a log.
-func (e *OwnerTerminated) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("owner", e.Owner), slog.Int("scopes", len(e.Scopes)), slog.Int("cancelled", e.Cancelled))
-}
-
-// LogValue returns the event for a log.
-func (e *ToolsChanged) LogValue() slog.Value { return e.log(e.EventName()) }
-
-// LogValue returns the event for a log.
-func (e *PromptsChanged) LogValue() slog.Value { return e.log(e.EventName()) }
-
-// LogValue returns the event for a log.
-func (e *ResourcesChanged) LogValue() slog.Value { return e.log(e.EventName()) }
-
-// LogValue returns the event for a log, with the URI without its user, query and fragment.
-func (e *ResourceUpdated) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("uri", withoutSecrets(e.URI)))
-}
-
-// LogValue returns the level for a log, and nothing of the message.
-func (e *ServerLog) LogValue() slog.Value { return e.log(e.EventName(), slog.String("level", e.Level)) }
-
-// LogValue returns the method for a log, and no parameters.
-func (e *CustomNotification) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("method", e.Method))
-}
-
-// LogValue returns the progress for a log, without the message of the server.
-func (e *Progress) LogValue() slog.Value {
-	return e.log(e.EventName(), slog.String("id", e.ID), slog.Float64("progress", e.Progress), slog.Float64("total", e.Total))
+// logValue returns an event for a log: its name, its key, its generation, and its fields. Durations are
+// strings, as in JSON. A field with the tag log:"-", which has a server's own words, is left out, and so are
+// the query and the fragment of a URI.
+func logValue[E any, P interface {
+	*E
+	Event
+}](e P) slog.Value {
+	stamp, v := e.GetStamp(), reflect.ValueOf(e).Elem()
+	all := []slog.Attr{slog.String("event", e.EventName()), slog.String("key", stamp.Key.String()), slog.Uint64("generation", stamp.Generation)}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous || field.Tag.Get("log") == "-" {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch value := v.Field(i); {
+		case field.Type == reflect.TypeFor[time.Duration]():
+			all = append(all, durationAttr(name, time.Duration(value.Int())))
+		case name == "uri":
+			all = append(all, slog.String(name, withoutSecrets(value.String())))
+		case value.Kind() == reflect.String:
+			all = append(all, slog.String(name, oneLine(value.String())))
+		case value.Kind() == reflect.Slice:
+			all = append(all, slog.Int(name, value.Len()))
+		default:
+			all = append(all, slog.Any(name, value.Interface()))
+		}
+	}
+	return slog.GroupValue(all...)
 }
 
 // LogValue returns the fields of the failure that are set, for a log. The detail is one

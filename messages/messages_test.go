@@ -87,15 +87,15 @@ func TestKeysAreNormalisedCheckedAndQuoted(t *testing.T) {
 	require.Positive(t, Key{"a", "z"}.Compare(Key{"a", "b"}))
 	require.Zero(t, Key{"a", "z"}.Compare(Key{"a", "z"}))
 	require.NoError(t, Key{"s", "Grüße 1/2"}.Validate())
-	require.NoError(t, Key{"s", strings.Repeat("x", MaxScope)}.Validate())
+	require.NoError(t, Key{"s", strings.Repeat("x", maxScope)}.Validate())
 	for scope, want := range map[string]string{
-		strings.Repeat("x", MaxScope+1): "at most 1024", "a\nb": "control character", "\x7f": "control character", "\xff": "UTF-8",
+		strings.Repeat("x", maxScope+1): "at most 1024", "a\nb": "control character", "\x7f": "control character", "\xff": "UTF-8",
 	} {
 		require.ErrorContains(t, Key{"s", scope}.Validate(), want)
 	}
 	require.Equal(t, "s/a", Key{"s", "a"}.String())
 	require.Equal(t, `"s/a\nb"`, Key{"s", "a\nb"}.String())
-	require.Less(t, len(Key{"s", strings.Repeat("x", 1<<20)}.String()), 3*MaxScope)
+	require.Less(t, len(Key{"s", strings.Repeat("x", 1<<20)}.String()), 3*maxScope)
 }
 
 func TestNoMessagePrintsArgumentsOrResults(t *testing.T) {
@@ -118,8 +118,8 @@ func TestWithReturnsACopyWithAnotherHeader(t *testing.T) {
 	h := To("other", "b")
 	h.ID = "9"
 	for _, op := range []Operation{
-		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{To("s", "a")}, &Ping{To("s", "a")}, &Open{To("s", "a")},
-		&Subscribe{To("s", "a"), "file:///x"},
+		&CallTool{Header: To("s", "a"), Params: &mcp.CallToolParams{Name: "t"}}, &ListTools{Header: To("s", "a")}, &Ping{Header: To("s", "a")}, &Open{Header: To("s", "a")},
+		&Subscribe{Header: To("s", "a"), URI: "file:///x"},
 	} {
 		copied := With(op, h)
 		require.IsType(t, op, copied)
@@ -156,10 +156,15 @@ func TestAHistogramCountsDurationsByTheirLength(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, 500 * time.Second, 501 * time.Second} {
 		h.Add(d)
 	}
-	last := len(HistogramBounds)
+	last := len(histogramBounds)
 	require.Equal(t, [3]uint64{3, 1, 0}, [3]uint64(h.Counts[:3]))
 	require.Equal(t, [2]uint64{1, 1}, [2]uint64(h.Counts[last-1:]))
 	require.EqualValues(t, 6, h.Count())
 	require.Equal(t, 1001*time.Second+200*time.Microsecond+1, h.Sum)
-	require.True(t, slices.IsSorted(HistogramBounds[:]))
+	require.True(t, slices.IsSorted(histogramBounds[:]))
+	bound, ok := h.Bound(last - 1)
+	require.True(t, ok)
+	require.Equal(t, 500*time.Second, bound)
+	_, ok = h.Bound(last)
+	require.False(t, ok, "the last one has no bound")
 }

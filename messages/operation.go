@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -10,6 +11,50 @@ import (
 // The operations are sent to the supervisor. Each is answered with the reply that its
 // comment names, or with a [Failure]. Their parameters are those of the SDK. They are
 // read-only once sent, and copied for each attempt.
+//
+// A new operation needs its type, the type of its result, and a row in the table below: the batch
+// runner, the cluster and the decoding of results learn the names and the fields from these.
+
+// operations has a row for each operation, with its result.
+var operations = []struct {
+	op     Operation
+	result Result
+}{
+	{new(CallTool), new(ToolResult)},
+	{new(ListTools), new(ToolList)},
+	{new(ListResources), new(ResourceList)},
+	{new(ListResourceTemplates), new(ResourceTemplateList)},
+	{new(ReadResource), new(ResourceContents)},
+	{new(ListPrompts), new(PromptList)},
+	{new(GetPrompt), new(Prompt)},
+	{new(Complete), new(Completion)},
+	{new(Subscribe), new(Ack)},
+	{new(Unsubscribe), new(Ack)},
+	{new(SetLogLevel), new(Ack)},
+	{new(SetRoots), new(Ack)},
+	{new(Ping), new(Ack)},
+	{new(Open), new(SessionInfo)},
+	{new(Custom), new(CustomResult)},
+}
+
+// Operations yields all operations, each with its result. Both are empty and read-only: they stand
+// for their types.
+func Operations() iter.Seq2[Operation, Result] {
+	return func(yield func(Operation, Result) bool) {
+		for _, row := range operations {
+			if !yield(row.op, row.result) {
+				return
+			}
+		}
+	}
+}
+
+// idempotent is embedded in operations of which a second run has no further effect, see
+// [Operation.Idempotent].
+type idempotent struct{}
+
+// Idempotent returns true.
+func (idempotent) Idempotent() bool { return true }
 
 // CallTool calls a tool.
 //
@@ -17,7 +62,7 @@ import (
 // Replies: [ToolResult] or [Failure].
 type CallTool struct {
 	Header
-	Params *mcp.CallToolParams
+	Params *mcp.CallToolParams `json:"params"`
 }
 
 // Method returns "tools/call".
@@ -31,19 +76,37 @@ func (m *CallTool) Validate() error {
 	return nil
 }
 
+func (m *CallTool) target() string {
+	if m.Params == nil {
+		return ""
+	}
+	return m.Params.Name
+}
+
+// ToolResult is the reply to [CallTool]. If the tool itself reports an error,
+// Result.IsError is set.
+type ToolResult struct {
+	Receipt
+	Result *mcp.CallToolResult `json:"result"`
+}
+
 // ListTools lists the tools of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [ToolList] or [Failure].
 type ListTools struct {
 	Header
+	idempotent // it only reads
 }
 
 // Method returns "tools/list".
 func (*ListTools) Method() string { return "tools/list" }
 
-// Idempotent returns true: it only reads.
-func (*ListTools) Idempotent() bool { return true }
+// ToolList is the reply to [ListTools], with the tools of all pages.
+type ToolList struct {
+	Receipt
+	Result *mcp.ListToolsResult `json:"result"`
+}
 
 // ListResources lists the resources of the server. The reply has all pages.
 //
@@ -51,13 +114,17 @@ func (*ListTools) Idempotent() bool { return true }
 // Replies: [ResourceList] or [Failure].
 type ListResources struct {
 	Header
+	idempotent // it only reads
 }
 
 // Method returns "resources/list".
 func (*ListResources) Method() string { return "resources/list" }
 
-// Idempotent returns true: it only reads.
-func (*ListResources) Idempotent() bool { return true }
+// ResourceList is the reply to [ListResources], with the resources of all pages.
+type ResourceList struct {
+	Receipt
+	Result *mcp.ListResourcesResult `json:"result"`
+}
 
 // ListResourceTemplates lists the resource templates of the server. The reply has all pages.
 //
@@ -65,13 +132,18 @@ func (*ListResources) Idempotent() bool { return true }
 // Replies: [ResourceTemplateList] or [Failure].
 type ListResourceTemplates struct {
 	Header
+	idempotent // it only reads
 }
 
 // Method returns "resources/templates/list".
 func (*ListResourceTemplates) Method() string { return "resources/templates/list" }
 
-// Idempotent returns true: it only reads.
-func (*ListResourceTemplates) Idempotent() bool { return true }
+// ResourceTemplateList is the reply to [ListResourceTemplates], with the
+// templates of all pages.
+type ResourceTemplateList struct {
+	Receipt
+	Result *mcp.ListResourceTemplatesResult `json:"result"`
+}
 
 // ReadResource reads a resource.
 //
@@ -79,14 +151,12 @@ func (*ListResourceTemplates) Idempotent() bool { return true }
 // Replies: [ResourceContents] or [Failure].
 type ReadResource struct {
 	Header
-	Params *mcp.ReadResourceParams
+	idempotent                         // it only reads
+	Params     *mcp.ReadResourceParams `json:"params"`
 }
 
 // Method returns "resources/read".
 func (*ReadResource) Method() string { return "resources/read" }
-
-// Idempotent returns true: it only reads.
-func (*ReadResource) Idempotent() bool { return true }
 
 // Validate returns an error if the URI is missing.
 func (m *ReadResource) Validate() error {
@@ -96,19 +166,36 @@ func (m *ReadResource) Validate() error {
 	return nil
 }
 
+func (m *ReadResource) target() string {
+	if m.Params == nil {
+		return ""
+	}
+	return withoutSecrets(m.Params.URI)
+}
+
+// ResourceContents is the reply to [ReadResource].
+type ResourceContents struct {
+	Receipt
+	Result *mcp.ReadResourceResult `json:"result"`
+}
+
 // ListPrompts lists the prompts of the server. The reply has all pages.
 //
 // Send to: the supervisor.
 // Replies: [PromptList] or [Failure].
 type ListPrompts struct {
 	Header
+	idempotent // it only reads
 }
 
 // Method returns "prompts/list".
 func (*ListPrompts) Method() string { return "prompts/list" }
 
-// Idempotent returns true: it only reads.
-func (*ListPrompts) Idempotent() bool { return true }
+// PromptList is the reply to [ListPrompts], with the prompts of all pages.
+type PromptList struct {
+	Receipt
+	Result *mcp.ListPromptsResult `json:"result"`
+}
 
 // GetPrompt gets a prompt with its arguments filled in.
 //
@@ -116,14 +203,12 @@ func (*ListPrompts) Idempotent() bool { return true }
 // Replies: [Prompt] or [Failure].
 type GetPrompt struct {
 	Header
-	Params *mcp.GetPromptParams
+	idempotent                      // it only reads
+	Params     *mcp.GetPromptParams `json:"params"`
 }
 
 // Method returns "prompts/get".
 func (*GetPrompt) Method() string { return "prompts/get" }
-
-// Idempotent returns true: it only reads.
-func (*GetPrompt) Idempotent() bool { return true }
 
 // Validate returns an error if the name of the prompt is missing.
 func (m *GetPrompt) Validate() error {
@@ -133,20 +218,31 @@ func (m *GetPrompt) Validate() error {
 	return nil
 }
 
+func (m *GetPrompt) target() string {
+	if m.Params == nil {
+		return ""
+	}
+	return m.Params.Name
+}
+
+// Prompt is the reply to [GetPrompt].
+type Prompt struct {
+	Receipt
+	Result *mcp.GetPromptResult `json:"result"`
+}
+
 // Complete gets completions for an argument of a prompt or of a resource template.
 //
 // Send to: the supervisor.
 // Replies: [Completion] or [Failure].
 type Complete struct {
 	Header
-	Params *mcp.CompleteParams
+	idempotent                     // it only reads
+	Params     *mcp.CompleteParams `json:"params"`
 }
 
 // Method returns "completion/complete".
 func (*Complete) Method() string { return "completion/complete" }
-
-// Idempotent returns true: it only reads.
-func (*Complete) Idempotent() bool { return true }
 
 // Validate returns an error if the reference is missing.
 func (m *Complete) Validate() error {
@@ -156,6 +252,12 @@ func (m *Complete) Validate() error {
 	return nil
 }
 
+// Completion is the reply to [Complete].
+type Completion struct {
+	Receipt
+	Result *mcp.CompleteResult `json:"result"`
+}
+
 // Subscribe subscribes to the changes of a resource. The subscription is repeated on each
 // MCP session that a restart opens, until the session is closed or evicted.
 //
@@ -163,15 +265,13 @@ func (m *Complete) Validate() error {
 // Replies: [Ack] or [Failure].
 type Subscribe struct {
 	Header
+	idempotent // the second subscription replaces the first one
 	// URI is the URI of the resource.
-	URI string
+	URI string `json:"uri"`
 }
 
 // Method returns "resources/subscribe".
 func (*Subscribe) Method() string { return "resources/subscribe" }
-
-// Idempotent returns true: the second subscription replaces the first one.
-func (*Subscribe) Idempotent() bool { return true }
 
 // Validate returns an error if the URI is missing.
 func (m *Subscribe) Validate() error {
@@ -181,21 +281,21 @@ func (m *Subscribe) Validate() error {
 	return nil
 }
 
+func (m *Subscribe) target() string { return withoutSecrets(m.URI) }
+
 // Unsubscribe ends a [Subscribe].
 //
 // Send to: the supervisor.
 // Replies: [Ack] or [Failure].
 type Unsubscribe struct {
 	Header
+	idempotent // there is no subscription after it
 	// URI is the URI of the resource.
-	URI string
+	URI string `json:"uri"`
 }
 
 // Method returns "resources/unsubscribe".
 func (*Unsubscribe) Method() string { return "resources/unsubscribe" }
-
-// Idempotent returns true: there is no subscription after it.
-func (*Unsubscribe) Idempotent() bool { return true }
 
 // Validate returns an error if the URI is missing.
 func (m *Unsubscribe) Validate() error {
@@ -205,6 +305,8 @@ func (m *Unsubscribe) Validate() error {
 	return nil
 }
 
+func (m *Unsubscribe) target() string { return withoutSecrets(m.URI) }
+
 // SetLogLevel sets the level of the log messages that the server sends. It is repeated as a
 // [Subscribe] is.
 //
@@ -212,16 +314,14 @@ func (m *Unsubscribe) Validate() error {
 // Replies: [Ack] or [Failure].
 type SetLogLevel struct {
 	Header
+	idempotent // the level is the same after it
 	// Level is the lowest level that the server sends: debug, info, notice, warning, error,
 	// critical, alert or emergency. Protocol 2026-07-28 deprecates this.
-	Level string
+	Level string `json:"level"`
 }
 
 // Method returns "logging/setLevel".
 func (*SetLogLevel) Method() string { return "logging/setLevel" }
-
-// Idempotent returns true: the level is the same after it.
-func (*SetLogLevel) Idempotent() bool { return true }
 
 // Validate returns an error if the level is missing.
 func (m *SetLogLevel) Validate() error {
@@ -240,15 +340,13 @@ func (m *SetLogLevel) Validate() error {
 // Replies: [Ack] or [Failure].
 type SetRoots struct {
 	Header
+	idempotent // the roots are the same after it
 	// Roots are all roots. It may be empty. Read-only.
-	Roots []*mcp.Root
+	Roots []*mcp.Root `json:"roots"`
 }
 
 // Method returns "notifications/roots/list_changed".
 func (*SetRoots) Method() string { return "notifications/roots/list_changed" }
-
-// Idempotent returns true: the roots are the same after it.
-func (*SetRoots) Idempotent() bool { return true }
 
 // Validate returns an error if the URI of a root is missing.
 func (m *SetRoots) Validate() error {
@@ -260,20 +358,23 @@ func (m *SetRoots) Validate() error {
 	return nil
 }
 
+// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel], [SetRoots] and [Ping].
+type Ack struct {
+	Receipt
+}
+
 // Ping checks that the server answers on the session of the key. Protocol 2026-07-28 has no
 // ping: a server that speaks it is sent server/discover instead.
 //
 // Send to: the supervisor.
-// Replies: [Pong] or [Failure].
+// Replies: [Ack] or [Failure].
 type Ping struct {
 	Header
+	idempotent // a ping changes nothing
 }
 
 // Method returns "ping".
 func (*Ping) Method() string { return "ping" }
-
-// Idempotent returns true: a ping changes nothing.
-func (*Ping) Idempotent() bool { return true }
 
 // Open opens the session of the key before the first call. It does nothing if the session
 // is open.
@@ -282,10 +383,19 @@ func (*Ping) Idempotent() bool { return true }
 // Replies: [SessionInfo] or [Failure].
 type Open struct {
 	Header
+	idempotent // a session that is open does not change
 }
 
 // Method returns "initialize".
 func (*Open) Method() string { return "initialize" }
 
-// Idempotent returns true: a session that is open does not change.
-func (*Open) Idempotent() bool { return true }
+// SessionInfo is the reply to [Open]. It has no session id, because that is a secret.
+type SessionInfo struct {
+	Receipt
+	// Server has the capabilities, the name, the version and the instructions of the server,
+	// and the negotiated version of MCP. Read-only.
+	Server *mcp.InitializeResult `json:"server"`
+	// Stateless is true if the server keeps nothing for the session, so that the session
+	// cannot expire: it has no session id over HTTP.
+	Stateless bool `json:"stateless"`
+}

@@ -16,11 +16,11 @@ package messages
 // Send to: the supervisor.
 // Replies: [Pinned] or [Failure].
 type Pin struct {
-	ID  string
-	Key Key
+	ID  string `json:"id,omitempty"`
+	Key Key    `json:"key"`
 	// Release ends the pin, and counts as a use of the session. It does nothing if the key is
 	// not pinned.
-	Release bool
+	Release bool `json:"release,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -3,8 +3,6 @@ package messages
 import (
 	"log/slog"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Reply is the one reply to a command: a result or a [Failure].
@@ -62,77 +60,6 @@ func (r *Receipt) LogValue() slog.Value {
 func (r *Receipt) IgnoreDeadLetterLogging() {}
 
 func (*Receipt) reply() {}
-
-// ToolResult is the reply to [CallTool]. If the tool itself reports an error,
-// Result.IsError is set.
-type ToolResult struct {
-	Receipt
-	Result *mcp.CallToolResult `json:"result"`
-}
-
-// ToolList is the reply to [ListTools], with the tools of all pages.
-type ToolList struct {
-	Receipt
-	Result *mcp.ListToolsResult `json:"result"`
-}
-
-// ResourceList is the reply to [ListResources], with the resources of all pages.
-type ResourceList struct {
-	Receipt
-	Result *mcp.ListResourcesResult `json:"result"`
-}
-
-// ResourceTemplateList is the reply to [ListResourceTemplates], with the
-// templates of all pages.
-type ResourceTemplateList struct {
-	Receipt
-	Result *mcp.ListResourceTemplatesResult `json:"result"`
-}
-
-// ResourceContents is the reply to [ReadResource].
-type ResourceContents struct {
-	Receipt
-	Result *mcp.ReadResourceResult `json:"result"`
-}
-
-// PromptList is the reply to [ListPrompts], with the prompts of all pages.
-type PromptList struct {
-	Receipt
-	Result *mcp.ListPromptsResult `json:"result"`
-}
-
-// Prompt is the reply to [GetPrompt].
-type Prompt struct {
-	Receipt
-	Result *mcp.GetPromptResult `json:"result"`
-}
-
-// Completion is the reply to [Complete].
-type Completion struct {
-	Receipt
-	Result *mcp.CompleteResult `json:"result"`
-}
-
-// Ack is the reply to [Subscribe], [Unsubscribe], [SetLogLevel] and [SetRoots].
-type Ack struct {
-	Receipt
-}
-
-// Pong is the reply to [Ping].
-type Pong struct {
-	Receipt
-}
-
-// SessionInfo is the reply to [Open]. It has no session id, because that is a secret.
-type SessionInfo struct {
-	Receipt
-	// Server has the capabilities, the name, the version and the instructions of the server,
-	// and the negotiated version of MCP. Read-only.
-	Server *mcp.InitializeResult `json:"server"`
-	// Stateless is true if the server keeps nothing for the session, so that the session
-	// cannot expire: it has no session id over HTTP.
-	Stateless bool `json:"stateless"`
-}
 
 // Closed is the reply to [CloseSession], [CloseScope], [CloseServer], [CloseMatching] and
 // [CloseAll].

@@ -73,7 +73,7 @@ func (*Origin) IgnoreDeadLetterLogging() {}
 type Elicit struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
-	Params *mcp.ElicitParams
+	Params *mcp.ElicitParams `json:"params"`
 }
 
 // Sample asks for a completion by the model of the agent. Protocol 2026-07-28 deprecates
@@ -84,7 +84,7 @@ type Elicit struct {
 type Sample struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
-	Params *mcp.CreateMessageWithToolsParams
+	Params *mcp.CreateMessageWithToolsParams `json:"params"`
 }
 
 // ListRoots asks for the roots of a session for which there was no [SetRoots]. Protocol
@@ -111,7 +111,7 @@ type Withdrawn struct {
 	// Origin is that of the request.
 	Origin
 	// Reason says in words why the request is moot.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Elicited answers [Elicit]. If the user has accepted, the content must match the schema of

@@ -7,9 +7,6 @@ import (
 	"github.com/mcpactor/mcpactor/internal/entry"
 )
 
-// Forever turns the age limit of a [Config] off, also that of a shared store.
-const Forever = entry.Forever
-
 // lockWait is how long [Open] waits for each of its two locks: the shared lock of
 // inspect, and the exclusive lock of the store.
 const lockWait = time.Second
@@ -18,8 +15,7 @@ const lockWait = time.Second
 type Config struct {
 	// MaxAge is how long a record is kept after it was last saved. [Open] deletes older
 	// records, so that keys that are no longer used do not accumulate. Raise it if
-	// servers keep sessions for longer. Defaults to 30 days; -1 ([Forever])
-	// deletes none.
+	// servers keep sessions for longer. Defaults to 30 days; -1 deletes none.
 	MaxAge time.Duration
 
 	now  func() time.Time
@@ -42,7 +38,7 @@ func (c Config) withDefaults() Config {
 
 // validate reports the first field that is wrong, after withDefaults.
 func (c Config) validate() error {
-	if c.MaxAge < Forever {
+	if c.MaxAge < entry.Forever {
 		return fmt.Errorf("maxAge: %v is negative: -1 keeps all records", c.MaxAge)
 	}
 	return nil

@@ -29,7 +29,7 @@ func inspect(path string, wait time.Duration) error {
 	case err != nil:
 		return reason(path, err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
+		return fmt.Errorf("%w (it is not a regular file)", errForeign)
 	case info.Size() == 0:
 		return nil
 	}
@@ -44,7 +44,7 @@ func inspect(path string, wait time.Duration) error {
 				return ErrDamaged
 			}
 			if first, _ := tx.Cursor().First(); first != nil && tx.Bucket(bucket) == nil {
-				return ErrForeign
+				return errForeign
 			}
 			return nil
 		})
@@ -101,7 +101,7 @@ func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%w: its mode is %04o, and session ids are secrets: run chmod 600 %s", ErrMode, info.Mode().Perm(), path)
+		err = fmt.Errorf("%w: its mode is %04o, and session ids are secrets: run chmod 600 %s", errMode, info.Mode().Perm(), path)
 	}
 	if err != nil {
 		f.Close()
@@ -116,7 +116,7 @@ func reason(path string, err error) error {
 	var errno syscall.Errno
 	dir := filepath.Dir(path)
 	switch {
-	case errors.Is(err, ErrMode), errors.Is(err, ErrDamaged):
+	case errors.Is(err, errMode), errors.Is(err, ErrDamaged):
 		return err
 	case errors.Is(err, berrors.ErrTimeout):
 		return ErrLocked
@@ -127,7 +127,7 @@ func reason(path string, err error) error {
 	case errors.As(err, &errno):
 		return err
 	}
-	return ErrForeign // any other error of bbolt is about the format
+	return errForeign // any other error of bbolt is about the format
 }
 
 // missing reports whether there is no such file.

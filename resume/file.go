@@ -89,7 +89,7 @@ func (f *File) prepare() error {
 	limit := f.cfg.now().Add(-f.cfg.MaxAge)
 	err := f.db.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucket)
-		if isNew = b == nil; isNew || f.cfg.MaxAge == Forever {
+		if isNew = b == nil; isNew || f.cfg.MaxAge == entry.Forever {
 			return nil
 		}
 		return b.ForEach(func(key, value []byte) error {

@@ -107,7 +107,7 @@ func TestAFileThatIsNoStoreIsRefusedAndNotChanged(t *testing.T) {
 			same := unchanged(t, path)
 			for range 2 { // it is not locked afterwards
 				_, err := Open(path, Config{})
-				require.ErrorIs(t, err, ErrForeign)
+				require.ErrorIs(t, err, errForeign)
 				require.NotContains(t, err.Error(), secret)
 			}
 			same()
@@ -115,7 +115,7 @@ func TestAFileThatIsNoStoreIsRefusedAndNotChanged(t *testing.T) {
 	}
 	t.Run("a directory", func(t *testing.T) {
 		_, err := Open(t.TempDir(), Config{})
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, errForeign)
 	})
 	t.Run("an empty file is a new one", func(t *testing.T) {
 		path := pathIn(t)
@@ -267,7 +267,7 @@ func TestOldRecordsAreDeletedByOpen(t *testing.T) {
 	require.Equal(t, []string{"30 days", "never", "now", "the future"}, remaining(0))
 	require.Equal(t, []string{"30 days", "30 days and a second", "never", "now", "the future"}, remaining(30*24*time.Hour+time.Second))
 	require.Equal(t, []string{"never", "now", "the future"}, remaining(time.Nanosecond))
-	require.Len(t, remaining(Forever), 6)
+	require.Len(t, remaining(-1), 6)
 
 	t.Run("saving again makes it young", func(t *testing.T) {
 		path := pathIn(t)

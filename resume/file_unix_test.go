@@ -47,7 +47,7 @@ func TestAFileThatOthersMayUseIsRefused(t *testing.T) {
 			require.NoError(t, os.Chmod(path, mode))
 			same := unchanged(t, path)
 			_, err := Open(path, Config{})
-			require.ErrorIs(t, err, ErrMode)
+			require.ErrorIs(t, err, errMode)
 			require.ErrorContains(t, err, "mode is 0"+modeText(mode))
 			require.ErrorContains(t, err, "chmod 600 "+path)
 			same()
@@ -65,5 +65,5 @@ func TestAPipeIsNoStore(t *testing.T) {
 	path := pathIn(t)
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	_, err := Open(path, Config{}) // it does not wait for a reader
-	require.ErrorIs(t, err, ErrForeign)
+	require.ErrorIs(t, err, errForeign)
 }

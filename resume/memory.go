@@ -14,18 +14,14 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Memory is a store in memory. It keeps every record until it is deleted.
+// Memory is a store in memory. It keeps every record until it is deleted. The zero value is
+// an empty store.
 type Memory struct {
 	mu      sync.Mutex
 	entries map[messages.Key][]byte // by normal key
 }
 
 var _ mcpbridge.Store = (*Memory)(nil)
-
-// NewMemory returns an empty store.
-func NewMemory() *Memory {
-	return &Memory{entries: make(map[messages.Key][]byte)}
-}
 
 // Load returns a copy of the record of a key, or nil if there is none.
 func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
@@ -53,6 +49,9 @@ func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.entries == nil {
+		m.entries = map[messages.Key][]byte{}
+	}
 	m.entries[key.Normal()] = value
 	return nil
 }

@@ -30,13 +30,13 @@ func openAt(t testing.TB, path string, cfg Config) *File {
 func pathIn(t testing.TB) string { return filepath.Join(t.TempDir(), "sessions.db") }
 
 func TestMemoryIsAStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) mcpbridge.Store { return NewMemory() })
+	storetest.Run(t, func(*testing.T) mcpbridge.Store { return new(Memory) })
 	storetest.RunShared(t, func(*testing.T) (one, other mcpbridge.Store) {
-		m := NewMemory() // shared by two supervisors of a process
+		m := new(Memory) // shared by two supervisors of a process
 		return m, m
 	})
 	storetest.RunGarbage(t, func(*testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
-		m := NewMemory()
+		m := new(Memory)
 		return m, func(k messages.Key, value []byte) { m.entries[k.Normal()] = value }
 	})
 }

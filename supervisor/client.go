@@ -91,8 +91,8 @@ func (c *Client) SetRoots(ctx context.Context, server, scope string, roots []*mc
 }
 
 // Ping checks that a server answers on the session of a scope.
-func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Pong, error) {
-	return ask[*messages.Pong](ctx, c, &messages.Ping{Header: messages.To(server, scope)})
+func (c *Client) Ping(ctx context.Context, server, scope string) (*messages.Ack, error) {
+	return ask[*messages.Ack](ctx, c, &messages.Ping{Header: messages.To(server, scope)})
 }
 
 // Open opens the session of a server and a scope before the first call.

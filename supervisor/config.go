@@ -18,9 +18,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Never disables a timeout whose comment allows it.
-const Never time.Duration = -1
-
 // Server is the configuration of one MCP server: an alias, so that most programs need no
 // import of package mcpbridge.
 type Server = mcpbridge.Server
@@ -77,7 +74,7 @@ type Config struct {
 	FailFast bool
 
 	// IdleTimeout is the time without calls after which a session is closed. Defaults to 30
-	// minutes; with [Never] only the cap closes sessions.
+	// minutes; with -1 only the cap closes sessions.
 	IdleTimeout time.Duration
 	// ConnectTimeout bounds one dial, from the start of its process or its first request.
 	// Defaults to 30 s.
@@ -122,7 +119,24 @@ type Config struct {
 	// it. Defaults to false: Stop closes all MCP sessions.
 	LeaveOpen bool
 
-	// The fields below are the parameters of the default [Strategy].
+	// The fields below are the parameters of the default strategy, which decides about the faults
+	// of one session. It does not decide whether a server is down. For each session:
+	//
+	//   - After an expiry, it restarts at once, because nothing is wrong with the server. But
+	//     if more than Budget consecutive MCP sessions have expired within seconds of their
+	//     opening, in the course of a few half-lives, it gives up the key: for BackoffBase at
+	//     first, then for twice as long each time, up to CoolDown.
+	//   - After the connection broke, or when a server that is up refuses the dial, it waits
+	//     for a random time (full jitter) of at most BackoffBase, which doubles with each failure
+	//     that it remembers, up to BackoffMax. If the server asks for a longer time, it waits for
+	//     that, up to 5 minutes. A failure counts half as much after BudgetHalfLife. A success
+	//     does not reset the count, so that a server that fails again and again is dialed less
+	//     often.
+	//   - When only other credentials or another configuration can help, after a refused
+	//     authorization or a protocol version that is not supported, it gives up at once, for
+	//     CoolDown. When the answer is not MCP, it gives up for BackoffBase at first, then for
+	//     twice as long each time, up to BackoffMax: the answer may come from a proxy in front of
+	//     a server that is starting.
 
 	// BackoffBase is the maximum of the first delay. Defaults to 250 ms.
 	BackoffBase time.Duration
@@ -139,8 +153,8 @@ type Config struct {
 	// their opening. Defaults to 30 s.
 	CoolDown time.Duration
 
-	// Strategy decides about faults. Defaults to a [Strategy] with BackoffBase, BackoffMax,
-	// Budget, BudgetHalfLife and CoolDown.
+	// Strategy decides about faults. Defaults to that of the fields above, which [Config.WithDefaults]
+	// sets, so that another one can wrap it.
 	Strategy actors.Strategy
 	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
 	// faults. Defaults to nil: no wrapper.
@@ -179,9 +193,9 @@ func (c Config) WithDefaults() Config {
 		}}
 	}
 	if c.Strategy == nil {
-		c.Strategy = Strategy{
-			Base: c.BackoffBase, Max: c.BackoffMax,
-			Budget: max(0, c.Budget), HalfLife: c.BudgetHalfLife, CoolDown: c.CoolDown,
+		c.Strategy = strategy{
+			base: c.BackoffBase, max: c.BackoffMax,
+			budget: max(0, c.Budget), halfLife: c.BudgetHalfLife, coolDown: c.CoolDown,
 		}
 	}
 	return c
@@ -272,8 +286,8 @@ func (c Config) validate() error {
 		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")
 	}
 	switch {
-	case c.IdleTimeout < 0 && c.IdleTimeout != Never:
-		wrong("idleTimeout: %v is negative: use -1ns, or Never, for no timeout", c.IdleTimeout)
+	case c.IdleTimeout < -1:
+		wrong("idleTimeout: %v is negative: use -1ns for no timeout", c.IdleTimeout)
 	case c.BackoffMax < c.BackoffBase:
 		wrong("backoffMax: %v is less than backoffBase, %v", c.BackoffMax, c.BackoffBase)
 	}

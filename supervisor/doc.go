@@ -17,7 +17,7 @@
 //     actor fails. (The verifier, world.verify, at the end of every scenario;
 //     TestDeadlinePassesInFlightAndWhileWaiting;
 //     TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything;
-//     TestCommandsToAStoppedSupervisorAreAnswered; in actors/internal/registry
+//     TestCommandsToAStoppedSupervisorAreAnswered; in actors/registry
 //     TestBugInASessionLosesNothing)
 //  2. One session per key. A key has at most one live MCP session and transport at any
 //     moment. Exception: while the module finds out whether a session still exists, the key
@@ -32,8 +32,7 @@
 //     TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew;
 //     TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers)
 //  4. One rebuild. An MCP session that has expired is rebuilt once, however many calls
-//     find that it has expired. (TestManyCallsThatFindTheSessionExpiredCauseOneRebuild;
-//     TestEveryFormOfExpiryIsRecognised)
+//     find that it has expired. (TestEveryFormOfExpiryIsRecognised)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
 //     is idempotent, or the caller allows it. A call that never reached the server, or that an
 //     HTTP/2 server says it did not process, may be sent again, up to six times. This does not
@@ -61,7 +60,7 @@
 //     (TestLeastRecentlyUsedIdleSessionMakesRoom;
 //     TestBusySessionIsEvictedByDrainingAndNothingIsCut;
 //     TestSessionsThatAreOpenAreThoseOfASimpleModel;
-//     TestBoundsHoldWhateverHappensAtOnce; in actors/internal/admission FuzzLRU, FuzzSlots)
+//     TestBoundsHoldWhateverHappensAtOnce; in actors/internal/admission FuzzLRU, FuzzGate)
 //  8. Closing is complete. It answers each call, and ends each MCP session on its server
 //     and each process with its children, in bounded time. No session is opened again
 //     without a new call. A close command can be repeated, and its reply names the keys
@@ -79,7 +78,7 @@
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
-//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/internal/registry TestNoStepGrowsWithTheKeys; in
+//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/registry TestNoStepGrowsWithTheKeys; in
 //     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
 //     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;

@@ -27,9 +27,9 @@ func TestEveryFieldOfTheConfigurationIsInTheDocsWithItsDefault(t *testing.T) {
 		require.NotEmpty(t, row, field.Name)
 		switch value := defaults.Field(i).Interface().(type) {
 		case time.Duration:
-			require.Contains(t, row, strings.TrimSuffix(value.String(), "m0s"), field.Name)
+			require.Regexp(t, "`"+field.Name+"` "+strings.Replace(value.String(), "m0s", "m", 1)+`\b`, row)
 		case int:
-			require.Regexp(t, `\b`+strconv.Itoa(value)+`\b`, row, field.Name)
+			require.Regexp(t, "`"+field.Name+"` "+strconv.Itoa(value)+`\b`, row)
 		}
 	}
 }
@@ -41,5 +41,4 @@ func TestEveryFieldOfAServerIsInTheDocs(t *testing.T) {
 	for i := range server.NumField() {
 		require.Regexp(t, "(?m)^\\| .*`"+server.Field(i).Name+"`", string(page))
 	}
-	require.Contains(t, string(page), strconv.Itoa(mcpbridge.DefaultMaxResult>>20)+" MiB")
 }

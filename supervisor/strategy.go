@@ -10,29 +10,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Strategy is the default supervision strategy. It decides about the faults of one session.
-// It does not decide whether a server is down. For each session:
-//
-//   - After an expiry, it restarts at once, because nothing is wrong with the server. But
-//     if more than Budget consecutive MCP sessions have expired within seconds of their
-//     opening, in the course of a few half-lives, it gives up the key: for Base at first,
-//     then for twice as long each time, up to CoolDown.
-//   - After the connection broke, or when a server that is up refuses the dial, it waits
-//     for a random time (full jitter) of at most Base, which doubles with each failure that
-//     it remembers, up to Max. If the server asks for a longer time, it waits for that, up
-//     to 5 minutes. A failure counts half as much after HalfLife. A success does not reset
-//     the count, so that a server that fails again and again is dialed less often.
-//   - When only other credentials or another configuration can help, after a refused
-//     authorization or a protocol version that is not supported, it gives up at once, for
-//     CoolDown. When the answer is not MCP, it gives up for Base at first, then for twice
-//     as long each time, up to Max: the answer may come from a proxy in front of a server
-//     that is starting.
-type Strategy struct {
-	Base     time.Duration // see [Config.BackoffBase]
-	Max      time.Duration // see [Config.BackoffMax]
-	Budget   int           // see [Config.Budget]
-	HalfLife time.Duration // see [Config.BudgetHalfLife]
-	CoolDown time.Duration // see [Config.CoolDown]
+// strategy is the default supervision strategy: see [Config.BackoffBase] and the fields after it.
+type strategy struct {
+	base     time.Duration // BackoffBase
+	max      time.Duration // BackoffMax
+	budget   int           // Budget
+	halfLife time.Duration // BudgetHalfLife
+	coolDown time.Duration // CoolDown
 }
 
 const (
@@ -43,13 +27,13 @@ const (
 )
 
 // Decider returns the decider of one session.
-func (s Strategy) Decider(messages.Key) actors.Decider {
-	return &decider{Strategy: s}
+func (s strategy) Decider(messages.Key) actors.Decider {
+	return &decider{strategy: s}
 }
 
 // decider remembers the failures of one session.
 type decider struct {
-	Strategy
+	strategy
 	failures decaying
 	expiries decaying // of consecutive MCP sessions with a short life
 }
@@ -59,13 +43,13 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Decision {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
 		return d.decideExpired(f, now)
 	}
-	attempt := d.failures.add(now, d.HalfLife)
+	attempt := d.failures.add(now, d.halfLife)
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
 		return actors.Decision{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Decision{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
+		return actors.Decision{GiveUp: true, Delay: max(d.coolDown, asked), Attempt: attempt}
 	}
 	return actors.Decision{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
 }
@@ -76,15 +60,15 @@ func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Decision 
 		d.expiries = decaying{}
 		return actors.Decision{Attempt: 1}
 	}
-	attempt := d.expiries.add(now, d.HalfLife)
-	if over := attempt - d.Budget; over > 0 {
-		return actors.Decision{GiveUp: true, Delay: min(doubled(d.Base, over), d.CoolDown), Attempt: attempt}
+	attempt := d.expiries.add(now, d.halfLife)
+	if over := attempt - d.budget; over > 0 {
+		return actors.Decision{GiveUp: true, Delay: min(doubled(d.base, over), d.coolDown), Attempt: attempt}
 	}
 	return actors.Decision{Attempt: attempt}
 }
 
 // maxDelay returns the longest delay of an attempt.
-func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.Base, attempt), d.Max) }
+func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.base, attempt), d.max) }
 
 // doubled returns base for the first attempt, and twice as much for each later one.
 func doubled(base time.Duration, attempt int) time.Duration {

@@ -43,7 +43,7 @@ func TestExpiryRestartsAtOnceUntilItBecomesAHabit(t *testing.T) {
 }
 
 func TestLossBacksOffWithFullJitterUpToTheCap(t *testing.T) {
-	s := Strategy{Base: time.Second, Max: 5 * time.Second, Budget: 100, HalfLife: time.Hour, CoolDown: time.Minute}
+	s := strategy{base: time.Second, max: 5 * time.Second, budget: 100, halfLife: time.Hour, coolDown: time.Minute}
 	ceilings := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}
 	most := make([]time.Duration, len(ceilings))
 	least := append([]time.Duration(nil), ceilings...)
@@ -113,9 +113,9 @@ func TestServersRetryAfterIsHeededWithinBounds(t *testing.T) {
 }
 
 func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
-	c := Config{MaxWaiting: -1, IdleTimeout: Never, Budget: -1}.WithDefaults()
+	c := Config{MaxWaiting: -1, IdleTimeout: -1, Budget: -1}.WithDefaults()
 	require.Equal(t, 256, c.MaxSessions)
 	require.Equal(t, -1, c.MaxWaiting)
-	require.Equal(t, Never, c.IdleTimeout)
-	require.Equal(t, Strategy{Base: 250 * time.Millisecond, Max: 3 * time.Second, HalfLife: time.Minute, CoolDown: 30 * time.Second}, c.Strategy)
+	require.EqualValues(t, -1, c.IdleTimeout)
+	require.Equal(t, strategy{base: 250 * time.Millisecond, max: 3 * time.Second, halfLife: time.Minute, coolDown: 30 * time.Second}, c.Strategy)
 }

@@ -139,8 +139,8 @@ func (c *scopeCredentials) Refresh(context.Context, *http.Request, *http.Respons
 func overHTTPWithTokens(t *testing.T, cfg supervisor.Config, scenario func(h *harness, e *testServer, issuer *tokenIssuer)) {
 	t.Helper()
 	issuer := newTokenIssuer()
-	cfg.Servers = []mcpbridge.Server{{Name: "s", Auth: issuer}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	cfg.Servers = []mcpbridge.Server{{Name: "s", Auth: issuer, InsecureCredentials: true}}
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		e.Inject("", issuer.check)
 		scenario(h, e, issuer)
 		issuer.mu.Lock()

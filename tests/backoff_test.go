@@ -163,7 +163,7 @@ func (givesUpAtOnce) Decide(f *actors.Fault, _ time.Time) actors.Decision {
 }
 
 func TestStrategyCanBeReplaced(t *testing.T) {
-	inFakeTime(t, supervisor.Config{Strategy: givesUpAtOnce{}, IdleTimeout: supervisor.Never}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{Strategy: givesUpAtOnce{}, IdleTimeout: -1}, func(h *harness) {
 		h.send(call("a", "count")).ok()
 		h.server.breakConnection("a", true)
 		synctest.Wait()

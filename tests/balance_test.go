@@ -64,12 +64,12 @@ func TestServerThatIsBalancedWithoutAffinityAndAnswers400IsNamedAsSuch(t *testin
 	for _, name := range []string{"typescript-sdk 1.32.2, restarted", "typescript-sdk 1.24.3, example", "server-everything 2026.8.31"} {
 		t.Run(name, func(t *testing.T) {
 			form := refusalOf(t, name)
-			overRawHTTP(t, habits{unknown: form}, func(p *plain) {
+			overRawHTTP(t, habits{unknown: form.Respond}, func(p *plain) {
 				var calls, pings atomic.Int64
 				isOther := func(r *faults.Request) bool {
 					return r.Kind == "tools/call" && calls.Add(1)%2 == 0 || r.Kind == "ping" && pings.Add(1)%2 == 1
 				}
-				p.server.Inject("", onlyIf(isOther, faults.Instead(form)))
+				p.server.Inject("", onlyIf(isOther, form.Respond))
 				for range 10 {
 					p.send(call("a", "count")).ok()
 					require.Contains(p.t, p.send(call("a", "count")).fails(messages.CodeInvalid).Detail, "is it balanced without affinity?")

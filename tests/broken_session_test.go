@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
@@ -151,14 +152,14 @@ func TestVerifierCatchesWhatIsLeft(t *testing.T) {
 		t.Run(left, func(t *testing.T) {
 			before := resourcesInUse()
 			remove := leave()
-			err := before.leaks()
+			err := before.leaks(50 * time.Millisecond)
 			remove()
 			if left == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, left)
 			}
-			require.NoError(t, before.leaks())
+			require.NoError(t, before.leaks(2*time.Second))
 		})
 	}
 }

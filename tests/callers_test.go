@@ -114,16 +114,6 @@ func TestBadCommandsAreRefusedByName(t *testing.T) {
 	})
 }
 
-// F6
-func TestForeignMessagesHarmNothing(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		for _, msg := range []any{"text", 7, &struct{ Secret string }{"x"}, (*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.Cancel)(nil)} {
-			h.system.Root.Send(h.sup.PID(), msg)
-		}
-		require.Equal(t, "1", h.send(call("a", "count")).text())
-	})
-}
-
 func TestEmptyScopeIsTheDefaultScope(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		require.Equal(t, "1", h.send(call("", "count")).text())

@@ -26,7 +26,7 @@ func TestNameOfASupervisorIsTheIdOfItsPID(t *testing.T) {
 		require.Equal(t, "rack-7:4242", awaitEvent(h, func(*messages.SessionOpened) bool { return true }).Supervisor)
 		require.Equal(t, "rack-7:4242", h.session("a").Supervisor)
 
-		again := supervisor.Config{Name: "rack-7:4242", Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}, Store: resume.NewMemory()}
+		again := supervisor.Config{Name: "rack-7:4242", Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}, Store: new(resume.Memory)}
 		_, err := supervisor.Start(h.system, again)
 		require.ErrorContains(t, err, `name: an actor of the system has the name "rack-7:4242" already`)
 		require.Equal(t, "1", h.send(call("b", "count")).text(), "the first one still runs")

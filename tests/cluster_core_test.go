@@ -281,7 +281,7 @@ func TestReleaseOfAKeyThatIsOwnedIsARestart(t *testing.T) {
 func TestReleaseClosesWhatCouldNotBeClosedBeforeAndNothingElse(t *testing.T) {
 	for name, theirs := range map[string]string{"its record": "", "another record": "theirs"} {
 		t.Run(name, func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			inFakeTime(t, supervisor.Config{Store: store, LeaveOpen: true}, func(h *harness) {
 				n := join(h)
 				h.send(call("a", "count")).ok()
@@ -314,7 +314,7 @@ func TestReleaseClosesWhatCouldNotBeClosedBeforeAndNothingElse(t *testing.T) {
 }
 
 func TestReleaseLeavesMCPSessionsOpenThatTheStoreHas(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		require.Equal(t, "1", h.send(call("a", "count")).text())
@@ -367,7 +367,7 @@ func TestReleaseWithoutAStoreClosesMCPSessions(t *testing.T) {
 
 // The dial ignores its context, and resumes the MCP session after the release has come.
 func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		h.send(call("a", "count")).ok()
@@ -391,7 +391,7 @@ func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
 }
 
 func TestCloseOfTheUserOverridesARelease(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		p := h.send(call("a", "slow"))
@@ -407,7 +407,7 @@ func TestCloseOfTheUserOverridesARelease(t *testing.T) {
 }
 
 func TestReleaseLeavesAnMCPSessionOpenThatARestartWouldClose(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		p := h.send(call("a", "slow"))
@@ -589,7 +589,7 @@ func saved(t *testing.T, store mcpbridge.Store, record mcpbridge.Record) {
 }
 
 func TestRecordOfAnotherProcessWinsOverWhatThisOneRemembers(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		n := join(h)
 		generation := func() uint64 { return h.send(call("a", "count")).ok().Generation }

@@ -199,11 +199,11 @@ func (e *testServer) gets(kind string) func() []request {
 
 func TestContextOfAClientReachesInterceptorsAndTheCredentialsOfEachRequest(t *testing.T) {
 	p, seen := new(purse), new(contexts)
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: p}}, Interceptors: []actors.Interceptor{recordContexts(seen)}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: p, InsecureCredentials: true}}, Interceptors: []actors.Interceptor{recordContexts(seen)}}
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		calls, opened := e.gets("tools/call"), e.gets("initialize")
 		cancelled := e.gets("notifications/cancelled")
-		_, err := h.byClient(as(t.Context(), "ann"), "a", "count", attributed("tenant", "acme"), traced(oneTrace))
+		_, err := h.byClient(as(h.t.Context(), "ann"), "a", "count", attributed("tenant", "acme"), traced(oneTrace))
 		require.NoError(t, err)
 		require.Equal(t, []request{{"ann", "acme", oneTrace.Parent}}, calls())
 		require.Equal(t, []request{{"", "acme", oneTrace.Parent}}, opened(), "the dial has no context")
@@ -216,7 +216,7 @@ func TestContextOfAClientReachesInterceptorsAndTheCredentialsOfEachRequest(t *te
 		var running sync.WaitGroup
 		for _, user := range []string{"ann", "bob"} {
 			running.Go(func() {
-				ctx := messages.WithTrace(messages.WithAttributes(as(t.Context(), user), messages.Attributes{}.With("tenant", "of "+user)), otherTrace)
+				ctx := messages.WithTrace(messages.WithAttributes(as(h.t.Context(), user), messages.Attributes{}.With("tenant", "of "+user)), otherTrace)
 				for range 20 {
 					_, err := h.sup.Client().CallTool(ctx, "s", "a", &mcp.CallToolParams{Name: "count", Arguments: map[string]any{"call": user, "scope": "a"}})
 					require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestContextOfAClientReachesInterceptorsAndTheCredentialsOfEachRequest(t *te
 
 func TestRefreshHasTheContextOfTheCallThatNeedsIt(t *testing.T) {
 	p := new(purse)
-	overHTTP(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: p}}}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: p, InsecureCredentials: true}}}, newHTTPTools, func(h *harness, e *testServer) {
 		h.send(call("a", "count")).ok()
 		refused := false
 		e.Inject("tools/call", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
@@ -262,7 +262,7 @@ func TestRefreshHasTheContextOfTheCallThatNeedsIt(t *testing.T) {
 			}
 			next.ServeHTTP(w, r.Request)
 		})
-		_, err := h.byClient(as(t.Context(), "ann"), "a", "count", attributed("tenant", "acme"))
+		_, err := h.byClient(as(h.t.Context(), "ann"), "a", "count", attributed("tenant", "acme"))
 		require.NoError(t, err)
 		kept, saw := p.refreshes.take()
 		require.Equal(t, []carried{{"ann", "acme", messages.Trace{}}}, saw)

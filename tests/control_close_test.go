@@ -150,7 +150,7 @@ func TestSessionsWhoseScopeMatchesAreClosed(t *testing.T) {
 			`scopes: "a[]b" is not`:          {Scopes: "a[]b"},
 			"scopes: has a control":          {Scopes: "a\nb"},
 			"scopes: is not valid UTF-8":     {Scopes: "\xff"},
-			"scopes: has 1025 bytes":         {Scopes: strings.Repeat("x", messages.MaxScope+1)},
+			"scopes: has 1025 bytes":         {Scopes: strings.Repeat("x", 1025)},
 			"is not a pattern of path.Match": {Scopes: `x\`},
 		} {
 			require.Contains(t, h.send(cmd).fails(messages.CodeInvalid).Detail, detail)

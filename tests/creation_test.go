@@ -26,17 +26,6 @@ func slowDial(d time.Duration, err error) func(context.Context, mcpbridge.DialRe
 	}
 }
 
-// A1
-func TestManyFirstCallsCauseOneDial(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = slowDial(time.Second, nil)
-		for _, p := range h.calls(200, "a", "count") {
-			require.EqualValues(t, 1, p.ok().Generation)
-		}
-		require.Equal(t, 1, h.dials.dialed())
-	})
-}
-
 // refusedKey is the error of a server that is up and refuses one key.
 func refusedKey(detail string) *mcpbridge.Error {
 	return &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: detail}

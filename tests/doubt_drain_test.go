@@ -21,7 +21,7 @@ func inDoubt(t *testing.T, cfg supervisor.Config, scenario func(h *harness, e *t
 	t.Helper()
 	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
-		require.Equal(h.t, 1, e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example")))
+		require.Equal(h.t, 1, e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example").Expiry()))
 		var most atomic.Int32
 		e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 			next.ServeHTTP(w, r.Request)

@@ -37,7 +37,7 @@ func TestStreamThatEndsAtOnceForEverIsOpenedEverLessOften(t *testing.T) {
 				heal := e.Inject("GET", endStream())
 				require.Equal(h.t, "1", h.send(call("a", "count")).text())
 				if dead {
-					e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example"))
+					e.Expire(refusalOf(h.t, "typescript-sdk 1.24.3, example").Expiry())
 				}
 				time.Sleep(20 * time.Minute)
 				require.LessOrEqual(h.t, e.Count("GET"), 120)
@@ -59,8 +59,8 @@ func TestSessionThatCannotBeReadAtOnceIsNotReplaced(t *testing.T) {
 	for _, name := range []string{"go-sdk 1.8.0", "python-sdk 1.x", "410", "wsp-wordpress-mcp 2.6.6"} {
 		t.Run(name, func(t *testing.T) {
 			overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
-				late := e.Late(700*time.Millisecond, refusalOf(h.t, name))
-				e.Inject("", faults.On(late, "tools/call", "tools/list", "ping", "GET"))
+				late := e.Late(700*time.Millisecond, refusalOf(h.t, name).Expiry())
+				e.Inject("", onlyIf(isOneOf("tools/call", "tools/list", "ping", "GET"), late))
 				began := time.Now()
 				r := h.send(call("a", "count"))
 				require.Equal(h.t, "1", r.text())
@@ -138,8 +138,8 @@ func TestServerOfHTTPAndSSEIsFoundByItsURL(t *testing.T) {
 func notConnected() refusals.Refusal {
 	header := map[string]string{"Content-Type": "application/json"}
 	return refusals.Refusal{
-		Answer: faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"error":{"code":-32603,"message":"Not connected"}}`},
-		Ping:   &faults.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"result":{}}`},
+		Answer: refusals.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"error":{"code":-32603,"message":"Not connected"}}`},
+		Ping:   &refusals.Answer{Status: 200, Header: header, Body: `{"jsonrpc":"2.0","id":{id},"result":{}}`},
 	}
 }
 
@@ -147,7 +147,7 @@ func notConnected() refusals.Refusal {
 func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
-		e.Expire(notConnected())
+		e.Expire(notConnected().Expiry())
 		for _, p := range h.calls(20, "a", "count") {
 			require.EqualValues(h.t, 2, p.ok().Generation)
 		}
@@ -160,7 +160,7 @@ func TestGatewayWhoseChildDiedIsAskedForAnother(t *testing.T) {
 func TestGatewayWhoseOnlyChildDiedIsNotAskedInAHotLoop(t *testing.T) {
 	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(h.t, "1", h.send(call("a", "count")).text())
-		heal := e.Inject("", faults.On(faults.Instead(notConnected()), "tools/call", "tools/list", "prompts/list", "resources/list", "ping"))
+		heal := e.Inject("", onlyIf(isOneOf("tools/call", "tools/list", "prompts/list", "resources/list", "ping"), notConnected().Respond))
 		for range 60 {
 			for _, p := range h.calls(5, "a", "count") {
 				require.Contains(h.t, p.fails(messages.CodeServerError).Detail, "Not connected")
@@ -183,7 +183,7 @@ func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 		forgotten, unknown := refusalOf(h.t, "typescript-sdk 1.32.2, restarted"), refusalOf(h.t, "@hono/mcp 0.3.2")
 		var mu sync.Mutex
 		old, opened := "", false
-		e.Expire(forgotten)
+		e.Expire(forgotten.Expiry())
 		e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 			mu.Lock()
 			if r.Session != "" && old == "" {
@@ -197,7 +197,7 @@ func TestServerWithOneSessionForAllIsAskedForOneOnly(t *testing.T) {
 			case r.Kind == "initialize" && before:
 				faults.Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: Server already initialized"},"id":null}`)(w, r, next)
 			case r.Session != "" && mine && before:
-				faults.Instead(unknown)(w, r, next)
+				unknown.Respond(w, r, next)
 			default:
 				next.ServeHTTP(w, r.Request)
 			}

@@ -27,19 +27,6 @@ func TestExpiredSessionIsRebuiltAndItsCallReplayed(t *testing.T) {
 	})
 }
 
-// B2
-func TestManyCallsThatFindTheSessionExpiredCauseOneRebuild(t *testing.T) {
-	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.send(call("a", "count")).ok()
-		h.server.expire("a")
-		for _, p := range h.calls(200, "a", "count") {
-			require.EqualValues(t, 2, p.ok().Generation)
-		}
-		require.Equal(t, 2, h.dials.dialed())
-		requireEvents[*messages.SessionExpired](h, 1)
-	})
-}
-
 // B3
 func TestReplayThatExpiresAgainIsTheCallersFailure(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {

@@ -174,7 +174,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 				return nil, brokenError("connection reset")
 			}
 		}
-		return &messages.Pong{}, nil
+		return &messages.Ack{}, nil
 	}
 	return nil, fmt.Errorf("%T?", op)
 }

@@ -60,6 +60,7 @@ func mayCostACall(form refusals.Refusal) bool {
 // says so, calls work within 3 s of its return, and none fails that would not fail without a
 // front.
 func TestFrontsChangeNothing(t *testing.T) {
+	t.Parallel()
 	for _, front := range fronts {
 		scenario := func(t *testing.T, form refusals.Refusal) {
 			t.Parallel()
@@ -70,7 +71,7 @@ func TestFrontsChangeNothing(t *testing.T) {
 					early = append(early, h.send(call("a", "wait", replay(messages.ReplayAlways))))
 					synctest.Wait()
 				}
-				back := h.away(server, front.away, form)
+				back := h.away(server, front.away, form.Expiry())
 				time.Sleep(500 * time.Millisecond) // synctest
 				early = append(early, h.send(call("a", "count", replay(messages.ReplayAlways), within(10*time.Second))))
 				time.Sleep(500 * time.Millisecond) // synctest
@@ -102,11 +103,12 @@ func TestFrontsChangeNothing(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Until(at.Add(front.limit))) // synctest
-				h.requireTheyWork(time.Second, refusals.Refusal{Answer: faults.Answer{Status: 404}})
+				h.requireTheyWork(time.Second, refusals.Refusal{Answer: refusals.Answer{Status: 404}})
 				require.Equal(h.t, 1, server.Sessions())
 			})
 		}
 		t.Run(front.name, func(t *testing.T) {
+			t.Parallel()
 			eachRefusal(t, "http", scenario, refusals.Certain, refusals.Expired)
 			eachRefusal(t, "sse", scenario, refusals.Certain, refusals.Expired)
 		})
@@ -114,7 +116,7 @@ func TestFrontsChangeNothing(t *testing.T) {
 }
 
 // away takes a server away behind a front. When it is back, it has forgotten its sessions.
-func (h *harness) away(server *faults.Server, front func(<-chan struct{}) faults.Fault, form faults.Form) (back func()) {
+func (h *harness) away(server *faults.Server, front func(<-chan struct{}) faults.Fault, form faults.Expiry) (back func()) {
 	h.t.Helper()
 	server.Expire(form)
 	if front == nil {
@@ -154,7 +156,7 @@ func behindFront(t *testing.T, form refusals.Refusal, scenario func(h *harness, 
 		})
 		return
 	}
-	overRawHTTP(t, habits{unknown: form}, func(p *plain) {
+	overRawHTTP(t, habits{unknown: form.Respond}, func(p *plain) {
 		time.AfterFunc(2*time.Second, p.raw.release)
 		scenario(p.harness, p.server)
 	})
@@ -164,15 +166,10 @@ func behindFront(t *testing.T, form refusals.Refusal, scenario func(h *harness, 
 func TestStatelessCallsWaitBehindAFront(t *testing.T) {
 	for _, front := range fronts[:6] {
 		t.Run(front.name, func(t *testing.T) {
-			stateless := func() *faults.Tools {
-				tools := faults.NewTools()
-				tools.Stateless = true
-				return tools
-			}
-			overLocalHTTP(t, supervisor.Config{}, stateless, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {
 				h.send(call("a", "count")).ok()
 				require.True(h.t, h.session("a").Stateless)
-				back := h.away(e.Server, front.away, nil)
+				back := h.away(e.Server, front.away, faults.Expiry{})
 				time.Sleep(500 * time.Millisecond) // synctest
 				early := h.send(call("a", "count", replay(messages.ReplayAlways), within(10*time.Second)))
 				time.Sleep(500 * time.Millisecond) // synctest

@@ -2,9 +2,13 @@ package tests
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	cmap "github.com/orcaman/concurrent-map"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -22,6 +27,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most of the tests that run in parallel wait; -parallel overrides it
+	debug.SetGCPercent(400)                                          // a test lives shortly, and its memory is small
+	cmap.SHARD_COUNT = 1                                             // an actor system has 1,024 of these maps: without this, most of a short test is making them
 	stdioserver.Main()
 	if name := os.Getenv(rawVar); name != "" {
 		runRaw(name)

@@ -94,7 +94,7 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 	for name, heedless := range map[string]bool{"heeds its context": false, "heeds nothing": true} {
 		t.Run(name, func(t *testing.T) {
-			release := make(chan struct{})
+			release := lazyChannel()
 			var hang atomic.Bool
 			hooks := faults.Hooks{BeforeCall: func(ctx context.Context, _ messages.Key, op messages.Operation) error {
 				tool, ok := op.(*messages.CallTool)
@@ -102,12 +102,12 @@ func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 					return nil
 				}
 				if heedless {
-					<-release
+					<-release()
 				}
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			overHTTP(t, supervisor.Config{WrapDialer: hooks.Wrap, DrainTimeout: time.Second}, func(h *harness, e *testServer) {
+			overLocalHTTP(t, supervisor.Config{WrapDialer: hooks.Wrap, DrainTimeout: time.Second}, newHTTPTools, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 				running := h.send(call("a", "wait"))
 				e.awaitExecutions(2)
@@ -121,7 +121,7 @@ func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 				r := h.send(call("a", "count"))
 				require.Equal(t, "3", r.text())
 				require.EqualValues(t, 1, r.ok().Generation)
-				close(release)
+				close(release())
 			})
 		})
 	}
@@ -168,6 +168,9 @@ func TestForeignMessageIsLoggedOnceByItsType(t *testing.T) {
 		for range 10 {
 			h.system.Root.Send(h.sup.PID(), "a secret text")
 			h.system.Root.Send(h.sup.PID(), 4711)
+		}
+		for _, msg := range []any{(*messages.CallTool)(nil), (*messages.Inspect)(nil), (*messages.Cancel)(nil)} {
+			h.system.Root.Send(h.sup.PID(), msg)
 		}
 		synctest.Wait()
 		require.Equal(t, 2, strings.Count(log.String(), "of an unknown type"))

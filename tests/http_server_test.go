@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"testing"
@@ -50,7 +51,7 @@ func overHTTPWith(t *testing.T, cfg supervisor.Config, tools *faults.Tools, scen
 	if len(cfg.Servers) == 0 {
 		cfg.Servers = []mcpbridge.Server{{Name: "s"}}
 	}
-	cfg.Servers[0].URL = e.URL()
+	cfg.Servers[0].URL, cfg.BackoffBase = e.URL(), cmp.Or(cfg.BackoffBase, time.Millisecond)
 	if tools.SSE {
 		cfg.Servers[0].Transport = mcpbridge.TransportSSE
 	}

@@ -213,12 +213,13 @@ func TestInspectShowsTheLoadOfAServer(t *testing.T) {
 func buckets(h messages.Histogram) map[string]uint64 {
 	all := map[string]uint64{}
 	for i, n := range h.Counts {
+		bound, ok := h.Bound(i)
 		switch {
 		case n == 0:
-		case i == len(messages.HistogramBounds):
+		case !ok:
 			all["more"] = n
 		default:
-			all[messages.HistogramBounds[i].String()] = n
+			all[bound.String()] = n
 		}
 	}
 	return all

@@ -33,7 +33,7 @@ func (s slowStore) Keys(ctx context.Context) ([]messages.Key, error) {
 func withRememberedSessions(t *testing.T, cfg supervisor.Config, scopes []string, scenario func(h *harness, e *testServer)) {
 	t.Helper()
 	if cfg.Store == nil {
-		cfg.Store = resume.NewMemory()
+		cfg.Store = new(resume.Memory)
 	}
 	cfg.LeaveOpen = true
 	runProcesses(t, cfg, func(h *harness, _ *testServer) {
@@ -46,7 +46,7 @@ func withRememberedSessions(t *testing.T, cfg supervisor.Config, scopes []string
 // H-F2: a call that comes after a close gets a new session, which that close does not end,
 // also if the store is slow.
 func TestCallAfterTheCloseOfARememberedSessionGetsANewOne(t *testing.T) {
-	withRememberedSessions(t, supervisor.Config{Store: slowStore{resume.NewMemory()}}, []string{"a"}, func(h *harness, e *testServer) {
+	withRememberedSessions(t, supervisor.Config{Store: slowStore{new(resume.Memory)}}, []string{"a"}, func(h *harness, e *testServer) {
 		closed := h.send(&messages.CloseScope{Scope: "a"})
 		p := h.send(call("a", "count"))
 		require.Equal(t, "1", p.text(), "the state of the closed session is gone")
@@ -63,7 +63,7 @@ func TestCallAfterTheCloseOfARememberedSessionGetsANewOne(t *testing.T) {
 func TestRememberedSessionIsEndedWithinTheCapAndBeforeItsSuccessorOpens(t *testing.T) {
 	e := serve(t, faults.NewTools())
 	defer e.close()
-	cfg := supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true, Servers: []mcpbridge.Server{{Name: "s", URL: e.URL()}}}
+	cfg := supervisor.Config{Store: new(resume.Memory), LeaveOpen: true, Servers: []mcpbridge.Server{{Name: "s", URL: e.URL()}}}
 	h := start(t, cfg)
 	for _, scope := range []string{"a", "b", "c"} {
 		h.send(call(scope, "count")).ok()
@@ -126,7 +126,7 @@ func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 	t.Run("by the next process", func(t *testing.T) {
 		e := serve(t, faults.NewTools())
 		defer e.close()
-		cfg := supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true, Servers: []mcpbridge.Server{{Name: "s", URL: e.URL()}}}
+		cfg := supervisor.Config{Store: new(resume.Memory), LeaveOpen: true, Servers: []mcpbridge.Server{{Name: "s", URL: e.URL()}}}
 		h := start(t, cfg)
 		h.send(call("a", "count")).ok()
 		heal := refuse(e)
@@ -150,14 +150,16 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 		"by the cap": func(h *harness, _ *testServer) { h.send(call("b", "count")).ok() },
 		"by time":    func(h *harness, _ *testServer) { awaitEvent(h, func(*messages.SessionClosed) bool { return true }) },
 		"by a reload": func(h *harness, e *testServer) {
-			_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{{Name: "s", URL: e.URL(), KeepAlive: time.Hour}})
+			changed := e.config()
+			changed.KeepAlive = time.Hour
+			_, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
 			require.NoError(h.t, err)
 		},
 		"by Stop": func(*harness, *testServer) {},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			cfg := supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true, MaxSessions: 1, IdleTimeout: 200 * time.Millisecond}
+			cfg := supervisor.Config{Store: new(resume.Memory), LeaveOpen: true, MaxSessions: 1, IdleTimeout: 200 * time.Millisecond}
 			if name == "by Stop" {
 				cfg.LeaveOpen = false
 			}
@@ -177,8 +179,9 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 // H-F2: Reload ends the remembered sessions of a server that it changes.
 func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
-		servers := []mcpbridge.Server{{Name: "s", URL: e.URL(), KeepAlive: time.Hour}}
-		closed, err := h.sup.Reload(t.Context(), servers)
+		changed := e.config()
+		changed.KeepAlive = time.Hour
+		closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
 		require.Zero(t, e.Sessions())
@@ -191,7 +194,7 @@ func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
 // H-F2: a close ends the remembered sessions of very many keys a few at a time.
 func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := resume.NewMemory()
+		store := new(resume.Memory)
 		const n = 200
 		f := newFakeServer()
 		for i := range n {

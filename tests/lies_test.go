@@ -13,11 +13,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
 // answerIn returns an answer with a body of JSON.
-func answerIn(status int, body string) faults.Answer {
-	return faults.Answer{Status: status, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
+func answerIn(status int, body string) refusals.Answer {
+	return refusals.Answer{Status: status, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
 }
 
 // errorOf returns a JSON-RPC error. The id is JSON; "{id}" is that of the request.
@@ -30,41 +31,52 @@ func resultOf(id, result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
+// afterwards passes a request on, drops the answer of the server, and answers by a fault.
+func afterwards(f faults.Fault) faults.Fault {
+	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+		next.ServeHTTP(httptest.NewRecorder(), r.Request)
+		f(w, r, next)
+	}
+}
+
+// lieOf runs the tool, and gives another answer.
+func lieOf(answer refusals.Answer) faults.Fault { return afterwards(answer.Respond) }
+
 // lies are the answers of a server after its tool has run, each of which may be read as if it had not.
 func lies() map[string]faults.Fault {
 	all := map[string]faults.Fault{
 		"the answer is cut":               faults.CutAnswer(0),
 		"the answer is cut in the middle": faults.CutAnswer(60),
-		"an empty stream":                 faults.Afterwards(faults.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "\n"}),
-		"a stream that says nothing":      faults.Afterwards(faults.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "event: x\ndata: y\n\n"}),
-		"a stream of garbage":             faults.Afterwards(faults.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "data: y\n\n"}),
-		"a stream with the id of another": faults.Afterwards(faults.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "data: " + errorOf("4", -32000) + "\n\n"}),
-		"a web page":                      faults.Afterwards(faults.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/html"}, Body: "<p>welcome</p>"}),
-		"nothing":                         faults.Afterwards(faults.Answer{Status: 204}),
-		"202":                             faults.Afterwards(faults.Answer{Status: 202}),
-		"202 and an error of its own":     faults.Afterwards(answerIn(202, errorOf("{id}", -32603))),
-		"202 and a text":                  faults.Afterwards(faults.Answer{Status: 202, Body: "rejected"}),
-		"the id of another":               faults.Afterwards(answerIn(200, errorOf("4", -32602))),
-		"a text as id":                    faults.Afterwards(answerIn(200, errorOf(`"{id}"`, -32603))),
-		"an unknown type of result":       faults.Afterwards(answerIn(200, resultOf("{id}", `{"resultType":"not_run","content":[]}`))),
-		"a question as result":            faults.Afterwards(answerIn(200, resultOf("{id}", `{"resultType":"input_required"}`))),
-		"null":                            faults.Afterwards(answerIn(200, resultOf("{id}", `null`))),
-		"a result that is a text":         faults.Afterwards(answerIn(200, resultOf("{id}", `"not run"`))),
-		"an empty array":                  faults.Afterwards(answerIn(200, `[]`)),
-		"an array of others":              faults.Afterwards(answerIn(200, "["+errorOf("4", -32602)+","+errorOf("5", -32602)+"]")),
-		"302":                             faults.Afterwards(faults.Answer{Status: 302, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),
-		"303":                             faults.Afterwards(faults.Answer{Status: 303, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),
+		"an empty stream":                 lieOf(refusals.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "\n"}),
+		"a stream that says nothing":      lieOf(refusals.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "event: x\ndata: y\n\n"}),
+		"a stream of garbage":             lieOf(refusals.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "data: y\n\n"}),
+		"a stream with the id of another": lieOf(refusals.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/event-stream"}, Body: "data: " + errorOf("4", -32000) + "\n\n"}),
+		"a web page":                      lieOf(refusals.Answer{Status: 200, Header: map[string]string{"Content-Type": "text/html"}, Body: "<p>welcome</p>"}),
+		"nothing":                         lieOf(refusals.Answer{Status: 204}),
+		"202":                             lieOf(refusals.Answer{Status: 202}),
+		"202 and an error of its own":     lieOf(answerIn(202, errorOf("{id}", -32603))),
+		"202 and a text":                  lieOf(refusals.Answer{Status: 202, Body: "rejected"}),
+		"the id of another":               lieOf(answerIn(200, errorOf("4", -32602))),
+		"a text as id":                    lieOf(answerIn(200, errorOf(`"{id}"`, -32603))),
+		"an unknown type of result":       lieOf(answerIn(200, resultOf("{id}", `{"resultType":"not_run","content":[]}`))),
+		"a question as result":            lieOf(answerIn(200, resultOf("{id}", `{"resultType":"input_required"}`))),
+		"null":                            lieOf(answerIn(200, resultOf("{id}", `null`))),
+		"a result that is a text":         lieOf(answerIn(200, resultOf("{id}", `"not run"`))),
+		"an empty array":                  lieOf(answerIn(200, `[]`)),
+		"an array of others":              lieOf(answerIn(200, "["+errorOf("4", -32602)+","+errorOf("5", -32602)+"]")),
+		"302":                             lieOf(refusals.Answer{Status: 302, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),
+		"303":                             lieOf(refusals.Answer{Status: 303, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),
 	}
 	for _, status := range []int{200, 400, 401, 403, 404, 405, 406, 407, 408, 409, 410, 413, 415, 418, 421, 422, 425, 429, 500, 501, 502, 503, 504, 599} {
 		for _, code := range []int{-32602, -32603, -32000, -32001, -32002, -1, 0, 1} {
-			all[fmt.Sprint(status, " with its own id, ", code)] = faults.Afterwards(answerIn(status, errorOf("{id}", code)))
+			all[fmt.Sprint(status, " with its own id, ", code)] = lieOf(answerIn(status, errorOf("{id}", code)))
 		}
 		if status == 404 || status == 410 {
-			all[fmt.Sprint(status, ", a page")] = faults.Afterwards(faults.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: "<html>no such page</html>"})
+			all[fmt.Sprint(status, ", a page")] = lieOf(refusals.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: "<html>no such page</html>"})
 		}
 		if !believed[status] {
-			all[fmt.Sprint(status, " without an id")] = faults.Afterwards(answerIn(status, errorOf("null", -32000)))
-			all[fmt.Sprint(status, ", a text")] = faults.Afterwards(faults.Answer{Status: status, Body: "rejected"})
+			all[fmt.Sprint(status, " without an id")] = lieOf(answerIn(status, errorOf("null", -32000)))
+			all[fmt.Sprint(status, ", a text")] = lieOf(refusals.Answer{Status: status, Body: "rejected"})
 		}
 	}
 	return all
@@ -80,6 +92,7 @@ var believed = map[int]bool{
 // Whatever a server answers after a call has run, the failure says that it may have run, and it is not
 // run again.
 func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
+	t.Parallel()
 	for name, lie := range lies() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +112,8 @@ func TestCallThatHasRunIsNeverSaidNotToHaveRun(t *testing.T) {
 
 // C14: the same, and with the call the session has gone: what comes then is refused in the same way.
 func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) {
-	forms := map[string]faults.Answer{}
+	t.Parallel()
+	forms := map[string]refusals.Answer{}
 	for _, status := range []int{200, 400, 401, 403, 404, 408, 409, 410, 422, 500, 503} {
 		for _, code := range []int{-32603, -32600, -32602, -32001, -32000} {
 			forms[fmt.Sprint(status, " ", code)] = answerIn(status, errorOf("{id}", code))
@@ -111,7 +125,7 @@ func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) 
 			forms[fmt.Sprint(status, " without an id")] = answerIn(status, errorOf("null", -32000))
 			forms[fmt.Sprint(status, " with the id of another")] = answerIn(status, errorOf("4", -32000))
 		}
-		forms[fmt.Sprint(status, ", a text")] = faults.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: body}
+		forms[fmt.Sprint(status, ", a text")] = refusals.Answer{Status: status, Header: map[string]string{"Content-Type": "text/html"}, Body: body}
 	}
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -125,14 +139,14 @@ func TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun(t *testing.T) 
 					e.Inject("tools/call", faults.Times(1, func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 						next.ServeHTTP(httptest.NewRecorder(), r.Request)
 						broken <- r.Header.Get("Mcp-Session-Id")
-						faults.Instead(form)(w, r, next)
+						form.Respond(w, r, next)
 					}))
 					e.Inject("", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
 						select {
 						case id := <-broken:
 							broken <- id
 							if r.Header.Get("Mcp-Session-Id") == id {
-								faults.Instead(form)(w, r, next)
+								form.Respond(w, r, next)
 								return
 							}
 						default:

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-var loadKeys = flag.Int("load.keys", 200, "keys of the load test, with 20 calls each")
+var loadKeys = flag.Int("load.keys", 50, "keys of the load test, with 20 calls each")
 
 // Many keys call one server at once: without faults, and with 1 % of all requests failing
 // in various ways. "make load" shows the figures for 1,000 keys.

@@ -47,6 +47,11 @@ func overLocalServer(t *testing.T, cfg supervisor.Config, tools *faults.Tools, s
 	h.verify()
 }
 
+// config returns the configuration of a server "s" without a socket.
+func (e *testServer) config() mcpbridge.Server {
+	return mcpbridge.Server{Name: "s", URL: e.URL() + "/mcp", HTTPClient: &http.Client{Transport: e.Server}}
+}
+
 // newHTTPTools returns tools for streamable HTTP.
 func newHTTPTools() *faults.Tools { return faults.NewTools() }
 
@@ -54,5 +59,12 @@ func newHTTPTools() *faults.Tools { return faults.NewTools() }
 func newSSETools() *faults.Tools {
 	tools := faults.NewTools()
 	tools.SSE = true
+	return tools
+}
+
+// newStatelessTools returns tools for streamable HTTP without sessions.
+func newStatelessTools() *faults.Tools {
+	tools := faults.NewTools()
+	tools.Stateless = true
 	return tools
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -114,21 +113,6 @@ func TestEachCallIsTreatedByWhatHappenedToIt(t *testing.T) {
 			require.EqualValues(t, 2, p.ok().Generation)
 		}
 		require.Equal(t, 2, h.dials.dialed())
-	})
-}
-
-// C5
-func TestServerThatStopsAnsweringPingsIsReplaced(t *testing.T) {
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "pinged", URL: "http://fake.invalid", KeepAlive: 10 * time.Second}}}
-	inFakeTime(t, cfg, func(h *harness) {
-		h.send(call("a", "count", on("pinged"))).ok()
-		time.Sleep(time.Minute) // synctest
-		require.Zero(t, countEvents[*messages.SessionLost](h))
-		h.server.set(func() { h.server.mute = true })
-		time.Sleep(21 * time.Second) // synctest
-		h.server.set(func() { h.server.mute = false })
-		requireEvents[*messages.SessionLost](h, 1)
-		require.Equal(t, "2", h.send(call("a", "count", on("pinged"))).text())
 	})
 }
 

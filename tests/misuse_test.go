@@ -60,7 +60,7 @@ func TestCommandThatIsSentAsAValueIsUnderstood(t *testing.T) {
 				result := asValue[*messages.ToolResult](h, *call("a", "count"))
 				require.Equal(t, messages.Key{Server: "s", Scope: "a"}, result.Key)
 				asValue[*messages.ToolList](h, messages.ListTools{Header: to})
-				asValue[*messages.Pong](h, messages.Ping{Header: to})
+				asValue[*messages.Ack](h, messages.Ping{Header: to})
 				require.Len(t, asValue[*messages.Snapshot](h, messages.Inspect{ID: "1"}).Sessions, 1)
 				require.Equal(t, messages.CodeInvalid, asValue[*messages.Failure](h, messages.CallTool{Header: to}).Code)
 
@@ -359,16 +359,19 @@ func TestLogLinesHaveUnitsAndNoEmptyErrors(t *testing.T) {
 	require.NotContains(t, lines, `"err":""`)
 }
 
-// H-G: Start refuses a configuration that cannot work, and names the field.
+// A12, H-G: Start refuses a configuration that cannot work, and names the field.
 func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		store := resume.NewMemory()
+		store := new(resume.Memory)
 		user, err := supervisor.Start(h.system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "x", Command: "a"}}, Store: store})
 		require.NoError(t, err)
 		stranger := actor.NewActorSystem(quietLog).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")
 		const centuries = 250 * 365 * 24 * time.Hour
 		for want, cfg := range map[string]supervisor.Config{
 			"maxSessions: is 1099511627776, which is more than": {MaxSessions: 1 << 40},
+			"servers: is empty": {Servers: []mcpbridge.Server{}},
+			`servers[1] "x": name: is already that of servers[0]`:            {Servers: []mcpbridge.Server{{Name: "x", Command: "a"}, {Name: "x", Command: "b"}}},
+			`servers[0] "x": url: scheme "ftp"`:                              {Servers: []mcpbridge.Server{serverAt("x", "ftp://host")}},
 			"maxInFlight: is -1":                                             {MaxInFlight: -1},
 			"maxWaiting: is 9223372036854775807":                             {MaxWaiting: math.MaxInt},
 			"maxDials: is ":                                                  {MaxDials: math.MinInt},

@@ -180,8 +180,8 @@ var conditions = []condition{
 	}, "1 2 tools 5 lost? 6 7 tools", time.Second},
 	{"restarted", func(p *plain, form refusals.Refusal) {
 		p.ask()
-		p.raw.unknown = form
-		p.server.Expire(form)
+		p.raw.unknown = form.Respond
+		p.server.Expire(form.Expiry())
 		require.NoError(p.t, p.server.Restart())
 		p.ask()
 		p.ask()
@@ -189,8 +189,8 @@ var conditions = []condition{
 	{"away behind a front", func(p *plain, form refusals.Refusal) {
 		p.ask()
 		back := p.server.Inject("", faults.Refuse(502, "<html>502 Bad Gateway</html>"))
-		p.raw.unknown = form
-		p.server.Expire(form)
+		p.raw.unknown = form.Respond
+		p.server.Expire(form.Expiry())
 		require.NoError(p.t, p.server.Restart())
 		time.Sleep(time.Second) // synctest
 		again := p.send(call("a", "count", replay(messages.ReplayAlways)))
@@ -251,6 +251,7 @@ var allForms = flag.Bool("optional.forms", false, "try each form of forgetting a
 // C11: whatever a server does to the requests that a session makes by itself, the calls of
 // its user come out as if it had answered them, at any moment.
 func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for i, q := range questions {
 		ways := waysToRefuse
 		if strings.HasPrefix(q.name, "nothing") {
@@ -284,6 +285,7 @@ func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
 
 // C11: the same over HTTP+SSE, where a session ends with its connection.
 func TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for _, q := range questions {
 		if q.habits.resumable || !strings.Contains(q.name, "/") && q.name != "ping" {
 			continue // HTTP+SSE has no such request
@@ -314,6 +316,7 @@ func TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall(t *testing.T) 
 
 // C11: the same in memory, where a session ends when the server closes it.
 func TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"server/discover", "ping", "tools/list", "notifications/initialized"} {
 		for _, code := range []int64{-32601, -32600, -32602, -32603, 0} {
 			t.Run(fmt.Sprint(method, "/", code), func(t *testing.T) {
@@ -354,6 +357,11 @@ func TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall(t *testing.T) {
 			})
 		}
 	}
+}
+
+// isOneOf matches requests of the given kinds.
+func isOneOf(kinds ...string) func(*faults.Request) bool {
+	return func(r *faults.Request) bool { return slices.Contains(kinds, r.Kind) }
 }
 
 // onlyIf limits a fault to the requests that match.

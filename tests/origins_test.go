@@ -166,7 +166,7 @@ func TestAffinityByCookieWorks(t *testing.T) {
 
 // H-E7: the session of one user is not resumed for another user.
 func TestRememberedSessionIsShownToNoOtherIdentity(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	e := serve(t, faults.NewTools())
 	defer e.close()
 	var mu sync.Mutex

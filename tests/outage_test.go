@@ -64,6 +64,7 @@ func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []
 // H-C1: after an outage of any length all keys work within 3 s, half of the
 // outages end within 1 s, and the dials do not grow with the number of keys.
 func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(context.Context, mcpbridge.DialRequest) error{
 		"refused": failingDial(unavailableError("connection refused")),
 		"slowly":  slowDial(700*time.Millisecond, unavailableError("503")),
@@ -79,6 +80,7 @@ func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 					continue // see the next test
 				}
 				t.Run(fmt.Sprint(way, "/", away, "/", keys), func(t *testing.T) {
+					t.Parallel()
 					var lasts []time.Duration
 					for seed := range max(1, 360/keys) {
 						inFakeTime(t, supervisor.Config{MaxSessions: 500}, func(h *harness) {
@@ -139,7 +141,7 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 
 // While no call waits, there are no probes. The next call probes at once.
 func TestNobodyProbesAServerThatNobodyWaitsFor(t *testing.T) {
-	inFakeTime(t, supervisor.Config{IdleTimeout: supervisor.Never}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{IdleTimeout: -1}, func(h *harness) {
 		h.openSessions(40)
 		h.server.set(func() { h.server.dial = failingDial(unavailableError("connection refused")) })
 		h.breakConnections(40)
@@ -301,7 +303,7 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 3, login.asked.Load())
 	login.token.Store(true)
-	require.Contains(t, h.send(call("a", "count", within(time.Second))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
+	require.Contains(t, h.send(call("a", "count", within(200*time.Millisecond))).fails(messages.CodeUnavailable).Detail, "refused", "it was dialed")
 	h.stopAndVerify()
 }
 

@@ -611,7 +611,7 @@ func (s *listedStore) Keys(ctx context.Context) ([]messages.Key, error) {
 
 // The work at the end of an owner does not grow with its scopes times the records of the store.
 func TestAnOwnerOfManyScopesHasTheStoreListedOnce(t *testing.T) {
-	store := &listedStore{Store: resume.NewMemory()}
+	store := &listedStore{Store: new(resume.Memory)}
 	inFakeTime(t, supervisor.Config{Store: store}, func(h *harness) {
 		pid := owner(h)
 		for i := range 100 {

@@ -376,7 +376,7 @@ func TestSessionIsResumedOnlyWithTheSameConfiguration(t *testing.T) {
 				e := &testServer{server, tools, t}
 				defer time.Sleep(3 * time.Second) // synctest
 				defer e.close()
-				store := resume.NewMemory()
+				store := new(resume.Memory)
 				for i, now := range []life{{"/a", "one", "open"}, c.second} {
 					srv := keyed(mcpbridge.Server{Name: "s", URL: server.URL(), HTTPClient: &http.Client{Transport: server}, InsecureCredentials: true}, func(s *mcpbridge.Server, _ string) error {
 						s.URL += now.path

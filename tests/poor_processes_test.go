@@ -31,6 +31,14 @@ func before(text string) habits {
 	return habits{write: func(answer string) string { return text + answer }}
 }
 
+// textBeforeTheFirstCount puts a text into the line of the first answer of count.
+func textBeforeTheFirstCount(answer string) string {
+	if strings.Contains(answer, `"text":"1"`) {
+		return "done: " + answer
+	}
+	return answer
+}
+
 // oddProcesses are servers over stdio that are poor or odd, each in one way.
 var oddProcesses = map[string]habits{
 	"plain":                     {},
@@ -53,7 +61,7 @@ var oddProcesses = map[string]habits{
 	"JSON of a logger":          before(`{"level":30,"time":1,"msg":"request","id":1}` + "\n"),
 	"an object of JavaScript":   before("{\n  port: 3000,\n  tools: [ 'count' ]\n}\n"),
 	"a log of its traffic":      {write: func(answer string) string { return "sent " + answer + "\n" + answer }},
-	"text in the line":          before("done: "),
+	"text in the line":          {write: textBeforeTheFirstCount}, // a second passes for each such answer
 	"line ends of Windows":      {write: func(answer string) string { return answer + "\r" }},
 	"empty lines":               {write: func(answer string) string { return "\n\n" + answer + "\n" }},
 	"several lines a message":   {write: func(answer string) string { return strings.ReplaceAll(answer, ",", ",\n  ") }},
@@ -110,10 +118,11 @@ func linesOf(path string) []string {
 	return strings.Fields(string(text))
 }
 
-// C11: a server over stdio that another client can call works at the first call, and after
+// C3, C11: a server over stdio that another client can call works at the first call, and after
 // its process was killed between calls and in a call. The call that was cut is answered
 // honestly.
 func TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd(t *testing.T) {
+	t.Parallel()
 	for name := range oddProcesses {
 		t.Run(name, func(t *testing.T) { requireProcessWorksAgain(t, name) })
 	}
@@ -121,6 +130,7 @@ func TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd(t *testing.T) {
 
 // C11: the same where the server refuses what a session asks by itself.
 func TestRequestsOfOurOwnThatAProcessRefusesChangeNoCall(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"server/discover", "ping", "tools/list"} {
 		for _, how := range waysToRefuse {
 			name := method + "/" + how.name
@@ -139,7 +149,7 @@ func requireProcessWorksAgain(t *testing.T, name string) {
 	require.NoError(t, err)
 	env := map[string]string{rawVar: name, rawDirVar: dir, "GORACE": "atexit_sleep_ms=0"}
 	h := start(t, supervisor.Config{
-		CallTimeout: 20 * time.Second, ConnectTimeout: 20 * time.Second, Servers: []mcpbridge.Server{{Name: "s", Command: exe, Env: env}},
+		CallTimeout: 20 * time.Second, ConnectTimeout: 20 * time.Second, BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", Command: exe, Env: env}},
 	})
 	defer h.stop()
 	h.executed = func() map[string]int {

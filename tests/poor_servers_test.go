@@ -64,6 +64,7 @@ var number = regexp.MustCompile(`\b\d+\b`)
 // cut between calls and in a call, and after a restart that has forgotten the sessions. The
 // call that was cut is answered honestly.
 func TestServersThatArePoorOrOddWorkAgainAfterEachOutage(t *testing.T) {
+	t.Parallel()
 	for name, habits := range odd {
 		for _, c := range conditions {
 			for i, form := range forgotten {

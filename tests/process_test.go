@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -32,7 +33,7 @@ func overProcess(t *testing.T, p *stdioserver.Process, adapt func(*mcpbridge.Ser
 	server, err := p.Server("s")
 	require.NoError(t, err)
 	adapt(&server)
-	cfg.Servers = append(cfg.Servers, server)
+	cfg.Servers, cfg.BackoffBase = append(cfg.Servers, server), cmp.Or(cfg.BackoffBase, time.Millisecond)
 	h := start(t, cfg)
 	defer h.stop() // also when the scenario fails
 	h.executed = func() map[string]int {
@@ -92,86 +93,47 @@ func requireExit(t *testing.T, pid int) {
 func TestCommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	text := t.TempDir() + "/text"
 	require.NoError(t, os.WriteFile(text, nil, 0o600))
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}}}
+	cfg := supervisor.Config{
+		BackoffBase: 250 * time.Millisecond,
+		Servers:     []mcpbridge.Server{{Name: "none", Command: "no-such-command"}, {Name: "text", Command: text}},
+	}
 	overStdio(t, "", cfg, func(h *harness) {
 		require.Contains(t, h.send(call("a", "pid", on("none"))).fails(messages.CodeUnavailable).Detail, "not found")
 		require.Contains(t, h.send(call("a", "pid", on("text"))).fails(messages.CodeUnavailable).Detail, "permission denied")
-		for range 100 {
-			h.send(call("a", "pid", on("none"), within(10*time.Millisecond))).reply()
+		for range 50 {
+			h.send(call("a", "pid", on("none"), within(5*time.Millisecond))).reply()
 		}
 		// The delays between dials are random. A loop without delays dials for each call.
 		require.Less(t, h.dials.dialed(), 20, "no hot loop")
 	})
 }
 
-// A8
-func TestProcessThatExitsAtOnceIsQuotedInTheFailure(t *testing.T) {
-	overStdio(t, stdioserver.Dies, supervisor.Config{}, func(h *harness) {
-		f := h.send(call("a", "pid")).fails(messages.CodeUnavailable)
-		require.Contains(t, f.Detail, "status 3")
-		require.Contains(t, f.Detail, "no license found")
-		require.NotContains(t, f.Detail, "\n")
-	})
-}
-
-// C1, C2
+// C1, C2: the annotations of the tool are known, or are not known yet and must be fetched.
 func TestProcessThatIsKilledDuringACall(t *testing.T) {
-	overStdio(t, "", supervisor.Config{}, func(h *harness) {
-		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-		first := pid(t, h.send(call("a", "pid")))
-		one, two := call("a", "wait"), call("a", "wait/ro")
-		plain, safe := h.send(one), h.send(two)
-		other := pid(t, h.send(call("b", "pid")))
-		h.awaitExecution(one)
-		h.awaitExecution(two)
-		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-		f := plain.fails(messages.CodeLost)
-		require.True(t, f.MayHaveRun)
-		require.Contains(t, f.Detail, "killed")
-		r := safe.ok()
-		require.True(t, r.Replayed)
-		require.EqualValues(t, 2, r.Generation)
-		require.Equal(t, other, pid(t, h.send(call("b", "pid"))), "other keys notice nothing")
-	})
-}
-
-// C2: the annotations of the tool are not known yet, and must be fetched.
-func TestIdempotentCallOfAKilledProcessIsReplayed(t *testing.T) {
-	overStdio(t, "", supervisor.Config{}, func(h *harness) {
-		one, two := call("a", "wait"), call("a", "wait/ro")
-		plain, safe := h.send(one), h.send(two)
-		h.awaitExecution(one)
-		h.awaitExecution(two)
-		first := pid(t, h.send(call("a", "pid")))
-		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-		require.True(t, safe.ok().Replayed)
-		f := plain.fails(messages.CodeLost)
-		require.False(t, f.Replayed)
-		require.EqualValues(t, 1, f.Generation, "that it ran in")
-	})
-}
-
-// C3
-func TestProcessThatIsKilledBetweenCallsIsReplaced(t *testing.T) {
-	overStdio(t, "", supervisor.Config{}, func(h *harness) {
-		for range 5 {
-			old := pid(t, h.send(call("a", "pid")))
-			require.NoError(t, syscall.Kill(old, syscall.SIGKILL))
-			requireExit(t, old)
-			require.NotEqual(t, old, pid(t, h.send(call("a", "pid"))))
-		}
-	})
-}
-
-// C1, A8
-func TestProcessThatDiesInACallIsQuotedInTheFailure(t *testing.T) {
-	overStdio(t, "", supervisor.Config{}, func(h *harness) {
-		h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-		f := h.send(call("a", "exit")).fails(messages.CodeLost)
-		require.Contains(t, f.Detail, "status 7")
-		require.Contains(t, f.Detail, "out of memory")
-		h.send(call("a", "pid")).ok()
-	})
+	for name, known := range map[string]bool{"after a list": true, "without a list": false} {
+		t.Run(name, func(t *testing.T) {
+			overStdio(t, "", supervisor.Config{}, func(h *harness) {
+				if known {
+					h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+				}
+				one, two := call("a", "wait"), call("a", "wait/ro")
+				plain, safe := h.send(one), h.send(two)
+				other := pid(t, h.send(call("b", "pid")))
+				h.awaitExecution(one)
+				h.awaitExecution(two)
+				require.NoError(t, syscall.Kill(pid(t, h.send(call("a", "pid"))), syscall.SIGKILL))
+				f := plain.fails(messages.CodeLost)
+				require.True(t, f.MayHaveRun)
+				require.False(t, f.Replayed)
+				require.EqualValues(t, 1, f.Generation, "that it ran in")
+				require.Contains(t, f.Detail, "killed")
+				r := safe.ok()
+				require.True(t, r.Replayed)
+				require.EqualValues(t, 2, r.Generation)
+				require.Equal(t, other, pid(t, h.send(call("b", "pid"))), "other keys notice nothing")
+			})
+		})
+	}
 }
 
 // C5

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
-	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/tests/internal/refusals"
 )
 
@@ -34,7 +33,7 @@ func randomRefusal(seed uint64) refusals.Refusal {
 	code := []int{-32600, -32601, -32602, -32603, -32000, -32001, -32005, -32700, 0, 1, 404, r.IntN(1<<17) - 1<<16}[r.IntN(12)]
 	id := pick(`,"id":{id}`, `,"id":{id}`, `,"id":null`, `,"id":""`, `,"id":"server-error"`, ``)
 	rpc := fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":%q}%s}`, code, message, id)
-	answer := faults.Answer{Status: status, Header: map[string]string{}, Body: rpc}
+	answer := refusals.Answer{Status: status, Header: map[string]string{}, Body: rpc}
 	if status >= 300 {
 		answer.Body = pick(rpc, rpc, rpc[:len(rpc)/2], message, "<html>"+message+"</html>", `{"error":"`+message+`"}`, "")
 	}
@@ -56,18 +55,20 @@ func randomRefusal(seed uint64) refusals.Refusal {
 // H-B1 to H-B4: whatever the refusal says, a session is rebuilt only if the server does not
 // know it.
 func TestFateOfASessionDependsOnTheServersKnowledgeOnly(t *testing.T) {
+	t.Parallel()
 	for seed := *refusalSeed; seed < *refusalSeed+randomRefusals; seed++ {
 		form := randomRefusal(seed)
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, known %v", form.Name, known), func(t *testing.T) {
+				t.Parallel()
 				overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 					h.t.Logf("%d %q %q", form.Status, form.Header["Content-Type"], form.Body)
 					require.Equal(h.t, "1", h.send(call("a", "count")).text())
 					heal, generation := func() {}, 2
 					if known {
-						heal, generation = e.Inject("tools/call", faults.Instead(form)), 1
+						heal, generation = e.Inject("tools/call", form.Respond), 1
 					} else {
-						e.Expire(form)
+						e.Expire(form.Expiry())
 					}
 					for range 4 {
 						for _, p := range h.calls(5, "a", "count") {

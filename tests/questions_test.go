@@ -402,103 +402,114 @@ func TestInputThatIsMootIsWithdrawn(t *testing.T) {
 	}
 }
 
-// askerOverHTTP starts a supervisor with a server "s" over HTTP that asks.
-func askerOverHTTP(t *testing.T, cfg supervisor.Config) (*harness, *faults.Server) {
+// withAskerOverHTTP runs a scenario in a bubble of fake time, with a server "s" over HTTP that asks.
+func withAskerOverHTTP(t *testing.T, cfg supervisor.Config, scenario func(h *harness, server *faults.Server)) {
 	t.Helper()
-	var askers []*mcp.Server
-	server, err := faults.Serve(func() http.Handler {
-		asker := newAsker(t.Context())
-		askers = append(askers, asker)
-		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return asker }, nil)
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		server.Close()
-		for _, asker := range askers {
-			for forgotten := range asker.Sessions() {
-				forgotten.Close()
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(t.Context())
+		var askers []*mcp.Server
+		server := faults.Local(func() http.Handler {
+			asker := newAsker(life)
+			askers = append(askers, asker)
+			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return asker }, nil)
+		})
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		defer func() {
+			end()
+			server.Close()
+			for _, asker := range askers {
+				for forgotten := range asker.Sessions() {
+					forgotten.Close()
+				}
 			}
-		}
+		}()
+		cfg.Servers = []mcpbridge.Server{{
+			Name: "s", URL: server.URL(), HTTPClient: &http.Client{Transport: server}, ProtocolVersion: "2025-11-25",
+		}}
+		cfg.Capabilities = elicits
+		h := start(t, cfg)
+		defer h.stop()
+		scenario(h, server)
 	})
-	cfg.Servers = []mcpbridge.Server{{Name: "s", URL: server.URL(), ProtocolVersion: "2025-11-25"}}
-	cfg.Capabilities = elicits
-	return start(t, cfg), server
 }
 
 // Over streamable HTTP the stream of a question names its operation, however many run.
 func TestOverHTTPTheStreamNamesTheOperation(t *testing.T) {
-	h, _ := askerOverHTTP(t, supervisor.Config{DrainTimeout: 300 * time.Millisecond})
-	hang := h.send(call("a", "hang"))
-	calls, desks := map[string]*sentCommand{}, map[string]*desk{}
-	for range 10 {
-		d := newDesk(h)
-		op := call("a", "ask")
-		op.Handler = d.pid
-		calls[op.ID], desks[op.ID] = h.send(op), d
-	}
-	for id, d := range desks {
-		q := d.question()
-		require.Equal(t, messages.OperationRef{ID: id, Method: "tools/call", Target: "ask"}, q.Operation)
-		require.Equal(t, id, q.Params.Message)
-		require.Empty(t, q.Params.Meta, "nothing of the mark is left")
-	}
-	// One of them ends, and only its question is withdrawn.
-	for id, p := range calls {
-		h.cancel(p)
-		p.fails(messages.CodeCancelled)
-		require.Equal(t, "the operation was cancelled", (<-desks[id].withdrawn).Reason)
-		delete(calls, id)
-		delete(desks, id)
-		break
-	}
-	h.send(&messages.CloseAll{})
-	for id, p := range calls {
-		require.Empty(t, desks[id].withdrawn)
-		_ = p
-	}
-	h.cancel(hang)
-	h.stop()
-	for id, p := range calls {
-		p.fails(messages.CodeClosed)
-		require.Equal(t, "the session was closed", (<-desks[id].withdrawn).Reason)
-	}
-	h.verify()
+	withAskerOverHTTP(t, supervisor.Config{DrainTimeout: 300 * time.Millisecond}, func(h *harness, _ *faults.Server) {
+		hang := h.send(call("a", "hang"))
+		calls, desks := map[string]*sentCommand{}, map[string]*desk{}
+		for range 10 {
+			d := newDesk(h)
+			op := call("a", "ask")
+			op.Handler = d.pid
+			calls[op.ID], desks[op.ID] = h.send(op), d
+		}
+		for id, d := range desks {
+			q := d.question()
+			require.Equal(t, messages.OperationRef{ID: id, Method: "tools/call", Target: "ask"}, q.Operation)
+			require.Equal(t, id, q.Params.Message)
+			require.Empty(t, q.Params.Meta, "nothing of the mark is left")
+		}
+		// One of them ends, and only its question is withdrawn.
+		for id, p := range calls {
+			h.cancel(p)
+			p.fails(messages.CodeCancelled)
+			require.Equal(t, "the operation was cancelled", (<-desks[id].withdrawn).Reason)
+			delete(calls, id)
+			delete(desks, id)
+			break
+		}
+		h.send(&messages.CloseAll{})
+		for id, p := range calls {
+			require.Empty(t, desks[id].withdrawn)
+			_ = p
+		}
+		h.cancel(hang)
+		h.stop()
+		for id, p := range calls {
+			p.fails(messages.CodeClosed)
+			require.Equal(t, "the session was closed", (<-desks[id].withdrawn).Reason)
+		}
+		h.verify()
+	})
 }
 
 // The end of the server ends its questions.
 func TestAQuestionIsWithdrawnWhenItsServerStops(t *testing.T) {
-	h, server := askerOverHTTP(t, supervisor.Config{CallTimeout: 2 * time.Second})
-	d := newDesk(h)
-	op := call("a", "ask")
-	op.Handler = d.pid
-	p := h.send(op)
-	q := d.question()
-	server.Stop()
-	require.NotEmpty(t, d.takenBack(q))
-	p.reply()
-	require.NoError(t, server.Restart())
-	h.stop()
-	require.Empty(t, d.withdrawn)
-	h.verify()
+	withAskerOverHTTP(t, supervisor.Config{CallTimeout: 2 * time.Second}, func(h *harness, server *faults.Server) {
+		d := newDesk(h)
+		op := call("a", "ask")
+		op.Handler = d.pid
+		p := h.send(op)
+		q := d.question()
+		server.Stop()
+		require.NotEmpty(t, d.takenBack(q))
+		p.reply()
+		require.NoError(t, server.Restart())
+		h.stop()
+		require.Empty(t, d.withdrawn)
+		h.verify()
+	})
 }
 
 // A session that expired takes its questions along, when the time of its running calls is over.
 func TestAQuestionIsWithdrawnWhenItsSessionExpires(t *testing.T) {
-	h, server := askerOverHTTP(t, supervisor.Config{DrainTimeout: 300 * time.Millisecond})
-	d, next := newDesk(h), newDesk(h)
-	op, other := call("a", "ask"), call("a", "ask")
-	op.Handler, other.Handler = d.pid, next.pid
-	p := h.send(op)
-	q := d.question()
-	server.Expire(faults.Expiries()[0])
-	answered := h.send(other)
-	require.NotEmpty(t, d.takenBack(q))
-	p.fails(messages.CodeLost)
-	next.question().accept()
-	require.Equal(t, "accept", answered.text())
-	require.EqualValues(t, 2, answered.ok().Generation)
-	h.stopAndVerify()
-	require.Empty(t, d.withdrawn)
+	withAskerOverHTTP(t, supervisor.Config{DrainTimeout: 300 * time.Millisecond}, func(h *harness, server *faults.Server) {
+		d, next := newDesk(h), newDesk(h)
+		op, other := call("a", "ask"), call("a", "ask")
+		op.Handler, other.Handler = d.pid, next.pid
+		p := h.send(op)
+		q := d.question()
+		server.Expire(faults.Expiries()[0])
+		answered := h.send(other)
+		require.NotEmpty(t, d.takenBack(q))
+		p.fails(messages.CodeLost)
+		next.question().accept()
+		require.Equal(t, "accept", answered.text())
+		require.EqualValues(t, 2, answered.ok().Generation)
+		h.stopAndVerify()
+		require.Empty(t, d.withdrawn)
+	})
 }
 
 // A validator that follows such a schema overflows its stack, which ends the process.

@@ -40,7 +40,7 @@ type habits struct {
 	refuses  func(rawMessage) bool      // the requests that it answers with a parse error
 	write    func(answer string) string // changes each answer
 	banner   string                     // what it writes to stdout at its start
-	unknown  faults.Form                // its answer to a session that it does not know; 404 if nil
+	unknown  faults.Fault               // its answer to a session that it does not know; 404 if nil
 
 	// Over HTTP.
 	resumable bool // answers are event streams that can be resumed
@@ -158,9 +158,9 @@ func (s *rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("Mcp-Session-Id")
 		form := s.unknown
 		if form == nil {
-			form = faults.Expiries()[0]
+			form = faults.Expiries()[0].Fault
 		}
-		faults.Instead(form)(w, &faults.Request{Request: r, Kind: msg.Method, ID: msg.ID, Session: id}, nil)
+		form(w, &faults.Request{Request: r, Kind: msg.Method, ID: msg.ID, Session: id}, nil)
 	case r.Method == http.MethodDelete:
 		s.mu.Lock()
 		delete(s.sessions, id)

@@ -37,14 +37,16 @@ func isError(form refusals.Refusal) bool {
 // H-B1, H-B2, H-B3: in whatever form a server refuses an unknown session, one rebuild
 // serves all callers, and a call that may have run is not run again.
 func TestSessionThatTheServerForgotIsRebuiltInEveryForm(t *testing.T) {
+	t.Parallel()
 	scenario := func(t *testing.T, form refusals.Refusal) {
+		t.Parallel()
 		tools := newHTTPTools
 		if form.Transport == "sse" {
 			tools = newSSETools
 		}
 		overLocalHTTP(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			require.Equal(h.t, 1, e.Expire(form))
+			require.Equal(h.t, 1, e.Expire(form.Expiry()))
 			unsafe, safe := h.send(call("a", "count")), h.calls(19, "a", "count/ro")
 			switch {
 			case form.Status >= 500, form.Status == 302: // the call may have run before this refusal, unless it was not sent
@@ -142,12 +144,14 @@ func requireOwnError(p *sentCommand, form refusals.Refusal) {
 // H-B4: refusals on a live session, which concern logins, tools or resources, do not end
 // the session, whatever their words.
 func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
+	t.Parallel()
 	scenario := func(t *testing.T, form refusals.Refusal) {
+		t.Parallel()
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			fault := faults.Instead(form)
+			fault := faults.Fault(form.Respond)
 			if form.Ran {
-				fault = faults.Afterwards(form)
+				fault = afterwards(form.Respond)
 			}
 			heal := e.Inject("tools/call", fault)
 			for range 3 {
@@ -176,12 +180,14 @@ func TestSessionThatLivesSurvivesEveryRefusal(t *testing.T) {
 // H-B4: a refusal that all sessions get does not end a session. The number of controls is
 // bounded, however many calls are refused.
 func TestRefusalThatEverySessionGetsChangesNoSession(t *testing.T) {
+	t.Parallel()
 	scenario := func(t *testing.T, form refusals.Refusal) {
+		t.Parallel()
 		overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 			require.Equal(h.t, "1", h.send(call("a", "count")).text())
-			heal := e.Inject("", faults.On(faults.Instead(form), "tools/call", "tools/list", "resources/list", "prompts/list", "ping"))
+			heal := e.Inject("", onlyIf(isOneOf("tools/call", "tools/list", "resources/list", "prompts/list", "ping"), form.Respond))
 			for range 60 {
-				for _, p := range h.calls(5, "a", "count") {
+				for _, p := range h.calls(3, "a", "count") {
 					requireOwnError(p, form)
 				}
 				time.Sleep(5 * time.Second)

@@ -23,18 +23,26 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// runProcesses runs scenarios one after the other on one server. Each has a new supervisor,
-// as after a restart of the process.
+// runProcesses runs scenarios one after the other in a bubble of fake time, over HTTP without
+// a socket, on one server. Each has a new supervisor, as after a restart of the process.
 func runProcesses(t *testing.T, cfg supervisor.Config, all ...func(h *harness, e *testServer)) {
 	t.Helper()
-	e := serve(t, faults.NewTools())
+	synctest.Test(t, func(t *testing.T) { runLives(t, cfg, all...) })
+}
+
+// runLives is runProcesses in a bubble that there is already.
+func runLives(t *testing.T, cfg supervisor.Config, all ...func(h *harness, e *testServer)) {
+	t.Helper()
+	tools := faults.NewTools()
+	e := &testServer{faults.Local(tools.Handler), tools, t}
+	defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 	defer e.close()
+	if len(cfg.Servers) == 0 {
+		cfg.Servers = []mcpbridge.Server{e.config()}
+	}
+	cfg.Servers[0].HTTPClient = &http.Client{Transport: e.Server}
 	for _, life := range all {
-		c := cfg
-		if len(c.Servers) == 0 {
-			c.Servers = []mcpbridge.Server{{Name: "s", URL: e.URL()}}
-		}
-		h := start(t, c)
+		h := start(t, cfg)
 		life(h, e)
 		h.stopAndVerify()
 	}
@@ -49,34 +57,42 @@ func storedRecord(t *testing.T, store mcpbridge.Store) *mcpbridge.Record {
 }
 
 func TestSessionIsResumedAfterARestartOfOurProcess(t *testing.T) {
-	file, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
-	require.NoError(t, err)
-	defer file.Close()
-	for name, store := range map[string]mcpbridge.Store{"memory": resume.NewMemory(), "file": file} {
+	for name, open := range map[string]func(t *testing.T) mcpbridge.Store{
+		"memory": func(*testing.T) mcpbridge.Store { return new(resume.Memory) },
+		"file": func(t *testing.T) mcpbridge.Store {
+			file, err := resume.Open(filepath.Join(t.TempDir(), "sessions"), resume.Config{})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, file.Close()) })
+			return file
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true}, func(h *harness, e *testServer) {
-				require.Equal(t, "1", h.send(call("a", "count")).text())
-				require.Equal(t, 1, e.Count("initialize"))
-			}, func(h *harness, e *testServer) {
-				require.Equal(t, 1, e.Sessions(), "it was left open")
-				p := h.send(call("a", "count"))
-				require.Equal(t, "2", p.text(), "its state is kept")
-				require.EqualValues(t, 1, p.ok().Generation)
-				require.Equal(t, 1, e.Count("initialize"), "without a new one")
-				require.True(t, awaitEvent(h, func(*messages.SessionOpened) bool { return true }).Attached)
+			synctest.Test(t, func(t *testing.T) {
+				store := open(t)
+				runLives(t, supervisor.Config{Store: store, LeaveOpen: true}, func(h *harness, e *testServer) {
+					require.Equal(t, "1", h.send(call("a", "count")).text())
+					require.Equal(t, 1, e.Count("initialize"))
+				}, func(h *harness, e *testServer) {
+					require.Equal(t, 1, e.Sessions(), "it was left open")
+					p := h.send(call("a", "count"))
+					require.Equal(t, "2", p.text(), "its state is kept")
+					require.EqualValues(t, 1, p.ok().Generation)
+					require.Equal(t, 1, e.Count("initialize"), "without a new one")
+					require.True(t, awaitEvent(h, func(*messages.SessionOpened) bool { return true }).Attached)
 
-				id := storedRecord(t, store).SessionID
-				e.Expire(faults.Expiries()[0])
-				require.Equal(t, "1", h.send(call("a", "count")).text())
-				require.NotEqual(t, id, storedRecord(t, store).SessionID, "an id that changed is written at once")
-				require.EqualValues(t, 2, storedRecord(t, store).Generation)
-			}, func(h *harness, e *testServer) {
-				p := h.send(call("a", "count"))
-				require.Equal(t, "2", p.text())
-				require.EqualValues(t, 2, p.ok().Generation)
-				h.send(&messages.CloseScope{Scope: "a"}).reply()
-				require.False(t, storedRecord(t, store).Valid(), "what is closed is forgotten")
-				require.Zero(t, e.Sessions())
+					id := storedRecord(h.t, store).SessionID
+					e.Expire(faults.Expiries()[0])
+					require.Equal(t, "1", h.send(call("a", "count")).text())
+					require.NotEqual(t, id, storedRecord(h.t, store).SessionID, "an id that changed is written at once")
+					require.EqualValues(t, 2, storedRecord(h.t, store).Generation)
+				}, func(h *harness, e *testServer) {
+					p := h.send(call("a", "count"))
+					require.Equal(t, "2", p.text())
+					require.EqualValues(t, 2, p.ok().Generation)
+					h.send(&messages.CloseScope{Scope: "a"}).reply()
+					require.False(t, storedRecord(h.t, store).Valid(), "what is closed is forgotten")
+					require.Zero(t, e.Sessions())
+				})
 			})
 		})
 	}
@@ -85,7 +101,7 @@ func TestSessionIsResumedAfterARestartOfOurProcess(t *testing.T) {
 func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 	for _, form := range faults.Expiries() {
 		t.Run(form.Name, func(t *testing.T) {
-			runProcesses(t, supervisor.Config{Store: resume.NewMemory(), LeaveOpen: true}, func(h *harness, _ *testServer) {
+			runProcesses(t, supervisor.Config{Store: new(resume.Memory), LeaveOpen: true}, func(h *harness, _ *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 			}, func(h *harness, e *testServer) {
 				e.Expire(form)
@@ -101,12 +117,12 @@ func TestSessionThatIsGoneAfterARestartOfOurProcessHasExpired(t *testing.T) {
 }
 
 func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	runProcesses(t, supervisor.Config{Store: store}, func(h *harness, _ *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
-		require.NotNil(t, storedRecord(t, store))
+		require.NotNil(t, storedRecord(h.t, store))
 	}, func(h *harness, e *testServer) {
-		require.False(t, storedRecord(t, store).Valid())
+		require.False(t, storedRecord(h.t, store).Valid())
 		require.Zero(t, e.Sessions())
 		p := h.send(call("a", "count"))
 		require.Equal(t, "1", p.text())
@@ -115,10 +131,11 @@ func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
 }
 
 func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	cfg := supervisor.Config{Store: store, LeaveOpen: true}
 	runProcesses(t, cfg, func(h *harness, _ *testServer) { h.send(call("a", "count")).ok() })
-	runProcesses(t, cfg, func(h *harness, e *testServer) { // the server has another port in its URL
+	cfg.Servers = []mcpbridge.Server{serverAt("s", "http://other.invalid")}
+	runProcesses(t, cfg, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.Equal(t, 1, e.Count("initialize"))
 		require.Zero(t, e.Count("ping"), "nobody has tried to attach")
@@ -210,12 +227,12 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 		"no capability": func(r *mcpbridge.Record) { r.Server.Capabilities = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			runProcesses(t, supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}, func(h *harness, _ *testServer) {
 				h.send(call("a", "count")).ok()
-				r := storedRecord(t, store)
+				r := storedRecord(h.t, store)
 				spoil(r)
-				require.NoError(t, store.Save(t.Context(), messages.Key{Server: "s", Scope: "a"}, r))
+				require.NoError(t, store.Save(h.t.Context(), messages.Key{Server: "s", Scope: "a"}, r))
 			}, func(h *harness, _ *testServer) {
 				h.send(call("a", "count")).ok()
 			})
@@ -224,7 +241,7 @@ func TestRecordThatMakesNoSenseIsIgnored(t *testing.T) {
 }
 
 func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	open := func(h *harness, e *testServer) {
 		h.send(call("a", "count")).ok()
 		h.send(call("b", "count")).ok()
@@ -236,7 +253,7 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 		require.Equal(t, 1, closed.Sessions)
 		require.Empty(t, closed.Left)
 		require.Equal(t, 1, e.Sessions())
-		require.False(t, storedRecord(t, store).Valid())
+		require.False(t, storedRecord(h.t, store).Valid())
 		require.Equal(t, "1", h.send(call("a", "count")).text(), "nothing of it is left")
 		require.Equal(t, "2", h.send(call("b", "count")).text())
 	}, func(h *harness, e *testServer) {
@@ -253,11 +270,6 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 		require.Empty(t, closed.Left)
 		require.Zero(t, e.Sessions(), "it was not forgotten before it had ended")
 	})
-	ends := supervisor.Config{Store: store}
-	runProcesses(t, left, open, func(h *harness, e *testServer) {
-		h.stopAndVerify()
-	})
-	runProcesses(t, ends, open, func(h *harness, e *testServer) { require.Zero(t, e.Sessions(), "Stop had ended them") })
 }
 
 // When a server refuses to resume a session, and accepts a new one, the session is
@@ -265,12 +277,12 @@ func TestSessionOfBeforeOurRestartIsClosedOnCommand(t *testing.T) {
 func TestSessionThatCannotBeResumedIsReplaced(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 422, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			cfg := supervisor.Config{Store: store, LeaveOpen: true, BackoffBase: time.Millisecond}
 			runProcesses(t, cfg, func(h *harness, _ *testServer) {
 				h.send(call("a", "count")).ok()
 			}, func(h *harness, e *testServer) {
-				old := storedRecord(t, store).SessionID
+				old := storedRecord(h.t, store).SessionID
 				e.Inject("", func(rw http.ResponseWriter, r *faults.Request, next http.Handler) {
 					if r.Session == old {
 						rw.WriteHeader(status)

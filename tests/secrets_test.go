@@ -103,7 +103,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	})
 }
 
-// H-E3: the last output of a process may contain arguments of calls. It is passed to the
+// A8, C1, H-E3: the last output of a process may contain arguments of calls. It is passed to the
 // callers whose calls ended with the process, and not to other callers, logs, events or
 // snapshots.
 func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
@@ -139,7 +139,9 @@ func TestLastWordsOfAProcessAreForItsCallersOnly(t *testing.T) {
 		listen(h)
 	})
 	overStdio(t, stdioserver.Dies, cfg, func(h *harness) {
-		require.Contains(t, h.send(call("a", "pid")).fails(messages.CodeUnavailable).Detail, "exited with status 3: reading configuration no license found")
+		f := h.send(call("a", "pid")).fails(messages.CodeUnavailable)
+		require.Contains(t, f.Detail, "exited with status 3: reading configuration no license found")
+		require.NotContains(t, f.Detail, "\n")
 		require.Contains(t, h.session("a").Cause, "exited with status 3")
 		listen(h)
 	})

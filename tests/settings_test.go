@@ -63,7 +63,7 @@ func (tr *requestLog) take() []string {
 func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 	setup := []*mcp.CallToolParams{{Name: "count", Arguments: map[string]any{"size": 7}}}
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Setup: setup, NoStream: true, ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		var tr requestLog
 		e.Inject("", tr.record)
 		to := messages.To("s", "a")
@@ -145,7 +145,7 @@ func TestSetUpThatFailsMakesTheSessionUnavailable(t *testing.T) {
 // A subscription that the server refuses on the new session does not prevent its opening.
 func TestSettingThatTheServerRefusesIsLeftOut(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 		e.Inject("resources/subscribe", faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`))
 		e.Expire(faults.Expiries()[0])
@@ -158,7 +158,7 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			cfg := supervisor.Config{BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
-			overHTTP(t, cfg, func(h *harness, e *testServer) {
+			overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 				require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///one"}).reply())
 				e.Inject("resources/subscribe", faults.Times(1, faults.Refuse(status, "")))
 				e.Expire(faults.Expiries()[0])
@@ -171,26 +171,6 @@ func TestSettingsAreSentAgainWhenTheServerIsBusyForAMoment(t *testing.T) {
 			})
 		})
 	}
-}
-
-// All operations, on an in-memory server.
-func TestEveryOperationIsAnswered(t *testing.T) {
-	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: faults.NewTools().Server()}}})
-	to := messages.To("s", "a")
-	require.Len(t, h.send(&messages.ListResources{Header: to}).reply().(*messages.ResourceList).Result.Resources, 1)
-	require.Len(t, h.send(&messages.ListResourceTemplates{Header: to}).reply().(*messages.ResourceTemplateList).Result.ResourceTemplates, 1)
-	require.Len(t, h.send(&messages.ListPrompts{Header: to}).reply().(*messages.PromptList).Result.Prompts, 1)
-	read := h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "file:///one"}}).reply().(*messages.ResourceContents)
-	require.Equal(t, "first", read.Result.Contents[0].Text)
-	prompt := h.send(&messages.GetPrompt{Header: to, Params: &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "you"}}}).reply().(*messages.Prompt)
-	require.Equal(t, "hello you", prompt.Result.Description)
-	complete := &messages.Complete{Header: to, Params: &mcp.CompleteParams{
-		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "you"},
-	}}
-	require.Equal(t, []string{"you!"}, h.send(complete).reply().(*messages.Completion).Result.Completion.Values)
-	h.send(&messages.ReadResource{Header: to, Params: &mcp.ReadResourceParams{URI: "nonsense:"}}).fails(messages.CodeInvalid)
-	h.send(&messages.ReadResource{Header: to}).fails(messages.CodeInvalid)
-	h.stopAndVerify()
 }
 
 // H-F4: the last of several changes to one subscription decides, however long the first one

@@ -30,7 +30,7 @@ func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 		cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
 	}
 	if cfg.MaxSessions%2 == 0 {
-		cfg.Store = resume.NewMemory()
+		cfg.Store = new(resume.Memory)
 	}
 	inFakeTime(t, cfg, func(h *harness) {
 		dials := []func(context.Context, mcpbridge.DialRequest) error{
@@ -150,7 +150,7 @@ func (h *harness) cooler(cfg supervisor.Config) func() {
 			require.Eventually(h.t, func() bool {
 				_, ok := h.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
 				return ok
-			}, 30*time.Second, cfg.CoolDown)
+			}, 30*time.Second, cfg.CoolDown/5)
 		}
 	}
 }

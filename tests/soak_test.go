@@ -15,26 +15,26 @@ import (
 
 var (
 	soakSeed  = flag.Uint64("soak.seed", 0, "seed of the soak; 0 takes a new one for each round")
-	soakCalls = flag.Int("soak.calls", 1_000, "calls in each of the 8 imagined rounds of the soak; the rounds on real transports have a part of that")
+	soakCalls = flag.Int("soak.calls", 1_000, "calls in each of the 9 imagined rounds of the soak; the rounds on real transports have a part of that")
 )
 
 // soakRounds are the rounds on real transports, each with its share of -soak.calls.
-// Together with the 8 rounds in fake time they make 10,000 calls by default.
+// Together with the 9 rounds in fake time they make 10,000 calls by default.
 var soakRounds = []struct {
 	name  string
 	part  float64
 	round func(t *testing.T, cfg supervisor.Config, script []action)
 }{
-	{"in memory", 1, soakInMemory},
-	{"JSON", 0.5, soakOverHTTP(false, false)},
-	{"event streams", 0.25, soakOverHTTP(true, false)},
-	{"HTTP+SSE", 0.15, soakOverHTTP(false, true)},
+	{"in memory", 0.35, soakInMemory},
+	{"JSON", 0.25, soakOverHTTP(false, false)},
+	{"event streams", 0.2, soakOverHTTP(true, false)},
+	{"HTTP+SSE", 0.1, soakOverHTTP(false, true)},
 	{"stdio", 0.1, soakOverStdio},
 }
 
 // G3: random actions from a seed, with all faults, on all transports.
 func TestSoak(t *testing.T) {
-	for i := range 8 {
+	for i := range 9 {
 		soakRound(t, fmt.Sprint("fake time ", i), 1, soakInFakeTime)
 	}
 	for _, r := range soakRounds {
@@ -177,7 +177,7 @@ func soak(h *harness, cfg supervisor.Config, st soakTarget, script []action) {
 		require.Eventually(h.t, func() bool {
 			r, ok := h.send(call(fmt.Sprint("scope-", i), st.tools[0], within(30*time.Second))).reply().(*messages.ToolResult)
 			return ok && !r.Result.IsError
-		}, 2*time.Minute, time.Second)
+		}, 2*time.Minute, cfg.CoolDown/5)
 	}
 	h.send(&messages.CloseAll{}).reply() // closes the leftovers too
 	snap := h.inspect()

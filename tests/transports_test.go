@@ -62,7 +62,7 @@ func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 	require.Equal(t, "1", h.send(call("b", "count")).text())
 	list := h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply().(*messages.ToolList)
 	require.Len(t, list.Result.Tools, 10)
-	require.IsType(t, &messages.Pong{}, h.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
+	require.IsType(t, &messages.Ack{}, h.send(&messages.Ping{Header: messages.To("s", "a")}).reply())
 	require.ErrorContains(t, h.send(call("a", "nonsense")).fails(messages.CodeInvalid), "unknown tool")
 	unmarshalable := call("a", "count")
 	unmarshalable.Params.Arguments = func() {}
@@ -143,7 +143,7 @@ func TestServerThatIgnoresDiscoverIsAskedInTheOldWay(t *testing.T) {
 
 // server/discover is sent once for a server, and not for each session.
 func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
-	overHTTP(t, supervisor.Config{}, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newHTTPTools, func(h *harness, e *testServer) {
 		for _, scope := range []string{"a", "b", "c", "d"} {
 			require.Equal(t, "1", h.send(call(scope, "count")).text())
 		}
@@ -157,9 +157,7 @@ func TestOldServerIsAskedForTheNewestProtocolOnce(t *testing.T) {
 // After a restart, a stateless server may have other tools. The subscription is made again,
 // and ToolsChanged is published.
 func TestSubscriptionToARestartedStatelessServerIsMadeAgain(t *testing.T) {
-	tools := faults.NewTools()
-	tools.Stateless = true
-	overHTTPWith(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
+	overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {
 		h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
 		require.True(t, h.session("a").Stateless)
 		require.Equal(t, "2026-07-28", h.session("a").Protocol)

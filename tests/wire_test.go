@@ -54,6 +54,7 @@ const primed = 60
 
 // C4
 func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		resumable bool
 		resume    faults.Fault // the fault of requests that continue the answer
@@ -71,52 +72,51 @@ func TestAnswerThatBreaksOffIsResumedOrLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tools := faults.NewTools()
-			tools.Resumable = c.resumable
+			tools := func() *faults.Tools {
+				tools := faults.NewTools()
+				tools.Resumable = c.resumable
+				return tools
+			}
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", NoStream: true}}}
-			e := serve(t, tools)
-			defer e.close()
-			cfg.Servers[0].URL = e.URL()
-			h := start(t, cfg)
-			h.executed, h.overlaps = e.Executions, e.Overlaps
-			h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
-			require.Equal(t, "1", h.send(call("a", "count")).text())
-			e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
-			if c.expired {
-				c.resume = e.Forget(faults.Expiries()[0])
-			}
-			if c.resume != nil {
-				heal := e.Inject("GET", c.resume)
-				defer heal()
-			}
-			began := time.Now()
-			p := h.send(call("a", "count"))
-			if c.code == "" {
-				require.Equal(t, "2", p.text())
-				require.False(t, p.ok().Replayed)
-			} else {
-				f := p.fails(c.code)
-				require.True(t, f.MayHaveRun)
-				require.Contains(t, f.Detail, c.detail)
-			}
-			require.Less(t, time.Since(began), 30*time.Second)
-			r := h.send(call("a", "count")).ok()
-			require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
-			h.stopAndVerify()
+			overLocalHTTP(t, cfg, tools, func(h *harness, e *testServer) {
+				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
+				require.Equal(t, "1", h.send(call("a", "count")).text())
+				e.Inject("tools/call", faults.Times(1, faults.CutAnswer(primed)))
+				if c.expired {
+					c.resume = e.Forget(faults.Expiries()[0])
+				}
+				if c.resume != nil {
+					heal := e.Inject("GET", c.resume)
+					defer heal()
+				}
+				began := time.Now()
+				p := h.send(call("a", "count"))
+				if c.code == "" {
+					require.Equal(t, "2", p.text())
+					require.False(t, p.ok().Replayed)
+				} else {
+					f := p.fails(c.code)
+					require.True(t, f.MayHaveRun)
+					require.Contains(t, f.Detail, c.detail)
+				}
+				require.Less(t, time.Since(began), 30*time.Second)
+				r := h.send(call("a", "count")).ok()
+				require.EqualValues(t, map[bool]int{false: 1, true: 2}[c.expired], r.Generation)
+			})
 		})
 	}
 }
 
 // C5 over HTTP.
 func TestServerThatHangsIsReplacedWhenItMissesAPing(t *testing.T) {
-	cfg := supervisor.Config{
-		CloseTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond,
-		Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 100 * time.Millisecond}},
-	}
-	overHTTP(t, cfg, func(h *harness, e *testServer) {
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 10 * time.Second}}}
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
 		require.Equal(t, "1", h.send(call("a", "count")).text())
+		time.Sleep(time.Minute) // synctest
+		require.Zero(t, countEvents[*messages.SessionLost](h))
 		heal := e.Inject("", faults.Hang())
-		awaitEvent(h, func(*messages.SessionLost) bool { return true })
+		time.Sleep(21 * time.Second) // synctest
+		requireEvents[*messages.SessionLost](h, 1)
 		h.send(call("a", "count", within(200*time.Millisecond))).reply()
 		heal()
 		r := h.send(call("a", "count"))
@@ -154,7 +154,7 @@ func TestEndlessOrHalfLineOnStdoutRestartsTheProcess(t *testing.T) {
 		"half": {0, "status 0"},
 	} {
 		t.Run(tool, func(t *testing.T) {
-			overStdio(t, "", supervisor.Config{}, func(h *harness) {
+			overStdio(t, "", supervisor.Config{CloseTimeout: 300 * time.Millisecond}, func(h *harness) {
 				h.send(&messages.ListTools{Header: messages.To("s", "a")}).reply()
 				first := pid(t, h.send(call("a", "pid")))
 				op := call("a", "wait")
@@ -177,7 +177,7 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 	overStdio(t, "", supervisor.Config{}, func(h *harness) {
 		h.send(call("a", "pid")).ok()
 		grown := heap()
-		h.send(call("a", "flood", with("size", 64<<20))).ok()
+		h.send(call("a", "flood", with("size", 24<<20))).ok()
 		require.Less(t, heap(), grown+8<<20)
 		h.send(call("a", "pid")).ok()
 		require.Equal(t, 1, h.dials.dialed())
@@ -187,15 +187,16 @@ func TestFloodOnStderrBlocksNobodyAndIsNotKept(t *testing.T) {
 // A6, A9 over stdio.
 func TestProcessThatDoesNotInitializeSaysWhy(t *testing.T) {
 	for trait, c := range map[stdioserver.Trait]struct {
+		limit  time.Duration
 		code   messages.Code
 		detail string
 	}{
-		stdioserver.Mute:     {messages.CodeUnavailable, "timed out"},
-		stdioserver.Babbling: {messages.CodeUnavailable, "writes text to stdout, and no answer"},
-		stdioserver.Antique:  {messages.CodeProtocol, "version"},
+		stdioserver.Mute:     {100 * time.Millisecond, messages.CodeUnavailable, "timed out"},
+		stdioserver.Babbling: {time.Second, messages.CodeUnavailable, "writes text to stdout, and no answer"},
+		stdioserver.Antique:  {10 * time.Second, messages.CodeProtocol, "version"},
 	} {
 		t.Run(string(trait), func(t *testing.T) {
-			overStdio(t, trait, supervisor.Config{ConnectTimeout: time.Second}, func(h *harness) {
+			overStdio(t, trait, supervisor.Config{ConnectTimeout: c.limit}, func(h *harness) {
 				f := h.send(call("a", "pid")).fails(c.code)
 				require.Contains(t, f.Detail, c.detail)
 				require.False(t, f.MayHaveRun)

@@ -49,7 +49,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, missing := range set.Missing {
-		log.Print("continuing without ", missing.Server, ": ", missing.Err)
+		log.Print("continuing without ", missing.Key.Server, ": ", missing)
 	}
 	for _, tool := range set.Tools {
 		fmt.Println(tool.Name, "-", tool.Metadata["display_name"])

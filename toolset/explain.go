@@ -174,7 +174,7 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 				text += " " + serverIn(gone, f.Key.Server)
 			}
 		}
-		return Output{Parts: []Part{{Kind: KindText, Text: text}}, IsError: true}
+		return Output{Parts: []Part{{Text: text}}, IsError: true}
 	}
 	if result == nil {
 		return Convert(nil)
@@ -182,7 +182,7 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 	out := Convert(result.Result)
 	if gone := t.gone(result.Key, session{result.Supervisor, result.Generation}); gone != "" {
 		note := "Note: SERVER has a new session since its last result. " + gone
-		out.Parts = append(out.Parts, Part{Kind: KindText, Text: serverIn(note, result.Key.Server)})
+		out.Parts = append(out.Parts, Part{Text: serverIn(note, result.Key.Server)})
 	}
 	return out
 }

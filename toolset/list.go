@@ -138,6 +138,17 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	}
 }
 
+// failure returns the error of a fetch as the failure of this list: an interceptor may have named
+// another key.
+func (l *list) failure(err error) *messages.Failure {
+	f := messages.Failure{Op: "tools/list", Code: messages.CodeInternal, Detail: err.Error(), Cause: err}
+	if known, is := errors.AsType[*messages.Failure](err); is && known != nil {
+		f = *known
+	}
+	f.Key = l.key
+	return &f
+}
+
 // inspectTimeout bounds how long the question takes whether a server is down.
 const inspectTimeout = 500 * time.Millisecond
 

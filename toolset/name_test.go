@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 var valid = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -36,7 +38,7 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
-func newSet(tools []*Tool, missing []Missing) *Set {
+func newSet(tools []*Tool, missing []*messages.Failure) *Set {
 	c := newCatalog(tools)
 	return &Set{Tools: c.tools, Missing: missing, catalog: c}
 }

@@ -4,30 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
-
-// Kind says what a [Part] is.
-type Kind string
-
-// The kinds of parts.
-const (
-	// KindText is plain text.
-	KindText Kind = "text"
-	// KindImage is an image: Data, of MIMEType.
-	KindImage Kind = "image"
-	// KindAudio is a sound: Data, of MIMEType.
-	KindAudio Kind = "audio"
-	// KindLink is a link to a resource: URI, and its name, title and description in
-	// Text.
-	KindLink Kind = "link"
-	// KindResource is an embedded resource: URI, and Text or Data or both.
-	KindResource Kind = "resource"
-	// KindStructured is the structured content: Text is its JSON.
-	KindStructured Kind = "structured"
-	// KindOther is content of an unknown type: Text is its JSON.
-	KindOther Kind = "other"
 )
 
 // noContent is the text of an empty result. APIs refuse a blank text.
@@ -44,21 +23,13 @@ type Output struct {
 
 // Part is one piece of an [Output].
 type Part struct {
-	Kind Kind
-	// Text is the text of the part: see the kinds.
+	// Text is the part as text. For content that is no text it is a line such as "[image
+	// image/png, 2048 bytes]", or "[resource file:///a.txt text/plain]" with the text of the
+	// resource after it. Structured content is its JSON.
 	Text string
-	// Data is binary data. It is not encoded in base64.
-	Data []byte
-	// MIMEType is the type of Data or of the resource. It may be empty.
-	MIMEType string
-	// URI is the URI of the resource.
-	URI string
-	// Size is the size of Data or of the linked resource, in bytes. It is 0 if it is
-	// not known.
-	Size int64
-	// Content is the content that the part was made from, with the annotations and
-	// metadata, which models do not get. It is nil for [KindStructured] and for an
-	// empty result.
+	// Content is the content that the part was made from, such as an [*mcp.ImageContent]
+	// with its data. It is nil for structured content, for an empty result, and for what
+	// [Toolset.Outcome] adds.
 	Content mcp.Content
 }
 
@@ -77,45 +48,68 @@ func Convert(result *mcp.CallToolResult) Output {
 		out.IsError = result.IsError
 		for _, content := range result.Content {
 			if v := reflect.ValueOf(content); v.IsValid() && (v.Kind() != reflect.Pointer || !v.IsNil()) {
-				out.Parts = append(out.Parts, partOf(content))
+				out.Parts = append(out.Parts, Part{textOf(content), content})
 			}
 		}
 		out.addStructured(result.StructuredContent)
 	}
 	if len(out.Parts) == 0 {
-		out.Parts = []Part{{Kind: KindText, Text: noContent}}
+		out.Parts = []Part{{Text: noContent}}
 	}
 	return out
 }
 
-// partOf converts a content that is not nil.
-func partOf(content mcp.Content) Part {
-	part := Part{Content: content}
+// textOf returns a content that is not nil as text.
+func textOf(content mcp.Content) string {
 	switch c := content.(type) {
 	case *mcp.TextContent:
-		part.Kind, part.Text = KindText, c.Text
+		return c.Text
 	case *mcp.ImageContent:
-		part.Kind, part.Data, part.MIMEType = KindImage, c.Data, c.MIMEType
+		return label("image", "", c.MIMEType, int64(len(c.Data)))
 	case *mcp.AudioContent:
-		part.Kind, part.Data, part.MIMEType = KindAudio, c.Data, c.MIMEType
+		return label("audio", "", c.MIMEType, int64(len(c.Data)))
 	case *mcp.ResourceLink:
-		part.Kind, part.Text, part.URI, part.MIMEType = KindLink, about(c), c.URI, c.MIMEType
-		if c.Size != nil {
-			part.Size = *c.Size
+		size := unknownSize
+		if c.Size != nil && *c.Size > 0 {
+			size = *c.Size
 		}
+		return strings.TrimSpace(label("link", c.URI, c.MIMEType, size) + " " + line(about(c)))
 	case *mcp.EmbeddedResource:
-		part.Kind = KindResource
-		if r := c.Resource; r != nil {
-			part.Text, part.Data, part.URI, part.MIMEType = r.Text, r.Blob, r.URI, r.MIMEType
-		}
-	default:
-		part.Kind, part.Text = KindOther, jsonOf(content)
+		return textOfResource(c.Resource)
 	}
-	if part.Data != nil {
-		part.Size = int64(len(part.Data))
-	}
-	return part
+	return jsonOf(content)
 }
+
+// textOfResource returns an embedded resource as text: its label, and its text if it has one.
+func textOfResource(r *mcp.ResourceContents) string {
+	if r == nil {
+		return label("resource", "", "", unknownSize)
+	}
+	size := unknownSize
+	if r.Blob != nil {
+		size = int64(len(r.Blob))
+	}
+	text := label("resource", r.URI, r.MIMEType, size)
+	if r.Text != "" {
+		text += "\n" + r.Text
+	}
+	return text
+}
+
+// unknownSize is the size of what has none, or does not say it.
+const unknownSize int64 = -1
+
+// label describes binary data or a resource, on one line.
+func label(kind, uri, mime string, size int64) string {
+	label := line(kind + " " + uri + " " + mime)
+	if size != unknownSize {
+		label += fmt.Sprintf(", %d bytes", size)
+	}
+	return "[" + label + "]"
+}
+
+// line returns a text on one line.
+func line(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // about returns the name, title and description of a link.
 func about(link *mcp.ResourceLink) string {
@@ -143,11 +137,12 @@ func (o *Output) addStructured(value any) {
 	known := json.Unmarshal([]byte(text), &structured) == nil
 	for _, part := range o.Parts {
 		var said any
-		if known && part.Kind == KindText && json.Unmarshal([]byte(part.Text), &said) == nil && reflect.DeepEqual(structured, said) {
+		_, isText := part.Content.(*mcp.TextContent)
+		if known && isText && json.Unmarshal([]byte(part.Text), &said) == nil && reflect.DeepEqual(structured, said) {
 			return
 		}
 	}
-	o.Parts = append(o.Parts, Part{Kind: KindStructured, Text: text})
+	o.Parts = append(o.Parts, Part{Text: text})
 }
 
 // jsonOf renders a value as JSON, or names its type if JSON cannot express the value.

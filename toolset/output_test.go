@@ -15,51 +15,51 @@ func TestResultsAreConverted(t *testing.T) {
 	png := []byte{1, 2, 3}
 	for name, test := range map[string]struct {
 		result                      *mcp.CallToolResult
-		kinds                       []Kind
+		parts                       int
 		text, anthropic, openAIResp string
 	}{
 		"nil": {
 			nil,
-			[]Kind{KindText},
+			1,
 			"(no content)",
 			`[{"type":"text","text":"(no content)"}]`, `[{"type":"input_text","text":"(no content)"}]`,
 		},
 		"nothing": {
 			&mcp.CallToolResult{Content: []mcp.Content{nil, (*mcp.TextContent)(nil)}},
-			[]Kind{KindText},
+			1,
 			"(no content)",
 			`[{"type":"text","text":"(no content)"}]`, `[{"type":"input_text","text":"(no content)"}]`,
 		},
 		"error without content": {
 			&mcp.CallToolResult{IsError: true},
-			[]Kind{KindText},
+			1,
 			"[tool error]\n(no content)",
 			`[{"type":"text","text":"(no content)"}]`, `[{"type":"input_text","text":"[tool error]"},{"type":"input_text","text":"(no content)"}]`,
 		},
 		"text": {
 			&mcp.CallToolResult{Content: []mcp.Content{text("a <b>"), text(" \n"), text("c")}},
-			[]Kind{KindText, KindText, KindText},
+			3,
 			"a <b>\n \n\nc",
 			`[{"type":"text","text":"a <b>"},{"type":"text","text":"(no content)"},{"type":"text","text":"c"}]`,
 			`[{"type":"input_text","text":"a <b>"},{"type":"input_text","text":"(no content)"},{"type":"input_text","text":"c"}]`,
 		},
 		"image": {
 			&mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: png, MIMEType: "image/JPG; q=1"}}},
-			[]Kind{KindImage},
+			1,
 			"[image image/JPG; q=1, 3 bytes]",
 			`[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"AQID"}}]`,
 			`[{"type":"input_image","image_url":"data:image/jpeg;base64,AQID"}]`,
 		},
 		"images that APIs refuse": {
 			&mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: png, MIMEType: "image/svg+xml"}, &mcp.ImageContent{MIMEType: "image/png"}}},
-			[]Kind{KindImage, KindImage},
+			2,
 			"[image image/svg+xml, 3 bytes]\n[image image/png, 0 bytes]",
 			`[{"type":"text","text":"[image image/svg+xml, 3 bytes]"},{"type":"text","text":"[image image/png, 0 bytes]"}]`,
 			`[{"type":"input_text","text":"[image image/svg+xml, 3 bytes]"},{"type":"input_text","text":"[image image/png, 0 bytes]"}]`,
 		},
 		"audio": {
 			&mcp.CallToolResult{Content: []mcp.Content{&mcp.AudioContent{Data: png, MIMEType: "audio/\nwav"}}},
-			[]Kind{KindAudio},
+			1,
 			"[audio audio/ wav, 3 bytes]",
 			`[{"type":"text","text":"[audio audio/ wav, 3 bytes]"}]`, `[{"type":"input_text","text":"[audio audio/ wav, 3 bytes]"}]`,
 		},
@@ -68,7 +68,7 @@ func TestResultsAreConverted(t *testing.T) {
 				&mcp.ResourceLink{URI: "file:///a", Name: "a", Title: "A file", Description: "of\nmany", MIMEType: "text/plain", Size: &size},
 				&mcp.ResourceLink{URI: "file:///b"},
 			}},
-			[]Kind{KindLink, KindLink},
+			2,
 			"[link file:///a text/plain, 77 bytes] a: A file: of many\n[link file:///b]",
 			`[{"type":"text","text":"[link file:///a text/plain, 77 bytes] a: A file: of many"},{"type":"text","text":"[link file:///b]"}]`,
 			`[{"type":"input_text","text":"[link file:///a text/plain, 77 bytes] a: A file: of many"},{"type":"input_text","text":"[link file:///b]"}]`,
@@ -79,20 +79,20 @@ func TestResultsAreConverted(t *testing.T) {
 				&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///b", MIMEType: "image/png", Blob: png}},
 				&mcp.EmbeddedResource{},
 			}},
-			[]Kind{KindResource, KindResource, KindResource},
+			3,
 			"[resource file:///a text/plain]\none\ntwo\n[resource file:///b image/png, 3 bytes]\n[resource]",
 			`[{"type":"text","text":"[resource file:///a text/plain]\none\ntwo"},{"type":"text","text":"[resource file:///b image/png, 3 bytes]"},{"type":"text","text":"[resource]"}]`,
 			`[{"type":"input_text","text":"[resource file:///a text/plain]\none\ntwo"},{"type":"input_text","text":"[resource file:///b image/png, 3 bytes]"},{"type":"input_text","text":"[resource]"}]`,
 		},
 		"structured only": {
 			&mcp.CallToolResult{StructuredContent: map[string]any{"a": "<1>"}},
-			[]Kind{KindStructured},
+			1,
 			`{"a":"<1>"}`,
 			`[{"type":"text","text":"{\"a\":\"<1>\"}"}]`, `[{"type":"input_text","text":"{\"a\":\"<1>\"}"}]`,
 		},
 		"of another type": {
 			&mcp.CallToolResult{Content: []mcp.Content{&mcp.ToolUseContent{ID: "1", Name: "x"}}},
-			[]Kind{KindOther},
+			1,
 			`{"type":"tool_use","id":"1","name":"x","input":{}}`,
 			`[{"type":"text","text":"{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"x\",\"input\":{}}"}]`,
 			`[{"type":"input_text","text":"{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"x\",\"input\":{}}"}]`,
@@ -100,11 +100,7 @@ func TestResultsAreConverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := Convert(test.result)
-			var kinds []Kind
-			for _, part := range out.Parts {
-				kinds = append(kinds, part.Kind)
-			}
-			require.Equal(t, test.kinds, kinds)
+			require.Len(t, out.Parts, test.parts)
 			require.Equal(t, test.result != nil && test.result.IsError, out.IsError)
 			require.Equal(t, test.text, out.Text())
 			require.JSONEq(t, test.anthropic, string(out.Anthropic()))
@@ -145,7 +141,7 @@ func TestStructuredContentThatATextSaysAlreadyIsLeftOut(t *testing.T) {
 				return
 			}
 			require.Len(t, out.Parts, 3)
-			require.Equal(t, KindStructured, out.Parts[2].Kind)
+			require.Nil(t, out.Parts[2].Content)
 			require.NotEmpty(t, out.Parts[2].Text)
 		})
 	}

@@ -3,8 +3,9 @@ package toolset
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // toolError marks an error where the API has no field for it.
@@ -18,7 +19,7 @@ func (o Output) Text() string {
 		texts = append(texts, toolError)
 	}
 	for _, part := range o.Parts {
-		texts = append(texts, part.text())
+		texts = append(texts, part.Text)
 	}
 	return strings.Join(texts, "\n")
 }
@@ -43,11 +44,11 @@ func (o Output) OpenAIResponses() json.RawMessage {
 		items = append(items, text(toolError))
 	}
 	for _, part := range o.Parts {
-		if mime := part.image(); mime != "" {
+		if data, mime := part.image(); mime != "" {
 			items = append(items, struct {
 				Type string `json:"type"`
 				URL  string `json:"image_url"`
-			}{"input_image", "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(part.Data)})
+			}{"input_image", "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)})
 			continue
 		}
 		items = append(items, text(part.visible()))
@@ -67,11 +68,11 @@ func (o Output) Anthropic() json.RawMessage {
 	}
 	blocks := []any{}
 	for _, part := range o.Parts {
-		if mime := part.image(); mime != "" {
+		if data, mime := part.image(); mime != "" {
 			blocks = append(blocks, struct {
 				Type   string `json:"type"`
 				Source source `json:"source"`
-			}{"image", source{"base64", mime, part.Data}})
+			}{"image", source{"base64", mime, data}})
 			continue
 		}
 		blocks = append(blocks, struct {
@@ -82,53 +83,26 @@ func (o Output) Anthropic() json.RawMessage {
 	return encode(blocks)
 }
 
-// image returns the MIME type of an image that the APIs accept, or "".
-func (p Part) image() string {
-	if p.Kind != KindImage || len(p.Data) == 0 {
-		return ""
+// image returns the data of an image that the APIs accept, and its MIME type, or "".
+func (p Part) image() (data []byte, mime string) {
+	image, is := p.Content.(*mcp.ImageContent)
+	if !is || len(image.Data) == 0 {
+		return nil, ""
 	}
-	mime, _, _ := strings.Cut(p.MIMEType, ";")
+	mime, _, _ = strings.Cut(image.MIMEType, ";")
 	switch mime = strings.ToLower(strings.TrimSpace(mime)); mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return mime
+		return image.Data, mime
 	case "image/jpg":
-		return "image/jpeg"
+		return image.Data, "image/jpeg"
 	}
-	return ""
+	return nil, ""
 }
 
 // visible returns the part as text that is not blank.
 func (p Part) visible() string {
-	if text := p.text(); strings.TrimSpace(text) != "" {
-		return text
+	if strings.TrimSpace(p.Text) != "" {
+		return p.Text
 	}
 	return noContent
 }
-
-// text returns the part as text.
-func (p Part) text() string {
-	switch p.Kind {
-	case KindImage, KindAudio:
-		return p.label()
-	case KindLink:
-		return strings.TrimSpace(p.label() + " " + line(p.Text))
-	case KindResource:
-		if p.Text == "" {
-			return p.label()
-		}
-		return p.label() + "\n" + p.Text
-	}
-	return p.Text
-}
-
-// label describes a part with binary data or a URI, on one line.
-func (p Part) label() string {
-	label := line(string(p.Kind) + " " + p.URI + " " + p.MIMEType)
-	if p.Size > 0 || p.Data != nil || p.Kind == KindImage || p.Kind == KindAudio {
-		label += fmt.Sprintf(", %d bytes", p.Size)
-	}
-	return "[" + label + "]"
-}
-
-// line returns a text on one line.
-func line(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -100,7 +100,7 @@ func TestSmallCatalogIsListedAsAWhole(t *testing.T) {
 		set, err = w.Select(ctx, "a", 1)
 		require.NoError(w, err)
 		require.Equal(w, "find_tools one__a", names(set))
-		require.Equal(w, "one", set.Missing[0].Server)
+		require.Equal(w, "one", set.Missing[0].Key.Server)
 	})
 }
 

@@ -20,10 +20,11 @@ type Set struct {
 	// Tools are sorted by name. Names are unique. A Set of [Toolset.Select] has a part of the
 	// tools here, and its methods Tool, Call and Rank know all tools.
 	Tools []*Tool
-	// Missing are the servers whose tools could not be listed, in the order of the
-	// configuration. Tools still has the tools that such a server had before, unless
-	// the supervisor no longer knows the server.
-	Missing []Missing
+	// Missing has a failure for each server whose tools could not be listed, in the order of the
+	// configuration: its Key names the server, and its code is [messages.CodeDeadline] if the
+	// list is still being fetched. Tools still has the tools that such a server had before,
+	// unless the supervisor no longer knows the server.
+	Missing []*messages.Failure
 
 	catalog *catalog
 	policy  *Policy
@@ -51,15 +52,6 @@ func newCatalog(tools []*Tool) *catalog {
 
 func byName(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) }
 
-// Missing is a server whose tools could not be listed.
-type Missing struct {
-	// Server is the name of the server.
-	Server string
-	// Err is the cause, of type [*messages.Failure]. Its code is
-	// [messages.CodeDeadline] if the list is still being fetched.
-	Err error
-}
-
 // Tool returns the tool of a safe name, or nil.
 func (s *Set) Tool(name string) *Tool {
 	switch {
@@ -77,7 +69,7 @@ func (s *Set) Tool(name string) *Tool {
 // [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
 // The message has a copy of the arguments.
 //
-// The error is a [*messages.Failure]. It is that of [Missing] if the name may be that of a tool of
+// The error is a [*messages.Failure]. It is that of [Set.Missing] if the name may be that of a tool of
 // a server that could not be listed. Its code is [messages.CodeInvalid] if there is no such
 // tool, or the arguments are not a JSON object, and [messages.CodeRefused] if [Config.Policy]
 // does not allow the call. Call does not ask: use [Toolset.Approve] for that.
@@ -119,14 +111,14 @@ func (s *Set) unknown(name string) error {
 	if s == nil {
 		return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
 	}
-	away := Missing{}
+	var away *messages.Failure
 	for _, missing := range s.Missing {
-		if fits(name, missing.Server) && len(missing.Server) > len(away.Server) {
+		if server := missing.Key.Server; fits(name, server) && (away == nil || len(server) > len(away.Key.Server)) {
 			away = missing
 		}
 	}
-	if away.Err != nil {
-		return beforeCall(away.Err)
+	if away != nil {
+		return beforeCall(away)
 	}
 	if meant := s.nearest(name); meant != "" {
 		detail += fmt.Sprintf(": did you mean %q?", meant)

@@ -2,7 +2,6 @@ package toolset
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -71,7 +70,7 @@ func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
 		want string
 	}{
 		"empty":   {&Set{}, "a\nb", `tools/call: invalid: no tool has the name "a\nb"`},
-		"missing": {newSet(nil, []Missing{{"x", errors.New("down")}, {"y", nil}}), "a", `tools/call: invalid: no tool has the name "a"`},
+		"missing": {newSet(nil, []*messages.Failure{{Key: messages.Key{Server: "x"}, Code: messages.CodeServerError}}), "a", `tools/call: invalid: no tool has the name "a"`},
 		"long":    {newSet(nil, nil), strings.Repeat("x", 1000), `tools/call: invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {

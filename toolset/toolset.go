@@ -151,7 +151,7 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 
 // refreshAll fetches lists that are missing or stale, all at once, and returns the servers that
 // could not be listed.
-func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []Missing) {
+func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []*messages.Failure) {
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
 	began := time.Now()
@@ -161,14 +161,14 @@ func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []Miss
 	}
 	for i, l := range lists {
 		if err := t.refresh(limited, l, fetches[i], began); err != nil {
-			missing = append(missing, Missing{Server: l.key.Server, Err: err})
+			missing = append(missing, l.failure(err))
 		}
 	}
 	return missing
 }
 
 // known returns the tools that were listed so far.
-func (t *Toolset) known(missing []Missing) *Set {
+func (t *Toolset) known(missing []*messages.Failure) *Set {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {

@@ -77,7 +77,7 @@ func (w *world) tools(ctx context.Context) string {
 		names = append(names, tool.Name)
 	}
 	for _, missing := range set.Missing {
-		names = append(names, "!"+missing.Server)
+		names = append(names, "!"+missing.Key.Server)
 	}
 	return strings.Join(names, " ")
 }
@@ -410,9 +410,9 @@ func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
 		require.NoError(w, err)
 		require.Equal(w, 2*time.Second, time.Since(start))
 		require.Len(w, set.Tools, 1)
-		require.Equal(w, "one", set.Missing[0].Server)
-		require.ErrorIs(w, set.Missing[0].Err, messages.CodeDeadline)
-		require.ErrorContains(w, set.Missing[0].Err, "tools/list on one/s: deadline: the list has not come within 2s, and is still being fetched")
+		require.Equal(w, "one", set.Missing[0].Key.Server)
+		require.ErrorIs(w, set.Missing[0], messages.CodeDeadline)
+		require.ErrorContains(w, set.Missing[0], "tools/list on one/s: deadline: the list has not come within 2s, and is still being fetched")
 
 		time.Sleep(40 * time.Second)
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
@@ -426,8 +426,8 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		require.Equal(w, "two__c !one !none", w.tools(ctx))
 		set, err := w.Tools(ctx)
 		require.NoError(w, err)
-		require.ErrorIs(w, set.Missing[0].Err, messages.CodeServerError)
-		require.ErrorIs(w, set.Missing[1].Err, messages.CodeUnknownServer)
+		require.ErrorIs(w, set.Missing[0], messages.CodeServerError)
+		require.ErrorIs(w, set.Missing[1], messages.CodeUnknownServer)
 		_, err = w.Call(ctx, "one__a", nil)
 		require.EqualError(w, err, "tools/list on one/s: server_error: down")
 		_, err = set.Call("none__x", nil)

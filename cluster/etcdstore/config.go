@@ -37,8 +37,8 @@ type Config struct {
 	// sessions. Defaults to "/mcpactor/sessions/".
 	Prefix string
 	// MaxAge is how long a record is kept after it was last saved. It may be kept for a tenth
-	// longer. Raise it if servers keep sessions for longer. Defaults to 30 days; -1
-	// (resume.Forever) keeps all records.
+	// longer. Raise it if servers keep sessions for longer. Defaults to 30 days; -1 keeps
+	// all records.
 	MaxAge time.Duration
 }
 

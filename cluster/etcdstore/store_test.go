@@ -61,7 +61,7 @@ func TestConfigAndStoreDoNotShowThePassword(t *testing.T) {
 }
 
 func TestServerThatDoesNotAnswerEndsWithTheContext(t *testing.T) {
-	for _, maxAge := range []time.Duration{0, resume.Forever} {
+	for _, maxAge := range []time.Duration{0, -1} {
 		s, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{silent(t)}, MaxAge: maxAge})
 		require.NoError(t, err)
 		defer s.Close()

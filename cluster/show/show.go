@@ -119,7 +119,7 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 		s.server.close()
 		return nil, err
 	}
-	s.store = &http.Server{Handler: serveStore(resume.NewMemory())}
+	s.store = &http.Server{Handler: serveStore(new(resume.Memory))}
 	go s.store.Serve(listener) //nolint:errcheck // Serve returns an error when the server is closed
 	for i := range s.configs {
 		c := &s.configs[i]

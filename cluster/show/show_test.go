@@ -93,7 +93,7 @@ func TestClusterListensUntilItIsStopped(t *testing.T) {
 }
 
 func TestMembersShareTheStoreOfTheShow(t *testing.T) {
-	server := httptest.NewServer(serveStore(resume.NewMemory()))
+	server := httptest.NewServer(serveStore(new(resume.Memory)))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	store := remoteStore(server.URL)

@@ -12,9 +12,9 @@ import (
 // The messages between a registry and the node actor of a cluster, in which each member runs the
 // sessions of the keys that it owns.
 type (
-	// Cluster makes the registry run the calls of some keys only. From then on, a call whose key
-	// is not owned is sent to HandBack, when it comes, when interceptors pass it on, or when a
-	// session hands it back. A later Cluster replaces the earlier one.
+	// Cluster makes the registry run only the calls of the keys that this member owns. It sends every other
+	// call to HandBack. It looks at the key when the call comes, after the interceptors, and when a
+	// session returns the call. A later Cluster replaces the earlier one.
 	Cluster struct {
 		// Owns reports whether this member owns a key. It must be fast, and is called from
 		// any goroutine. nil owns all keys.

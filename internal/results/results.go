@@ -15,20 +15,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
-// decoders has the methods whose results can be decoded here. The results of other methods, such
-// as ping, have a type that only the SDK can make.
-var decoders = map[string]func([]byte) (mcp.Result, error){
-	"completion/complete":      decode[mcp.CompleteResult],
-	"prompts/get":              decodePrompt,
-	"prompts/list":             decode[mcp.ListPromptsResult],
-	"resources/list":           decode[mcp.ListResourcesResult],
-	"resources/read":           decodeRead,
-	"resources/templates/list": decode[mcp.ListResourceTemplatesResult],
-	"tools/call":               decodeCall,
-	"tools/list":               decode[mcp.ListToolsResult],
-}
+// decoders has the methods whose results can be decoded here: those of the operations that have a
+// result of the SDK. The results of other methods, such as ping, have a type that only the SDK can make.
+var decoders = func() map[string]func([]byte) (mcp.Result, error) {
+	all := map[string]func([]byte) (mcp.Result, error){}
+	for op, reply := range messages.Operations() {
+		field, _ := reflect.TypeOf(reply).Elem().FieldByName("Result")
+		if field.Type != nil && field.Type.Implements(reflect.TypeFor[mcp.Result]()) {
+			all[op.Method()] = func(raw []byte) (mcp.Result, error) { return decode(field.Type.Elem(), raw) }
+		}
+	}
+	// These are decoded in place.
+	all["prompts/get"], all["resources/read"], all["tools/call"] = decodePrompt, decodeRead, decodeCall
+	return all
+}()
 
 // Knows reports whether results of this method can be decoded here.
 func Knows(method string) bool { return decoders[method] != nil }
@@ -47,12 +50,9 @@ func Decode(method string, raw []byte) (mcp.Result, error) {
 	return guard.Call(func() (mcp.Result, error) { return decoder(raw) })
 }
 
-// decode decodes a result. If its type has an UnmarshalJSON, that costs what it costs with the SDK.
-func decode[T any, P interface {
-	*T
-	mcp.Result
-}](raw []byte) (mcp.Result, error) {
-	result := P(new(T))
+// decode decodes a result of a type. If it has an UnmarshalJSON, that costs what it costs with the SDK.
+func decode(of reflect.Type, raw []byte) (mcp.Result, error) {
+	result := reflect.New(of).Interface().(mcp.Result)
 	if err := parse(raw, result); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func decodeCall(raw []byte) (mcp.Result, error) {
 	}
 	var usual bool
 	if wire.callResult.Content, usual = contents(wire.Content); !usual {
-		return decode[mcp.CallToolResult](raw)
+		return decode(reflect.TypeFor[mcp.CallToolResult](), raw)
 	}
 	result := mcp.CallToolResult(wire.callResult)
 	return finished(&result, wire.ResultType, completeCall)

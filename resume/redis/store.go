@@ -64,7 +64,7 @@ type Config struct {
 	// sessions. Defaults to "mcpactor:sessions:".
 	Prefix string
 	// MaxAge is how long a record is kept after it was last saved. Raise it if servers keep
-	// sessions for longer. Defaults to 30 days; -1 (resume.Forever) keeps all records.
+	// sessions for longer. Defaults to 30 days; -1 keeps all records.
 	MaxAge time.Duration
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/resume/redis"
 	"github.com/mcpactor/mcpactor/resume/storetest"
 )
@@ -39,7 +38,7 @@ func TestRedisIsAStore(t *testing.T) {
 	})
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
 		server := miniredis.RunT(t)
-		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: resume.Forever})
+		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: -1})
 	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		server := miniredis.RunT(t)
@@ -99,7 +98,7 @@ func TestPrefixesAreApart(t *testing.T) {
 
 func TestOldRecordsExpire(t *testing.T) {
 	server := miniredis.RunT(t)
-	s, forever := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: resume.Forever})
+	s, forever := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: -1})
 	require.NoError(t, s.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, s.Save(t.Context(), key("kept"), storetest.Record(1)))

@@ -75,12 +75,15 @@ func deleted(t *testing.T, s mcpbridge.Store) {
 	has(t, s, key("a", "b"), Record(2))
 }
 
+// maxScope is the length of the longest scope, in bytes.
+const maxScope = 1024
+
 func similar(t *testing.T, s mcpbridge.Store) {
 	keys := []messages.Key{
 		key("a", "b/c"), key("a/b", "c"), key("ab", "c"), key("a", "bc"), key("a", "B/c"), key("", "a"), key("a", "a"),
 		key("\x01a", "b"), key("", "\x01ab"), key("a", "b\x00"), key("a", "b"), key(`a","b`, "c"), key("a", `b","c`),
 		key("a", "é"), key("a", "e\u0301"), key("a", "\U0001f600"), key("a", "\xff"), key("a", "\xfe"), key("a", "\ufffd"),
-		key("a", strings.Repeat("ä", messages.MaxScope/2)), key("a", strings.Repeat("ä", messages.MaxScope/2-1)),
+		key("a", strings.Repeat("ä", maxScope/2)), key("a", strings.Repeat("ä", maxScope/2-1)),
 		key(strings.Repeat("n", 127), "b"), key(strings.Repeat("n", 128), "b"),
 		key("a", "b%2Fc"), key("a", ".."), key("a", "*"), key("a", "[a-z]"), key("a", "b c"), key("a", "b+c"), key("a", "{b}"), key("a", "b\r\n"),
 	}

@@ -1,6 +1,8 @@
 // Package debug serves a page that shows the sessions of a supervisor live: the health of each
 // server, the state of each session, the recent events, and the timeline of one session. For a
-// member of a cluster, it shows the sessions of all members. It serves the same data as JSON. Mount it like net/http/pprof:
+// member of a cluster, it shows the sessions of all members. With ?format=json it serves the same data
+// as JSON: snapshot, matching and events of all sessions, or key, session and events of one. Mount it
+// like net/http/pprof:
 //
 //	h := debug.New(sup, debug.Config{})
 //	defer h.Close()

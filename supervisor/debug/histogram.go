@@ -51,15 +51,16 @@ func pictureOf(what, said string, h *messages.Histogram) histogram {
 func quantile(h *messages.Histogram, q float64) string {
 	left := q * float64(h.Count())
 	for i, n := range h.Counts {
-		if left -= float64(n); left <= 0 && i < len(messages.HistogramBounds) {
-			return bound(messages.HistogramBounds[i])
+		if left -= float64(n); left <= 0 && i < len(h.Counts)-1 {
+			return boundOf(h, i)
 		}
 	}
-	return "> " + bound(messages.HistogramBounds[len(messages.HistogramBounds)-1])
+	return "> " + boundOf(h, len(h.Counts)-2)
 }
 
-// bound returns the bound of a bucket: 1, 2 or 5, or a multiple by ten, of a unit.
-func bound(d time.Duration) string {
+// boundOf returns the bound of a bucket: 1, 2 or 5, or a multiple by ten, of a unit.
+func boundOf(h *messages.Histogram, bucket int) string {
+	d, _ := h.Bound(bucket)
 	switch {
 	case d < time.Millisecond:
 		return fmt.Sprintf("%g ms", float64(d)/float64(time.Millisecond))

@@ -24,8 +24,9 @@ type query struct {
 	Page   int    // from 1
 }
 
-// maxText bounds a text of a query. Each page repeats it in all of its references.
-const maxText = 2 * messages.MaxScope
+// maxText bounds a text of a query, in bytes. It is more than any scope has. Each page repeats the
+// text in all of its references.
+const maxText = 2048
 
 // parseQuery reads a query. What is not understood, and what is too long, is left out.
 func parseQuery(values url.Values) query {

@@ -24,6 +24,9 @@
 //	├── setup                a request that prepares the session for the call
 //	└── replay               a further run, on another connection
 //
+// The attribute mcpactor.queue.duration of a call is the time before its first run. error.type is
+// the code of the failure, or tool_error; rpc.response.status_code has the code of a JSON-RPC error.
+//
 // Many calls may wait for one dial. Its span is a child of the first of them, and the others
 // have a link to it.
 //
@@ -31,7 +34,51 @@
 //
 // Attributes of metrics have few values, such as the name of a configured server, a method or
 // a code. Names of tools are added only with [Config.ToolNames]. Scopes, ids of sessions and
-// arguments are in no metric and in no span. docs/operating.md lists all metrics.
+// arguments are in no metric and in no span. Each metric has a kind, a unit, and these
+// attributes:
+//
+//	mcp.client.operation.duration, histogram, s: one request; names of tools and prompts only with ToolNames
+//	    mcpactor.server, mcp.method.name, mcp.protocol.version, network.transport, error.type,
+//	    gen_ai.operation.name, gen_ai.tool.name, gen_ai.prompt.name
+//	mcp.client.session.duration, histogram, s: an MCP session that has ended; error.type is _OTHER if it was not closed
+//	    mcpactor.server, error.type
+//	mcpactor.call.duration, histogram, s: one call, from its acceptance to its reply
+//	    mcpactor.server, mcp.method.name, mcpactor.code
+//	mcpactor.call.queue.duration, histogram, s: the time before its first run
+//	    mcpactor.server
+//	mcpactor.call.replays, counter, {run}: further runs of calls
+//	    mcpactor.server
+//	mcpactor.call.in_flight, up-down counter, {call}: calls that run
+//	    mcpactor.server
+//	mcpactor.call.waiting, up-down counter, {call}: calls that wait
+//	    mcpactor.server
+//	mcpactor.dial.duration, histogram, s: one dial
+//	    mcpactor.server, mcpactor.outcome, error.type
+//	mcpactor.session.count, up-down counter, {session}: sessions by state
+//	    mcpactor.server, mcpactor.state
+//	mcpactor.session.faults, counter, {fault}: expired, lost and given up
+//	    mcpactor.server, mcpactor.reason
+//	mcpactor.session.rebuilds, counter, {session}: sessions with a connection again
+//	    mcpactor.server, mcpactor.outcome
+//	mcpactor.session.evictions, counter, {session}: sessions that were evicted
+//	    mcpactor.server, mcpactor.reason
+//	mcpactor.slot.used, up-down counter, {slot}: sessions that are open, dial or drain
+//	mcpactor.slot.limit, up-down counter, {slot}: MaxSessions
+//	mcpactor.server.up, gauge: 1 if the server has answered, 0 if it is down
+//	    mcpactor.server
+//	mcpactor.event.dropped, counter, {event}: events dropped for slow handlers
+//	mcpactor.answer.stray, counter, {answer}: answers of other connections
+//
+// The values of the attributes are:
+//
+//	mcpactor.server: the name of a configured server, or _OTHER
+//	mcpactor.code: ok, tool_error, or the code of the failure
+//	mcpactor.state: a state, such as ready
+//	mcpactor.outcome: of a dial opened, resumed or failed; of a rebuild opened, which means
+//	    that the state is lost, or resumed
+//	mcpactor.reason: of a fault expired, lost or gave_up; of an eviction cap, server-cap,
+//	    tenant-quota or idle
+//	error.type: a code, tool_error, or absent after success
 //
 // # Cost
 //

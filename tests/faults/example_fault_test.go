@@ -120,41 +120,18 @@ func ExampleSometimes() {
 	// rate_limited
 }
 
-// The lists of the server fail, and its tools can be called.
-func ExampleOn() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	shop.Inject("", faults.On(faults.Refuse(500, "out of memory"), "tools/list", "prompts/list"))
-	fmt.Println(shop.call("count", "book"))
-	// Output: 1
-}
-
 // The server refuses one call in the form of an expired session. The session has not
 // expired: the supervisor finds this out, and keeps the session.
-func ExampleInstead() {
+func ExampleRefuse_session() {
 	shop := open(supervisor.Config{})
 	defer shop.close()
 	shop.call("count", "book")
-	form := faults.Expiry{Status: 400, Body: "Invalid or missing session ID"}
-	shop.Inject("tools/call", faults.Times(1, faults.Instead(form)))
+	shop.Inject("tools/call", faults.Times(1, faults.Refuse(400, "Invalid or missing session ID")))
 	fmt.Println(shop.call("count", "lamp"))
 	fmt.Println(shop.call("count", "lamp"))
 	// Output:
 	// invalid, may have run
 	// 2
-}
-
-// The tool has run, and the caller is told that it may have.
-func ExampleAfterwards() {
-	shop := open(supervisor.Config{})
-	defer shop.close()
-	form := faults.Answer{Status: 502, Body: "Bad Gateway"}
-	shop.Inject("tools/call", faults.Times(1, faults.Afterwards(form)))
-	fmt.Println(shop.call("count", "book"))
-	fmt.Println(shop.tools.Executions())
-	// Output:
-	// server_error, may have run
-	// map[book:1]
 }
 
 // The fault has a name, as in a table of tests.

@@ -25,7 +25,17 @@ func (f Fault) around(req *Request, next http.Handler) http.Handler {
 // that begins with a brace is JSON, in which "%s" stands for the id of the request.
 func Refuse(status int, body string) Fault {
 	return func(w http.ResponseWriter, r *Request, _ http.Handler) {
-		Expiry{Status: status, Body: body}.Respond(w, r)
+		if !strings.HasPrefix(body, "{") {
+			http.Error(w, body, status)
+			return
+		}
+		id := r.ID
+		if id == nil {
+			id = json.RawMessage("null")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		w.Write([]byte(strings.ReplaceAll(body, "%s", string(id)))) //nolint:errcheck // its client is gone
 	}
 }
 
@@ -164,45 +174,27 @@ func (s *short) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 type Expiry struct {
 	// Name names the server.
 	Name string
-	// Status is the HTTP status.
-	Status int
-	// Body is the body of the answer. If it begins with a brace it is JSON, in which
-	// "%s" stands for the id of the request.
-	Body string
-}
-
-// Respond implements [Form].
-func (e Expiry) Respond(w http.ResponseWriter, r *Request) {
-	if !strings.HasPrefix(e.Body, "{") {
-		http.Error(w, e.Body, e.Status)
-		return
-	}
-	id := r.ID
-	if id == nil {
-		id = json.RawMessage("null")
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(e.Status)
-	w.Write([]byte(strings.ReplaceAll(e.Body, "%s", string(id)))) //nolint:errcheck // its client is gone
+	// Fault answers a request on such a session. It does not pass the request on.
+	Fault Fault
 }
 
 // Expiries returns the forms in which servers in use refuse a session that they do not
 // know. The first is that of the Go SDK.
 func Expiries() []Expiry {
 	return []Expiry{
-		{"Go SDK", 404, "session not found"},
-		{"TypeScript SDK", 404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`},
-		{"Python SDK", 404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`},
-		{"C# SDK", 404, `{"jsonrpc":"2.0","id":"","error":{"code":-32001,"message":"Session not found"}}`},
-		{"TypeScript example", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`},
-		{"TypeScript example, echoed", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":%s}`},
-		{"server-everything", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`},
-		{"TypeScript SDK, restarted", 400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`},
-		{"older Python SDK", 400, "Bad Request: No valid session ID provided"},
-		{"invalid or missing", 400, "Invalid or missing session ID"},
-		{"proxy", 404, "<html><body>Not Found</body></html>"},
-		{"gone", 410, ""},
-		{"404 with the request's id", 404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":%s}`},
-		{"401 that is about a session", 401, `{"error":"invalid_session","message":"Unknown session id"}`},
+		{"Go SDK", Refuse(404, "session not found")},
+		{"TypeScript SDK", Refuse(404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`)},
+		{"Python SDK", Refuse(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`)},
+		{"C# SDK", Refuse(404, `{"jsonrpc":"2.0","id":"","error":{"code":-32001,"message":"Session not found"}}`)},
+		{"TypeScript example", Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)},
+		{"TypeScript example, echoed", Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":%s}`)},
+		{"server-everything", Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)},
+		{"TypeScript SDK, restarted", Refuse(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}`)},
+		{"older Python SDK", Refuse(400, "Bad Request: No valid session ID provided")},
+		{"invalid or missing", Refuse(400, "Invalid or missing session ID")},
+		{"proxy", Refuse(404, "<html><body>Not Found</body></html>")},
+		{"gone", Refuse(410, "")},
+		{"404 with the request's id", Refuse(404, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":%s}`)},
+		{"401 that is about a session", Refuse(401, `{"error":"invalid_session","message":"Unknown session id"}`)},
 	}
 }

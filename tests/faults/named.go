@@ -109,3 +109,11 @@ func die() Fault {
 		panic(http.ErrAbortHandler)
 	}
 }
+
+// dropped discards an answer.
+type dropped struct{ header http.Header }
+
+func (d *dropped) Header() http.Header         { return d.header }
+func (d *dropped) Write(p []byte) (int, error) { return len(p), nil }
+func (d *dropped) WriteHeader(int)             {}
+func (d *dropped) Flush()                      {}

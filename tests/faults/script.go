@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,13 +17,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
-
-// T is the part of [testing.TB] that a [Script] uses.
-type T interface {
-	Helper()
-	Cleanup(func())
-	Fatalf(format string, args ...any)
-}
 
 // Script is an MCP server for the test of an agent: the test says what each tool returns,
 // and which faults its calls meet.
@@ -39,7 +33,7 @@ type T interface {
 // The methods may be called from any goroutine, also while calls run.
 type Script struct {
 	*Server
-	t      T
+	t      testing.TB
 	name   string
 	mcp    *mcp.Server
 	client *http.Client // reaches the script
@@ -109,7 +103,7 @@ const headerRun = "Faults-Run"
 
 // NewScript returns a script for the server of the given name, without tools. It is closed
 // at the end of the test.
-func NewScript(t T, server string) *Script {
+func NewScript(t testing.TB, server string) *Script {
 	s := &Script{
 		t: t, name: server, tools: map[string]*Steps{}, conditional: map[string][]*Steps{},
 		origins: map[string]origin{}, generations: map[messages.Key]uint64{},

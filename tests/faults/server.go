@@ -42,7 +42,7 @@ type Server struct {
 	faults   []*injected
 	sessions map[string]*session
 	latest   map[string]*session // by the scope of their calls
-	unknown  Form                // how a session that was never opened is refused; nil: as the handler does
+	unknown  Fault               // how a session that was never opened is refused; nil: as the handler does
 	counts   map[string]int
 	overlaps []string
 }
@@ -51,8 +51,8 @@ type Server struct {
 type session struct {
 	leaving bool // a DELETE has come
 	ended   bool
-	expiry  Form // how it is refused after it expired, or nil
-	serial  int  // its position in the order of opening
+	expiry  Fault // how it is refused after it expired, or nil
+	serial  int   // its position in the order of opening
 	opened  time.Time
 	counts  map[string]int
 }
@@ -192,7 +192,7 @@ func (s *Server) Restart() error {
 	defer s.running.Unlock()
 	s.stop()
 	handler := s.fresh()
-	unknown := Expiries()[0]
+	unknown := Expiries()[0].Fault
 	s.mu.Lock()
 	s.handler = handler
 	for _, known := range s.sessions {
@@ -205,19 +205,20 @@ func (s *Server) Restart() error {
 }
 
 // Expire expires all sessions that are known: the server refuses their requests in the
-// given form, and from then on those of sessions that were never opened. Calls that are running continue. It returns the number of these sessions.
-func (s *Server) Expire(form Form) (n int) {
+// given form, and from then on those of sessions that were never opened. Calls that are
+// running continue. It returns the number of these sessions.
+func (s *Server) Expire(form Expiry) (n int) {
 	return s.ExpireSome(1<<30, form)
 }
 
 // ExpireSome is [Server.Expire] for up to n sessions, in the order of their ids.
-func (s *Server) ExpireSome(n int, form Form) (expired int) {
+func (s *Server) ExpireSome(n int, form Expiry) (expired int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unknown = form
+	s.unknown = form.Fault
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
 		if known := s.sessions[id]; !known.ended && expired < n {
-			known.ended, known.expiry = true, form
+			known.ended, known.expiry = true, form.Fault
 			expired++
 		}
 	}
@@ -225,25 +226,25 @@ func (s *Server) ExpireSome(n int, form Form) (expired int) {
 }
 
 // Forget returns a fault that expires the session of the request.
-func (s *Server) Forget(form Form) Fault {
+func (s *Server) Forget(form Expiry) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
 		known := s.sessions[r.Session]
 		if known != nil {
-			known.ended, known.expiry, s.unknown = true, form, form
+			known.ended, known.expiry, s.unknown = true, form.Fault, form.Fault
 		}
 		s.mu.Unlock()
 		if known == nil {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
-		form.Respond(w, r)
+		form.Fault(w, r, next)
 	}
 }
 
 // Late returns a fault that refuses each session for the given time after it was opened,
 // like a server whose session store is eventually consistent.
-func (s *Server) Late(d time.Duration, form Form) Fault {
+func (s *Server) Late(d time.Duration, form Expiry) Fault {
 	return func(w http.ResponseWriter, r *Request, next http.Handler) {
 		s.mu.Lock()
 		known := s.sessions[r.Session]
@@ -253,7 +254,7 @@ func (s *Server) Late(d time.Duration, form Form) Fault {
 			next.ServeHTTP(w, r.Request)
 			return
 		}
-		form.Respond(w, r)
+		form.Fault(w, r, next)
 	}
 }
 
@@ -356,13 +357,13 @@ func (s *Server) note(req *Request, behind http.Handler) http.Handler {
 	known, unknown := s.sessions[req.Session], s.unknown
 	switch {
 	case known == nil && req.Session != "" && unknown != nil:
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { unknown.Respond(w, req) })
+		return unknown.around(req, behind)
 	case known == nil:
 		return behind // it does not know the session either
 	}
 	known.counts[req.Kind]++
-	if form := known.expiry; form != nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { form.Respond(w, req) })
+	if known.expiry != nil {
+		return known.expiry.around(req, behind)
 	}
 	if req.Kind == http.MethodDelete {
 		known.leaving = true

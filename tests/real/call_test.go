@@ -113,9 +113,9 @@ func (p *sentCommand) ok(generation uint64) *messages.ToolResult {
 func (h *harness) ping(scope string) uint64 {
 	h.t.Helper()
 	p := h.send(&messages.Ping{Header: messages.To("s", scope)})
-	pong, is := p.reply().(*messages.Pong)
+	ack, is := p.reply().(*messages.Ack)
 	require.True(h.t, is, "%v", p.reply())
-	return pong.Generation
+	return ack.Generation
 }
 
 // text waits as ok does, and returns the text of the result.

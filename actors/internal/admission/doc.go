@@ -1,4 +1,3 @@
-// Package admission decides which sessions may be open: it keeps the quotas, the order of eviction, and
-// what is known of servers that are down. It takes facts and returns decisions. It sends nothing, and
-// knows no actors: what stands for a session is a type parameter.
+// Package admission decides which sessions may dial, and which are evicted for them. A [Gate] takes facts
+// and returns decisions. It sends nothing, starts no timers, and knows neither actors nor keys.
 package admission

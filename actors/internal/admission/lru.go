@@ -18,36 +18,36 @@ const (
 	maxRanks = 6
 )
 
-// LRU keeps, for each rank, its members in the order of their last use. All operations take
+// LRU keeps, for each rank, its values in the order of their last use. All operations take
 // constant time and allocate nothing: each call moves its session twice.
 type LRU[T any] struct {
 	rings [maxRanks]ring.Ring[T]
 }
 
-// Node is the position of a member. The zero value has no position.
+// Node is the position of a value. The zero value has no position.
 type Node[T any] struct {
 	Rank Rank
 	node ring.Node[T]
 }
 
-// Put makes a member the most recently used of a rank.
-func (l *LRU[T]) Put(n *Node[T], to Rank, member T) {
+// Put makes a value the most recently used of a rank.
+func (l *LRU[T]) Put(n *Node[T], to Rank, value T) {
 	l.Remove(n)
 	if to != Unranked {
 		n.Rank = to
-		l.rings[to].Push(&n.node, member)
+		l.rings[to].Push(&n.node, value)
 	}
 }
 
-// Remove removes a member.
+// Remove removes a value.
 func (l *LRU[T]) Remove(n *Node[T]) {
 	l.rings[n.Rank].Remove(&n.node)
 	n.Rank = Unranked
 }
 
-// Oldest yields the members of a rank, the least recently used one first. The one that was
+// Oldest yields the values of a rank, the least recently used one first. The one that was
 // yielded may be removed meanwhile.
 func (l *LRU[T]) Oldest(of Rank) func(yield func(T) bool) { return l.rings[of].All() }
 
-// Len returns the number of members of a rank.
+// Len returns the number of values of a rank.
 func (l *LRU[T]) Len(of Rank) int { return l.rings[of].Count }

@@ -25,43 +25,42 @@ const (
 	MaxProbes = 3
 )
 
-// Outage is what is known of an endpoint regardless of the key: whether a server answers there. T is
-// a session.
+// Outage is what is known of an endpoint regardless of the key: whether a server answers there.
 //
 //	up ──dial finds no server──▶ down ──any answer──▶ up
 //
 // While an endpoint is down, only probes may dial. A probe is the dial of one of the
 // sessions that wait. When the server answers, all of them may dial.
-type Outage[T comparable] struct {
+type Outage struct {
 	SeenAt time.Time        // when the server last answered, or zero
 	Since  time.Time        // when it came up or went down, or zero
 	Down   bool             // the last dial found no server
 	Cause  *mcpbridge.Error // of the last failed dial, as all keys may see it; nil while up
 
-	Probes   []T           // that dial while the endpoint is down, the oldest first
+	Probes   []*Session    // that dial while the endpoint is down, the oldest first
 	ProbedAt time.Time     // when the last probe began
 	interval time.Duration // between probes
 	Next     time.Time     // when the next probe is due
 }
 
 // AllowsProbe reports whether another probe may begin.
-func (ep *Outage[T]) AllowsProbe(now time.Time) bool {
+func (ep *Outage) AllowsProbe(now time.Time) bool {
 	return len(ep.Probes) < MaxProbes && !now.Before(ep.Next)
 }
 
 // BeginProbe notes a probe.
-func (ep *Outage[T]) BeginProbe(probe T, now time.Time) {
+func (ep *Outage) BeginProbe(probe *Session, now time.Time) {
 	ep.Probes = append(ep.Probes, probe)
 	ep.ProbedAt, ep.Next = now, now.Add(SlowProbeInterval)
 }
 
 // EndProbe removes a probe.
-func (ep *Outage[T]) EndProbe(probe T) {
-	ep.Probes = slices.DeleteFunc(ep.Probes, func(p T) bool { return p == probe })
+func (ep *Outage) EndProbe(probe *Session) {
+	ep.Probes = slices.DeleteFunc(ep.Probes, func(p *Session) bool { return p == probe })
 }
 
 // Answered notes that the server has answered. It returns the probes that still run, if it was down.
-func (ep *Outage[T]) Answered(now time.Time) (probes []T) {
+func (ep *Outage) Answered(now time.Time) (probes []*Session) {
 	if ep.Down || ep.SeenAt.IsZero() {
 		ep.Since = now
 	}
@@ -74,7 +73,7 @@ func (ep *Outage[T]) Answered(now time.Time) (probes []T) {
 // ShowsDown reports whether a dial failed because the server is down, and not for a reason
 // of its key. An answer that is not MCP also shows this if the server has been up before:
 // the answer may come from a proxy in front of the server.
-func (ep *Outage[T]) ShowsDown(e *mcpbridge.Error) bool {
+func (ep *Outage) ShowsDown(e *mcpbridge.Error) bool {
 	switch {
 	case e.Server == mcpbridge.Strange || e.Class == mcpbridge.Protocol && e.Server == mcpbridge.Absent:
 		return !ep.SeenAt.IsZero()
@@ -85,7 +84,7 @@ func (ep *Outage[T]) ShowsDown(e *mcpbridge.Error) bool {
 }
 
 // Failed notes a dial that found no server, which began at a time and may have been a probe.
-func (ep *Outage[T]) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time) {
+func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time) {
 	cause := Shared(e)
 	most := MaxProbeInterval
 	if now.Sub(began) > immediate || e.RetryAfter > 0 {
@@ -115,7 +114,7 @@ func Shared(e *mcpbridge.Error) *mcpbridge.Error {
 }
 
 // Health returns what a snapshot says of the server.
-func (ep *Outage[T]) Health() (health messages.Health, cause string, retryAt time.Time) {
+func (ep *Outage) Health() (health messages.Health, cause string, retryAt time.Time) {
 	switch {
 	case ep.Down:
 		return messages.HealthDown, ep.Cause.Error(), ep.Next

@@ -1,70 +1,12 @@
 package contract
 
 import (
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
-
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
-	"github.com/mcpactor/mcpactor/internal/relay"
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Config is the configuration of a registry and its sessions. There are no defaults:
-// package supervisor sets every field.
+// Config is the configuration of the actors, with what they share.
 type Config struct {
-	Name     string             // the id of the PID; empty: Start makes one
-	Servers  []mcpbridge.Server // whose limits take the place of those below
-	Dialer   mcpbridge.Dialer
-	Strategy Strategy
-	Logger   *relay.Logger     // which never blocks
-	Events   *relay.Relay[any] // to the EventStream
-	Post     *relay.Post       // to actors and processes of others
-
-	MaxSessions     int // open sessions, including those that drain
-	MaxInFlight     int // running calls of one session
-	MaxWaiting      int // waiting calls of one session
-	MaxWaitingTotal int // waiting calls of all sessions
-	MaxDials        int // concurrent dials to one server
-
-	Tenant               func(messages.Key) string // which must not block, or nil
-	MaxSessionsPerTenant int                       // open sessions of one tenant; 0 is no bound
-
-	FailFast bool // calls fail while their server is down
-
-	IdleTimeout    time.Duration // 0 means never
-	ConnectTimeout time.Duration
-	CallTimeout    time.Duration // for operations without a deadline
-	DrainTimeout   time.Duration
-	CloseTimeout   time.Duration
-
-	Interceptors []Interceptor // the first one is the outermost
-
-	Handler        *actor.PID    // for requests of servers, or nil
-	Asked          bool          // servers are told that they may send requests
-	HandlerTimeout time.Duration // for the answer of Handler
-	Subscriber     *actor.PID    // for notifications of servers, or nil
-
-	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil
-	LeaveOpen bool            // Stop does not close MCP sessions that can be resumed
-
-	// Strays returns how many responses of servers were dropped because they belong to
-	// other connections. It must not block.
-	Strays func() uint64
-	// Skipped returns how many bytes of stdout were skipped. It must not block.
-	Skipped func() uint64
-
-	// Forget makes the dialer forget what it knows of a server. It must not block. It may be
-	// nil.
-	Forget func(server string)
-
-	// Stopped is called once, when the registry has stopped, with the keys that could not
-	// be closed.
-	Stopped func([]messages.Left)
-
+	actors.Config
 	Dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
-
-	// Probe is called before a session handles a message. Tests panic in it.
-	Probe func(actor.Context)
 }

@@ -3,13 +3,14 @@ package contract
 import (
 	"fmt"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // ForCaller returns the cause, for the callers that wait for the session. If a call broke
 // the connection, the cause does not contain what the server answered to that call.
-func ForCaller(f *Fault) string {
+func ForCaller(f *actors.Fault) string {
 	if f.Dialing {
 		return f.Cause.Class.String() + ": " + f.Cause.ForCaller()
 	}
@@ -17,13 +18,13 @@ func ForCaller(f *Fault) string {
 }
 
 // Fail is the only place that panics. Proto.Actor then restarts the session. The reason is
-// a [*Fault], or the reason of a panic that was recovered.
+// a [*actors.Fault], or the reason of a panic that was recovered.
 func Fail(reason any) {
 	panic(reason)
 }
 
 // BugFault returns the fault for a panic that is a bug.
-func BugFault(key messages.Key, reason any) *Fault {
+func BugFault(key messages.Key, reason any) *actors.Fault {
 	cause := &mcpbridge.Error{Class: mcpbridge.Internal, Detail: fmt.Sprintf("panic: %T", reason)}
-	return &Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}
+	return &actors.Fault{Key: key, Class: mcpbridge.Internal, Cause: cause}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -32,7 +33,7 @@ type (
 	LimitsChanged struct{ Limits *mcpbridge.Limits }
 	// Directive is what the registry has decided about the last fault.
 	Directive struct {
-		Cause      *Fault
+		Cause      *actors.Fault
 		FailParked bool // the parked calls fail now
 		GaveUp     bool // no dial before retryAt
 		RetryAt    time.Time
@@ -99,7 +100,7 @@ type (
 	// Faulted brings the fault that the session was restarted for.
 	Faulted struct {
 		Of    Registration
-		Fault *Fault
+		Fault *actors.Fault
 	}
 	// BecameIdle returns the slot: the session has no connection, and wants none.
 	BecameIdle struct{ Of Registration }

@@ -1,36 +1,36 @@
-// Package ring has an ordered list whose members bring their nodes.
+// Package ring has an ordered list whose values bring their nodes.
 package ring
 
 import "iter"
 
-// Ring is an ordered list. Each member brings its node, and is in one ring at most. Adding
-// and removing a member takes constant time and allocates nothing. The zero value is empty.
+// Ring is an ordered list. Each value brings its node, and is in one ring at most. Adding
+// and removing a value takes constant time and allocates nothing. The zero value is empty.
 type Ring[T any] struct {
 	sentinel Node[T] // its neighbors are the last and the first node
 	Count    int
 }
 
-// Node is the position of a member. The zero value is in no ring.
+// Node is the position of a value. The zero value is in no ring.
 type Node[T any] struct {
 	In         *Ring[T]
 	prev, next *Node[T]
-	member     T
+	value      T
 }
 
-// Push adds a member at the end.
-func (r *Ring[T]) Push(n *Node[T], member T) { r.insert(n, member, r.end()) }
+// Push adds a value at the end.
+func (r *Ring[T]) Push(n *Node[T], value T) { r.insert(n, value, r.end()) }
 
-// PushFront adds a member at the front.
-func (r *Ring[T]) PushFront(n *Node[T], member T) { r.insert(n, member, r.end().next) }
+// PushFront adds a value at the front.
+func (r *Ring[T]) PushFront(n *Node[T], value T) { r.insert(n, value, r.end().next) }
 
-// insert adds a member before another node.
-func (r *Ring[T]) insert(n *Node[T], member T, before *Node[T]) {
-	*n = Node[T]{r, before.prev, before, member}
+// insert adds a value before another node.
+func (r *Ring[T]) insert(n *Node[T], value T, before *Node[T]) {
+	*n = Node[T]{r, before.prev, before, value}
 	n.prev.next, n.next.prev = n, n
 	r.Count++
 }
 
-// Remove removes a member, if it is in this ring.
+// Remove removes a value, if it is in this ring.
 func (r *Ring[T]) Remove(n *Node[T]) {
 	if n.In != r {
 		return
@@ -40,22 +40,22 @@ func (r *Ring[T]) Remove(n *Node[T]) {
 	r.Count--
 }
 
-// Take empties the ring, and returns its members.
+// Take empties the ring, and returns its values.
 func (r *Ring[T]) Take() []T {
 	all := make([]T, 0, r.Count)
 	for n := r.end().next; n.In == r; n = r.end().next {
-		all = append(all, n.member)
+		all = append(all, n.value)
 		r.Remove(n)
 	}
 	return all
 }
 
-// All yields the members in order. The one that was yielded may be removed meanwhile.
+// All yields the values in order. The one that was yielded may be removed meanwhile.
 func (r *Ring[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for n := r.end().next; n.In == r; { // the sentinel is in no ring
 			next := n.next
-			if !yield(n.member) {
+			if !yield(n.value) {
 				return
 			}
 			n = next

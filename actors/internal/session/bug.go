@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -18,7 +19,7 @@ func (s *session) recoverBug(c actor.Context) {
 	if reason == nil {
 		return
 	}
-	if _, ok := reason.(*contract.Fault); ok {
+	if _, ok := reason.(*actors.Fault); ok {
 		contract.Fail(reason)
 	}
 	s.log(s.cfg.Logger.Error()).Type("message", c.Message()).Interface("reason", reason).

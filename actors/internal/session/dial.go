@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -28,7 +29,7 @@ type dialAttempt struct {
 	ops      []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
-	above      uint64 // as in durable
+	floor      uint64 // as in durable
 	reopens    bool   // there was a previous MCP session
 	stateless  bool   // that MCP session kept nothing on the server
 }
@@ -103,7 +104,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		msg.expired = d.generation
 	}
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
-		msg.generation = max(d.generation, d.above) + 1
+		msg.generation = max(d.generation, d.floor) + 1
 	}
 	if !info.Attached {
 		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
@@ -140,7 +141,7 @@ func (s *session) onGrant(c actor.Context) {
 	self := &s.mailbox
 	d := dialAttempt{
 		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
-		generation: s.generation, above: s.above, reopens: s.wasOpen, stateless: s.stateless,
+		generation: s.generation, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
@@ -214,7 +215,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		return
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
-		s.fail(&contract.Fault{Class: e.Class, Dialing: true, Cause: e})
+		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
 	s.conn, s.resumable, s.refused = msg.conn, nil, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -23,7 +24,7 @@ type Spec struct {
 	Registration contract.Registration // in the messages of the session
 	Handler      *actor.PID            // of the scope, or nil
 	Generation   uint64                // of the last MCP session of the key
-	Above        uint64                // the first generation is higher, unless the store has a record to resume
+	Floor        uint64                // the first generation is higher, unless the store has a record to resume
 	NoResume     bool                  // the record in the store is of an MCP session that is being closed
 	Cleanup      *Cleanup              // the work of an actor that closes leftovers, or nil
 }
@@ -32,7 +33,7 @@ type Spec struct {
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
 		cfg: spec.Config, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
-		handler: spec.Handler, generation: spec.Generation, above: spec.Above, noResume: spec.NoResume, cleanup: spec.Cleanup,
+		handler: spec.Handler, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, cleanup: spec.Cleanup,
 	}
 	d.mailbox.Parent = spec.Registry
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -48,7 +49,7 @@ type durable struct {
 	registration contract.Registration // belongs to the registry, not read here
 
 	generation  uint64
-	above       uint64            // the first generation is higher, unless the store has a record to resume
+	floor       uint64            // the first generation is higher, unless the store has a record to resume
 	settings    contract.Settings // of the server, applied to each new MCP session
 	tail        tail              // of the stderr of the server
 	parked      contract.Queue    // calls that are accepted and do not run
@@ -79,10 +80,10 @@ type durable struct {
 	refused      *mcpbridge.Error // the refusal of the credentials, or nil
 	refusedUntil time.Time        // until then, no dial with the same credentials
 
-	cause    *contract.Fault // of the last restart, or nil
-	failedAt time.Time       // when that fault happened
-	lostAt   time.Time       // when the last connection ended
-	wantedAt time.Time       // when a call last came while none was wanted
+	cause    *actors.Fault // of the last restart, or nil
+	failedAt time.Time     // when that fault happened
+	lostAt   time.Time     // when the last connection ended
+	wantedAt time.Time     // when a call last came while none was wanted
 
 	wakeTimer *time.Timer // sends timerFired; nil when it will not come
 	wakeAt    time.Time   // when wakeTimer fires

@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -21,7 +22,7 @@ func (s *session) connectionEnded(e *mcpbridge.Error) {
 	if e.Session == mcpbridge.Gone {
 		class = mcpbridge.Expired
 	}
-	s.fail(&contract.Fault{Class: class, Cause: e})
+	s.fail(&actors.Fault{Class: class, Cause: e})
 }
 
 // stableAfter is how long a connection must last before a session without calls is
@@ -29,7 +30,7 @@ func (s *session) connectionEnded(e *mcpbridge.Error) {
 const stableAfter = time.Minute
 
 // fail ends the incarnation with a fault. It does not return.
-func (s *session) fail(f *contract.Fault) {
+func (s *session) fail(f *actors.Fault) {
 	if f.Class == mcpbridge.Expired {
 		s.stateless = false // the next MCP session is another one
 	}

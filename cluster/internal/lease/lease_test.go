@@ -93,7 +93,7 @@ func (i *inner) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, er
 
 func (i *inner) Do(context.Context, messages.Operation) (messages.Result, error) {
 	i.calls++
-	return &messages.Pong{}, nil
+	return &messages.Ack{}, nil
 }
 
 func (i *inner) Info() mcpbridge.Info      { return mcpbridge.Info{Attached: true} }
@@ -170,7 +170,7 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 
 func TestFencedMemberStoresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, memory := New(time.Second), resume.NewMemory()
+		l, memory := New(time.Second), new(resume.Memory)
 		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
 		store := l.Store(memory, func(key messages.Key) bool { return key == mine })
 		record := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Endpoint: "e", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}

@@ -159,7 +159,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 		c.server.set(func() { c.server.ordered = append(c.server.ordered, op.RequestID()) })
 		return &messages.Ack{}, nil
 	case *messages.Ping:
-		return &messages.Pong{}, nil
+		return &messages.Ack{}, nil
 	}
 	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("%T?", op)}
 }

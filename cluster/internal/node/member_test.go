@@ -130,7 +130,7 @@ func TestMemberThatNobodyRemembersJoinsAgain(t *testing.T) {
 }
 
 func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
@@ -158,7 +158,7 @@ func TestMCPSessionsMoveWithASharedStore(t *testing.T) {
 func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		t.Run(fmt.Sprint("LeaveOpen=", open), func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			inWorld(t, 1, func(w *world) { w.cfg.Store, w.cfg.LeaveOpen = store, open }, func(w *world) {
 				w.members[0].send(call("x", "count")).ok()
 				w.members[0].leave()
@@ -171,7 +171,7 @@ func TestLastMemberClosesItsSessionsUnlessTheyAreToStayOpen(t *testing.T) {
 func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
 	for _, members := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
-			store := resume.NewMemory()
+			store := new(resume.Memory)
 			inWorld(t, members, func(w *world) { w.cfg.Store, w.cfg.MaxInFlight = store, 1 }, func(w *world) {
 				var running, waiting []*sent
 				for _, m := range w.members {
@@ -203,7 +203,7 @@ func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
 // The scope is bound to an actor of another member. When the member that was removed drops what it had
 // with that one, this must not close the MCP session, which a third member has resumed.
 func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {
-	store := resume.NewMemory()
+	store := new(resume.Memory)
 	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(a, 0)

@@ -271,10 +271,11 @@ func (e *encoded) encode(v any) {
 
 // mayBeLarge reports whether a message is a reply, a question or an answer, or has parameters of any size.
 func mayBeLarge(v any) bool {
-	switch v.(type) {
-	case messages.Reply, messages.Request, messages.Answer,
-		*messages.CallTool, *messages.ReadResource, *messages.GetPrompt, *messages.Complete, *messages.SetRoots, *messages.Custom:
+	switch v := v.(type) {
+	case messages.Reply, messages.Request, messages.Answer:
 		return true
+	case messages.Operation:
+		return wire.HasParams(v)
 	}
 	return false
 }

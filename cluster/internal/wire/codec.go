@@ -38,30 +38,30 @@ var (
 
 // Register gives a name to a type that crosses as encoding/json encodes it. It panics if the name
 // or the type is taken. It must only be called by init functions.
-func Register[T any](name string) {
-	register(name, func(v *T, _ Refs) (any, error) { return v, nil }, func(body []byte, _ Refs) (*T, error) {
-		v := new(T)
+func Register[T any](name string) { plain(name, reflect.TypeFor[T]()) }
+
+// plain is Register.
+func plain(name string, of reflect.Type) {
+	add(of, &format{name, func(v any, _ Refs) (any, error) { return v, nil }, func(body []byte, _ Refs) (any, error) {
+		v := reflect.New(of).Interface()
 		return v, unmarshal(body, v)
-	})
+	}})
 }
 
 func register[T any](name string, encode func(*T, Refs) (any, error), decode func([]byte, Refs) (*T, error)) {
-	of := reflect.TypeFor[T]()
-	if byName[name] != nil || byType[of] != nil {
-		panic(fmt.Sprintf("wire: %q or %v is registered twice", name, of)) //nolint:forbidigo // a bug that the first run of a program finds
+	add(reflect.TypeFor[T](), &format{
+		name,
+		func(v any, refs Refs) (any, error) { return encode(v.(*T), refs) },
+		func(body []byte, refs Refs) (any, error) { return decode(body, refs) },
+	})
+}
+
+// add adds the format of a type.
+func add(of reflect.Type, f *format) {
+	if byName[f.name] != nil || byType[of] != nil {
+		panic(fmt.Sprintf("wire: %q or %v is registered twice", f.name, of)) //nolint:forbidigo // a bug that the first run of a program finds
 	}
-	f := &format{
-		name:   name,
-		encode: func(v any, refs Refs) (any, error) { return encode(v.(*T), refs) },
-		decode: func(body []byte, refs Refs) (any, error) {
-			v, err := decode(body, refs)
-			if err != nil {
-				return nil, err
-			}
-			return v, nil
-		},
-	}
-	byName[name], byType[of] = f, f
+	byName[f.name], byType[of] = f, f
 }
 
 // Encode returns the name of the type of a message, and the message as JSON. The message may be a

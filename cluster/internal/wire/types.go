@@ -1,81 +1,57 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
+	"regexp"
+	"strings"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// The names on the wire of all messages. They must not change.
+// The names on the wire of all messages. They must not change. Those of the operations and of their results
+// are the names of their types.
 func init() {
-	operation[messages.CallTool, callTool]("call-tool")
-	operation[messages.ListTools, onlyHeader]("list-tools")
-	operation[messages.ListResources, onlyHeader]("list-resources")
-	operation[messages.ListResourceTemplates, onlyHeader]("list-resource-templates")
-	operation[messages.ReadResource, readResource]("read-resource")
-	operation[messages.ListPrompts, onlyHeader]("list-prompts")
-	operation[messages.GetPrompt, getPrompt]("get-prompt")
-	operation[messages.Complete, complete]("complete")
-	operation[messages.Subscribe, withURI]("subscribe")
-	operation[messages.Unsubscribe, withURI]("unsubscribe")
-	operation[messages.SetLogLevel, setLogLevel]("set-log-level")
-	operation[messages.SetRoots, setRoots]("set-roots")
-	operation[messages.Ping, onlyHeader]("ping")
-	operation[messages.Open, onlyHeader]("open")
-	operation[messages.Custom, custom]("custom")
-
-	command[messages.Cancel, cancel]("cancel")
-	command[messages.CancelScope, cancelScope]("cancel-scope")
-	command[messages.CloseSession, closeSession]("close-session")
-	command[messages.CloseScope, closeScope]("close-scope")
-	command[messages.CloseServer, closeServer]("close-server")
-	command[messages.CloseMatching, closeMatching]("close-matching")
-	command[messages.CloseAll, closeAll]("close-all")
-	command[messages.Restart, restart]("restart")
-	command[messages.Forget, forget]("forget")
-	command[messages.Pin, pin]("pin")
-	command[messages.Inspect, inspect]("inspect")
-	converted("tail", func(m *messages.Tail, refs Refs) (tail, error) {
-		pids := pids{refs: refs}
-		return tail{m.ID, m.Key, pids.ref("subscriber", m.Subscriber)}, pids.err
-	}, func(m *tail, refs Refs) (*messages.Tail, error) {
-		pids := pids{refs: refs}
-		return &messages.Tail{ID: m.ID, Key: m.Key, Subscriber: pids.pid("subscriber", m.Subscriber)}, pids.err
-	})
-	converted("bind", func(m *messages.Bind, refs Refs) (bind, error) {
-		pids := pids{refs: refs}
-		return bind{m.ID, m.Scope, pids.ref("owner", m.Owner), pids.ref("handler", m.Handler)}, pids.err
-	}, func(m *bind, refs Refs) (*messages.Bind, error) {
-		pids := pids{refs: refs}
-		return &messages.Bind{ID: m.ID, Scope: m.Scope, Owner: pids.pid("owner", m.Owner), Handler: pids.pid("handler", m.Handler)}, pids.err
-	})
-
 	register("tool-result", encodeToolResult, decodeToolResult)
-	Register[messages.ToolList]("tool-list")
-	Register[messages.ResourceList]("resource-list")
-	Register[messages.ResourceTemplateList]("resource-template-list")
-	Register[messages.ResourceContents]("resource-contents")
-	Register[messages.PromptList]("prompt-list")
-	Register[messages.Prompt]("prompt")
-	Register[messages.Completion]("completion")
-	Register[messages.CustomResult]("custom-result")
-	Register[messages.Ack]("ack")
-	Register[messages.Pong]("pong")
-	Register[messages.SessionInfo]("session-info")
+	fields := map[reflect.Type]reflect.Type{
+		reflect.TypeFor[messages.CallTool](): reflect.TypeFor[callTool](),
+		reflect.TypeFor[messages.Custom]():   reflect.TypeFor[custom](),
+	}
+	for op, reply := range messages.Operations() {
+		of, result := reflect.TypeOf(op).Elem(), reflect.TypeOf(reply).Elem()
+		operation(of, cmp.Or(fields[of], fieldsOf(of)))
+		if byType[result] == nil { // several have the same
+			plain(kebabCase(result.Name()), result)
+		}
+	}
+
+	command[messages.Cancel]("cancel")
+	command[messages.CancelScope]("cancel-scope")
+	command[messages.CloseSession]("close-session")
+	command[messages.CloseScope]("close-scope")
+	command[messages.CloseServer]("close-server")
+	command[messages.CloseMatching]("close-matching")
+	command[messages.CloseAll]("close-all")
+	command[messages.Restart]("restart")
+	command[messages.Forget]("forget")
+	command[messages.Pin]("pin")
+	command[messages.Inspect]("inspect")
+	command[messages.Tail]("tail")
+	command[messages.Bind]("bind")
+
 	Register[messages.Failure]("failure")
 	Register[messages.Closed]("closed")
 	Register[messages.Bound]("bound")
 	Register[messages.Pinned]("pinned")
 	Register[messages.Done]("done")
-	converted("snapshot", func(m *messages.Snapshot, _ Refs) (snapshot, error) {
+	register("snapshot", func(m *messages.Snapshot, _ Refs) (any, error) {
 		return snapshot{m.ID, m}, nil
-	}, func(m *snapshot, _ Refs) (*messages.Snapshot, error) {
-		if m.Snapshot == nil {
-			m.Snapshot = &messages.Snapshot{}
-		}
+	}, func(body []byte, _ Refs) (*messages.Snapshot, error) {
+		m := snapshot{Snapshot: &messages.Snapshot{}}
+		err := unmarshal(body, &m)
 		m.Snapshot.ID = m.ID
-		return m.Snapshot, nil
+		return m.Snapshot, err
 	})
 
 	Register[messages.SessionOpened]("session-opened")
@@ -97,85 +73,79 @@ func init() {
 	Register[messages.Progress]("progress")
 	Register[messages.StderrLine]("stderr-line")
 
-	question[messages.Elicit, elicit]("elicit")
-	question[messages.Sample, sample]("sample")
-	question[messages.ListRoots, onlyOrigin]("list-roots")
-	question[messages.Withdrawn, withdrawn]("withdrawn")
+	question[messages.Elicit]("elicit")
+	question[messages.Sample]("sample")
+	question[messages.ListRoots]("list-roots")
+	question[messages.Withdrawn]("withdrawn")
 	Register[messages.Elicited]("elicited")
 	Register[messages.Sampled]("sampled")
 	Register[messages.Roots]("roots")
 	Register[messages.Refusal]("refusal")
 }
 
-// converted registers a message that crosses as a W.
-func converted[T, W any](name string, to func(*T, Refs) (W, error), from func(*W, Refs) (*T, error)) {
-	register(name, func(m *T, refs Refs) (any, error) {
-		w, err := to(m, refs)
-		if _, named := any(m).(messages.Command); named && err == nil {
-			err = checkUTF8(reflect.ValueOf(w))
-		}
-		return &w, err
-	}, func(body []byte, refs Refs) (*T, error) {
-		w := new(W)
-		if err := unmarshal(body, w); err != nil {
+// command registers a command that is no operation.
+func command[T any](name string) {
+	of := reflect.TypeFor[T]()
+	fields := fieldsOf(of)
+	add(of, &format{name, func(m any, refs Refs) (any, error) { return fieldsFrom(m, fields, refs) }, func(body []byte, refs Refs) (any, error) {
+		w := reflect.New(fields)
+		if err := unmarshal(body, w.Interface()); err != nil {
 			return nil, err
 		}
-		return from(w, refs)
-	})
+		return messageFrom(w.Elem(), of, refs)
+	}})
 }
 
-// command registers a command without PIDs. W has the same fields.
-func command[T, W any](name string) {
-	converted(name, func(m *T, _ Refs) (W, error) {
-		return *same[W](m), nil
-	}, func(w *W, _ Refs) (*T, error) {
-		return same[T](w), nil
-	})
-}
-
-// operation registers an operation. W has the same fields.
-func operation[T, W any](name string) {
-	register(name, func(m *T, refs Refs) (any, error) {
-		h, err := newHeader(any(m).(messages.Operation).Head(), refs)
+// operation registers an operation, whose fields cross as those of a struct.
+func operation(of, fields reflect.Type) {
+	add(of, &format{kebabCase(of.Name()), func(m any, refs Refs) (any, error) {
+		h, err := newHeader(m.(messages.Operation).Head(), refs)
 		if err != nil {
 			return nil, within("header", err)
 		}
-		w := same[W](m)
+		w, err := fieldsFrom(m, fields, refs)
 		return struct {
 			Header header `json:"header"`
-			Fields *W     `json:"fields"`
-		}{h, w}, within("fields", checkUTF8(reflect.ValueOf(w).Elem()))
-	}, func(body []byte, refs Refs) (*T, error) {
+			Fields any    `json:"fields"`
+		}{h, w}, within("fields", err)
+	}, func(body []byte, refs Refs) (any, error) {
 		var h header
-		w, err := parts[W](body, "header", &h)
+		m, err := parts(body, "header", &h, of, fields, refs)
 		if err != nil {
 			return nil, err
 		}
-		m := same[T](w)
-		*any(m).(messages.Operation).Head(), err = h.header(refs)
+		*m.(messages.Operation).Head(), err = h.header(refs)
 		return m, within("header", err)
-	})
+	}})
 }
 
-// question registers a message to a handler. W has the same fields.
-func question[T, W any](name string) {
+// question registers a message to a handler.
+func question[T any](name string) {
 	type asked interface{ GetOrigin() *messages.Origin }
-	register(name, func(m *T, _ Refs) (any, error) {
+	of := reflect.TypeFor[T]()
+	fields := fieldsOf(of)
+	add(of, &format{name, func(m any, refs Refs) (any, error) {
+		w, err := fieldsFrom(m, fields, refs)
 		return struct {
 			Origin origin `json:"origin"`
-			Fields *W     `json:"fields"`
-		}{newOrigin(any(m).(asked).GetOrigin()), same[W](m)}, nil
-	}, func(body []byte, _ Refs) (*T, error) {
+			Fields any    `json:"fields"`
+		}{newOrigin(m.(asked).GetOrigin()), w}, within("fields", err)
+	}, func(body []byte, refs Refs) (any, error) {
 		var o origin
-		w, err := parts[W](body, "origin", &o)
+		m, err := parts(body, "origin", &o, of, fields, refs)
 		if err != nil {
 			return nil, err
 		}
-		m := same[T](w)
-		*any(m).(asked).GetOrigin() = o.origin()
+		*m.(asked).GetOrigin() = o.origin()
 		return m, nil
-	})
+	}})
 }
+
+// hump is where a new word begins in the name of a type.
+var hump = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// kebabCase returns the name on the wire of a type.
+func kebabCase(name string) string { return strings.ToLower(hump.ReplaceAllString(name, "${1}-$2")) }
 
 // parted is a body with a header or an origin, and with other fields.
 type parted struct {
@@ -184,8 +154,9 @@ type parted struct {
 	Fields part `json:"fields"`
 }
 
-// parts decodes a body with a header or an origin, which head selects, and with other fields.
-func parts[W any](body []byte, head string, into any) (*W, error) {
+// parts returns a pointer to a message of a type, from a body with a header or an origin, which head
+// selects, and with other fields.
+func parts(body []byte, head string, into any, of, fields reflect.Type, refs Refs) (any, error) {
 	var all parted
 	if err := json.Unmarshal(body, &all); err != nil {
 		return nil, undecoded(body, &all, err)
@@ -197,14 +168,14 @@ func parts[W any](body []byte, head string, into any) (*W, error) {
 	if err := unmarshal(first, into); err != nil {
 		return nil, within(head, err)
 	}
-	w := new(W)
-	if own, ok := any(w).(json.Unmarshaler); ok && all.Fields != nil { // it calls unmarshal itself
-		return w, within("fields", own.UnmarshalJSON(all.Fields))
+	w := reflect.New(fields)
+	decode := func(data []byte) error { return unmarshal(data, w.Interface()) }
+	if own, ok := w.Interface().(json.Unmarshaler); ok && all.Fields != nil { // it calls unmarshal itself
+		decode = own.UnmarshalJSON
 	}
-	return w, within("fields", unmarshal(all.Fields, w))
-}
-
-// same returns a pointer to the same struct as another type that has the same fields.
-func same[To, From any](from *From) *To {
-	return reflect.ValueOf(from).Convert(reflect.TypeFor[*To]()).Interface().(*To)
+	if err := decode(all.Fields); err != nil {
+		return nil, within("fields", err)
+	}
+	m, err := messageFrom(w.Elem(), of, refs)
+	return m, within("fields", err)
 }

@@ -128,7 +128,7 @@ func (h *harness) collectKinds() (collected, kinds) {
 	return all, what
 }
 
-// kindOf returns the kind of a metric, in the words of docs/operating.md.
+// kindOf returns the kind of a metric, in the words of the package documentation.
 func kindOf(m metricdata.Metrics) string {
 	switch data := m.Data.(type) {
 	case metricdata.Histogram[float64]:

@@ -117,17 +117,17 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 	})
 }
 
-// documented checks that docs/operating.md has each metric, with its kind, its unit and its
-// attributes, and no other.
+// documented checks that the package documentation has each metric, with its kind, its unit and
+// its attributes, and no other.
 func documented(t *testing.T, h *harness) {
 	t.Helper()
-	page, err := os.ReadFile("../../operating.md")
+	doc, err := os.ReadFile("../../../supervisor/telemetry/doc.go")
 	require.NoError(t, err)
 	all, what := h.collectKinds()
-	for _, row := range regexp.MustCompile("(?m)^\\| `(mcp[a-z_.]+)` \\| ([a-z -]+) \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
-		name, quoted := row[1], regexp.MustCompile("[^` ,]+")
+	for _, row := range regexp.MustCompile(`(?m)^//\t(mcp[a-z_.]+), ([a-z -]+?)(?:, ([a-z{}]+))?: .*\n((?://\t    .*\n)*)`).FindAllStringSubmatch(string(doc), -1) {
+		name, listed := row[1], regexp.MustCompile(`[a-z_.]+`)
 		require.Contains(t, what, name, "documented, and never measured")
-		require.Equal(t, what[name], [2]string{row[2], strings.Trim(row[3], "` ")}, name)
+		require.Equal(t, what[name], [2]string{row[2], row[3]}, name)
 		seen := map[string]bool{}
 		for _, p := range all[name] {
 			for key := range p.attributes {
@@ -135,7 +135,7 @@ func documented(t *testing.T, h *harness) {
 			}
 		}
 		var told []string
-		for _, key := range quoted.FindAllString(row[4], -1) {
+		for _, key := range listed.FindAllString(row[4], -1) {
 			if key != "gen_ai.tool.name" && key != "gen_ai.prompt.name" { // only with ToolNames
 				told = append(told, key)
 			}

@@ -77,7 +77,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 	case *messages.Ping:
 		if c.isModern() { // which has no ping, and answers server/discover instead
 			_, err := mcp.CallCustomMethod[*mcp.DiscoverParams, *mcp.DiscoverResult](ctx, c.cs, rpc.MethodDiscover, &mcp.DiscoverParams{})
-			return &messages.Pong{}, err
+			return &messages.Ack{}, err
 		}
 	case *messages.SetLogLevel:
 		if c.isModern() { // each request names the level

@@ -58,7 +58,7 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 		if messages.TraceOf(ctx).Parent != "" { // which needs them
 			params = &mcp.PingParams{}
 		}
-		return &messages.Pong{}, cs.Ping(ctx, params)
+		return &messages.Ack{}, cs.Ping(ctx, params)
 	}
 	return c.list(ctx, op)
 }

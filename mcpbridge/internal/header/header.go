@@ -1,4 +1,4 @@
-// Package header says which headers a user of the bridge may set.
+// Package header says which headers a user may set.
 package header
 
 import (
@@ -22,8 +22,8 @@ var reserved = map[string]bool{
 // reservedPrefix begins the names of headers that repeat arguments of a call.
 const reservedPrefix = "Mcp-Param-"
 
-// Check returns an error for a header that the connection sets by itself, or that HTTP cannot carry.
-// The error does not contain the value.
+// Check returns an error if a header cannot be one of a configuration or of credentials: the
+// connection sets it by itself, or HTTP cannot carry it. The error does not contain the value.
 func Check(name, value string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {

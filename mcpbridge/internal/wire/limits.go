@@ -9,11 +9,14 @@ import (
 // MaxRefusal bounds how much of a refusal is read.
 const MaxRefusal = 64 << 10
 
+// defaultMaxResult is the default of [mcpbridge.Server.MaxResult].
+const defaultMaxResult = 64 << 20
+
 // MaxResult returns the bound on one message of a server, as a number that is never 0.
 func MaxResult(srv *mcpbridge.Server) int {
 	switch srv.MaxResult {
 	case 0:
-		return mcpbridge.DefaultMaxResult
+		return defaultMaxResult
 	case -1:
 		return int(^uint(0) >> 1)
 	}

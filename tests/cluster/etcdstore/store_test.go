@@ -50,7 +50,7 @@ func TestEtcdIsAStore(t *testing.T) {
 	server := etcdserver.Start(t)
 	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return store(t, server, etcdstore.Config{}) })
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
-		return store(t, server, etcdstore.Config{}), store(t, server, etcdstore.Config{MaxAge: resume.Forever})
+		return store(t, server, etcdstore.Config{}), store(t, server, etcdstore.Config{MaxAge: -1})
 	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		c, prefix := client(t, server), "/"+t.Name()+"/"
@@ -90,7 +90,7 @@ func TestDefaultPrefixNamesRecordsReadably(t *testing.T) {
 
 func TestOldRecordsExpire(t *testing.T) {
 	server := etcdserver.Start(t)
-	young, forever := store(t, server, etcdstore.Config{MaxAge: time.Second}), store(t, server, etcdstore.Config{MaxAge: resume.Forever})
+	young, forever := store(t, server, etcdstore.Config{MaxAge: time.Second}), store(t, server, etcdstore.Config{MaxAge: -1})
 	require.NoError(t, young.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, young.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, forever.Save(t.Context(), key("renewed"), storetest.Record(2)))

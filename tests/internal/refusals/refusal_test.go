@@ -66,7 +66,7 @@ func TestServerAnswersInTheFormOfARefusal(t *testing.T) {
 		resp.Body.Close()
 		session := resp.Header.Get("Mcp-Session-Id")
 		require.NotEmpty(t, session)
-		require.Equal(t, 1, server.Expire(form))
+		require.Equal(t, 1, server.Expire(form.Expiry()))
 		resp = post(session, `{"jsonrpc":"2.0","id":4503599627370495,"method":"tools/call"}`)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)

@@ -43,11 +43,11 @@ type Refusal struct {
 	Ran bool `json:"ran"`
 	// Answer is the answer to each request on the session if the verdict is Certain or
 	// Expired, and to a call of a tool if it is Alive.
-	faults.Answer
+	Answer
 	// Ping and List are the answers to a ping and to the lists of tools, resources and
 	// prompts, unless they are nil.
-	Ping *faults.Answer `json:"ping"`
-	List *faults.Answer `json:"list"`
+	Ping *Answer `json:"ping"`
+	List *Answer `json:"list"`
 }
 
 //go:embed testdata/refusals.json
@@ -61,14 +61,43 @@ func All() (all []Refusal) {
 	return all
 }
 
-// Respond implements [faults.Form].
-func (r Refusal) Respond(w http.ResponseWriter, req *faults.Request) {
+// Respond is a [faults.Fault].
+func (r Refusal) Respond(w http.ResponseWriter, req *faults.Request, next http.Handler) {
 	switch {
 	case r.Ping != nil && req.Kind == "ping":
-		r.Ping.Respond(w, req)
+		r.Ping.Respond(w, req, next)
 	case r.List != nil && strings.HasSuffix(req.Kind, "/list"):
-		r.List.Respond(w, req)
+		r.List.Respond(w, req, next)
 	default:
-		r.Answer.Respond(w, req)
+		r.Answer.Respond(w, req, next)
 	}
+}
+
+// Expiry returns the refusal as a form in which a server refuses a session.
+func (r Refusal) Expiry() faults.Expiry { return faults.Expiry{Name: r.Name, Fault: r.Respond} }
+
+// Answer is an HTTP response. In its body "{id}" stands for the id of the request, or
+// null, and "{session}" for the id of its session.
+type Answer struct {
+	Status int               `json:"status"`
+	Header map[string]string `json:"header"`
+	Body   string            `json:"body"`
+}
+
+// Respond is a [faults.Fault].
+func (a Answer) Respond(w http.ResponseWriter, req *faults.Request, _ http.Handler) {
+	if req.Method == http.MethodGet && a.Status < 300 {
+		w.WriteHeader(http.StatusMethodNotAllowed) // an answer does not fit in a stream
+		return
+	}
+	w.Header()["Content-Type"] = nil // net/http must not add one
+	for name, value := range a.Header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(a.Status)
+	id := "null"
+	if req.ID != nil {
+		id = string(req.ID)
+	}
+	w.Write([]byte(strings.NewReplacer("{id}", id, "{session}", req.Session).Replace(a.Body))) //nolint:errcheck // its client is gone
 }

@@ -29,7 +29,7 @@ func documentation(t *testing.T) string {
 }
 
 // The documentation has the fields of requests, the ops and the events. The fields of
-// configuration files are in docs/configuration.md.
+// configuration files are in the documentation of package config.
 func TestDocumentationHasAllFieldsOpsEventsAndFlags(t *testing.T) {
 	section := documentation(t)
 	_, err := parseRequest([]byte(`{"id":1,"no field":1}`))

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // maxEvents bounds the events in the queue. Further events are dropped and counted.
 const maxEvents = 1000
 
-// eventLine is the line of output for one event.
+// eventLine is the line of output for one event. Its names are those of the JSON of events.
 type eventLine struct {
 	Event      string          `json:"event"`
 	ID         json.RawMessage `json:"id,omitempty"`
@@ -40,7 +39,7 @@ type eventLine struct {
 	Total      float64         `json:"total,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	Tool       string          `json:"tool,omitempty"`
-	Change     toolset.Change  `json:"change,omitempty"`
+	Change     string          `json:"change,omitempty"`
 	Fields     []string        `json:"fields,omitempty"`
 	Owner      string          `json:"owner,omitempty"`
 	Scopes     []string        `json:"scopes,omitempty"`
@@ -48,47 +47,17 @@ type eventLine struct {
 	Count      int             `json:"count,omitempty"`
 }
 
-// lineOf returns the line of an event.
+// lineOf returns the line of an event: what the line has of the event's JSON.
 func lineOf(event messages.Event) *eventLine {
-	stamp := event.GetStamp()
-	l := &eventLine{
-		Event: event.EventName(), Time: stamp.Time,
-		Server: stamp.Key.Server, Scope: stamp.Key.Scope, Generation: stamp.Generation,
+	stamp, l := event.GetStamp(), &eventLine{}
+	if log, ok := event.(*messages.ServerLog); ok { // its data may be no JSON
+		l.Data = log.Data
+		event = &messages.ServerLog{Stamp: stamp, Level: log.Level, Logger: log.Logger}
 	}
-	switch e := event.(type) {
-	case *messages.SessionOpened:
-		l.Attached, l.Protocol, l.Elapsed = &e.Attached, e.Protocol, e.Elapsed.String()
-	case *messages.SessionExpired:
-		l.Cause = e.Cause
-	case *messages.SessionLost:
-		l.Cause = e.Cause
-	case *messages.SessionRestarting:
-		l.Attempt, l.Delay, l.Cause = e.Attempt, e.Delay.String(), e.Cause
-	case *messages.SessionRestarted:
-		l.Attached, l.Protocol, l.Elapsed, l.Lifetime = &e.Attached, e.Protocol, e.Elapsed.String(), e.Lifetime.String()
-	case *messages.SessionGaveUp:
-		l.Cause, l.RetryAt = e.Cause, e.RetryAt
-	case *messages.SessionEvicted:
-		l.Reason = string(e.Reason)
-	case *messages.SessionClosed:
-		l.Cause, l.Lifetime = e.Cause, e.Lifetime.String()
-	case *messages.CallReplayed:
-		l.Method, l.Target, l.Attempt = e.Method, e.Target, e.Attempt
-	case *messages.ResourceUpdated:
-		l.URI = e.URI
-	case *messages.ServerLog:
-		l.Level, l.Logger, l.Data = e.Level, e.Logger, e.Data
-	case *messages.CustomNotification:
-		l.Method = e.Method
-		json.Unmarshal(e.Params, &l.Params) //nolint:errcheck // it was JSON, or is nothing
-	case *messages.Progress:
-		l.Progress, l.Total, l.Message = &e.Progress, e.Total, e.Message
-	case *toolset.DefinitionChanged:
-		l.Tool, l.Change, l.Fields = e.Tool, e.Change, e.Fields
-	case *messages.OwnerTerminated:
-		l.Owner, l.Scopes, l.Cancelled = e.Owner, e.Scopes, &e.Cancelled
-	case *messages.ToolsChanged, *messages.PromptsChanged, *messages.ResourcesChanged:
+	if data, err := json.Marshal(event); err == nil {
+		json.Unmarshal(data, l) //nolint:errcheck // it was JSON
 	}
+	l.Event, l.ID, l.Server, l.Scope = event.EventName(), nil, stamp.Key.Server, stamp.Key.Scope
 	return l
 }
 

@@ -49,6 +49,9 @@ func decodeField(data json.RawMessage, target any) error {
 		return nil
 	case *map[string]string:
 		return decodeStrings(data, target)
+	case *any: // it may be any JSON, with all digits
+		*target = data
+		return nil
 	}
 	if err := json.Unmarshal(data, target); err != nil {
 		return readable(data, err)

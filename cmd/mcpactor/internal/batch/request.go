@@ -42,7 +42,6 @@ func parseRequest(line []byte) (*request, error) {
 		server, scope, tool, op, replay, scopes string
 		id, target                              json.RawMessage
 		given                                   map[string]json.RawMessage
-		params                                  parameters
 	)
 	if err := json.Unmarshal(line, &given); err != nil {
 		return &r, readable(line, err)
@@ -57,13 +56,15 @@ func parseRequest(line []byte) (*request, error) {
 	if err := wellformed.JSON(line); err != nil {
 		return &r, err // encoding/json replaces invalid text, so that several scopes would become one
 	}
-	err := decodeFields(line, map[string]any{
+	fields := map[string]any{}
+	for name := range parameterOps {
+		fields[name] = new(json.RawMessage) // newOperation decodes it
+	}
+	maps.Copy(fields, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "name": &r.name, "arguments": &r.arguments,
-		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "roots": &params.roots, "scopes": &scopes,
-		"uri": &params.uri, "prompt": &params.prompt, "level": &params.level, "ref": &params.ref, "argument": &params.argument,
-		"method": &params.method, "params": &params.params,
+		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "scopes": &scopes,
 	})
-	if err != nil {
+	if err := decodeFields(line, fields); err != nil {
 		return &r, err
 	}
 	replayMode, known := map[string]messages.Replay{
@@ -83,7 +84,7 @@ func parseRequest(line []byte) (*request, error) {
 		return &r, fieldErr("name", errors.New("conflicts with tool and op: give one of them"))
 	case (r.name != "" || op == "tools") && server != "":
 		return &r, fieldErr("server", errors.New("is not allowed here: name and the op tools cover all servers"))
-	case op != "" && op != "get_prompt" && len(r.arguments) > 0:
+	case op != "" && !slices.Contains(parameterOps["arguments"], op) && len(r.arguments) > 0:
 		return &r, fieldErr("arguments", errors.New("are only for tools and prompts"))
 	case len(r.arguments) > 0 && r.arguments[0] != '{':
 		return &r, fieldErr("arguments", errors.New("must be an object"))
@@ -91,7 +92,7 @@ func parseRequest(line []byte) (*request, error) {
 		return &r, fieldErr("target", errors.New("is only for cancel"))
 	}
 	for _, field := range slices.Sorted(maps.Keys(parameterOps)) {
-		if given[field] != nil && !slices.Contains(parameterOps[field], op) {
+		if field != "arguments" && given[field] != nil && !slices.Contains(parameterOps[field], op) {
 			return &r, fieldErr(field, fmt.Errorf("is only for %s", strings.Join(parameterOps[field], ", ")))
 		}
 	}
@@ -140,7 +141,7 @@ func parseRequest(line []byte) (*request, error) {
 		r.cmd = &messages.Forget{Server: server}
 		r.key = messages.Key{} // it waits for no other request: they may wait for the server
 	default:
-		operation, err := params.operation(h, op, r.arguments)
+		operation, err := newOperation(h, op, given)
 		if err != nil {
 			return &r, err
 		}
@@ -162,85 +163,6 @@ func missingServer(tool string) string {
 		return "is missing"
 	}
 	return "is missing: give it, or put a name that tools prints into name"
-}
-
-// parameterOps has the fields that only some operations take, with these operations.
-var parameterOps = map[string][]string{
-	"uri": {"read_resource", "subscribe", "unsubscribe"}, "prompt": {"get_prompt"}, "level": {"set_log_level"},
-	"ref": {"complete"}, "argument": {"complete"}, "roots": {"set_roots"}, "method": {"custom"}, "params": {"custom"},
-	"scopes": {"close_matching"},
-}
-
-// parameters are the fields that only some operations take.
-type parameters struct {
-	uri, prompt, level string
-	method             string          // of custom
-	params             json.RawMessage // of custom, or nil
-	ref                mcp.CompleteReference
-	argument           struct{ Name, Value string }
-	roots              []*mcp.Root
-}
-
-// operation returns the operation with the name op.
-func (p *parameters) operation(h messages.Header, op string, arguments json.RawMessage) (messages.Operation, error) {
-	missing := func(field, value string) error {
-		if value == "" {
-			return fieldErr(field, errors.New("is missing"))
-		}
-		return nil
-	}
-	switch op {
-	case "list_tools":
-		return &messages.ListTools{Header: h}, nil
-	case "list_resources":
-		return &messages.ListResources{Header: h}, nil
-	case "list_resource_templates":
-		return &messages.ListResourceTemplates{Header: h}, nil
-	case "list_prompts":
-		return &messages.ListPrompts{Header: h}, nil
-	case "read_resource":
-		return &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: p.uri}}, missing("uri", p.uri)
-	case "subscribe":
-		return &messages.Subscribe{Header: h, URI: p.uri}, missing("uri", p.uri)
-	case "unsubscribe":
-		return &messages.Unsubscribe{Header: h, URI: p.uri}, missing("uri", p.uri)
-	case "set_log_level":
-		return &messages.SetLogLevel{Header: h, Level: p.level}, missing("level", p.level)
-	case "set_roots":
-		if p.roots == nil {
-			return nil, fieldErr("roots", errors.New("are missing: give an empty list to set none"))
-		}
-		return &messages.SetRoots{Header: h, Roots: p.roots}, nil
-	case "get_prompt":
-		params := &mcp.GetPromptParams{Name: p.prompt}
-		if len(arguments) > 0 {
-			if err := decodeStrings(arguments, &params.Arguments); err != nil {
-				return nil, fieldErr("arguments", err)
-			}
-		}
-		return &messages.GetPrompt{Header: h, Params: params}, missing("prompt", p.prompt)
-	case "complete":
-		argument := mcp.CompleteParamsArgument{Name: p.argument.Name, Value: p.argument.Value}
-		return &messages.Complete{Header: h, Params: &mcp.CompleteParams{Ref: &p.ref, Argument: argument}}, missing("ref", p.ref.Type)
-	case "ping":
-		return &messages.Ping{Header: h}, nil
-	case "open":
-		return &messages.Open{Header: h}, nil
-	case "custom":
-		op := &messages.Custom{Header: h, Name: p.method}
-		if len(p.params) > 0 {
-			op.Params = p.params
-		}
-		return op, missing("method", p.method)
-	}
-	return nil, fieldErr("op", fmt.Errorf("%q is unknown; the operations are %s", op, strings.Join(operations, ", ")))
-}
-
-// operations are the values of op.
-var operations = []string{
-	"list_tools", "list_resources", "list_resource_templates", "read_resource", "list_prompts", "get_prompt", "complete",
-	"subscribe", "unsubscribe", "set_log_level", "set_roots", "ping", "open", "custom", "tools",
-	"close_session", "close_scope", "close_server", "close_matching", "close_all", "restart", "forget", "inspect", "cancel",
 }
 
 // validID returns an error unless id is a number or a string that is not empty.

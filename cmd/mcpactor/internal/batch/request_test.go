@@ -59,6 +59,12 @@ func TestRequestsBecomeCommands(t *testing.T) {
 	}
 }
 
+func TestParametersOfOperationsAreNoFieldsOfEveryRequest(t *testing.T) {
+	for _, field := range []string{"id", "server", "scope", "tool", "name", "op", "timeout", "replay", "progress", "target"} {
+		require.Empty(t, parameterOps[field], field)
+	}
+}
+
 func TestRequestsForAllServersOfAScope(t *testing.T) {
 	r, err := parseRequest([]byte(`{"id":1,"op":"tools","scope":"a"}`))
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -54,31 +55,10 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 		return failedResponse(id, messages.CodeInternal, err.Error())
 	}
 	r := &response{ID: id, OK: true}
-	if result, ok := reply.(messages.Result); ok {
-		receipt := result.GetReceipt()
-		r.Generation, r.Replayed = receipt.Generation, &receipt.Replayed
-	}
 	switch reply := reply.(type) {
-	case *messages.ToolResult:
-		r.Result = reply.Result
-	case *messages.ToolList:
-		r.Result = reply.Result
-	case *messages.ResourceList:
-		r.Result = reply.Result
-	case *messages.ResourceTemplateList:
-		r.Result = reply.Result
-	case *messages.ResourceContents:
-		r.Result = reply.Result
-	case *messages.PromptList:
-		r.Result = reply.Result
-	case *messages.Prompt:
-		r.Result = reply.Result
-	case *messages.Completion:
-		r.Result = reply.Result
-	case *messages.CustomResult:
-		r.Result = reply.Result
-	case *messages.SessionInfo:
-		r.Result = map[string]any{"server": reply.Server, "stateless": reply.Stateless}
+	case messages.Result:
+		receipt := reply.GetReceipt()
+		r.Generation, r.Replayed, r.Result = receipt.Generation, &receipt.Replayed, contentOf(reply)
 	case *messages.Closed:
 		r.Result = map[string]any{"sessions": reply.Sessions, "left": append([]messages.Left{}, reply.Left...)}
 	case *messages.Snapshot:
@@ -87,4 +67,20 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 		r.Result = struct{}{}
 	}
 	return r
+}
+
+// contentOf returns the field Result of a result, or else all that it has in addition to its receipt.
+func contentOf(result messages.Result) any {
+	v := reflect.ValueOf(result).Elem()
+	all := map[string]any{}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Name == "Result" {
+			return v.Field(i).Interface()
+		}
+		if !field.Anonymous {
+			all[field.Tag.Get("json")] = v.Field(i).Interface()
+		}
+	}
+	return all
 }

@@ -54,7 +54,7 @@ func newToolList(set *toolset.Set) *toolList {
 		list.Tools = append(list.Tools, e)
 	}
 	for _, missing := range set.Missing {
-		list.Missing = append(list.Missing, missingEntry{missing.Server, missing.Err.Error()})
+		list.Missing = append(list.Missing, missingEntry{missing.Key.Server, missing.Error()})
 	}
 	return list
 }

@@ -1,0 +1,379 @@
+package admission
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// world is what a gate is told, and what a model knows of it: counts, without turns and quotas of its own.
+type world struct {
+	t        *testing.T
+	gate     *Gate
+	now      time.Time
+	rand     *rand.Rand
+	servers  []*Server
+	tenants  []*Tenant
+	sessions []*Session
+	controls []*Control
+	down     map[*Endpoint]bool
+	opened   map[*Session]bool
+	busy     map[*Session]bool
+	wants    map[*Session]bool
+	adopts   map[*Session]bool // the connection of its second session, without a permit
+}
+
+const (
+	worldSlots  = 6
+	serverSlots = 4
+	tenantSlots = 3
+	worldDials  = 2
+	worldStarts = 1
+)
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, now: time.Unix(1, 0), rand: rand.New(rand.NewPCG(seed, 0)),
+		gate: New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: 5}),
+		down: map[*Endpoint]bool{}, opened: map[*Session]bool{}, busy: map[*Session]bool{}, wants: map[*Session]bool{}, adopts: map[*Session]bool{},
+	}
+	for i, address := range []string{"a", "a", "", "command"} {
+		srv := w.gate.NewServer(fmt.Sprint(i), address, address == "command")
+		w.gate.SetLimits(srv, serverSlots, worldDials)
+		w.servers = append(w.servers, srv)
+	}
+	for range 2 {
+		t := new(Tenant)
+		t.SetLimit(tenantSlots)
+		w.tenants = append(w.tenants, t)
+	}
+	return w
+}
+
+// any returns one of some sessions, or nil.
+func (w *world) any(of func(*Session) bool) *Session {
+	var found []*Session
+	for _, s := range w.sessions {
+		if of(s) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[w.rand.IntN(len(found))]
+}
+
+// settle takes all decisions, and does what a registry does then.
+func (w *world) settle() {
+	for range 1000 {
+		d, found := w.gate.Next(w.now)
+		w.check()
+		if !found {
+			w.checkNothingWaitsInVain()
+			return
+		}
+		switch d.Do {
+		case Dial:
+			require.True(w.t, w.wants[d.Session], "it wanted to dial")
+			delete(w.wants, d.Session)
+		case Evict:
+			require.True(w.t, !d.Session.Pinned && !d.Session.Draining && !d.Session.Dialing || !w.busy[d.Session], "%+v may be evicted", d.Session)
+			require.NotEmpty(w.t, d.Reason)
+			delete(w.wants, d.Session)
+			w.gate.Drain(d.Session)
+		case Abandon:
+			if d.Session.Dialing {
+				w.gate.Abandoned(d.Session, w.now)
+				w.want(d.Session)
+			}
+		case AllowControl:
+			require.True(w.t, d.Control.allowed || d.Control.ended)
+		}
+	}
+	require.Fail(w.t, "the gate decides without end")
+}
+
+func (w *world) want(s *Session) {
+	if !s.Draining || s.Cleanup {
+		w.wants[s] = true
+		w.adopts[s] = s.Held && s.controls > 0
+		w.gate.Want(s, w.now)
+	}
+}
+
+// check compares what the gate counts with what there is.
+func (w *world) check() {
+	quotas := map[*Quota][3]int{}
+	dials, free, starts, freeStarts, probes := map[*Place]int{}, map[*Place]int{}, 0, 0, map[*Endpoint]int{}
+	for _, s := range w.sessions {
+		for _, q := range s.quotas {
+			if q.of != nil {
+				n := quotas[q.of]
+				n[0] += count(s.Held)
+				n[1] += count(s.Pinned)
+				n[2] += count(s.Held && s.Draining)
+				quotas[q.of] = n
+			}
+		}
+		dials[s.Place] += count(s.Dialing)
+		free[s.Place] += count(s.Dialing && w.adopts[s])
+		starts += count(s.starting)
+		freeStarts += count(s.starting && w.adopts[s])
+		probes[s.Place.Endpoint] += count(s.Dialing && s.Probing)
+		require.False(w.t, s.Queued() && (s.Dialing || s.Held && !s.lent), "a session that waits needs a slot")
+	}
+	for _, k := range w.controls {
+		dials[k.place] += count(k.dialing)
+	}
+	for q, n := range quotas {
+		require.Equal(w.t, n, [3]int{q.Open, q.Pins, q.draining})
+		require.LessOrEqual(w.t, q.Open, q.Limit)
+	}
+	for p, n := range dials {
+		require.Equal(w.t, n, p.dialing)
+		require.LessOrEqual(w.t, n, worldDials+free[p])
+	}
+	for ep, n := range probes {
+		if ep.Down {
+			require.LessOrEqual(w.t, n, MaxProbes)
+		}
+	}
+	require.Equal(w.t, starts, w.gate.starts)
+	require.LessOrEqual(w.t, starts, worldStarts+freeStarts)
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// checkNothingWaitsInVain looks for sessions that could dial, and were not let: without turns, so that it finds
+// what a turn forgets.
+func (w *world) checkNothingWaitsInVain() {
+	for _, s := range w.sessions {
+		if !s.Queued() {
+			continue
+		}
+		room, evictable := true, true
+		for _, q := range s.quotas {
+			if q.of == nil || q.of.Room() > 0 {
+				continue
+			}
+			room = false
+			victim, _ := q.of.victim(q.of.draining + 1)
+			evictable = evictable && victim != nil && q.of.draining == 0
+		}
+		ep := s.Place.Endpoint
+		switch {
+		case s.Place.server.command && w.gate.freeStarts() <= 0:
+			continue
+		case s.Place.permits(w.now) > 0:
+		case room && ep.Down && ep.Next.After(w.now):
+			require.False(w.t, w.gate.Wake().IsZero() || w.gate.Wake().After(ep.Next), "the next probe has a time")
+			continue
+		default:
+			continue
+		}
+		require.False(w.t, room, "%v could dial", s.Of)
+		require.False(w.t, evictable, "%v could dial if a session was evicted", s.Of)
+	}
+}
+
+// step tells the gate a fact.
+func (w *world) step() {
+	g, r := w.gate, w.rand
+	dials := func(s *Session) bool { return s.Dialing }
+	open := func(s *Session) bool { return w.opened[s] && !s.Draining }
+	switch r.IntN(18) {
+	case 0, 1, 2:
+		s := &Session{Of: len(w.sessions), Cleanup: r.IntN(8) == 0}
+		s.Draining = s.Cleanup
+		var tenant *Tenant
+		if n := r.IntN(len(w.tenants) + 1); n < len(w.tenants) {
+			tenant = w.tenants[n]
+		}
+		g.Join(s, w.servers[r.IntN(len(w.servers))], tenant)
+		w.sessions = append(w.sessions, s)
+		w.busy[s] = true
+		g.Use(s, false)
+		w.want(s)
+	case 3, 4, 5:
+		if s := w.any(dials); s != nil {
+			w.opened[s] = true
+			g.Opened(s)
+			g.Up(s, w.now)
+		}
+	case 6, 7:
+		if s := w.any(dials); s != nil {
+			g.Lost(s)
+			if r.IntN(2) == 0 {
+				g.Failed(s, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}, w.now)
+			} else if s.Probing {
+				g.Unknown(s)
+			}
+			w.settle()
+			w.want(s)
+		}
+	case 8:
+		if s := w.any(dials); s != nil && s.Place.server == w.servers[2] && !g.Move(s, fmt.Sprint("keyed-", r.IntN(3)), w.now) {
+			require.False(w.t, s.Dialing)
+			g.Lost(s)
+			w.want(s)
+		}
+	case 9:
+		if s := w.any(open); s != nil {
+			delete(w.opened, s)
+			g.Lost(s)
+			if w.busy[s] {
+				w.want(s)
+			} else {
+				g.Idle(s)
+			}
+		}
+	case 10, 11:
+		if s := w.any(open); s != nil {
+			w.busy[s] = !w.busy[s]
+			g.Use(s, !w.busy[s])
+		}
+	case 12:
+		if s := w.any(func(s *Session) bool { return s.Draining && !s.Dialing && !w.wants[s] }); s != nil {
+			w.leave(s)
+		}
+	case 13:
+		if s := w.any(func(s *Session) bool { return !s.Draining }); s != nil {
+			delete(w.wants, s)
+			g.Drain(s)
+		}
+	case 14:
+		if s := w.any(open); s != nil && s.quotas[0].of.Pins < 2 {
+			g.Pin(s, !s.Pinned)
+		}
+	case 15:
+		if s := w.any(func(*Session) bool { return true }); s != nil && len(w.controls) < 3 {
+			if k := g.WantControl(s, w.now, nil); k != nil {
+				w.controls = append(w.controls, k)
+			}
+		}
+	case 16:
+		if n := len(w.controls); n > 0 {
+			k := w.controls[r.IntN(n)]
+			g.ControlOpened(k)
+			if r.IntN(2) == 0 {
+				w.endControl(k)
+			}
+		}
+	case 17:
+		if s := w.any(func(s *Session) bool { return s.Dialing }); s != nil && r.IntN(2) == 0 {
+			g.Started(s)
+		} else if s != nil && r.IntN(4) == 0 {
+			g.Forget(s.Place)
+		}
+	}
+	w.pass(time.Duration(r.IntN(300)) * time.Millisecond)
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	w.settle()
+	w.now = w.now.Add(d)
+	if at := w.gate.Wake(); !at.IsZero() && !at.After(w.now) {
+		w.gate.Due(w.now)
+	}
+	w.settle()
+}
+
+func (w *world) leave(s *Session) {
+	for _, k := range w.controls {
+		if k.Of == s {
+			w.endControl(k)
+		}
+	}
+	w.gate.Leave(s)
+	delete(w.wants, s)
+	rest := w.sessions[:0]
+	for _, other := range w.sessions {
+		if other != s {
+			rest = append(rest, other)
+		}
+	}
+	w.sessions = rest
+}
+
+func (w *world) endControl(k *Control) {
+	w.gate.ControlEnded(k)
+	var rest []*Control
+	for _, other := range w.controls {
+		if other != k {
+			rest = append(rest, other)
+		}
+	}
+	w.controls = rest
+}
+
+// A gate is told random facts. After each of them its counts are what there is, no bound is exceeded, and no
+// session waits that could dial. In the end nothing is left.
+func FuzzGate(f *testing.F) {
+	for seed := range uint64(50) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := newWorld(t, seed)
+		for range 200 {
+			w.step()
+		}
+		rest := 0
+		for range 1000 { // the faults are over: all that wait get their turns
+			s := w.any(func(s *Session) bool { return s.Dialing })
+			switch {
+			case s != nil:
+				w.opened[s] = true
+				w.gate.Opened(s)
+				w.gate.Up(s, w.now)
+				w.gate.Use(s, true)
+			case w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }) != nil:
+				w.leave(w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }))
+			case len(w.controls) > 0:
+				w.endControl(w.controls[0])
+			default:
+				if s := w.any(func(s *Session) bool { return s.Pinned }); s != nil {
+					w.gate.Pin(s, false)
+				}
+				if s := w.any(func(s *Session) bool { return s.Held }); s != nil && w.gate.Wake().IsZero() {
+					w.gate.Use(s, true)
+				}
+				if w.pass(time.Second); w.any((*Session).Queued) == nil {
+					rest++
+				}
+			}
+			if rest > 2 {
+				break
+			}
+			w.pass(time.Millisecond)
+		}
+		require.Nil(t, w.any((*Session).Queued), "all had their turn")
+		for len(w.sessions) > 0 {
+			w.leave(w.sessions[0])
+			w.settle()
+		}
+		require.Zero(t, w.gate.Sessions.Open)
+		require.Zero(t, w.gate.waiting.Count)
+		require.Zero(t, w.gate.starts)
+		require.Empty(t, w.gate.probes)
+		require.True(t, w.gate.Wake().IsZero())
+		for _, srv := range w.servers {
+			require.Empty(t, srv.others)
+			require.Empty(t, srv.Home.known)
+			require.Equal(t, 1, srv.Home.users)
+			w.gate.Remove(srv)
+		}
+		require.Empty(t, w.gate.endpoints)
+	})
+}

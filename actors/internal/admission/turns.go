@@ -1,0 +1,167 @@
+package admission
+
+import (
+	"math"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Next returns the next decision, if there is one. The time it takes grows with the servers whose
+// sessions wait for a slot, and not with the sessions, the places or the tenants.
+func (g *Gate) Next(now time.Time) (d Decision, found bool) {
+	if len(g.decided) > 0 {
+		d, g.decided = g.decided[0], g.decided[1:]
+		return d, true
+	}
+	if !g.changed {
+		return d, false
+	}
+	if d, found = g.surplus(); found {
+		return d, true
+	}
+	full := false
+	for srv := range g.waiting.All() {
+		if d, found = g.turnOf(srv, &full, now); found {
+			return d, true
+		}
+	}
+	if full {
+		wanted := 0
+		for srv := range g.waiting.All() {
+			wanted += srv.wanted(srv.Quota.Room(), now)
+		}
+		if s, _ := g.Sessions.victim(wanted); s != nil {
+			return evict(s, messages.EvictCap)
+		}
+	}
+	g.changed = false
+	return d, false
+}
+
+// evict returns the decision to evict a session.
+func evict(s *Session, reason messages.EvictReason) (Decision, bool) {
+	return Decision{Do: Evict, Session: s, Reason: reason}, true
+}
+
+// surplus evicts a session that no other one needs the place of: there are too many without a slot, or
+// a reload has lowered a quota.
+func (g *Gate) surplus() (Decision, bool) {
+	if last := g.rested; last != nil {
+		if g.Sessions.LRU.Len(NoSlot) > g.cfg.MaxWithoutSlot {
+			return evict(g.oldestWithoutSlot(last), messages.EvictCap)
+		}
+		g.rested = nil
+	}
+	for srv := range g.reduced.All() {
+		if srv.Quota.excess() > 0 {
+			for s := range srv.Quota.LRU.Oldest(UnusedSlot) { // busy ones stay until they are idle
+				return evict(s, messages.EvictServerCap)
+			}
+		}
+		g.reduced.Remove(&srv.reduced)
+	}
+	return Decision{}, false
+}
+
+// oldestWithoutSlot returns the least recently used session without a slot: of the tenant of the latest
+// one if it has another one, and else of all.
+func (g *Gate) oldestWithoutSlot(latest *Session) *Session {
+	if latest.Tenant != nil {
+		for s := range latest.Tenant.LRU.Oldest(NoSlot) {
+			if s != latest {
+				return s
+			}
+		}
+	}
+	for s := range g.Sessions.LRU.Oldest(NoSlot) {
+		return s
+	}
+	return nil
+}
+
+// turnOf returns what the turn of a server comes to. full is set if only a slot of all sessions is missing.
+func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found bool) {
+	if srv.command && g.freeStarts() <= 0 {
+		return d, false
+	}
+	for p := range srv.places.All() {
+		if p.permits(now) == 0 {
+			g.block(p, now)
+			continue
+		}
+		for l := range p.lines.All() {
+			if t := l.tenant; t != nil && t.Room() == 0 {
+				s, starved := t.victim(min(p.permits(now), l.sessions.Count))
+				if s != nil {
+					return evict(s, messages.EvictTenantQuota)
+				}
+				t.starved = starved
+				t.stuck.Push(&l.stuck, l)
+				g.arrange(l)
+				continue
+			}
+			switch {
+			case srv.Quota.Room() == 0:
+				if s, _ := srv.Quota.victim(srv.wanted(math.MaxInt, now)); s != nil {
+					return evict(s, messages.EvictServerCap)
+				}
+			case g.Sessions.Room() == 0:
+				*full = true
+			default:
+				return g.nextOf(l, now), true
+			}
+			return d, false
+		}
+	}
+	return d, false
+}
+
+// nextOf lets the first session of a line dial. Its server, its place and its line go behind the others.
+func (g *Gate) nextOf(l *line, now time.Time) Decision {
+	for s := range l.sessions.All() {
+		l.place.server.gate.waiting.Remove(&l.place.server.turn)
+		l.place.server.places.Remove(&l.place.turn)
+		l.place.lines.Remove(&l.turn)
+		return g.grant(s, now)
+	}
+	panic("admission: a line without sessions has its turn")
+}
+
+// grant gives a session a slot and its permits.
+func (g *Gate) grant(s *Session, now time.Time) Decision {
+	p := s.Place
+	g.dequeue(s)
+	if !s.Held {
+		s.count(1)
+	}
+	p.dialing++
+	s.Dialing, s.DialedAt, s.lent = true, now, false
+	s.Probing = p.Endpoint.Down && !s.Cleanup
+	switch {
+	case s.Probing:
+		g.beginProbe(s, now)
+	case s.Cleanup: // it is not a probe, and may take long: the next probe does not wait for it
+		if next := now.Add(MinProbeInterval); next.After(p.Endpoint.Next) {
+			p.Endpoint.Next = next
+			g.recall(p.Endpoint)
+		}
+	}
+	if p.server.command {
+		s.starting = true
+		g.starts++
+		g.starting = append(g.starting, starting{s, now})
+	}
+	g.use(s)
+	return Decision{Do: Dial, Session: s}
+}
+
+// block takes a place without a permit out of turn, until something changes at its endpoint. If that is
+// the next probe, Wake says when.
+func (g *Gate) block(p *Place, now time.Time) {
+	p.blocked = true
+	g.arrangePlace(p)
+	if ep := p.Endpoint; ep.Down && ep.Next.After(now) {
+		g.probes.set(ep, ep.Next)
+	}
+}

@@ -1,0 +1,182 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// gateDue says that the gate has something to do at this time, or more than one step may do.
+type gateDue struct{}
+
+// admit carries out what the gate decides, after each message. If there is much, the next step continues.
+func (r *registry) admit(c actor.Context) {
+	if r.finished {
+		return
+	}
+	for range contract.WalkStep {
+		d, found := r.gate.Next(time.Now())
+		if !found {
+			r.startGateTimer()
+			return
+		}
+		switch d.Do {
+		case admission.Dial:
+			r.letDial(registrationOf(d.Session.Of))
+		case admission.Evict:
+			r.evict(c, registrationOf(d.Session.Of), d.Reason)
+		case admission.Abandon:
+			registrationOf(d.Session.Of).send(&contract.AbandonDial{})
+		case admission.AllowControl:
+			r.cfg.Post.Send(d.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
+		}
+	}
+	r.mailbox.PostUserMessage(&gateDue{})
+}
+
+// startGateTimer starts the timer for what the gate waits for.
+func (r *registry) startGateTimer() {
+	at := r.gate.Wake()
+	if at.Equal(r.gateAt) {
+		return
+	}
+	r.stopGateTimer()
+	if r.gateAt = at; !at.IsZero() {
+		r.gateTimer = contract.After(r.mailbox, time.Until(at), &gateDue{})
+	}
+}
+
+// stopGateTimer stops that timer, if it runs.
+func (r *registry) stopGateTimer() {
+	if r.gateTimer != nil {
+		r.gateTimer.Stop()
+	}
+	r.gateTimer, r.gateAt = nil, time.Time{}
+}
+
+// onGateDue tells the gate the time.
+func (r *registry) onGateDue() {
+	r.stopGateTimer()
+	r.gate.Due(time.Now())
+}
+
+// letDial lets a session dial.
+func (r *registry) letDial(reg *registration) {
+	r.counters.Dials++
+	reg.wantsDial, reg.addressed = false, reg.server.PerKey == nil
+	if !reg.Draining {
+		r.setState(reg, messages.StateConnecting)
+	}
+	r.tellLimits(reg)
+	reg.send(&contract.Grant{})
+}
+
+// onDialRequested queues a session for a grant.
+func (r *registry) onDialRequested(c actor.Context, reg *registration) {
+	if reg.Draining && !reg.Cleanup || reg.Dialing {
+		return
+	}
+	reg.wantsDial = true
+	if !reg.Draining {
+		r.setState(reg, messages.StateWaiting)
+	}
+	r.advance(c, reg)
+}
+
+// mayQueue reports whether a session may be queued: its backoff is over, and its
+// predecessor is closed.
+func (r *registry) mayQueue(reg *registration, now time.Time) bool {
+	return (!now.Before(reg.notBefore) || reg.mayHaveNewCredentials()) && r.entries[reg.key].predecessor(reg) == nil
+}
+
+// advance queues a session that wants to dial, if it may be queued now, or starts the
+// timer for the end of its backoff. It is called again when the predecessor is closed.
+func (r *registry) advance(c actor.Context, reg *registration) {
+	if !reg.wantsDial || reg.Queued() {
+		return
+	}
+	now := time.Now()
+	if !r.mayQueue(reg, now) {
+		r.gate.Rest(&reg.Session)
+		if wait := reg.notBefore.Sub(now); wait > 0 {
+			reg.stopBackoffTimer()
+			reg.backoffTimer = contract.After(r.mailbox, wait, &backoffDue{reg})
+		}
+		return
+	}
+	r.gate.Want(&reg.Session, now)
+	r.admit(c)
+	if reg.Queued() && r.cfg.FailFast && reg.Place.Endpoint.Down {
+		r.sendServerDown(reg)
+	}
+}
+
+// onBecameIdle takes back the slot of a session that has no connection and wants none.
+func (r *registry) onBecameIdle(reg *registration) {
+	if reg.Dialing || reg.Draining {
+		return
+	}
+	reg.wantsDial = false
+	reg.stopBackoffTimer()
+	r.gate.Idle(&reg.Session)
+}
+
+// onDialAbandoned takes back the permits of an abandoned dial.
+func (r *registry) onDialAbandoned(reg *registration) {
+	r.gate.Abandoned(&reg.Session, time.Now())
+	if !reg.Draining {
+		r.setState(reg, messages.StateWaiting)
+	}
+}
+
+// onHandshakeAnswered takes back the permit to start a process.
+func (r *registry) onHandshakeAnswered(reg *registration) {
+	r.gate.Started(&reg.Session)
+	r.serverUp(reg)
+}
+
+// onAddressFound moves a session to the place of the address that its dial has found. The sessions of a
+// server with PerKey begin at its base. Each dial finds the address of its key, and asks for it before it
+// sends anything:
+//
+//	grant ──▶ PerKey returns ──addressFound──▶ the session moves to that place
+//	                                             ├─ up, or may be probed ──▶ the dial continues
+//	                                             └─ else ──▶ the dial ends, and the session is queued there
+func (r *registry) onAddressFound(c actor.Context, msg *contract.AddressFound) {
+	reg := registrationOf(msg.Of)
+	is := false
+	if reg.Dialing {
+		reg.addressed = true
+		is = r.gate.Move(&reg.Session, msg.Address, time.Now())
+	}
+	r.cfg.Post.Send(c.Sender(), &contract.AddressAllowed{Is: is})
+}
+
+// onControlWanted queues a control, or refuses it.
+func (r *registry) onControlWanted(c actor.Context, msg *contract.ControlWanted) {
+	control := r.gate.WantControl(&registrationOf(msg.Of).Session, time.Now(), c.Sender())
+	if control == nil {
+		r.cfg.Post.Send(c.Sender(), &contract.ControlAllowed{Is: false})
+		return
+	}
+	r.controls[msg] = control
+}
+
+// onControlOpened takes back the permit of a control.
+func (r *registry) onControlOpened(msg *contract.ControlWanted) {
+	if control := r.controls[msg]; control != nil {
+		r.gate.ControlOpened(control)
+	}
+}
+
+// onControlEnded notes that a control has ended.
+func (r *registry) onControlEnded(msg *contract.ControlWanted) {
+	if control := r.controls[msg]; control != nil {
+		delete(r.controls, msg)
+		r.gate.ControlEnded(control)
+	}
+}

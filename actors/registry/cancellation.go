@@ -1,0 +1,215 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// cancelPace is the interval in which at most cancelBurst cancellations are delivered.
+	cancelPace = time.Millisecond
+	// cancelBurst bounds the cancellations of one interval. Each one wakes a session and a
+	// caller: a larger burst would keep all processors busy, and delay the calls of
+	// other keys.
+	cancelBurst = 64
+)
+
+// callName is how a [messages.Cancel] names a call.
+type callName struct {
+	session *registration
+	id      string
+}
+
+// callNames finds the calls that sessions have by their ids. Calls of one name are linked. Adding and
+// removing one takes constant time.
+type callNames map[callName]*contract.Call
+
+// add adds a call that a session is about to get.
+func (names callNames) add(k *contract.Call, to *registration) {
+	k.At = to
+	if k.Op.RequestID() == "" {
+		return // it cannot be cancelled by name
+	}
+	name := callName{to, k.Op.RequestID()}
+	if k.Named.Older = names[name]; k.Named.Older != nil {
+		k.Named.Older.Named.Newer = k
+	}
+	names[name] = k
+}
+
+// remove removes a call that its session no longer has.
+func (names callNames) remove(k *contract.Call) {
+	name := callName{registrationOf(k.At), k.Op.RequestID()}
+	older, newer := k.Named.Older, k.Named.Newer
+	if older != nil {
+		older.Named.Newer = newer
+	}
+	switch {
+	case newer != nil:
+		newer.Named.Older = older
+	case older != nil:
+		names[name] = older
+	default:
+		delete(names, name)
+	}
+	k.At, k.Named.Older, k.Named.Newer = nil, nil, nil
+}
+
+// cancellations delivers cancellations, at most cancelBurst in each interval of
+// cancelPace, and queues the rest. The keys take turns, so that a key with many does not delay
+// the others. There is at most one cancellation of each operation.
+type cancellations struct {
+	mailbox *mailbox.Mailbox // of the registry
+	queues  map[messages.Key]*cancelQueue
+	turns   []*cancelQueue // those that are not empty, in the order of their turns
+	used    int            // of cancelBurst, in this interval
+	timer   *time.Timer    // sends cancelDue; nil after an interval without cancellations
+}
+
+// cancelQueue has the cancellations of a key that wait.
+type cancelQueue struct {
+	key   messages.Key
+	queue []func(actor.Context)
+}
+
+// cancelDue says that an interval of cancelPace is over.
+type cancelDue struct{}
+
+// add delivers a cancellation, or queues it.
+func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor.Context)) {
+	if q.timer == nil {
+		q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
+	}
+	if q.used < cancelBurst && len(q.turns) == 0 {
+		q.used++
+		cancel(c)
+		return
+	}
+	of := q.queues[key]
+	if of == nil {
+		of = &cancelQueue{key: key}
+		q.queues[key] = of
+		q.turns = append(q.turns, of)
+	}
+	of.queue = append(of.queue, cancel)
+}
+
+// next removes the next cancellation. There must be one.
+func (q *cancellations) next() func(actor.Context) {
+	of := q.turns[0]
+	q.turns[0] = nil
+	q.turns = q.turns[1:]
+	cancel := of.queue[0]
+	of.queue[0] = nil
+	if of.queue = of.queue[1:]; len(of.queue) > 0 {
+		q.turns = append(q.turns, of)
+	} else {
+		delete(q.queues, of.key)
+	}
+	return cancel
+}
+
+// onCancelDue delivers the next queued cancellations.
+func (r *registry) onCancelDue(c actor.Context) {
+	q := &r.cancellations
+	q.timer, q.used = nil, 0
+	if len(q.turns) == 0 {
+		q.turns = nil
+		return
+	}
+	q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
+	for ; q.used < cancelBurst && len(q.turns) > 0; q.used++ {
+		q.next()(c)
+	}
+}
+
+// onCancel cancels the operations of a key that have an id. If there is none, it does nothing.
+func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+	if msg.ID == "" {
+		return
+	}
+	key := msg.Key.Normal()
+	if r.cancelIntercepted.named != nil {
+		r.cancelIntercepted.named(c, key, msg.ID)
+	}
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	if e.current != nil {
+		r.cancelNamed(c, e.current, msg.ID)
+	}
+	for _, reg := range e.draining {
+		r.cancelNamed(c, reg, msg.ID)
+	}
+}
+
+// cancelNamed cancels the calls of a session that have an id.
+func (r *registry) cancelNamed(c actor.Context, reg *registration, id string) {
+	for k := r.calls[callName{reg, id}]; k != nil; k = k.Named.Older {
+		if !k.Cancelled {
+			k.Cancelled = true
+			r.cancellations.add(c, reg.key, func(actor.Context) { cancelCall(k, "") })
+		}
+	}
+}
+
+// onCancelScope cancels the operations of a scope.
+func (r *registry) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if !r.isValid(c, cmd, key.Validate()) {
+		return
+	}
+	r.cancelScope(c, key.Scope, r.counters.Calls, "")
+	r.respond(c, &messages.Done{ID: cmd.ID})
+}
+
+// cancelScope cancels the calls of a scope on all servers whose serial is at most upTo, and returns how
+// many had no reply.
+func (r *registry) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
+	msg := &contract.CancelCalls{UpTo: upTo, Detail: detail}
+	for _, reg := range r.index.ofScope(scope) {
+		count += reg.outstanding
+		reg.send(msg)
+		r.entries[reg.key].cancelledUpTo = upTo
+	}
+	if r.cancelIntercepted.scope != nil {
+		count += r.cancelIntercepted.scope(c, scope, upTo, detail)
+	}
+	return count
+}
+
+// onCallsHandedBack accepts, for the successor of an evicted session, the calls that the
+// session has not run.
+func (r *registry) onCallsHandedBack(c actor.Context, msg *contract.CallsHandedBack) {
+	reg := registrationOf(msg.Of)
+	reg.outstanding -= len(msg.Calls)
+	r.recount(reg)
+	var upTo uint64
+	if e := r.entries[reg.key]; e != nil {
+		upTo = e.cancelledUpTo
+	}
+	for _, k := range msg.Calls {
+		r.calls.remove(k)
+		if k.Cancelled || upTo > 0 && k.Serial <= upTo {
+			r.reject(c, k, k.Failure(messages.CodeCancelled, ""))
+			continue
+		}
+		k.Kept = reg.drainedBy.Restart
+		r.accept(c, k)
+	}
+}
+
+// cancelCall has the session of a call cancel it. If no session has it, it was answered, or is being handed
+// back, and is not accepted again.
+func cancelCall(k *contract.Call, detail string) {
+	k.Cancelled = true
+	if at := registrationOf(k.At); at != nil {
+		at.send(&contract.CancelCalls{Call: k, Detail: detail})
+	}
+}

@@ -1,0 +1,307 @@
+package registry
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// closeCommand is a close command, or a part of a reload or stop, that waits for sessions
+// to be closed.
+type closeCommand struct {
+	reply   *messages.Closed
+	caller  *actor.PID
+	match   func(messages.Key) bool // the keys to close; may be called from any goroutine
+	drain   contract.Drain
+	timer   *time.Timer
+	replied bool // the reply was sent
+
+	upTo    uint64          // the serial of the last session to close
+	cursors []*registration // for each server, the next session to drain
+	scopes  bool            // the scopes of an owner that has terminated are being drained
+
+	ofScopes []string // that it concerns, at most walkStep; none if it may concern any
+
+	waiting      map[*registration]struct{}           // told to drain, and not closed yet
+	leftovers    map[messages.Key][]contract.Leftover // to be closed, of keys not in begun
+	listingStore bool                                 // the store is asked for its keys
+	stored       []messages.Key                       // keys with a record in the store, and not in begun
+	begun        map[messages.Key]bool                // keys whose leftovers are being closed, or were
+	cleanups     int                                  // how many of waiting close leftovers
+}
+
+// maxCleanups is how many keys of one close command have their leftovers closed at once.
+const maxCleanups = 16
+
+// onControl handles the commands that are no operations.
+func (r *registry) onControl(c actor.Context, cmd messages.Command) {
+	switch cmd := cmd.(type) {
+	case *messages.CloseSession:
+		r.onCloseSession(c, cmd)
+	case *messages.CloseScope:
+		r.onCloseScope(c, cmd)
+	case *messages.CloseServer:
+		if r.isConfigured(c, cmd, cmd.Server) && r.mayClose(c, cmd, r.closings.wide) {
+			r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
+		}
+	case *messages.CloseMatching:
+		r.onCloseMatching(c, cmd)
+	case *messages.CloseAll:
+		if r.mayClose(c, cmd, r.closings.wide) {
+			r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, contract.Drain{Now: cmd.Now}))
+		}
+	case *messages.Tail:
+		r.onTail(c, cmd)
+	case *messages.Forget:
+		r.onForget(c, cmd)
+	case *messages.Restart:
+		r.onRestart(c, cmd)
+	case *messages.CancelScope:
+		r.onCancelScope(c, cmd)
+	case *messages.Bind:
+		r.onBind(c, cmd)
+	case *messages.Inspect:
+		r.onInspect(c, cmd)
+	}
+}
+
+// onCloseSession closes the session of one key.
+func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
+	key := cmd.Key.Normal()
+	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
+		return
+	}
+	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
+	r.closings.narrow(closing, key.Scope)
+	if e := r.entries[key]; e != nil {
+		for _, reg := range slices.Clone(e.draining) {
+			r.drainFor(c, closing, reg)
+		}
+		if e.current != nil {
+			r.drainFor(c, closing, e.current)
+		}
+	}
+	r.continueClose(c, closing)
+}
+
+// onCloseScope closes the sessions of a scope.
+func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
+	key := messages.Key{Scope: cmd.Scope}.Normal()
+	if !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
+		return
+	}
+	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
+	r.closings.narrow(closing, key.Scope)
+	for _, reg := range r.index.ofScope(key.Scope) {
+		r.drainFor(c, closing, reg)
+	}
+	r.continueClose(c, closing)
+}
+
+// onCloseMatching closes the sessions whose scope matches a pattern.
+func (r *registry) onCloseMatching(c actor.Context, cmd *messages.CloseMatching) {
+	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) || !r.mayClose(c, cmd, r.closings.wide) {
+		return
+	}
+	pattern := *cmd // the caller may change it
+	r.drainNext(c, r.newCloseCommand(c, cmd, pattern.Matches, contract.Drain{Now: cmd.Now}))
+}
+
+// isValid reports whether a command is valid, and rejects it otherwise.
+func (r *registry) isValid(c actor.Context, cmd messages.Command, err error) bool {
+	if err != nil {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
+	}
+	return err == nil
+}
+
+// isConfigured reports whether a server is configured, and rejects the command otherwise.
+func (r *registry) isConfigured(c actor.Context, cmd messages.Command, server string) bool {
+	if r.servers[server] == nil {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(server)))
+	}
+	return r.servers[server] != nil
+}
+
+// isRunning reports whether the supervisor is not stopping, and rejects the command otherwise.
+func (r *registry) isRunning(c actor.Context, cmd messages.Command) bool {
+	if r.stopping {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping"))
+	}
+	return !r.stopping
+}
+
+// anyKey matches all keys.
+func anyKey(messages.Key) bool { return true }
+
+// newCloseCommand starts a close command.
+func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how contract.Drain) *closeCommand {
+	closing := &closeCommand{
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, drain: how, upTo: r.index.serial,
+		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
+	}
+	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
+	closing.timer = contract.After(r.mailbox, r.closeTime(), &closeDue{closing})
+	closing.leftovers = r.leftovers.take(match)
+	r.closings.add(closing)
+	if r.cfg.Store != nil && !how.Leave {
+		closing.listingStore = true
+		r.listStore(c, closing)
+	}
+	return closing
+}
+
+// closeTime returns how long a close command or a [protocol.Release] takes at most, also one with Now: sessions
+// may not respond.
+func (r *registry) closeTime() time.Duration {
+	drainTime, closeTime := r.slowest()
+	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
+}
+
+// serversOf returns which servers may have sessions that a close command has to find, one
+// after the other. The sessions of a key and those of a scope are found otherwise.
+func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server string) bool {
+	switch cmd := cmd.(type) {
+	case *messages.CloseSession, *messages.CloseScope:
+		return func(string) bool { return false }
+	case *messages.CloseMatching:
+		return func(server string) bool { return cmd.Server == "" || cmd.Server == server }
+	}
+	return func(server string) bool { return match(messages.Key{Server: server}) }
+}
+
+// drainNext drains the next sessions of a close command, at most walkStep of them.
+func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
+	for n := 0; n < contract.WalkStep && len(closing.cursors) > 0 && !closing.replied; n++ {
+		last := len(closing.cursors) - 1
+		reg := closing.cursors[last]
+		if reg == nil || reg.serial > closing.upTo {
+			closing.cursors = closing.cursors[:last]
+			continue
+		}
+		closing.cursors[last] = reg.newer
+		if reg.state() != "" && closing.match(reg.key) {
+			r.drainFor(c, closing, reg)
+		}
+	}
+	if len(closing.cursors) > 0 && !closing.replied {
+		r.mailbox.PostUserMessage(&closeStepDue{closing})
+		return
+	}
+	r.continueClose(c, closing)
+}
+
+// drains reports whether there may be sessions that were not told to drain.
+func (closing *closeCommand) drains() bool { return len(closing.cursors) > 0 || closing.scopes }
+
+// drainFor drains a session for a close command.
+func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
+	if closing.replied {
+		r.drain(c, reg, closing.drain)
+		return
+	}
+	if _, ok := closing.waiting[reg]; !ok {
+		closing.waiting[reg] = struct{}{}
+		reg.closeCommands = append(reg.closeCommands, closing)
+		r.drain(c, reg, closing.drain)
+	}
+}
+
+// continueClose closes the leftovers of a close command, once all of its sessions were
+// told to drain, and replies if nothing is left to wait for.
+func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
+	for n := 0; !closing.drains() && closing.cleanups < maxCleanups && !closing.replied; n++ {
+		key, more := closing.nextLeftover()
+		if !more {
+			break
+		}
+		if n == contract.WalkStep { // most keys have no leftovers
+			r.mailbox.PostUserMessage(&closeStepDue{closing})
+			return
+		}
+		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
+			r.cleanUp(c, closing, key)
+		}
+		if len(closing.stored) > 0 && closing.stored[0] == key {
+			closing.stored = closing.stored[1:]
+		}
+	}
+	r.replyIfDone(c, closing)
+}
+
+// nextLeftover returns the next key that may have leftovers.
+func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
+	for key := range closing.leftovers {
+		return key, true
+	}
+	if len(closing.stored) > 0 {
+		return closing.stored[0], true
+	}
+	return key, false
+}
+
+// cleanUp spawns a session actor that closes the leftovers of a key, unless the command
+// has already done so.
+func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
+	left := closing.leftovers[key]
+	delete(closing.leftovers, key)
+	if len(left) == 0 && closing.begun[key] {
+		return
+	}
+	closing.begun[key] = true
+	e := r.entry(key)
+	srv := r.servers[key.Server]
+	if srv == nil {
+		srv = r.newServer(mcpbridge.Server{Name: key.Server})
+	}
+	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: closing.drain.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
+	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.drain.Leave}})
+	r.setState(reg, messages.StateDraining)
+	e.draining = append(e.draining, reg)
+	closing.waiting[reg] = struct{}{}
+	closing.cleanups++
+}
+
+// replyIfDone replies to a close command if nothing is left to wait for.
+func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
+	if closing.replied || closing.listingStore || closing.drains() || len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
+		return
+	}
+	closing.replied = true
+	closing.timer.Stop()
+	r.closings.remove(closing)
+	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
+	if closing.caller != nil {
+		r.cfg.Post.Send(closing.caller, closing.reply)
+	}
+	r.stopIfEmpty()
+}
+
+// onCloseDue replies to a close command that takes too long. Leftovers whose closing has
+// not begun are kept for the next command.
+func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
+	if closing.replied {
+		return
+	}
+	for reg := range closing.waiting {
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
+	}
+	for key, left := range closing.leftovers {
+		r.leftovers.add(key, left)
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: left[0].Reason})
+	}
+	for _, key := range closing.stored {
+		if !closing.begun[key] {
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
+		}
+	}
+	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
+	r.replyIfDone(c, closing)
+}

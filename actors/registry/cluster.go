@@ -1,0 +1,58 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onCluster replaces the cluster.
+func (r *registry) onCluster(c actor.Context, msg *protocol.Cluster) {
+	r.cluster = *msg
+	r.tellTimeouts(c)
+}
+
+// tellTimeouts tells the node the timeouts of the servers, if there is one.
+func (r *registry) tellTimeouts(c actor.Context) {
+	if r.cluster.HandBack == nil {
+		return
+	}
+	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(r.servers)), Call: r.defaults.CallTimeout, Close: r.closeTime()}
+	for name, srv := range r.servers {
+		t.Calls[name] = srv.limits.CallTimeout
+		t.Connect = max(t.Connect, srv.limits.ConnectTimeout)
+	}
+	r.cfg.Post.Send(r.cluster.HandBack, t)
+}
+
+// handBack sends a call whose key another member owns to the cluster, and reports whether it has
+// done so. The call has left the registry then.
+func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
+	if r.cluster.Owns == nil || r.cluster.Owns(k.Key) {
+		return false
+	}
+	if _, is := k.Op.(*contract.Reopen); is {
+		r.reject(c, k, k.Failure(messages.CodeClosed, "another member of the cluster runs the session"))
+		return true
+	}
+	h := *k.Op.Head()
+	h.Key, h.Deadline = k.Key, k.Deadline
+	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, Runs: k.Runs}
+	if k.Lost != nil {
+		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
+	}
+	r.disown(c, k)
+	r.cfg.Post.Send(r.cluster.HandBack, back)
+	return true
+}
+
+// onRelease drains the sessions of the keys that match.
+func (r *registry) onRelease(c actor.Context, msg *protocol.Release) {
+	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
+	every := &messages.CloseMatching{} // its keys may be on all servers
+	r.drainNext(c, r.newCloseCommand(c, every, msg.Match, how))
+}

@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// drain takes a session out of use and tells it to drain. A session that drains can be
+// told once more, to close sooner.
+func (r *registry) drain(c actor.Context, reg *registration, how contract.Drain) {
+	if reg.Draining && (reg.Cleanup || !how.Changes(reg.drainedBy)) {
+		return
+	}
+	if !reg.Draining {
+		r.takeOutOfUse(reg)
+	}
+	if reg.drainedBy.Leave && !reg.drainedBy.Moves { // the registry stops
+		how.Leave = true
+	}
+	reg.drainedBy = how
+	r.tellLimits(reg)
+	reg.send(&how)
+}
+
+// takeOutOfUse removes a session from its key: the next call of the key gets a new
+// session.
+func (r *registry) takeOutOfUse(reg *registration) {
+	reg.wantsDial = false
+	r.gate.Drain(&reg.Session)
+	r.setState(reg, messages.StateDraining)
+	reg.stopBackoffTimer()
+	e := r.entries[reg.key]
+	e.current = nil
+	e.draining = append(e.draining, reg)
+}
+
+// onSessionClosed stops the actor of a session that is closed.
+func (r *registry) onSessionClosed(c actor.Context, msg *contract.SessionClosed) {
+	if reg := registrationOf(msg.Of); r.registrations[reg.pid.Id] == reg {
+		reg.mailbox.PostSystemMessage(&actor.Stop{})
+		if msg.CleanedUp > 0 {
+			r.serverUp(reg)
+		}
+		r.handSettingsOver(c, msg)
+		r.finishSession(c, msg)
+	}
+}
+
+// onTerminated removes a session whose actor was stopped by other code, or what belongs to an
+// owner that has terminated.
+func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
+	if strings.HasPrefix(msg.Who.Id, c.Self().Id+"/session") {
+		r.children--
+		defer r.stopIfEmpty()
+	}
+	if reg := r.registrations[msg.Who.Id]; reg != nil {
+		if !reg.Draining {
+			r.takeOutOfUse(reg)
+		}
+		r.finishSession(c, &contract.SessionClosed{Of: reg, Leftovers: reg.leftovers})
+	}
+	r.onOwnerTerminated(c, msg.Who)
+}
+
+// finishSession removes a session that is closed, and continues what waits for it.
+func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
+	reg, left, closed := registrationOf(msg.Of), msg.Leftovers, msg.CleanedUp
+	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
+	if len(left) > 0 {
+		event.Cause = left[0].Reason
+		r.leftovers.add(reg.key, left)
+	}
+	if reg.wasOpen {
+		r.counters.Closed++
+		r.publish(event)
+		if len(left) == 0 {
+			closed++
+		}
+	}
+	r.remove(c, reg)
+	for _, closing := range reg.closeCommands {
+		if closing.replied {
+			continue
+		}
+		delete(closing.waiting, reg)
+		if reg.Cleanup {
+			closing.cleanups--
+		}
+		closing.reply.Sessions += closed
+		for _, one := range left {
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.Reason})
+		}
+		r.continueClose(c, closing)
+	}
+	reg.closeCommands = nil
+	r.stopIfEmpty()
+}

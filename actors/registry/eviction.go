@@ -1,0 +1,79 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// evict drains a session to free its slot, or because it is idle.
+func (r *registry) evict(c actor.Context, reg *registration, reason messages.EvictReason) {
+	if reg.wasOpen {
+		r.counters.Evicted++
+		r.publish(&messages.SessionEvicted{Stamp: r.stamp(reg), Reason: reason})
+	}
+	r.drain(c, reg, contract.Drain{Evict: true})
+}
+
+// onIdleDue evicts the sessions that have not been used for the idle timeout of their
+// server.
+func (r *registry) onIdleDue(c actor.Context) {
+	r.stopIdleTimer()
+	now := time.Now()
+	next := time.Duration(-1)
+	for _, srv := range r.servers {
+		timeout := srv.limits.IdleTimeout
+		if timeout == 0 {
+			continue
+		}
+		for _, of := range []admission.Rank{admission.UnusedSlot, admission.NoSlot} {
+			for s := range srv.turns.Quota.LRU.Oldest(of) {
+				reg := registrationOf(s.Of)
+				if left := reg.usedAt.Add(timeout).Sub(now); left > 0 {
+					if next < 0 || left < next {
+						next = left
+					}
+					break
+				}
+				r.evict(c, reg, messages.EvictIdle)
+			}
+		}
+	}
+	if next > 0 {
+		r.startIdleTimer(now.Add(next))
+	}
+}
+
+// startIdleTimer starts the timer for the next idle timeout, unless it fires before that.
+func (r *registry) startIdleTimer(at time.Time) {
+	if r.idleTimer != nil && !at.Before(r.idleAt) {
+		return
+	}
+	r.stopIdleTimer()
+	r.idleAt = at
+	r.idleTimer = contract.After(r.mailbox, time.Until(at), &idleDue{})
+}
+
+// stopIdleTimer stops the timer for the next idle timeout, if it runs.
+func (r *registry) stopIdleTimer() {
+	if r.idleTimer != nil {
+		r.idleTimer.Stop()
+	}
+	r.idleTimer = nil
+}
+
+// minKeysWithoutSlot is how many sessions without a slot are kept in any case.
+const minKeysWithoutSlot = 1024
+
+// touch makes a session the most recently used one of its rank.
+func (r *registry) touch(reg *registration) {
+	reg.usedAt = time.Now()
+	r.gate.Use(&reg.Session, reg.outstanding == 0)
+	if timeout := reg.server.limits.IdleTimeout; timeout > 0 {
+		r.startIdleTimer(reg.usedAt.Add(timeout))
+	}
+}

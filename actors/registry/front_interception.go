@@ -1,0 +1,262 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// interception is an operation that runs through the interceptors. The front owes its
+// caller the reply. What the interceptors pass on are calls of their own, whose replies
+// go to the interceptors.
+type interception struct {
+	*contract.Call
+	cancel    context.CancelFunc // ends the context of the interceptors
+	timer     *time.Timer        // sends interceptionDue
+	passesOn  bool               // at least one call was passed on
+	cancelled bool               // by the caller, after a call was passed on
+
+	node ring.Node[*interception] // among those with the same key and id
+}
+
+// mayHaveRun reports whether the operation may have run, on this member or on another one.
+func (i *interception) mayHaveRun() bool { return i.passesOn || i.Lost != nil }
+
+// run runs the interceptors, and returns the reply for the caller. It may block.
+func (i *interception) run(ctx context.Context, run actors.Runner, op messages.Operation) (msg *intercepted) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			reply := i.Failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))
+			msg = &intercepted{of: i, reply: reply, own: true}
+		}
+	}()
+	result, err := run(interceptionContext{ctx, i}, op)
+	reply, own := i.replyFor(result, err)
+	return &intercepted{i, reply, own}
+}
+
+// replyFor returns the reply for what the interceptors returned. own is true for a
+// failure that is not that of a call that was passed on.
+func (i *interception) replyFor(result messages.Result, err error) (reply messages.Reply, own bool) {
+	var f *messages.Failure
+	switch {
+	case err == nil && result == nil:
+		return i.Failure(messages.CodeInternal, "an interceptor returned neither a result nor an error"), true
+	case err == nil:
+		return readdressed(result, i.Call), false
+	case errors.As(err, &f) && f != nil:
+		copied, mine := *f, i.Failure(f.Code, f.Detail)
+		copied.Key, copied.ID, copied.Op, copied.Target, copied.Supervisor = mine.Key, mine.ID, mine.Op, mine.Target, mine.Supervisor
+		return &copied, false
+	}
+	f = i.Failure(messages.CodeRefused, err.Error())
+	f.Cause = err
+	return f, true
+}
+
+// readdressed returns a result that names the call as its operation: an interceptor may
+// have made the result, or may have kept it from another operation.
+func readdressed(result messages.Result, k *contract.Call) messages.Result {
+	mine := *result.GetReceipt()
+	mine.Key, mine.ID, mine.Target, mine.Supervisor = k.Key, k.Op.RequestID(), messages.TargetOf(k.Op), k.Supervisor
+	if mine == *result.GetReceipt() {
+		return result
+	}
+	from := reflect.ValueOf(result).Elem()
+	to := reflect.New(from.Type())
+	to.Elem().Set(from)
+	copied := to.Interface().(messages.Result)
+	*copied.GetReceipt() = mine
+	return copied
+}
+
+// chain returns a Runner that runs the interceptors, the first one outermost, around
+// last.
+func chain(interceptors []actors.Interceptor, last actors.Runner) actors.Runner {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		if last = interceptors[i](last); last == nil {
+			last = func(_ context.Context, op messages.Operation) (messages.Result, error) {
+				return nil, messages.NewFailure(op, messages.CodeInternal, fmt.Sprintf("interceptors[%d] returned no runner", i))
+			}
+		}
+	}
+	return last
+}
+
+// interceptionKey is the key of the *interception in the context of the interceptors.
+type interceptionKey struct{}
+
+// PrivateKey keeps the interception from operations that an interceptor causes.
+func (interceptionKey) PrivateKey() {}
+
+// interceptionContext is the context of the interceptors of one operation.
+type interceptionContext struct {
+	context.Context
+	of *interception
+}
+
+// Value returns the interception, a value of its call, or what ends the context.
+func (c interceptionContext) Value(key any) any {
+	if key == (interceptionKey{}) {
+		return c.of
+	}
+	if value := c.of.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
+// passOn returns the Runner behind the last interceptor: it sends operations to the front.
+func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) actors.Runner {
+	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+		i, ok := ctx.Value(interceptionKey{}).(*interception)
+		switch {
+		case !ok:
+			return nil, errors.New("an interceptor did not pass on its context")
+		case op == nil || protocol.IsForeign(op):
+			return nil, i.Failure(messages.CodeInvalid, "an interceptor passed on what is not an operation: "+notCommand(op))
+		}
+		return i.passOn(ctx, system, front, op)
+	}
+}
+
+// passOn sends an operation to the front, and waits for the reply.
+func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
+	future := protocol.NewFuture(system, nil)
+	defer future.Close()
+	k := &contract.Call{
+		Op: op, Key: op.Head().Key.Normal(), Supervisor: i.Supervisor, Caller: future.PID,
+		Accepted: time.Now(), Deadline: op.Head().Deadline, Serial: i.Serial,
+		PassedOn: true, Intercepted: true, Runs: i.Runs, Lost: i.Lost, Undecided: i.Undecided,
+	}
+	if k.Deadline.IsZero() {
+		k.Deadline = i.Deadline
+	}
+	k.Values = new(caller.Values)
+	k.Values.Hold(ctx)
+	defer k.Values.Release()
+	if at, ok := ctx.Deadline(); ok && at.Before(k.Deadline) {
+		k.Deadline = at
+	}
+	front.PostUserMessage(&passedOn{i, k})
+	select {
+	case msg := <-future.Reply:
+		return outcomeOf(k, msg)
+	case <-ctx.Done():
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
+			front.PostUserMessage(&withdrawn{k})
+		}
+	}
+	timer := time.NewTimer(overtime / 2)
+	defer timer.Stop()
+	select {
+	case msg := <-future.Reply:
+		return outcomeOf(k, msg)
+	case <-timer.C:
+		f := k.Failure(messages.CodeCancelled, "")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Code = messages.CodeDeadline
+		}
+		f.MayHaveRun = true
+		return nil, f
+	}
+}
+
+// outcomeOf returns a reply as a Runner does.
+func outcomeOf(k *contract.Call, msg any) (messages.Result, error) {
+	switch reply := msg.(type) {
+	case *messages.Failure:
+		return nil, reply
+	case messages.Result:
+		return reply, nil
+	}
+	return nil, k.Failure(messages.CodeClosed, "the supervisor has stopped") // a dead letter
+}
+
+// interceptions are the operations that run through the interceptors. Adding and
+// removing one takes constant time, and so does finding each one of an id or of a scope.
+type interceptions struct {
+	all   map[*interception]struct{}
+	count map[messages.Key]int // of each key
+	named map[operationName]*ring.Ring[*interception]
+
+	scopes map[string]map[*interception]struct{}
+}
+
+// operationName is how a [messages.Cancel] names an operation.
+type operationName struct {
+	key messages.Key
+	id  string
+}
+
+// name returns the name of the operation.
+func (i *interception) name() operationName { return operationName{i.Key, i.Op.RequestID()} }
+
+// newInterceptions returns interceptions without any operation.
+func newInterceptions() interceptions {
+	return interceptions{
+		map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring.Ring[*interception]{}, map[string]map[*interception]struct{}{},
+	}
+}
+
+// has reports whether an operation still runs through the interceptors.
+func (s *interceptions) has(i *interception) bool {
+	_, ok := s.all[i]
+	return ok
+}
+
+// add adds an operation.
+func (s *interceptions) add(i *interception) {
+	s.all[i] = struct{}{}
+	s.count[i.Key]++
+	if s.scopes[i.Key.Scope] == nil {
+		s.scopes[i.Key.Scope] = map[*interception]struct{}{}
+	}
+	s.scopes[i.Key.Scope][i] = struct{}{}
+	name := i.name()
+	if name.id == "" {
+		return // it cannot be cancelled
+	}
+	if s.named[name] == nil {
+		s.named[name] = &ring.Ring[*interception]{}
+	}
+	s.named[name].PushFront(&i.node, i)
+}
+
+// remove removes an operation.
+func (s *interceptions) remove(i *interception) {
+	delete(s.all, i)
+	if delete(s.scopes[i.Key.Scope], i); len(s.scopes[i.Key.Scope]) == 0 {
+		delete(s.scopes, i.Key.Scope)
+	}
+	if s.count[i.Key]--; s.count[i.Key] == 0 {
+		delete(s.count, i.Key)
+	}
+	if named := i.node.In; named != nil {
+		if named.Remove(&i.node); named.Count == 0 {
+			delete(s.named, i.name())
+		}
+	}
+}
+
+// of yields the operations of a key and an id. The one that was yielded may be removed
+// meanwhile.
+func (s *interceptions) of(key messages.Key, id string) iter.Seq[*interception] {
+	if named := s.named[operationName{key, id}]; named != nil {
+		return named.All()
+	}
+	return func(func(*interception) bool) {}
+}

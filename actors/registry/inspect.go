@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxSelected is how many sessions are selected in one step. More are found by a walk through all.
+const maxSelected = 1000
+
+// listing puts the sessions of a snapshot together in steps. It is sent again for each step. There is one
+// at a time: the commands that come meanwhile wait for the next one, and those that select the same
+// sessions share it.
+type listing struct {
+	of       inspected
+	askers   []asker
+	snapshot *messages.Snapshot
+	limit    int
+	regs     []*registration // of which snapshots are taken
+	listed   []listedSession
+	walks    bool // regs are found by a walk, in no order
+}
+
+// inspected is what an Inspect selects.
+type inspected struct {
+	server, scope string
+	state         messages.State
+	limit         int
+}
+
+// asker waits for a snapshot.
+type asker struct {
+	id  string
+	pid *actor.PID
+}
+
+// listedSession is a session with its place in a listing.
+type listedSession struct {
+	messages.SessionSnapshot
+	rank  admission.Rank
+	since uint64 // in the order in which sessions have got their states
+}
+
+// inspections are the listing that is put together, and those that wait.
+type inspections struct {
+	current *listing
+	waiting []*listing
+}
+
+// onInspect answers with a snapshot. One with more sessions than a step may handle is put together in
+// steps.
+func (r *registry) onInspect(c actor.Context, cmd *messages.Inspect) {
+	of := inspected{cmd.Server, cmd.Scope, cmd.State, cmp.Or(cmd.Limit, messages.DefaultInspectLimit)}
+	who := asker{cmd.ID, c.Sender()}
+	if r.inspections.current == nil {
+		r.inspections.current = &listing{of: of, askers: []asker{who}}
+		r.beginListing(r.inspections.current)
+		return
+	}
+	for _, waiting := range r.inspections.waiting {
+		if waiting.of == of {
+			waiting.askers = append(waiting.askers, who)
+			return
+		}
+	}
+	if len(r.inspections.waiting) == maxSelected {
+		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, "too many snapshots are being put together"))
+		return
+	}
+	r.inspections.waiting = append(r.inspections.waiting, &listing{of: of, askers: []asker{who}})
+}
+
+// beginListing counts and selects the sessions of a listing, and takes its first step.
+func (r *registry) beginListing(l *listing) {
+	counts, matching := r.index.matching(l.of)
+	l.snapshot = &messages.Snapshot{
+		Time: time.Now(), Counters: r.counters, States: counts,
+		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
+		Servers: r.serverSnapshots(l.of.server),
+	}
+	snap := l.snapshot
+	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
+	if r.cfg.Strays != nil {
+		snap.Counters.Strays = r.cfg.Strays()
+	}
+	if r.cfg.Skipped != nil {
+		snap.Counters.TextSkipped = r.cfg.Skipped()
+	}
+	for _, n := range counts {
+		snap.Total += n
+	}
+	if l.limit = min(l.of.limit, snap.Total); l.of.limit < 0 {
+		l.limit = snap.Total
+	}
+	if l.walks = l.limit > maxSelected && l.of.scope == ""; l.walks {
+		r.beginWalk(nil, &walk{
+			visit: func(_ actor.Context, reg *registration) {
+				if l.of.state == "" || reg.state() == l.of.state {
+					l.take(reg, r.cfg.Name)
+				}
+			},
+			done: func(actor.Context) { r.endListing(l) },
+		}, func(server string) bool { return l.of.server == "" || l.of.server == server })
+		return
+	}
+	for reg := range matching {
+		if len(l.regs) == l.limit {
+			break
+		}
+		l.regs = append(l.regs, reg)
+	}
+	r.continueListing(l)
+}
+
+// continueListing takes the next step of a listing.
+func (r *registry) continueListing(l *listing) {
+	if l.snapshot == nil {
+		r.beginListing(l)
+		return
+	}
+	n := min(contract.WalkStep, len(l.regs))
+	for _, reg := range l.regs[:n] {
+		if !reg.removed() {
+			l.take(reg, r.cfg.Name)
+		}
+	}
+	if l.regs = l.regs[n:]; len(l.regs) > 0 {
+		r.mailbox.PostUserMessage(l)
+		return
+	}
+	r.endListing(l)
+}
+
+// take adds the snapshot of a session.
+func (l *listing) take(reg *registration, supervisor string) {
+	one := reg.snapshot(l.snapshot.Time)
+	one.Supervisor = supervisor
+	l.listed = append(l.listed, listedSession{one, reg.stateNode.Rank, reg.stateSince})
+}
+
+// endListing answers with a listing, and begins the next one. A long one is sorted in a goroutine.
+func (r *registry) endListing(l *listing) {
+	r.inspections.current = nil
+	post := r.cfg.Post
+	if len(l.listed) <= contract.WalkStep {
+		l.answer(post)
+	} else {
+		r.cfg.Dispatcher.Schedule(func() { l.answer(post) })
+	}
+	if len(r.inspections.waiting) > 0 {
+		r.inspections.current = r.inspections.waiting[0]
+		r.inspections.waiting = r.inspections.waiting[1:]
+		r.mailbox.PostUserMessage(r.inspections.current)
+	}
+}
+
+// failListings answers all who wait for a snapshot with a failure.
+func (r *registry) failListings(code messages.Code, detail string) {
+	all := r.inspections.waiting
+	if r.inspections.current != nil {
+		all = append(all, r.inspections.current)
+	}
+	r.inspections = inspections{}
+	for _, l := range all {
+		for _, asker := range l.askers {
+			f := messages.NewFailure(&messages.Inspect{ID: asker.id}, code, detail)
+			f.Supervisor = r.cfg.Name
+			r.cfg.Post.Send(asker.pid, f)
+		}
+	}
+}
+
+// answer sends the snapshot to those who wait for it.
+func (l *listing) answer(post *relay.Post) {
+	if l.walks && l.limit < len(l.listed) {
+		slices.SortFunc(l.listed, func(a, b listedSession) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Key.Server, b.Key.Server), cmp.Compare(a.since, b.since))
+		})
+		l.listed = l.listed[:l.limit]
+	}
+	slices.SortFunc(l.listed, func(a, b listedSession) int { return a.Key.Compare(b.Key) })
+	sessions := make([]messages.SessionSnapshot, len(l.listed))
+	for i := range l.listed {
+		sessions[i] = l.listed[i].SessionSnapshot
+	}
+	for _, asker := range l.askers {
+		mine := *l.snapshot
+		mine.ID, mine.Sessions = asker.id, sessions
+		post.Send(asker.pid, &mine)
+	}
+}
+
+// serverSnapshots returns the snapshots of the configured servers, sorted by name, or that
+// of one server. The time that it takes grows with the servers only.
+func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
+	all := make([]messages.ServerSnapshot, 0, len(r.servers))
+	for name, srv := range r.servers {
+		if only != "" && name != only {
+			continue
+		}
+		ep := srv.turns.Foremost()
+		one := messages.ServerSnapshot{Name: name, Since: ep.Since}
+		one.Health, one.Cause, one.RetryAt = ep.Health()
+		if g := r.index.groups[name]; g != nil {
+			for at, state := range protocol.States {
+				n := g.states.Len(admission.Rank(at))
+				if n == 0 {
+					continue
+				}
+				if one.States == nil {
+					one.States = map[messages.State]int{}
+				}
+				one.States[state] = n
+				one.Sessions += n
+			}
+			one.Load = g.load.snapshot()
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b messages.ServerSnapshot) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// snapshot returns the snapshot of one session.
+func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
+	one := messages.SessionSnapshot{
+		Key: reg.key, State: reg.state(), Generation: reg.generation,
+		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
+		Outstanding: reg.outstanding, Waiting: reg.waiting, Calls: reg.calls, Restarts: int(reg.restarts), LastUsed: reg.usedAt, Pinned: reg.Pinned,
+	}
+	if reg.tenant != nil {
+		one.Tenant = reg.tenant.name
+	}
+	if reg.cause != nil {
+		one.Cause = reg.cause.Cause.Error()
+		if now.Before(reg.notBefore) {
+			one.RetryAt = reg.notBefore
+		}
+	}
+	if reg.unheard != nil && reg.waiting > 0 {
+		one.Cause = reg.unheard.Error()
+	}
+	if ep := reg.Place.Endpoint; ep.Down && reg.Queued() {
+		one.Cause, one.RetryAt = causeOf(ep, reg).Error(), ep.Next
+	}
+	return one
+}

@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// logEvent writes the line of an event. Each event has one.
+func (r *registry) logEvent(event messages.Event) {
+	log := r.cfg.Logger
+	if log.GetLevel() == zerolog.Disabled {
+		return
+	}
+	stamp := event.GetStamp()
+	line := func(e *zerolog.Event) *zerolog.Event { return contract.About(e, stamp.Key, stamp.Generation) }
+	switch e := event.(type) {
+	case *messages.SessionOpened:
+		contract.Reached(line(log.Info()), e.Attached, e.Protocol, e.Elapsed).Msg("session opened")
+	case *messages.SessionExpired:
+		contract.Text(line(log.Warn()), "err", e.Cause).Msg("session expired")
+	case *messages.SessionLost:
+		contract.Text(line(log.Warn()), "err", e.Cause).Msg("session lost")
+	case *messages.SessionRestarting:
+		contract.Text(contract.Span(contract.Number(line(log.Info()), "attempt", e.Attempt), "delay", e.Delay), "err", e.Cause).Msg("session restarting")
+	case *messages.SessionRestarted:
+		contract.Span(contract.Reached(line(log.Info()), e.Attached, e.Protocol, e.Elapsed), "lifetime", e.Lifetime).Msg("session restarted")
+	case *messages.SessionGaveUp:
+		contract.Text(contract.Span(line(log.Warn()), "delay", e.RetryAt.Sub(stamp.Time)), "err", e.Cause).Msg("session given up")
+	case *messages.SessionEvicted:
+		line(log.Info()).Str("reason", string(e.Reason)).Msg("session evicted")
+	case *messages.SessionClosed:
+		level := zerolog.InfoLevel
+		if e.Cause != "" {
+			level = zerolog.WarnLevel
+		}
+		contract.Text(contract.Span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
+	case *messages.CallReplayed:
+		contract.Text(line(log.Debug()).Str("op", e.Method), "target", e.Target).Int("attempt", e.Attempt).Msg("call replayed")
+	case *messages.OwnerTerminated:
+		contract.Number(contract.Number(log.Info().Str("owner", e.Owner), "scopes", len(e.Scopes)), "cancelled", e.Cancelled).
+			Msg("owner terminated")
+	}
+}
+
+// logReply writes that a call has its reply. The code is empty for a result.
+func (r *registry) logReply(k *contract.Call, code messages.Code) {
+	if e := r.cfg.Logger.Debug(); e != nil {
+		contract.Text(contract.About(e, k.Key, k.Generation), "op", k.Op.Method())
+		contract.Text(contract.Text(e, "target", messages.TargetOf(k.Op)), "code", string(code))
+		contract.Span(contract.Number(e, "attempt", k.Runs), "elapsed", time.Since(k.Accepted)).Msg("call answered")
+	}
+}
+
+// logServerUp writes that a server is up. A place that PerKey has led to has a line only if
+// it was down: it may be the place of one key.
+func (r *registry) logServerUp(reg *registration, now time.Time) {
+	srv, ep := reg.server, reg.Place.Endpoint
+	switch {
+	case ep.Down:
+		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")
+	case reg.Place.IsHome():
+		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is up")
+	}
+}

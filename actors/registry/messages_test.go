@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// counter counts the messages of a registry and its sessions by type.
+type counter struct {
+	mu  sync.Mutex
+	got map[string]int
+}
+
+// count notes a message.
+func (n *counter) count(msg any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.got[fmt.Sprintf("%T", msg)]++
+}
+
+// take returns what was counted, and starts again from zero.
+func (n *counter) take() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	got := n.got
+	n.got = map[string]int{}
+	return got
+}
+
+func TestMessagesOfAWarmCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &counter{got: map[string]int{}}
+		stopped := make(chan struct{})
+		system := actor.NewActorSystem()
+		events := relay.New(100, func(any) {}, nil, nil)
+		cfg := actors.Config{
+			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{},
+			Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
+			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1,
+			ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
+			Stopped: func([]messages.Left) { close(stopped) },
+		}
+		cfg.Probe = func(c actor.Context) { n.count(c.Message()) }
+		receive := func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+				n.count(envelope.Message)
+				next(c, envelope)
+			}
+		}
+		pid := system.Root.Spawn(props(cfg).Configure(actor.WithReceiverMiddleware(receive)))
+		ask := func() {
+			future := protocol.NewFuture(system, nil)
+			defer future.Close()
+			system.Root.RequestWithCustomSender(pid, &messages.CallTool{Header: messages.To("s", "a"), Params: &mcp.CallToolParams{Name: "fast"}}, future.PID)
+			require.IsType(t, (*messages.ToolResult)(nil), <-future.Reply)
+		}
+		ask()
+		synctest.Wait()
+		n.take()
+
+		const calls = 100
+		for range calls {
+			ask()
+		}
+		synctest.Wait() // a session tells the registry of the end of a call after the reply
+		require.Equal(t, map[string]int{
+			"*messages.CallTool":    calls, // to the registry
+			"*contract.Call":        calls, // to the session
+			"*session.callReturned": calls, // from its goroutine
+			"*contract.CallReplied": calls, // to the registry, after the reply
+		}, n.take())
+
+		system.Root.Send(pid, &protocol.Stop{})
+		<-stopped
+		time.Sleep(10 * time.Second)
+	})
+}

@@ -1,0 +1,224 @@
+package registry
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// registration is what the registry knows of one session actor. Sessions carry a pointer
+// to their registration in their messages, and do not read it.
+type registration struct {
+	admission.Session
+
+	key     messages.Key
+	pid     *actor.PID
+	mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
+	server  *server          // as it was configured when the session was spawned
+	decider actors.Decider   // nil before the first fault
+
+	serial        uint64 // in the order of spawning
+	group         *group
+	older, newer  *registration                 // in group
+	stateNode     admission.Node[*registration] // in group, by state
+	stateSince    uint64                        // when the session got its state, in the order of all such changes
+	closeCommands []*closeCommand               // that wait for the session to be closed
+
+	waiting     int               // outstanding calls that wait, see [registry.recount]
+	outstanding int               // calls without a reply
+	inFlight    int               // outstanding calls that do not wait
+	calls       uint64            // that were forwarded
+	usedAt      time.Time         // when outstanding last changed
+	limits      *mcpbridge.Limits // that the session was told; read-only
+	tenant      *tenant           // nil without one
+
+	generation uint64
+	info       mcpbridge.Info // of the last connection
+
+	wasOpen   bool // there has been a connection
+	wantsDial bool // it waits for a grant
+	addressed bool // the server of the last dial is known to be that of the key
+	tailSet   bool // a Tail came for it, which counts more than that of the session before
+
+	drainedBy contract.Drain // the last one
+
+	unheard *mcpbridge.Error // why its calls wait although it is ready, or nil
+
+	bugs        int16 // panics since the last connection was opened
+	restarts    int32
+	failedDials int32 // dials that failed while those of other keys succeeded
+
+	leftovers []contract.Leftover // that it was spawned to close
+
+	cause        *actors.Fault // the last fault; nil while there is a connection
+	notBefore    time.Time     // the earliest time of the next dial
+	breakerUntil time.Time     // calls are rejected until then
+	backoffTimer *time.Timer   // sends backoffDue
+}
+
+// Registered says that messages of the session carry it.
+func (*registration) Registered() {}
+
+// registrationOf returns the registration in a message, or nil.
+func registrationOf(of any) *registration {
+	reg, _ := of.(*registration)
+	return reg
+}
+
+// send sends a message to the session.
+func (reg *registration) send(msg any) { reg.mailbox.PostUserMessage(msg) }
+
+// mayHaveNewCredentials reports whether the session may dial before its cool-down is over:
+// the server refused its credentials, or its configuration was invalid, and the next ones may
+// be different.
+func (reg *registration) mayHaveNewCredentials() bool {
+	if reg.cause == nil {
+		return false
+	}
+	switch reg.cause.Class {
+	case mcpbridge.Unauthorized:
+		return reg.server.Auth != nil || reg.server.PerKey != nil
+	case mcpbridge.Invalid:
+		return reg.server.PerKey != nil && reg.cause.Dialing
+	}
+	return false
+}
+
+// protocol returns the negotiated version of MCP, or "".
+func (reg *registration) protocol() string {
+	if reg.info.Server == nil {
+		return ""
+	}
+	return reg.info.Server.ProtocolVersion
+}
+
+// breakerOpen reports whether the strategy has given up the session.
+func (reg *registration) breakerOpen(now time.Time) bool {
+	return reg.cause != nil && now.Before(reg.breakerUntil)
+}
+
+// unconnected reports whether the session neither has a connection nor dials.
+func (reg *registration) unconnected() bool {
+	return reg.state() == messages.StateWaiting || reg.state() == messages.StateBroken
+}
+
+// sessionOf returns the current session of a key. If there is none, it spawns its actor, which
+// does not dial.
+func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
+	e := r.entry(key)
+	if e.current != nil {
+		return e.current
+	}
+	reg := &registration{key: key, server: r.servers[key.Server]}
+	r.joinTenant(reg)
+	r.start(c, reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord() || r.leftovers.has(key)})
+	r.setState(reg, messages.StateWaiting)
+	e.current = reg
+	return reg
+}
+
+// start spawns the actor of a session.
+func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) {
+	reg.limits = reg.server.limits
+	reg.Of = reg
+	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
+	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.key, &reg.server.Server, reg.limits
+	spec.Registry, spec.Registration, spec.Handler = r.mailbox, reg, r.owners.handlerOf(reg.key.Scope)
+	var props *actor.Props
+	props, reg.mailbox = session.Props(spec)
+	reg.pid = c.SpawnPrefix(props, "session")
+	r.children++
+	r.registrations[reg.pid.Id] = reg
+	r.index.add(reg)
+}
+
+// setState notes the state of a session.
+func (r *registry) setState(reg *registration, state messages.State) {
+	r.index.setState(reg, state)
+	reg.unheard = nil
+	r.recount(reg)
+}
+
+// onOpened notes that a session has a connection.
+func (r *registry) onOpened(msg *contract.Opened) {
+	reg := registrationOf(msg.Of)
+	r.gate.Opened(&reg.Session)
+	r.serverUp(reg)
+	reg.wasOpen, reg.cause, reg.breakerUntil = true, nil, time.Time{}
+	reg.bugs, reg.failedDials = 0, 0
+	reg.generation, reg.info = msg.Generation, msg.Info
+	reg.group.load.Dials.Add(msg.Dialed)
+	r.rememberGeneration(reg.key, msg.Generation)
+	if !reg.Draining {
+		r.setState(reg, messages.StateReady)
+	}
+	if msg.Expired > 0 {
+		r.counters.Expired++
+		stamp := r.stamp(reg)
+		stamp.Generation = msg.Expired
+		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session from before the restart of this process"})
+	}
+	if !msg.Restarted {
+		r.counters.Opened++
+		r.publish(&messages.SessionOpened{Stamp: r.stamp(reg), Attached: msg.Info.Attached, Protocol: reg.protocol(), Elapsed: msg.Elapsed})
+		return
+	}
+	r.publish(&messages.SessionRestarted{Stamp: r.stamp(reg), Attached: msg.Info.Attached, Protocol: reg.protocol(), Elapsed: msg.Elapsed, Lifetime: msg.Lifetime})
+}
+
+// rememberGeneration notes the generation of a key, in the entry if there is one.
+func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
+	if e := r.entries[key]; e != nil {
+		e.generation = generation
+		return
+	}
+	r.generations.set(key, generation)
+}
+
+// remove removes a session that is closed, and gives its slot to others.
+func (r *registry) remove(c actor.Context, reg *registration) {
+	delete(r.registrations, reg.pid.Id)
+	r.index.remove(reg)
+	reg.outstanding = 0
+	r.recount(reg)
+	reg.wantsDial = false
+	reg.stopBackoffTimer()
+	e := r.entries[reg.key]
+	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
+	r.gate.Leave(&reg.Session)
+	r.leaveTenant(reg)
+	for _, other := range e.draining {
+		r.advance(c, other) // one that closes leftovers waits for its predecessor
+	}
+	switch {
+	case e.current != nil:
+		r.advance(c, e.current)
+	case len(e.draining) == 0:
+		delete(r.entries, reg.key)
+		if e.generation > 0 {
+			r.generations.set(reg.key, e.generation)
+		}
+	}
+}
+
+// stamp returns the stamp of an event of the session.
+func (r *registry) stamp(reg *registration) messages.Stamp {
+	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now(), Supervisor: r.cfg.Name}
+}
+
+// stopBackoffTimer stops the timer of the backoff, if it runs.
+func (reg *registration) stopBackoffTimer() {
+	if reg.backoffTimer != nil {
+		reg.backoffTimer.Stop()
+	}
+	reg.backoffTimer = nil
+}

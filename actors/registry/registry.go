@@ -1,0 +1,277 @@
+package registry
+
+import (
+	"cmp"
+	"runtime"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dispatch"
+	"github.com/mcpactor/mcpactor/internal/door"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// rememberedKeys is how many keys without a session have their generation remembered.
+const rememberedKeys = 1 << 16
+
+// minStarts is how many processes may start at once on a machine with one processor.
+const minStarts = 2
+
+// maxDeadline is how far in the future a deadline can be. Adding to a later one would
+// overflow a [time.Duration].
+const maxDeadline = 10 * 365 * 24 * time.Hour
+
+// registry is the actor that takes the commands, and the parent of all sessions. It
+// spawns one session for each key, and decides which sessions may dial, which are evicted
+// and what happens to those that failed.
+//
+//	running ──Stop──▶ stopping ──last session closed──▶ stopped
+//
+// The registry never blocks. It recovers from its own panics and logs them, because a
+// restart would lose all sessions.
+type registry struct {
+	cfg     *contract.Config
+	servers map[string]*server
+
+	entries       map[messages.Key]*entry
+	registrations map[string]*registration // by PID id
+	index         registrationIndex        // the same, by server, scope and state
+	defaults      *mcpbridge.Limits        // of a server without limits of its own
+	gate          *admission.Gate
+	tenants       map[string]*tenant // that have sessions
+	generations   *generations
+
+	gateTimer     *time.Timer
+	gateAt        time.Time // when gateTimer fires
+	idleTimer     *time.Timer
+	idleAt        time.Time // when idleTimer fires
+	closings      closings
+	leftovers     leftovers
+	children      int       // session actors whose end is not known
+	pending       int       // requests to the store, and operations of the front: the registry stops after them
+	calls         callNames // that sessions have
+	cancellations cancellations
+	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
+	owners        owners
+	cluster       protocol.Cluster // whose Owns is nil without a cluster
+	waiting       int              // calls that are parked in sessions
+	unpassed      int              // operations that interceptors have, and have not passed on
+	inspections   inspections
+	counters      messages.Counters
+	stopping      bool             // calls are rejected
+	finished      bool             // all sessions are closed, and the actor stops
+	unknownTypes  map[string]bool  // types of unknown messages that were logged
+	mailbox       *mailbox.Mailbox // of this actor
+
+	// cancelIntercepted cancels operations that run through interceptors: those with an id, and
+	// those of a scope up to a serial, of which it returns how many had not been passed on. nil
+	// without interceptors.
+	cancelIntercepted struct {
+		named func(c actor.Context, key messages.Key, id string)
+		scope func(c actor.Context, scope string, upTo uint64, detail string) int
+	}
+}
+
+// Start spawns a registry and returns the PID that takes all commands, [protocol.Reload], [protocol.Stop] and the
+// messages of a [protocol.Cluster]. The PID stays valid: after the registry has stopped, for whatever
+// reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
+// is false if the name is taken in the system, and then nothing is spawned.
+func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free bool) {
+	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
+	cfg.Name = name
+	// The two functions must not keep cfg alive: cfg may lead to the PID, and while the PID is reachable, the
+	// door is not freed.
+	post := cfg.Post
+	late := func(message any, sender *actor.PID) { protocol.Answer(post, name, message, sender) }
+	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }
+	return door.Open(system, name, late, ended, func(stopped func()) *actor.PID {
+		then := cfg.Stopped
+		cfg.Stopped = func(left []messages.Left) {
+			stopped()
+			then(left)
+		}
+		return system.Root.SpawnPrefix(props(cfg), "registry")
+	})
+}
+
+// props returns the Props of the registry that [Start] spawns.
+func props(with actors.Config) *actor.Props {
+	m := new(mailbox.Mailbox)
+	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher)}
+	return actor.PropsFromProducer(func() actor.Actor {
+		r := newRegistry(&cfg, m)
+		if len(cfg.Interceptors) > 0 {
+			return newFront(r)
+		}
+		return r
+	}, cfg.RunsOn(m)...)
+}
+
+// newRegistry returns a registry that has no sessions.
+func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
+	entries := map[messages.Key]*entry{}
+	r := &registry{
+		cfg: cfg, servers: map[string]*server{}, entries: entries,
+		gate: admission.New(admission.Config{
+			MaxSessions: cfg.MaxSessions, MaxStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast,
+		}),
+		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
+		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
+		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
+		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
+		defaults: limitsOf(cfg, mcpbridge.Limits{}), tenants: map[string]*tenant{},
+	}
+	r.closings = closings{all: map[*closeCommand]struct{}{}, wide: map[*closeCommand]struct{}{}, ofScope: map[string]map[*closeCommand]struct{}{}}
+	for _, srv := range cfg.Servers {
+		r.servers[srv.Name] = r.newServer(srv)
+	}
+	r.cancellations.mailbox, r.cancellations.queues = m, map[messages.Key]*cancelQueue{}
+	return r
+}
+
+// Receive handles a message, and carries out what the gate decides then.
+func (r *registry) Receive(c actor.Context) {
+	defer r.recoverBug(c)
+	r.handle(c)
+	r.admit(c)
+}
+
+// handle handles lifecycle messages and commands, and gives the rest to onReport.
+func (r *registry) handle(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *actor.Stopping:
+		r.stopping = true
+	case *actor.Stopped:
+		r.onStopped(c)
+	case *actor.Terminated:
+		r.onTerminated(c, msg)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case messages.Command:
+		r.onCommand(c, msg)
+	case *protocol.ClientCall:
+		if protocol.IsForeign(msg.Op) {
+			r.onUnknown(c, msg.Op)
+			return
+		}
+		r.accept(c, r.newClientCall(c, msg))
+	case *protocol.ResentCall:
+		if protocol.IsForeign(msg.Op) {
+			r.onUnknown(c, msg.Op)
+			return
+		}
+		r.accept(c, r.newResentCall(c, msg))
+	case *protocol.Reload:
+		r.onReload(c, msg)
+	case *protocol.Cluster:
+		r.onCluster(c, msg)
+	case *protocol.Release:
+		r.onRelease(c, msg)
+	case *protocol.Stop:
+		r.onStop(c)
+	default:
+		r.onReport(c)
+	}
+}
+
+// onCommand handles the commands of callers.
+func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
+	if protocol.IsForeign(cmd) {
+		r.onUnknown(c, cmd)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		r.onOperation(c, cmd)
+	case *messages.Cancel:
+		r.onCancel(c, cmd)
+	case *messages.Pin:
+		r.onPin(c, cmd)
+	default:
+		r.onControl(c, cmd)
+	}
+}
+
+// onReport handles the messages from sessions, goroutines and timers.
+func (r *registry) onReport(c actor.Context) {
+	switch msg := c.Message().(type) {
+	case *contract.CallReplied:
+		r.onCallReplied(c, msg)
+	case *contract.CallReplayed:
+		r.counters.Replayed++
+		r.publish(&messages.CallReplayed{
+			Stamp: r.stamp(registrationOf(msg.Of)), ID: msg.Op.RequestID(), Method: msg.Op.Method(), Target: messages.TargetOf(msg.Op), Attempt: msg.Attempt,
+		})
+	case *contract.Notified:
+		r.onNotified(c, msg)
+	case *contract.DialRequested:
+		r.onDialRequested(c, registrationOf(msg.Of))
+	case *contract.BecameIdle:
+		r.onBecameIdle(registrationOf(msg.Of))
+	case *contract.Faulted:
+		r.onFaulted(c, msg)
+	case *contract.Opened:
+		r.onOpened(msg)
+	case *contract.Unheard:
+		r.onUnheard(msg)
+	case *contract.CallsHandedBack:
+		r.onCallsHandedBack(c, msg)
+	case *contract.SessionClosed:
+		r.onSessionClosed(c, msg)
+	case *contract.CallsTimedOut:
+		r.onCallsTimedOut(c, msg)
+	case *backoffDue:
+		r.advance(c, msg.of)
+	case *contract.DialAbandoned:
+		r.onDialAbandoned(registrationOf(msg.Of))
+	case *contract.AddressFound:
+		r.onAddressFound(c, msg)
+	case *contract.ControlWanted:
+		r.onControlWanted(c, msg)
+	case *contract.ControlOpened:
+		r.onControlOpened(msg.Of)
+	case *contract.ControlEnded:
+		r.onControlEnded(msg.Of)
+	case *contract.HandshakeAnswered:
+		r.onHandshakeAnswered(registrationOf(msg.Of))
+	case *gateDue:
+		r.onGateDue()
+	case *idleDue:
+		r.onIdleDue(c)
+	case *closeDue:
+		r.onCloseDue(c, msg.of)
+	case *closeStepDue:
+		r.drainNext(c, msg.of)
+	case *walkDue:
+		r.continueWalk(c, msg.walk)
+	case *ownerEnd:
+		r.continueEnd(c, msg)
+	case *ownerEnded:
+		r.onOwnerEnded(msg)
+	case *listing:
+		r.continueListing(msg)
+	case *cancelDue:
+		r.onCancelDue(c)
+	case *storeListed:
+		r.onStoreListed(c, msg)
+	default:
+		r.onUnknown(c, msg)
+	}
+}
+
+// respond replies to the sender of the current message, if there is one.
+func (r *registry) respond(c actor.Context, reply messages.Reply) {
+	if f, ok := reply.(*messages.Failure); ok {
+		f.Supervisor = r.cfg.Name
+	}
+	if c.Sender() != nil {
+		r.cfg.Post.Send(c.Sender(), reply)
+	}
+}

@@ -1,0 +1,51 @@
+package registry
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onReload replaces the servers. From then on, calls to a server that has changed go to
+// new sessions, which open when the old ones are closed.
+func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
+	if r.stopping {
+		r.respond(c, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})
+		return
+	}
+	msg.Apply()
+	servers := make(map[string]*server, len(msg.Servers))
+	for _, srv := range msg.Servers {
+		before := r.servers[srv.Name]
+		switch {
+		case before == nil:
+			servers[srv.Name] = r.newServer(srv)
+			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
+		case before.Same(&srv):
+			r.setLimits(before, srv.Limits)
+			servers[srv.Name] = before
+		default:
+			servers[srv.Name] = r.newServer(srv)
+			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
+		}
+	}
+	for name := range r.servers {
+		if servers[name] == nil {
+			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
+		}
+	}
+	before := r.servers
+	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
+	closing := r.newCloseCommand(c, &messages.CloseAll{}, changed, contract.Drain{}) // with the timeouts from before
+	r.servers = servers
+	for name, srv := range before {
+		if servers[name] != srv {
+			r.gate.Remove(srv.turns)
+		}
+	}
+	r.drainNext(c, closing)
+	r.onIdleDue(c)
+	r.tellTimeouts(c)
+}

@@ -1,0 +1,27 @@
+package registry
+
+import (
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// server is what the registry knows of one configured server.
+type server struct {
+	mcpbridge.Server
+	own    mcpbridge.Limits  // as they were configured
+	limits *mcpbridge.Limits // of the server, or of the supervisor; read-only
+	turns  *admission.Server // at its places
+}
+
+// newServer returns a server. One with PerKey has no address of its own: PerKey leads each of its
+// sessions to one.
+func (r *registry) newServer(srv mcpbridge.Server) *server {
+	s := &server{Server: srv, own: srv.Limits, limits: limitsOf(r.cfg, srv.Limits)}
+	address := ""
+	if srv.PerKey == nil {
+		address = srv.Endpoint()
+	}
+	s.turns = r.gate.NewServer(srv.Name, address, srv.Command != "")
+	r.gate.SetLimits(s.turns, srv.Limits.MaxSessions, s.limits.MaxDials)
+	return s
+}

@@ -1,0 +1,57 @@
+package registry
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// onStop closes all sessions. The registry stops when they are closed.
+func (r *registry) onStop(c actor.Context) {
+	if !r.stopping {
+		r.stopping = true
+		r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
+		r.stopIfEmpty()
+	}
+}
+
+// stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
+// publish a dead letter for each child that has stopped, and whose end it has not noted.
+func (r *registry) stopIfEmpty() {
+	if r.stopping && !r.finished && r.children+len(r.registrations)+len(r.closings.all)+r.pending == 0 {
+		r.finished = true
+		r.mailbox.PostSystemMessage(&actor.Stop{})
+	}
+}
+
+// onStopped cleans up. There may be sessions and close commands left, because user code can
+// stop any actor.
+func (r *registry) onStopped(c actor.Context) {
+	r.finished = true
+	r.stopIdleTimer()
+	r.stopGateTimer()
+	if r.cancellations.timer != nil {
+		r.cancellations.timer.Stop()
+	}
+	r.releaseOwners(c)
+	for _, reg := range r.registrations {
+		reg.stopBackoffTimer()
+	}
+	for closing := range r.closings.all {
+		r.onCloseDue(c, closing)
+	}
+	r.failListings(messages.CodeClosed, protocol.Stopped)
+	r.mailbox.Close(func(message any) {
+		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
+		case *passedOn:
+			r.cfg.AnswerUnread(msg.call, nil)
+		case *walkDue:
+			r.cfg.AnswerUnread(msg.cmd, msg.caller)
+		default:
+			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
+		}
+	})
+	r.cfg.Stopped(r.leftovers.list())
+}

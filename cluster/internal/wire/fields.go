@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// fieldsOf returns a struct with the fields of a message but for those that it embeds. A PID crosses
+// as a text.
+func fieldsOf(of reflect.Type) reflect.Type {
+	var fields []reflect.StructField
+	for i := range of.NumField() {
+		field := of.Field(i)
+		if field.Anonymous {
+			continue
+		}
+		if field.Type == reflect.TypeFor[*actor.PID]() {
+			field.Type = reflect.TypeFor[string]()
+		}
+		fields = append(fields, reflect.StructField{Name: field.Name, Type: field.Type, Tag: field.Tag})
+	}
+	return reflect.StructOf(fields)
+}
+
+// fieldsFrom returns a pointer to a struct with fields of a message. It is an error if a name in a command
+// is not valid UTF-8.
+func fieldsFrom(m any, fields reflect.Type, refs Refs) (any, error) {
+	w, pids := reflect.New(fields), pids{refs: refs}
+	for i := range fields.NumField() {
+		field := fields.Field(i)
+		from := reflect.ValueOf(m).Elem().FieldByName(field.Name)
+		if pid, ok := from.Interface().(*actor.PID); ok {
+			name, _ := jsonName(field)
+			from = reflect.ValueOf(pids.ref(name, pid))
+		}
+		w.Elem().Field(i).Set(from)
+	}
+	if _, named := m.(messages.Command); named && pids.err == nil {
+		return w.Interface(), checkUTF8(w.Elem())
+	}
+	return w.Interface(), pids.err
+}
+
+// messageFrom returns a pointer to a message with these fields.
+func messageFrom(w reflect.Value, of reflect.Type, refs Refs) (any, error) {
+	m, pids := reflect.New(of), pids{refs: refs}
+	for i := range w.NumField() {
+		field, from := w.Type().Field(i), w.Field(i)
+		to := m.Elem().FieldByName(field.Name)
+		if _, ok := to.Interface().(*actor.PID); ok {
+			name, _ := jsonName(field)
+			from = reflect.ValueOf(pids.pid(name, from.String()))
+		}
+		to.Set(from)
+	}
+	return m.Interface(), pids.err
+}
+
+// HasParams reports whether an operation that is [Known] has parameters of any size: a field that is no
+// string.
+func HasParams(op messages.Operation) bool {
+	of := reflect.TypeOf(op).Elem()
+	for i := range of.NumField() {
+		if field := of.Field(i); !field.Anonymous && field.Type.Kind() != reflect.String {
+			return true
+		}
+	}
+	return false
+}
+
+// The structs below have the fields that a message crosses with, if these are not those of its type.
+type (
+	callTool struct {
+		Params *mcp.CallToolParams `json:"params"`
+	}
+	custom struct {
+		Name   string `json:"name"`
+		Params any    `json:"params"`
+	}
+	snapshot struct {
+		ID string `json:"id,omitempty"`
+		*messages.Snapshot
+	}
+)
+
+// MarshalJSON encodes the parameters, and whether the arguments are a map.
+func (m *callTool) MarshalJSON() ([]byte, error) {
+	to := struct {
+		Params *mcp.CallToolParams `json:"params"`
+		Map    bool                `json:"argumentsAreMap,omitempty"`
+	}{Params: m.Params}
+	if m.Params != nil {
+		to.Map = isMap(m.Params.Arguments)
+	}
+	data, err := marshal(to)
+	return data, within("fields", err)
+}
+
+// UnmarshalJSON decodes what MarshalJSON has encoded.
+func (m *callTool) UnmarshalJSON(data []byte) error {
+	var from struct {
+		Params *struct {
+			mcp.CallToolParams
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"params"`
+		Map bool `json:"argumentsAreMap"`
+	}
+	if err := unmarshal(data, &from); err != nil || from.Params == nil {
+		return err
+	}
+	m.Params = &from.Params.CallToolParams
+	var err error
+	m.Params.Arguments, err = mapOrRaw(from.Params.Arguments, from.Map)
+	return within("params.arguments", err)
+}
+
+// MarshalJSON encodes the parameters, and whether they are a map.
+func (m *custom) MarshalJSON() ([]byte, error) {
+	data, err := marshal(struct {
+		Name   string `json:"name"`
+		Params any    `json:"params,omitempty"`
+		Map    bool   `json:"paramsAreMap,omitempty"`
+	}{m.Name, m.Params, isMap(m.Params)})
+	return data, within("fields", err)
+}
+
+// UnmarshalJSON decodes what MarshalJSON has encoded.
+func (m *custom) UnmarshalJSON(data []byte) error {
+	var from struct {
+		Name   string          `json:"name"`
+		Params json.RawMessage `json:"params"`
+		Map    bool            `json:"paramsAreMap"`
+	}
+	err := unmarshal(data, &from)
+	if err == nil {
+		m.Name = from.Name
+		m.Params, err = mapOrRaw(from.Params, from.Map)
+		err = within("params", err)
+	}
+	return err
+}
+
+func isMap(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
+// mapOrRaw returns a value that is nil, a map[string]any, or a json.RawMessage: interceptors may
+// look at it.
+func mapOrRaw(data json.RawMessage, isMap bool) (any, error) {
+	switch {
+	case data == nil:
+		return nil, nil
+	case !isMap:
+		return data, nil
+	}
+	var m map[string]any
+	if allExact(data) {
+		err := unmarshal(data, &m)
+		return m, err
+	}
+	if err := decodeNumbers(data, &m); err != nil { // one may be too large for a float64
+		return nil, undecoded(data, &m, err)
+	}
+	withDigits(m)
+	return m, nil
+}

@@ -10,8 +10,8 @@ import (
 // Authenticator gives each key of a server its credentials, such as the tokens of
 // the user that a scope stands for. Its method may be called from any goroutine.
 type Authenticator interface {
-	// Credentials returns what the requests of a key carry; nil is nothing. It is called
-	// for each dial, also for one that resumes a session; ctx ends with the dial. An error
+	// Credentials returns the credentials for the requests of a key, or nil for none. It is called
+	// for each dial, also for one that resumes a session. ctx ends with the dial. An error
 	// fails the dial with class [Unauthorized].
 	Credentials(ctx context.Context, key messages.Key) (Credentials, error)
 }
@@ -26,8 +26,8 @@ func (f AuthenticatorFunc) Credentials(ctx context.Context, key messages.Key) (C
 	return f(ctx, key)
 }
 
-// Credentials are what the requests of one key carry to the origin of [Server.URL], and to
-// no other. The methods may be called from any goroutine. What they return appears in no
+// Credentials are added to the requests of one key to the origin of [Server.URL], and to no
+// other. The methods may be called from any goroutine. The headers that they return appear in no
 // log, event or error text. The text of their errors does appear there, and must not
 // contain secrets.
 type Credentials interface {
@@ -49,8 +49,8 @@ type Credentials interface {
 	// If several requests of one session are refused at the same time, one of them calls
 	// Refresh, and the others wait for it, each until its own context ends. For this reason
 	// ctx ends with the session, and not with a call. It has the values of the call whose
-	// request was refused first, as in Headers. Neither req, which has no body, nor
-	// resp may be changed. The body of resp may be read, and need not be closed.
+	// request was refused first, as in Headers. req has no body. Refresh must not change req or resp. It
+	// may read the body of resp, and need not close it.
 	//
 	// For a 403, Refresh is called once for each set of scopes that the server says are
 	// missing. Further refusals for the same scopes are returned to the caller at once,
@@ -61,7 +61,7 @@ type Credentials interface {
 // Identified is implemented by [Credentials] that know their owner. See
 // [Resume.Identity].
 type Identified interface {
-	// Identity returns what stays the same while tokens change, such as the id of the user.
+	// Identity returns a text that stays the same while tokens change, such as the id of the user.
 	// It is called for each dial, and must not block. An empty identity means the same as
 	// no method Identity.
 	Identity() string

@@ -12,10 +12,10 @@ import (
 // Bearer returns an [Authenticator] for tokens: each request has the header Authorization with
 // "Bearer " and the token of its key.
 //
-// token returns the token of a key. It is called for each dial, with an empty refused, and when
-// the server has refused a token, with that token as refused: then it returns another one. ctx
-// has what that of [Authenticator.Credentials] and of [Credentials.Refresh] has. An error, and an
-// empty token, fail the dial or the request with class [Unauthorized]. The text of the error must
+// token returns the token of a key. It is called for each dial, with an empty refused. After the
+// server has refused a token, it is called with that token as refused, and returns another one. ctx
+// is that of [Authenticator.Credentials] or of [Credentials.Refresh]. An error or an
+// empty token fails the dial or the request with class [Unauthorized]. The text of the error must
 // not contain secrets.
 //
 // When the servers are reloaded, a server that gets the same result of Bearer keeps its sessions.
@@ -40,7 +40,7 @@ type tokenOfKey struct {
 	key  messages.Key
 
 	mu    sync.Mutex
-	token string // empty before the first one
+	token string // the current token; empty before the first one
 }
 
 func (c *tokenOfKey) now() string {

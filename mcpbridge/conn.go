@@ -10,9 +10,9 @@ import (
 
 // Conn is one MCP session with its transport. Its methods may be called from any goroutine.
 type Conn interface {
-	// Do runs one operation until it has an answer or ctx ends. The error is
-	// an [*Error]. While the session is [Unheard], operations are not sent, and fail at once. But
-	// [messages.Open], which sends nothing, waits until the session is heard again.
+	// Do runs one operation. It returns when the operation has an answer or ctx ends. The error is
+	// an [*Error]. While the session is [Unheard], operations are not sent, and fail at once, except for
+	// [messages.Open]: it sends nothing, and waits until the session is heard again.
 	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
 	// Hint reports whether the server annotated a tool as read-only or idempotent. That is
 	// known after a [messages.ListTools] on this session. It does not block.

@@ -27,7 +27,7 @@ type (
 
 // checkCustom returns an error for the first custom method or notification that is wrong.
 func checkCustom(methods, notes []string) error {
-	var client *mcp.Client // knows the methods of MCP
+	var client *mcp.Client // refuses the methods of MCP
 	for i, name := range methods {
 		if client == nil {
 			client = mcp.NewClient(&mcp.Implementation{Name: "mcpactor"}, nil)

@@ -12,8 +12,8 @@ type DialRequest struct {
 	// Resume is the session to resume. If the server no longer knows it, or if Resume is
 	// nil, a new session is opened.
 	Resume *Resume
-	// Only forbids a new session: if Resume cannot be resumed, the dial fails. It is set to
-	// close a session that has no connection.
+	// Only forbids a new session: if the session of Resume cannot be resumed, the dial fails. A
+	// supervisor sets it to close a session that has no connection.
 	Only bool
 	// Refused is the error with which the credentials of the key were refused before,
 	// or nil. As long as the key has the same credentials, Dial sends nothing and
@@ -27,30 +27,29 @@ type DialRequest struct {
 	// answered the handshake. The dial may take longer than that, and may fail. It
 	// must not block. It may be nil.
 	Answered func()
-	// Admit asks for a permit to open a second session beside the first, which settles whether the
+	// Admit asks for a permit to open a second session of the key, which shows whether the
 	// server still knows the first. It may block until ctx ends. Call opened when the second session is
-	// open, and ended when it has ended, could not be opened, or is adopted by a dial of the key. It may be
-	// nil: then no permit is needed.
+	// open. Call ended when it has ended, could not be opened, or is adopted by a dial of the key. If Admit
+	// is nil, no permit is needed.
 	Admit func(ctx context.Context) (opened, ended func(), err error)
 	// Down is called at most once, from any goroutine, when the session ends by itself.
-	// [Error.Session] says what became of it. Down is not called for an end that an
+	// [Error.Session] says what became of the session. Down is not called for an end that an
 	// operation reports, nor after Close has begun. It must not block.
 	Down func(*Error)
 	// Heard is called with each notification of the server, in the order in which they
 	// arrive. The notifications have no stamp. of is the operation that a
 	// [messages.Progress] belongs to, or else nil. Heard must not block, and may be nil.
 	Heard func(n messages.Notification, of messages.Operation)
-	// Ask is called with each request of the server, in a goroutine of its own. The
-	// requests have no origin. of is the operation that the request belongs to, or nil if the
-	// connection cannot tell. Ask may block until ctx ends. If it is nil, all requests are
-	// refused.
+	// Ask is called with each question of the server, in a goroutine of its own. The
+	// questions have no origin. of is the operation that the question belongs to, or nil if that
+	// is not known. Ask may block until ctx ends. If it is nil, all questions are refused.
 	Ask func(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer
 	// Stderr gets the lines that a server with a command writes to stderr. It may be nil.
 	Stderr *Stderr
-	// Roots are the roots that the session has from its beginning, or nil.
+	// Roots are the first roots of the session, or nil.
 	Roots *messages.SetRoots
 	// Attributes and Trace are those of the first operation that waits for the session. The
-	// ctx of Dial has them as well, see [messages.AttributesOf]. They are empty for a dial
+	// context of Dial has them as well, see [messages.AttributesOf]. They are empty for a dial
 	// that no operation waits for.
 	Attributes messages.Attributes
 	Trace      messages.Trace
@@ -58,7 +57,7 @@ type DialRequest struct {
 
 // Dialer opens sessions. Wrap a Dialer to inject faults, or to observe.
 type Dialer interface {
-	// Dial opens a session, or fails with an [*Error], soon after ctx ends at the latest. A
+	// Dial opens a session, or fails with an [*Error]. It returns soon after ctx ends at the latest. A
 	// dial that failed leaves nothing open.
 	Dial(ctx context.Context, req DialRequest) (Conn, error)
 }
@@ -74,14 +73,13 @@ type Bridge interface {
 	// Prune closes the idle HTTP connections to servers that Set has replaced. Call it
 	// when their sessions are closed.
 	Prune()
-	// Forget forgets what was found out about a server, such as the versions of the
-	// protocol that it speaks. Open sessions are not touched. An unknown name is ignored.
+	// Forget forgets what the bridge has found out about a server, such as the protocol
+	// versions that it speaks. Open sessions are not touched. An unknown name is ignored.
 	Forget(server string)
-	// Strays returns how many answers were dropped because they belong to other
-	// connections. Some servers send each answer to all of their sessions.
+	// Strays returns how many responses were dropped because they belong to other
+	// connections. Some servers send each response to all of their sessions.
 	Strays() uint64
-	// Skipped returns how many bytes stdio servers wrote to their stdout that are no messages,
-	// and were skipped.
+	// Skipped returns how many bytes of text, between messages, stdio servers have written to their stdout.
 	Skipped() uint64
 	// Close closes the idle HTTP connections. Call it when all sessions are closed.
 	Close()

@@ -38,7 +38,7 @@ const (
 	Cancelled
 	// Deadline: the context's deadline passed.
 	Deadline
-	// Refused: the server asked for input to continue, and did not get it.
+	// Refused: the server asked for input, and did not get it.
 	Refused
 	// Internal: a hook or this package panicked.
 	Internal
@@ -70,13 +70,13 @@ type Fate uint8
 const (
 	// Alive: the session can be used.
 	Alive Fate = iota
-	// Gone: the session has expired: the server no longer knows it.
+	// Gone: the session has expired.
 	Gone
 	// Broken: the connection of the session broke. Over HTTP the server may still know the
 	// session.
 	Broken
 	// Unheard: something in front of the server has answered in its place. The session can be
-	// used once the server is heard again: see [Conn]. Then an operation that is safe to run twice
+	// used when the server is heard again: see [Conn]. Then an operation that is safe to run twice
 	// can be repeated.
 	Unheard
 )
@@ -94,18 +94,18 @@ type Error struct {
 	Session Fate
 	// Detail is the cause as text.
 	Detail string
-	// Shared is what other keys may see of Detail, if that contains what the server said: the
-	// words of a server may be about the key that it refuses. Empty means all of it. Other keys
-	// see it when a failed dial shows that the server is down.
+	// Shared is the part of Detail that other keys may see. It lacks the words of the server, which
+	// may be about the key that it refuses. If Shared is empty, others may see all of Detail. Other keys
+	// see it if a failed dial shows that the server is down.
 	Shared string
 	// Remedy says what to change, such as "check the host in url", if only a change of the
 	// configuration or of the credentials can help. It is empty if another attempt can help.
 	Remedy string
-	// Sent is true when some of the request may have reached the server.
+	// Sent is true if some of the request may have reached the server.
 	Sent bool
 	// RetryAfter is the delay that the server asked for, or 0.
 	RetryAfter time.Duration
-	// Server is what a failed dial has shown about the server. Other errors do not set it.
+	// Server is what a failed dial has shown about the server. It has no meaning in other errors.
 	Server Presence
 	// Err is the underlying error, or nil. Its text may contain secrets.
 	Err error
@@ -115,18 +115,17 @@ type Error struct {
 	Status int
 	// Code is the code of the JSON-RPC error that the server answered with, or 0.
 	Code int64
-	// Own is true if the answer bears the id of the request: it may come from whoever has carried
-	// out the request.
+	// Own is true if the answer has the id of the request. Then the server has read the request, and may
+	// have carried it out.
 	Own bool
-	// Begun is true if the server has taken an earlier request of the same operation, which may have
-	// run it, whatever became of the last request.
+	// Begun is true if the server has accepted an earlier request of the same operation. Then the operation
+	// may have run, whatever became of the last request.
 	Begun bool
-	// Withheld is true if the operation was not sent because its session was found to be dead
-	// ([NotSent]), or is [Unheard] ([Unavailable]). So it runs on the next session, or when the session is
+	// Withheld is true if the operation was not sent because its session is dead
+	// ([NotSent]), or is [Unheard] ([Unavailable]). Such an operation can run on the next session, or when the session is
 	// heard again, whatever its [messages.Replay].
 	Withheld bool
-	// Doubt is true for a refusal that may be about the session, without proof. The call may
-	// have run.
+	// Doubt is true for a refusal that may be about the session. The call may have run.
 	Doubt bool
 	// Quote is output of the server that only the caller may read: see [Error.ForCaller].
 	Quote string
@@ -145,9 +144,8 @@ func (e *Error) Error() string {
 }
 
 // ForCaller returns the detail for the callers whose calls failed. If a stdio server ended,
-// the text includes the last lines that it wrote to stderr, or the output that was not
-// JSON-RPC. These may quote arguments of calls. For this reason the text must not appear in
-// a log line or an event.
+// the text includes its last lines on stderr, or its output that was not JSON-RPC. These
+// may quote arguments of calls. For this reason the text must not appear in a log line or an event.
 func (e *Error) ForCaller() string {
 	for from := e; ; {
 		if from.Quote != "" {

@@ -13,12 +13,12 @@ import (
 //	not readable by a process that ended                       NotSent                 no
 //	refused by 404 or 410, without the id of the request,
 //	    and not by a page in HTML                              Expired, Unavailable    no
-//	a session that turned out dead refused it; see the
+//	refused by a session that is found to be dead: see the
 //	    documentation of this package                          Expired, or Lost        no, or yes
 //	refused by 4xx, without the id                             Invalid, Unauthorized,  yes, unless the status or the
 //	                                                           RateLimited             code says no: see below
 //	an error with the id, in a 2xx or a 4xx                    as above, ServerError   yes, unless the code says no
-//	a 5xx, whoever it is of                                    ServerError             yes
+//	a 5xx, with or without the id                              ServerError             yes
 //	a redirect that is not followed: 302 and 303, or another   Protocol                yes, or no
 //	2xx, and no response that can be read                      Protocol                yes
 //	202, and the response cannot come                          Protocol                yes
@@ -28,16 +28,15 @@ import (
 //	it asked for input that it did not get                     Refused                 no
 //	the context ended                                          Deadline, Cancelled     if it was sent
 //
-// Whatever the row says, it is yes if the server has taken an earlier request of the same call.
-// That a server which answers has not run the call is known only from the server: from a status or
-// a code whose meaning that is.
+// If the server has accepted an earlier request of the same call, the answer is yes in all rows. If the server
+// answers, only its status or code can show that the call has not run:
 //
 //   - The statuses 401, 403, 405, 406, 407, 411, 413, 414, 415, 421, 426, 429 and 431 say that the
 //     request was refused before it was carried out.
 //   - The code -32601 says that there is no such method. In a 4xx, the codes -32600 and -32700 say
 //     that the request is wrong.
-//   - The code -32602 does not say it: the TypeScript SDK, up to 1.29, answers it to a tool that has
-//     run, and whose result does not fit its output schema.
+//   - The code -32602 does not say so: the TypeScript SDK, up to 1.29, also answers it after a tool has
+//     run, if the result does not match the output schema.
 func (e *Error) MayHaveRun() bool {
 	if e.Begun {
 		return true
@@ -53,7 +52,7 @@ func (e *Error) MayHaveRun() bool {
 	return e.Sent
 }
 
-// saysNotRun reports whether the server says by its refusal that it has not carried out the call.
+// saysNotRun reports whether the status or the code of a refusal means that the call was not carried out.
 func (e *Error) saysNotRun() bool {
 	if e.Own || e.Status < 400 {
 		return refusesTheRequest(e.Code)

@@ -22,12 +22,12 @@ import (
 // succeeded, its context does not end, because the handler may refresh tokens with it.
 type OAuthCredentials struct {
 	handler auth.OAuthHandler
-	turn    chan struct{}       // has room for whoever talks to the handler
-	scopes  challenge.Requested // of the one whose turn it is
+	turn    chan struct{}       // has an element while the handler is called
+	scopes  challenge.Requested // guarded by turn
 
 	mu      sync.Mutex
-	last    *oauth2.Token  // what the handler gave last; nil after it has authorized
-	running *authorization // nil: none is
+	last    *oauth2.Token  // the last token of the handler; nil after it has authorized
+	running *authorization // or nil
 }
 
 // authorization is one call of Authorize, for all sessions that wait for it.
@@ -46,7 +46,7 @@ func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }
 
-// errNotMade is the error of credentials that OAuth has not made, or of no handler.
+// errNotMade is the error of credentials that were not made with OAuth, or without a handler.
 var errNotMade = errors.New("has no handler: make it with mcpbridge.OAuth")
 
 func (o *OAuthCredentials) made() bool { return o != nil && o.handler != nil && o.turn != nil }
@@ -121,7 +121,7 @@ func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
 	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":
 		return nil, nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return nil, nil // it had been made with a context that has ended
+		return nil, nil // the handler has made it with a context that has ended
 	case err != nil:
 		return nil, err
 	case token == nil || token.AccessToken == "":
@@ -165,7 +165,7 @@ func (o *OAuthCredentials) Refresh(ctx context.Context, req *http.Request, resp 
 }
 
 func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, req *http.Request, resp *http.Response) {
-	a.err = errors.New("it did not return") // but called runtime.Goexit
+	a.err = errors.New("it did not return") // if it calls runtime.Goexit
 	defer func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -198,14 +198,14 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		o.last = nil
 		o.mu.Unlock()
 		if lacksScopes {
-			token, _ = o.ask() // without one, none will be presented
+			token, _ = o.ask() // without a token, requests carry none
 			o.scopes[scopes] = accessOf(token)
 		}
 		return none, err
 	})
 }
 
-// accessOf returns the text of a token; empty when there is none.
+// accessOf returns the text of a token, or nothing for nil.
 func accessOf(token *oauth2.Token) string {
 	if token == nil {
 		return ""

@@ -37,7 +37,7 @@ var (
 	dependent = map[string]bool{
 		"Command": true, "Args": true, "Env": true, "Dir": true, "URL": true, "Headers": true, "Setup": true, "InMemory": true,
 	}
-	// comparedOtherwise are the fields that DeepEqual is not for.
+	// comparedOtherwise are the fields that are not compared with DeepEqual.
 	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "Auth": true, "HTTPClient": true}
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Presence is what a failed dial has shown about the server. It tells whether the server is
-// down, or the failure concerns only the key that was dialed.
+// Presence is what a failed dial has shown about the server: whether the server is down, or the failure concerns only the
+// key.
 type Presence uint8
 
 // The presences of a server. The zero value is what a [Dialer] of your own returns

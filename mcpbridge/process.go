@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
-// checkProcess returns an error if no process can be started so, or one with another variable
-// than the one that is named. The error contains no value.
+// checkProcess returns an error for a command with which no process can be started, and for the name of a variable that
+// would set another variable. The error contains no value.
 func checkProcess(command, dir string, args []string, env map[string]string) error {
 	const nul = "\x00"
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -65,7 +65,7 @@ func (r Record) LogValue() slog.Value {
 
 // Valid reports whether the value is complete and well-formed, so that a dial can use it.
 func (r Resume) Valid() bool {
-	for _, c := range []byte(r.SessionID) { // what the specification lets an id consist of
+	for _, c := range []byte(r.SessionID) { // the specification allows only visible ASCII characters
 		if c < '!' || c > '~' {
 			return false
 		}

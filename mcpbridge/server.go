@@ -168,7 +168,7 @@ func (s *Server) Same(other *Server) bool {
 	}
 	one.PerKey, two.PerKey = nil, nil
 	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
-	one.Auth, two.Auth = nil, nil // which may be in use
+	one.Auth, two.Auth = nil, nil // they may be in use: DeepEqual would race
 	one.Limits, two.Limits = Limits{}, Limits{}
 	return reflect.DeepEqual(one, two)
 }
@@ -254,7 +254,7 @@ func (s *Server) Validate() error {
 	return nil
 }
 
-// credentialsIn describes the credentials that the configuration has, or returns "". Each
+// credentialsIn names the credentials in the configuration, or returns "". Each
 // header counts as a credential, whatever its name.
 func (s *Server) credentialsIn(u *url.URL) string {
 	switch {

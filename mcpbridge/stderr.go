@@ -5,17 +5,16 @@ import "sync"
 // maxStderrLines bounds the lines that a [Stderr] holds.
 const maxStderrLines = 64
 
-// Stderr passes on the lines that a server writes to stderr. It holds up to 64 lines, of
-// which the last one is the latest: further lines take its place, and are counted, so that the
-// server never waits. While nobody follows, it holds none. The zero value is ready for use.
-// Its methods may be called from any goroutine, and on a nil pointer.
+// Stderr passes on the lines that a server writes to stderr. It holds up to 64 lines. When it is full, each new
+// line replaces the last one, and is counted, so that the server never waits. While nobody follows, it holds
+// none. The zero value is ready for use. Its methods may be called from any goroutine, and on a nil pointer.
 type Stderr struct {
 	mu    sync.Mutex
 	ready func() // nil while nobody follows
 	lines []stderrLine
 }
 
-// stderrLine is a line that waits.
+// stderrLine is a line in a [Stderr].
 type stderrLine struct {
 	StderrLine
 	text func() string // returns Text; nil if Text is known
@@ -27,8 +26,8 @@ type StderrLine struct {
 	Dropped uint64 // how many lines before this one were dropped
 }
 
-// Follow has ready called whenever there are lines after there were none. ready must not
-// block. With nil, nobody follows any more, and all lines are dropped.
+// Follow makes s call ready when there are lines after there were none. ready must not
+// block. Follow(nil) ends that, and drops all lines.
 func (s *Stderr) Follow(ready func()) {
 	if s == nil {
 		return
@@ -48,7 +47,7 @@ func (s *Stderr) Followed() bool {
 	return s.ready != nil
 }
 
-// Put adds a line, without secrets and at most 4 KiB long. line is called later, or
+// Put adds a line. line returns the line, without secrets and at most 4 KiB long. It is called later, or
 // not at all, if there is no room.
 func (s *Stderr) Put(line func() string) {
 	if s == nil || !s.hasRoom(line) {
@@ -67,7 +66,7 @@ func (s *Stderr) Put(line func() string) {
 	}
 }
 
-// hasRoom reports whether a line can be added. If not, it takes the place of the last one.
+// hasRoom reports whether a line can be added. If s is full, the line replaces the last one.
 func (s *Stderr) hasRoom(line func() string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package memory is the transport to servers in our own process.
+// Package memory is the transport to servers in this process.
 package memory
 
 import (

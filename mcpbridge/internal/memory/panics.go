@@ -13,15 +13,14 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 )
 
-// contained are the servers whose panics are contained: each gets the middleware once.
+// contained are the servers with the middleware that contains panics.
 var contained struct {
 	mu      sync.Mutex
 	servers map[weak.Pointer[mcp.Server]]bool
 }
 
-// contain makes a panic in a handler of a server fail the request, if the request came over one of our
-// sessions. Without this the panic would end the process. Sessions of others, to which the
-// same server may be connected, are as they were.
+// contain makes a panic in a handler of a server fail only the request, if the request came over a session of the
+// bridge. Otherwise the panic would end the process. Other sessions of the same server are not affected.
 func contain(server *mcp.Server) {
 	contained.mu.Lock()
 	defer contained.mu.Unlock()
@@ -37,14 +36,14 @@ func contain(server *mcp.Server) {
 	server.AddReceivingMiddleware(recovering)
 }
 
-// forget forgets a server that is gone.
+// forget removes a server that was garbage-collected.
 func forget(p weak.Pointer[mcp.Server]) {
 	contained.mu.Lock()
 	defer contained.mu.Unlock()
 	delete(contained.servers, p)
 }
 
-// sessionKey is the key of our session in the contexts of a server's handlers.
+// sessionKey is the key of the bridge's session in the contexts of a server's handlers.
 type sessionKey struct{}
 
 // recovering is middleware that turns a panic into an error.

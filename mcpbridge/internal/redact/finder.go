@@ -5,26 +5,25 @@ import (
 	"strings"
 )
 
-// enough is how many bytes of a long secret are enough to find it. They are secret by
-// themselves: a text that goes on otherwise may have been shortened.
+// enough is how many bytes at the beginning of a long secret count as the secret: a text may contain only a part of
+// it.
 const enough = 64
 
-// finder finds secrets in texts. Its work is bounded by the length of a text times
-// [enough], whatever the texts and the secrets are: a server chooses both, since cookies are
-// secrets.
+// finder finds secrets in texts. Its work is bounded by the length of a text times [enough]. A server can
+// influence both the texts and the secrets, because cookies are secrets.
 type finder struct {
 	sorted []string
-	least  []int // for each secret: how much of it is one, see newFinder
-	work   int   // bytes and secrets compared
+	least  []int // for each secret: the length from which its beginning counts as the secret
+	work   int   // how many bytes and secrets were compared
 }
 
-// newFinder returns a finder for secrets. Where the beginning of a secret is another secret,
-// that is least of it.
+// newFinder returns a finder for secrets. If the beginning of a secret is another secret, that beginning counts as the
+// secret.
 func newFinder(secrets []string) *finder {
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return s == "" })
 	slices.Sort(secrets)
 	f := &finder{sorted: slices.Compact(secrets)}
-	first := 0 // of those that begin with the same secret
+	first := 0 // the secret with which the following ones begin
 	for i, s := range f.sorted {
 		if !strings.HasPrefix(s, f.sorted[first]) {
 			first = i
@@ -34,10 +33,9 @@ func newFinder(secrets []string) *finder {
 	return f
 }
 
-// prefix returns how much of the beginning of a text is that of a secret, whether this contains
-// a secret, and whether the whole text is the beginning of a longer secret. It suffices to look
-// at the two secrets between which the text is in their order: no other has more in common
-// with it.
+// prefix returns how many bytes a text has in common with the beginning of a secret, whether these bytes contain a
+// secret, and whether the whole text is the beginning of a longer secret. It looks only at the two secrets between which
+// the text is in their order: no other secret has more in common with it.
 func (f *finder) prefix(text string) (common int, found, partial bool) {
 	low, high := 0, len(f.sorted)
 	before, after := 0, 0 // what the text has in common with the secrets at low-1 and at high
@@ -68,7 +66,7 @@ type span struct{ from, to int }
 func (f *finder) find(v view) (spans []span) {
 	covered := 0
 	for i := 0; i < len(v.text); i++ {
-		i = max(i, covered-enough+1) // what begins earlier, and ends later, would have this in common with another secret
+		i = max(i, covered-enough+1) // a secret that begins before this would not end after covered
 		if n, found, _ := f.prefix(v.text[i:]); found && i+n > covered {
 			covered = i + n
 			spans = append(spans, span{v.offset(i), v.offset(covered)})
@@ -82,8 +80,8 @@ func (f *finder) find(v view) (spans []span) {
 	return spans
 }
 
-// blackOut returns a text with an ellipsis in place of each secret, and of the beginning of a
-// secret at its end, which whoever wrote the text has cut off.
+// blackOut returns a text with an ellipsis in place of each secret. At the end of the text it also replaces the beginning
+// of a secret, because the text may have been shortened.
 func (f *finder) blackOut(text string) string {
 	if len(f.sorted) == 0 {
 		return text
@@ -94,7 +92,7 @@ func (f *finder) blackOut(text string) string {
 	}
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	var b strings.Builder
-	end := 0 // of what is written or left out
+	end := 0 // the offset up to which the text is copied or replaced
 	for _, s := range spans {
 		if s.from >= end {
 			b.WriteString(text[end:s.from])

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Recent is a bounded set of secrets that were sent lately. The zero value is empty.
+// Recent is a bounded set of secrets that were sent recently. The zero value is empty.
 type Recent struct {
 	mu     sync.Mutex
-	values []string // the last ones last
+	values []string // the newest one last
 }
 
-// Add adds a value, in place of the oldest if there are most already. It reports
-// whether the value was not there. No more of a value is kept than is read of a text.
+// Add adds a value. It replaces the oldest value if there are most of them. It reports whether the value is new. It keeps
+// only as much of a value as is read of a text.
 func (r *Recent) Add(value string, most int) bool {
 	if len(value) > maxText {
 		value = strings.Clone(value[:maxText])

@@ -31,8 +31,8 @@ func textsIn(value any) (texts []string) {
 }
 
 // OfServer returns the secrets of a configuration: the values of headers, of the environment,
-// of the arguments of set-up calls, and of those arguments of the command that are named like
-// secrets; the words in them; and the secrets of the URL.
+// of the arguments of set-up calls, and of arguments of the command whose names are those of
+// secrets; the words in all of them; and the secrets of the URL.
 func OfServer(s *mcpbridge.Server) []string {
 	var all []string
 	add := func(value string) { all = Append(all, value) }
@@ -41,13 +41,13 @@ func OfServer(s *mcpbridge.Server) []string {
 	}
 	for _, value := range s.Env {
 		add(value)
-		if u, err := url.Parse(value); err == nil && u.User != nil { // the address of a database
+		if u, err := url.Parse(value); err == nil && u.User != nil { // such as the address of a database
 			password, _ := u.User.Password()
 			add(password)
 		}
 	}
 	for _, call := range s.Setup {
-		data, _ := json.Marshal(call.Arguments) // what is no JSON is not sent either
+		data, _ := json.Marshal(call.Arguments) // arguments that cannot be encoded are not sent
 		var arguments any
 		json.Unmarshal(data, &arguments) //nolint:errcheck // as above
 		for _, text := range textsIn(arguments) {
@@ -69,13 +69,12 @@ func OfServer(s *mcpbridge.Server) []string {
 	return all
 }
 
-// maxWord is the length from which a part of the path of a URL counts as a secret, whatever
-// it consists of.
+// maxWord is the length from which any part of the path of a URL counts as a secret.
 const maxWord = 20
 
 // OfURL returns the secrets of a URL: the user and password, the values of the query, the path
-// as a whole, and those parts of the path that are no plain words, since many services have a
-// token there. Each is returned as it is written and as it reads.
+// as a whole, and those parts of the path that are no plain words, because many services have a
+// token there. It returns each of them both escaped and unescaped.
 func OfURL(u *url.URL) (all []string) {
 	add := func(value string) {
 		if len(value) >= MinSecret {
@@ -101,15 +100,14 @@ func OfURL(u *url.URL) (all []string) {
 		user := u.User.Username()
 		password, given := u.User.Password()
 		add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
-		if add(password); !given { // then the user is a token
+		if add(password); !given { // without a password the user is a token
 			add(user)
 		}
 	}
 	return all
 }
 
-// isWord reports whether a part of a path looks as if a person had named it: short, in
-// lower case, without digits.
+// isWord reports whether a part of a path looks like a plain word: short, in lower case, without digits.
 func isWord(part string) bool {
 	return len(part) < maxWord && !strings.ContainsFunc(part, func(r rune) bool {
 		return (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.'
@@ -120,7 +118,7 @@ func isWord(part string) bool {
 // Shorter values, such as "1" or "true", would garble the texts that contain them.
 const MinSecret = 8
 
-// Append appends a value and the words in it, as far as they count as secrets.
+// Append appends a value and the words in it, if they are long enough to count as secrets.
 func Append(all []string, value string) []string {
 	for _, v := range append([]string{value}, strings.Fields(value)...) {
 		if len(v) >= MinSecret {

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
-// quotations are the places where errors of the SDK begin to quote what a server has sent, and
-// what to say in place of the quotation.
+// quotations maps the texts after which errors of the SDK quote what a server has sent to the texts that replace the
+// quotations.
 var quotations = map[string]string{
 	"malformed line in SSE stream":     "malformed line in its event stream",
 	"missing endpoint: parse ":         "the endpoint that it names is malformed",
@@ -25,8 +25,8 @@ var quotations = map[string]string{
 	"registration failed with status":  "registration failed",
 }
 
-// Describe returns the text of err without what must not be repeated: URLs,
-// whose queries carry tokens, quotations of a server, and the given secrets.
+// Describe returns the text of err without URLs, whose queries may contain tokens, without quotations of a
+// server, and without the given secrets.
 func Describe(err error, secrets ...string) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -43,7 +43,7 @@ func Describe(err error, secrets ...string) string {
 		}
 	}
 	var grant *oauth2.RetrieveError
-	if errors.As(err, &grant) { // its text quotes the answer, too
+	if errors.As(err, &grant) { // its text quotes the answer of the authorization server
 		text = "the authorization server refuses: " + grant.ErrorCode
 		if grant.ErrorCode == "" && grant.Response != nil {
 			text += fmt.Sprintf("%d %s", grant.Response.StatusCode, http.StatusText(grant.Response.StatusCode))
@@ -55,25 +55,25 @@ func Describe(err error, secrets ...string) string {
 // MaxDetail bounds how much of an error text a server can fill, in bytes.
 const MaxDetail = visible.MaxDetail
 
-// maxText is how much of a text is read, in bytes. Secrets become short, so that a text that
-// contains some needs more than [MaxDetail].
+// maxText is how much of a text is read, in bytes. It is larger than [MaxDetail], because a text becomes shorter when its
+// secrets are blacked out.
 const maxText = 16 * MaxDetail
 
-// Clean makes a text fit for a log line: one line of what is visible, valid UTF-8,
-// bounded, with secrets blacked out.
+// Clean makes a text fit for a log line: one line of visible characters in valid UTF-8, not longer than [MaxDetail], with
+// secrets blacked out.
 func Clean(text string, secrets ...string) string {
 	if len(text) <= maxText {
 		return visible.Shorten(Line(text, secrets...))
 	}
 	end := maxText
-	for !utf8.RuneStart(text[end]) && end > maxText-utf8.UTFMax { // half a character would hide that a secret ends there
+	for !utf8.RuneStart(text[end]) && end > maxText-utf8.UTFMax { // with half a character at the end, the beginning of a secret would not be found
 		end--
 	}
 	return visible.Shorten(strings.TrimSuffix(Line(text[:end], secrets...), "…") + "…")
 }
 
-// Line is [Clean] without the bounds. It looks for secrets again when what is invisible
-// is gone, which may have stood between their letters.
+// Line is [Clean] without a bound. It looks for secrets again after it has removed invisible characters, which may have
+// been within a secret.
 func Line(text string, secrets ...string) string {
 	f := newFinder(secrets)
 	text = visible.Line(strings.ToValidUTF8(f.blackOut(text), "�"))

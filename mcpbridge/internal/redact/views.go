@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// view is a text as it reads with one kind of escape decoded: a server may have written a
-// secret into JSON, a page or a URL.
+// view is a text with one kind of escape decoded: a server may have written a secret into JSON, a page or a URL.
 type view struct {
 	text string
-	at   []int // the offset of each byte in the original text, and the length of that; nil for the original itself
+	at   []int // the offset in the original text of each byte, and of the end; nil for the original itself
 }
 
-// offset returns where a byte of the view is in the original text. The end of the view is the end
+// offset returns the offset in the original text of a byte of the view. The end of the view is the end
 // of the original, also if that ends within an escape.
 func (v view) offset(i int) int {
 	if v.at == nil {
@@ -23,7 +22,7 @@ func (v view) offset(i int) int {
 	return v.at[i]
 }
 
-// viewsOf returns a text as it is, and with each kind of escape that occurs in it decoded.
+// viewsOf returns a view of a text as it is, and one for each kind of escape that may occur in it.
 func viewsOf(text string) []view {
 	views := []view{{text: text}}
 	for _, kind := range escapes {

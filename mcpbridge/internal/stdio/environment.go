@@ -8,10 +8,10 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// The variables of our own environment that a stdio server gets: those that the
-// TypeScript and the Python SDK pass on, and what it takes to start a server with a
+// The variables of this process that a stdio server gets: those that the
+// TypeScript and the Python SDK pass on, and those that are needed to start a server with a
 // package manager and to reach the network. None of them is meant for a secret. Names
-// are compared without regard to case, as Windows does, and npm for its own.
+// are compared without regard to case, as Windows does, and npm does with its own variables.
 const (
 	inheritedUnix    = `HOME LOGNAME PATH SHELL TERM USER`
 	inheritedWindows = `
@@ -52,15 +52,14 @@ const (
 		JAVA_HOME ASDF_DATA_DIR ASDF_DIR MISE_CACHE_DIR MISE_CONFIG_DIR MISE_DATA_DIR
 		HOMEBREW_PREFIX NIX_PATH NIX_PROFILES
 		CONTAINER_HOST DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY`
-	// inheritedProxies may contain a login: a proxy that requires one is of no use
-	// without it.
+	// inheritedProxies may contain a login, without which some proxies refuse requests.
 	inheritedProxies = `HTTP_PROXY HTTPS_PROXY ALL_PROXY NPM_CONFIG_PROXY NPM_CONFIG_HTTPS_PROXY PIP_PROXY`
 )
 
 // login finds an address with a user or a password, either of which may be a token.
 var login = regexp.MustCompile(`(?i)https?://[^,\s]*@`)
 
-// inherited are the names, in capitals: true for proxies.
+// inherited are the names of these variables, in capitals. The value is true for proxies.
 var inherited = inheritedOn(runtime.GOOS)
 
 func inheritedOn(system string) map[string]bool {
@@ -78,9 +77,9 @@ func inheritedOn(system string) map[string]bool {
 	return names
 }
 
-// environment returns the environment of a stdio server, given our own. Without
-// [mcpbridge.Server.InheritEnv] it leaves out what is not on the lists, values with a login in
-// an address except for proxies, and the functions that some shells export.
+// environment returns the environment of a stdio server. own is the environment of this process. Without
+// [mcpbridge.Server.InheritEnv] it leaves out variables that are not on the lists, values with a login in
+// a URL, except for proxies, and the functions that some shells export.
 func environment(s *mcpbridge.Server, own []string) []string {
 	var env []string
 	for _, variable := range own {

@@ -7,21 +7,21 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 )
 
-// lines passes on what a server writes to stderr, line by line, while somebody follows. It
+// lines passes on the output of a server line by line, while somebody follows. It
 // holds at most one line.
 type lines struct {
 	to      *mcpbridge.Stderr
 	config  *mcpbridge.Server
 	secrets []string // of config; nil before the first line
 
-	buf     []byte // of the line that has begun, at most maxLine
-	partial bool   // the line had begun when nobody followed: the end of a secret may stand in it
+	buf     []byte // the incomplete line, at most maxLine bytes of it
+	partial bool   // the beginning of the line was dropped: the line may begin with the end of a secret
 }
 
 // maxLine is how much of a line is kept before secrets are blacked out.
 const maxLine = 4<<10 - len("…")
 
-// write takes the next bytes.
+// write adds output.
 func (l *lines) write(b []byte) {
 	if !l.to.Followed() {
 		if len(b) > 0 {
@@ -40,7 +40,7 @@ func (l *lines) write(b []byte) {
 	}
 }
 
-// end passes on the line that has begun, if there is anything visible in it.
+// end passes on the line in buf, unless it is blank or partial.
 func (l *lines) end() {
 	text := l.buf
 	skip := l.partial || len(bytes.TrimSpace(text)) == 0
@@ -52,9 +52,9 @@ func (l *lines) end() {
 		l.secrets = append([]string{}, redact.OfServer(l.config)...)
 	}
 	kept, long, secrets := string(text[:min(len(text), maxLine)]), len(text) > maxLine, l.secrets
-	l.to.Put(func() string { // perhaps in another goroutine
+	l.to.Put(func() string { // may be called in another goroutine
 		line := redact.Line(kept, secrets...)
-		if long || len(line) > maxLine { // what is not UTF-8 has become longer
+		if long || len(line) > maxLine { // malformed UTF-8 becomes longer
 			line = cut(line) + "…"
 		}
 		return line

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// sweepInterval is how often orphans are looked for while their leaders run.
+	// sweepInterval is the time between two searches for orphans while their leaders run.
 	sweepInterval = time.Second
-	// reapWait is how long the members of a group that was killed may take to end.
+	// reapWait is how long the members of a killed group may take to end.
 	reapWait = 250 * time.Millisecond
 )
 
-// orphans are the members of our groups whose parents have ended. If we are PID 1 of a
-// container, or a subreaper, we become their parent and have to reap them.
-// They are recognized by their group: any other child of this process belongs to
-// whoever started it. A group is ours as long as its leader has not been reaped.
+// orphans are the members of the servers' process groups whose parents have ended. If this process is PID 1 of a
+// container, or a subreaper, it becomes their parent, and has to reap them. It recognizes them by their group: other
+// code of this process may have other children. The number of a group is valid until its leader is reaped.
 var orphans sweep
 
 // sweep reaps the orphans of groups whose leaders run.
@@ -31,7 +30,7 @@ type sweep struct {
 	running bool // a timer is set
 }
 
-// watch adds a group until done is called, which must be before its leader is reaped.
+// watch adds a group. The caller calls done before it reaps the leader.
 func (s *sweep) watch(group int) (done func()) {
 	if !adopts() {
 		return func() {}
@@ -62,8 +61,8 @@ func (s *sweep) run() {
 	}
 }
 
-// reapGroup reaps what is left of a group that was killed, except for its leader. It waits
-// a moment for the members to end. As each ends, its own children become ours.
+// reapGroup reaps the members of a killed group, except for its leader. It waits up to reapWait until they have
+// ended. When one ends, its children become children of this process.
 func reapGroup(leader int) {
 	if !adopts() {
 		return
@@ -74,8 +73,8 @@ func reapGroup(leader int) {
 	}
 }
 
-// reapOrphans reaps the orphans of groups that have ended. It returns how many
-// orphans there were, including those that have not ended.
+// reapOrphans reaps the orphans of groups that have ended. It returns the number of
+// orphans, including those that have not ended.
 func reapOrphans(groups map[int]struct{}) (found int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -90,7 +89,7 @@ func reapOrphans(groups map[int]struct{}) (found int) {
 			continue
 		}
 		stat, _ := os.ReadFile("/proc/" + name + "/stat") // it may be gone
-		// The name of the program comes before, in parentheses, whatever is in it.
+		// The fields follow the name of the program, which is in parentheses, and may contain parentheses.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) < 3 || fields[1] != self {
 			continue
@@ -98,13 +97,13 @@ func reapOrphans(groups map[int]struct{}) (found int) {
 		group, _ := strconv.Atoi(fields[2])
 		if _, ours := groups[group]; ours && pid != group {
 			found++
-			unix.Wait4(pid, nil, unix.WNOHANG, nil) //nolint:errcheck // it may run still
+			unix.Wait4(pid, nil, unix.WNOHANG, nil) //nolint:errcheck // it may still run
 		}
 	}
 	return found
 }
 
-// adopts reports whether the orphans of our children become children of ours.
+// adopts reports whether orphans of the servers become children of this process.
 func adopts() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)

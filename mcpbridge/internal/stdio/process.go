@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// stopDefault is how long stop may take when its context has no deadline.
+	// stopDefault is how long stop may take if its context has no deadline.
 	stopDefault = 5 * time.Second
-	// killWait is how long stop waits at least for SIGKILL to take effect.
+	// killWait is how long stop waits at least until SIGKILL takes effect.
 	killWait = time.Second
-	// endWait is how long the output of a process that has ended may be held open
-	// by others, and how long describeEnd waits for the end.
+	// endWait is how long other processes may hold the output of a process open after its end. It
+	// is also how long describeEnd waits for the end.
 	endWait = 250 * time.Millisecond
 	// reapLimit is how long describeEnd waits for the reaping of a process that has
-	// ended, which takes its time on a busy machine.
+	// ended. This can take long on a busy machine.
 	reapLimit = 2 * time.Second
 )
 
-// process is a stdio server: a leader, and its children, in a process group of
-// their own. On Unix the group ends with its leader, and with us.
+// process is a stdio server: a leader and its children, in a process group of
+// their own. On Unix the group ends with its leader, and with this process.
 //
 //	startProcess → running → leader ends → group killed → group reaped → leader reaped → done
 //
@@ -40,27 +40,27 @@ type process struct {
 	config *mcpbridge.Server
 	cmd    *exec.Cmd // its ProcessState is set before done is closed
 
-	// Our ends of the pipes. They do not belong to exec.Cmd, whose Wait
+	// These are the bridge's ends of the pipes. They do not belong to exec.Cmd, whose Wait
 	// would wait for each grandchild that holds one.
 	stdin, stdout, stderr *os.File
 
 	input tap.Input // to stdin
 	// unread is how much of the input was still in the pipe when the process had
-	// ended; -1 where that is unknown. It is set before done is closed.
+	// ended; -1 if that is unknown. It is set before done is closed.
 	unread int64
 
 	tail    tail
-	words   lines         // what it writes to stdout that is no message
-	drained chan struct{} // closed when tail has all that comes
+	text    lines         // of the text on stdout
+	drained chan struct{} // closed when stderr is read to its end
 	ended   chan struct{} // closed when the leader has ended
 	done    chan struct{} // closed when the group is killed and the leader reaped
 
 	mu     sync.Mutex
-	reaped bool // the number of the group may belong to another one by now
+	reaped bool // the number of the group may now belong to another group
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
-// also when the process has ended by itself. stderr may be nil.
+// also if the process ends by itself. stderr may be nil.
 func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process, error) {
 	cmd := exec.Command(config.Command, config.Args...)
 	cmd.Dir = config.Dir
@@ -70,7 +70,7 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 		return nil, err
 	}
 
-	p := &process{config: config, cmd: cmd, words: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &process{config: config, cmd: cmd, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
@@ -91,7 +91,7 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 	return p, nil
 }
 
-// checkDir reports a working directory that does not exist: a failing fork would blame the command.
+// checkDir returns an error for a working directory that does not exist. The error of cmd.Start would name the command.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -106,7 +106,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// pipes makes the pipes, and returns the ends of the process.
+// pipes makes the pipes, and returns the ends for the process.
 func (p *process) pipes() (theirs []*os.File, err error) {
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -137,7 +137,7 @@ func (p *process) run(started chan<- error) {
 	watchdog.add(p.cmd.Process.Pid)
 	started <- nil
 
-	// Up to the reaping the number of the group cannot be given to another.
+	// Until the leader is reaped, no other group can get the number of the group.
 	awaitExit(p.cmd)
 	close(p.ended)
 	p.kill()
@@ -145,7 +145,7 @@ func (p *process) run(started chan<- error) {
 	watchdog.remove(p.cmd.Process.Pid)
 	p.reap()
 	p.unread = unread(p.stdin)
-	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them
+	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them open
 	close(p.done)
 }
 
@@ -157,7 +157,7 @@ func (p *process) reap() {
 }
 
 // Read reads the output of the process. It returns [io.EOF] soon after the
-// leader has ended, whoever still holds the pipe, and after stop.
+// leader has ended, even if others hold the pipe open, and after stop.
 func (p *process) Read(b []byte) (int, error) {
 	n, err := p.stdout.Read(b)
 	if errors.Is(err, os.ErrClosed) {
@@ -166,35 +166,33 @@ func (p *process) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// said notes what the process wrote to stdout that is no message. One goroutine calls it.
+// said notes text that the process wrote to stdout. One goroutine calls it.
 func (p *process) said(text []byte) {
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(bytes.Clone(text), '\n')
 	}
 	p.tail.write(text)
-	p.words.write(text)
+	p.text.write(text)
 }
 
-// Close makes a Read return, and later ones. It closes no pipe, since stop does that in an order
-// of its own.
+// Close makes this Read and later ones return. It closes no pipe, because stop closes them in the right order.
 func (p *process) Close() error {
-	if p.stdout.SetReadDeadline(time.Unix(0, 0)) != nil { // where pipes have no deadlines
+	if p.stdout.SetReadDeadline(time.Unix(0, 0)) != nil { // pipes have no deadlines here
 		p.kill()
 	}
 	return nil
 }
 
-// hasRead reports whether the process has read all of its input so far, as far
-// as that is known.
+// hasRead reports whether the process has read all of its input so far. It returns true if that is not known.
 func (p *process) hasRead() bool { return pending(p.stdin) == 0 }
 
-// neverRead reports whether the process has ended without having read its input
-// up to the given offset. It waits a little for the end.
+// neverRead reports whether the process has ended without reading its input
+// up to the given offset. It waits for the end as isOver does.
 func (p *process) neverRead(offset int64) bool {
 	return p.isOver() && p.unread >= 0 && offset > p.input.Written()-p.unread
 }
 
-// isOver waits a little for the end of the process, and reports whether it came.
+// isOver waits up to endWait for the end of the process, and reports whether it has ended and was reaped.
 func (p *process) isOver() bool {
 	timer := time.NewTimer(endWait)
 	defer timer.Stop()
@@ -229,10 +227,10 @@ func (p *process) terminate() {
 	}
 }
 
-// stop ends the process: it closes its input, then asks it to end, then kills it, each within
-// a share of the time that ctx has left. When ctx ends, stop kills at
-// once. It returns nil when the leader has ended and the group was killed, and
-// may be called again if not.
+// stop ends the process: it closes the input, then asks the process to end, then kills it. Each step gets
+// a share of the time until the deadline of ctx. When ctx ends, stop kills at
+// once. It returns nil if the leader has ended and the group was killed. Otherwise it
+// may be called again.
 func (p *process) stop(ctx context.Context) error {
 	defer p.closePipes()
 	left := stopDefault
@@ -248,7 +246,7 @@ func (p *process) stop(ctx context.Context) error {
 		return nil
 	}
 	p.kill()
-	// Killing takes the time it takes, whether or not ctx has any left.
+	// The kill needs time, even if ctx has ended.
 	if p.ends(context.WithoutCancel(ctx), max(left/5, killWait)) {
 		return nil
 	}
@@ -267,15 +265,15 @@ func (p *process) ends(ctx context.Context, limit time.Duration) bool {
 	return isClosed(p.done)
 }
 
-// closePipes makes reads and writes return.
+// closePipes closes the pipes, so that reads and writes return.
 func (p *process) closePipes() {
 	p.stdin.Close()
 	p.stdout.Close()
 	p.stderr.Close()
 }
 
-// describeEnd says how the process ended, and apart from that what it wrote last to stderr. It
-// waits a little for the end: the pipes break before it.
+// describeEnd returns how the process ended, and its last output. It waits for the end as isOver does, because the pipes
+// break before the process has ended.
 func (p *process) describeEnd() (detail, quote string) {
 	detail, limit := "closed its output", time.Duration(0)
 	if p.isOver() {
@@ -293,7 +291,7 @@ func (p *process) describeEnd() (detail, quote string) {
 func exitText(state *os.ProcessState) string {
 	switch {
 	case state == nil:
-		return "ended" // and other code of our process waited for it
+		return "ended" // other code of this process has reaped it
 	case state.ExitCode() < 0:
 		return "was killed by " + state.String()
 	}

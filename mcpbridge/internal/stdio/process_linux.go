@@ -10,12 +10,12 @@ import (
 )
 
 // groupLeader makes a process the leader of a group. The kernel kills the leader when the
-// thread that started it ends, and so when we end.
+// thread that has started it ends, and therefore when this process ends.
 func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits for the end of a process, and does not reap it.
+// awaitExit waits for the end of a process without reaping it.
 func awaitExit(cmd *exec.Cmd) {
 	defer orphans.watch(cmd.Process.Pid)()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -32,9 +32,8 @@ func pending(f *os.File) (n int) {
 	return n
 }
 
-// unread reads what is left in a pipe, given its writing end, and returns how many bytes
-// that were; -1 if that is unknown. It closes the pipe, because nobody else can read what it has
-// read.
+// unread returns how many bytes are left in a pipe, given its writing end, or -1 if that is unknown. It reads them, and
+// closes the pipe.
 func unread(f *os.File) int64 {
 	in := -1
 	if raw, err := f.SyscallConn(); err == nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Without process groups only the leader is ended. Children of a server that do
-// not end with their input are left over, and so is the leader when we are
-// killed. There is no signal that asks a process to end, either.
+// not end with their input remain, and so does the leader when this process is
+// killed. There is no signal that asks a process to end.
 
 func groupLeader() *syscall.SysProcAttr { return nil }
 
@@ -33,10 +33,10 @@ type watchdogShell struct{}
 func (watchdogShell) add(int)    {}
 func (watchdogShell) remove(int) {}
 
-// pending is unknown here.
+// pending returns 0: how much is in a pipe is unknown here.
 func pending(*os.File) int { return 0 }
 
-// unread closes a pipe. How much nobody has read is unknown here.
+// unread closes a pipe, and returns -1: how much is left in it is unknown here.
 func unread(f *os.File) int64 {
 	f.Close()
 	return -1

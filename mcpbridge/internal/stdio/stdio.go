@@ -1,5 +1,4 @@
-// Package stdio is the transport to servers that are processes of their own, and talk over
-// their standard input and output.
+// Package stdio is the transport to servers that are processes, over their standard input and output.
 package stdio
 
 import (
@@ -49,8 +48,7 @@ func (c *conn) NeverRead(ex *wire.Exchange) bool {
 	return !begun && c.process.neverRead(end)
 }
 
-// DescribeEnd says how the process ended, and apart from that what it said last: on stderr, or on
-// stdout if that is no message.
+// DescribeEnd returns how the process ended, and its last output: to stderr, and text to stdout.
 func (c *conn) DescribeEnd() (detail, quote string) {
 	detail, quote = c.process.describeEnd()
 	switch ended := c.Ended(); {

@@ -9,18 +9,18 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 )
 
-// tailSize is how much of a server's stderr is kept.
+// tailSize is how much of the output of a server is kept.
 const tailSize = 4 << 10
 
-// tail keeps the last bytes that a server wrote to stderr.
+// tail keeps the last bytes that a server wrote to stderr, or as text to stdout.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte // at most tailSize
 }
 
-// drain reads r to its end, so that a process that writes to it never waits for us.
+// drain reads r to its end, so that the process can always write to it.
 func (t *tail) drain(r io.Reader, lines *lines) {
-	buf := make([]byte, 512) // most servers write little, and it stays for as long as they run
+	buf := make([]byte, 512) // small: it is kept as long as the server runs, and most servers write little
 	for {
 		n, err := r.Read(buf)
 		t.write(buf[:n])
@@ -32,7 +32,7 @@ func (t *tail) drain(r io.Reader, lines *lines) {
 	}
 }
 
-// write keeps the end of b, as far as there is room.
+// write adds bytes, and drops the oldest ones beyond tailSize.
 func (t *tail) write(b []byte) {
 	b = b[max(0, len(b)-tailSize):]
 	t.mu.Lock()
@@ -43,8 +43,7 @@ func (t *tail) write(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// last returns the end of what was written, as text of at most about limit bytes that is fit for
-// a log line.
+// last returns the end of the output, as text for a log line with about limit bytes at most.
 func (t *tail) last(limit int, secrets ...string) string {
 	t.mu.Lock()
 	text, cut := string(t.buf), len(t.buf) == tailSize
@@ -59,8 +58,7 @@ func (t *tail) last(limit int, secrets ...string) string {
 	return text
 }
 
-// dropEnd drops the end of a secret from the beginning of a text: the rest of the secret may have
-// been cut off.
+// dropEnd removes the end of a secret from the beginning of a text whose earlier part is missing.
 func dropEnd(text string, secrets []string) string {
 	for _, s := range secrets {
 		for n := len(s) - 1; n >= redact.MinSecret; n-- {

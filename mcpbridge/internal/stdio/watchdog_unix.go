@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// watchdogScript keeps the list of the groups that are alive. Its input ends
-// when we end, in whatever way. Then nobody is left to end the groups on the list.
+// watchdogScript keeps a list of the groups that run. Its input ends when this process ends, in whatever way. Then it
+// kills the groups on the list.
 const watchdogScript = `
 trap '' INT TERM HUP
 groups=' '
@@ -30,18 +30,18 @@ done
 // watchdogLimit bounds the wait for a watchdog that does not read.
 const watchdogLimit = time.Second
 
-// watchdog is the one of this Go process.
+// watchdog is the watchdog of this process.
 var watchdog watchdogShell
 
-// watchdogShell kills the process groups that are left over when we are killed ourselves. It is
-// a shell, in a group of its own, that runs while there are groups. Where there is no /bin/sh,
-// or when the shell is killed, children of a server outlive a SIGKILL of ours. So do those that
-// the leader has started before add was called, which happens at once.
+// watchdogShell kills the process groups that remain when this process is killed. It is
+// a shell, in a group of its own, that runs while there are groups. Without /bin/sh,
+// or if the shell is killed, children of a server survive a SIGKILL of this process. So do children that
+// a leader starts before add is called, which is soon after the start of the leader.
 type watchdogShell struct {
 	mu     sync.Mutex
 	groups map[int]struct{}
-	shell  *exec.Cmd // nil while there is none
-	pipe   *os.File  // nil while there is none
+	shell  *exec.Cmd // nil while it does not run
+	pipe   *os.File  // to the shell; nil while it does not run
 }
 
 // add puts a group under watch.
@@ -55,8 +55,8 @@ func (r *watchdogShell) add(group int) {
 	r.tell('+', group)
 }
 
-// remove takes a group from the list. Call it while the number of the group
-// cannot be anyone else's.
+// remove removes a group from the list. Call it before another group can get
+// its number.
 func (r *watchdogShell) remove(group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +68,8 @@ func (r *watchdogShell) remove(group int) {
 	r.tell('-', group)
 }
 
-// tell keeps the shell's list up to date. A shell that does not take the change is
-// replaced: its list must never be used.
+// tell updates the list of the shell. A shell that does not accept the change is
+// replaced, because its list must not be used.
 func (r *watchdogShell) tell(op rune, group int) {
 	if r.shell != nil && r.write(op, group) == nil {
 		return
@@ -109,8 +109,8 @@ func (r *watchdogShell) begin() {
 	}
 }
 
-// end ends the shell, if there is one. It is killed before its input ends,
-// which would be the sign to use its list.
+// end ends the shell, if it runs. It kills the shell before it closes the pipe, because the shell uses its list when
+// its input ends.
 func (r *watchdogShell) end() {
 	if r.shell == nil {
 		return

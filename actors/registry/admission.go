@@ -15,7 +15,7 @@ type gateDue struct{}
 
 // admit carries out what the gate decides, after each message. If there is much, the next step continues.
 func (r *registry) admit(c actor.Context) {
-	if r.finished {
+	if r.finished || !r.gate.Pending() {
 		return
 	}
 	for range contract.WalkStep {
@@ -62,6 +62,7 @@ func (r *registry) stopGateTimer() {
 func (r *registry) onGateDue() {
 	r.stopGateTimer()
 	r.gate.Due(time.Now())
+	r.startGateTimer()
 }
 
 // letDial lets a session dial.

@@ -66,7 +66,7 @@ func (r *registry) accept(c actor.Context, k *contract.Call) {
 		r.reject(c, k, f)
 		return
 	}
-	if r.handBack(c, k) {
+	if r.cluster.Owns != nil && r.handBack(c, k) {
 		return
 	}
 	if f := r.rejection(k, time.Now()); f != nil {
@@ -74,6 +74,17 @@ func (r *registry) accept(c actor.Context, k *contract.Call) {
 		return
 	}
 	r.forward(c, k)
+}
+
+// forward gives a call to the session of its key, after the close commands that came before it.
+func (r *registry) forward(c actor.Context, k *contract.Call) {
+	if len(r.closings.all) > 0 {
+		r.applyPendingCloses(c, k.Key)
+	}
+	if k.Op.Head().Owner != nil && !k.PassedOn { // else the front does so
+		r.own(c, k, ownedCall{})
+	}
+	r.give(c, k)
 }
 
 // reject answers a call that no session has. It may have an owner, if a session has handed it
@@ -121,11 +132,7 @@ func (r *registry) rejection(k *contract.Call, now time.Time) *messages.Failure 
 	case !now.Before(k.Deadline):
 		return k.Failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
-	reg := r.currentOf(k.Key)
-	if f := r.unavailable(k, srv, reg, now); f != nil {
-		return f
-	}
-	if f := r.busy(k, srv, reg); f != nil {
+	if f := r.refusal(k, now); f != nil || k.Op.Head().Owner == nil {
 		return f
 	}
 	return r.orphaned(k)
@@ -142,101 +149,6 @@ func mayNotReplay(k *contract.Call) *messages.Failure {
 	}
 	k.Undecided, k.NeedsHint = false, needsHint
 	return nil
-}
-
-// unavailable returns the failure for a call that would wait for a server that is down, with FailFast, or for a
-// session that was given up, or nil. reg is the session of the key, or nil.
-func (r *registry) unavailable(k *contract.Call, srv *server, reg *registration, now time.Time) *messages.Failure {
-	ep := srv.turns.Home.Endpoint
-	if reg != nil {
-		ep = reg.Place.Endpoint
-	}
-	switch {
-	case r.cfg.FailFast && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.unconnected()):
-		return contract.RetryIn(k.Unavailable(causeOf(ep, reg)), ep.Next.Sub(now))
-	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
-		return contract.RetryIn(k.Unavailable(reg.cause.Cause), reg.breakerUntil.Sub(now))
-	}
-	return nil
-}
-
-// busy returns the failure for a call that finds too many others waiting, or nil. reg is the session of the key, or
-// nil.
-func (r *registry) busy(k *contract.Call, srv *server, reg *registration) *messages.Failure {
-	detail := ""
-	t := r.tenantOf(k.Key, reg)
-	switch most := srv.limits.MaxInFlight + srv.limits.MaxWaiting; {
-	case k.Kept:
-	case reg != nil && reg.outstanding >= most:
-		detail = fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding)
-	case reg.hasRoom(srv.limits.MaxInFlight):
-	case r.noSlotFor(k.Key, reg) != "":
-		detail = r.noSlotFor(k.Key, reg)
-	case t != nil && t.waiting >= t.mostWaiting(most):
-		detail = fmt.Sprintf("%d calls of all sessions of the tenant are waiting (MaxSessionsPerTenant sessions with MaxInFlight, MaxWaiting)", t.waiting)
-	case r.waiting >= r.cfg.MaxWaitingTotal:
-		detail = fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting)
-	}
-	if detail == "" {
-		return nil
-	}
-	return k.Failure(messages.CodeBusy, detail)
-}
-
-// forward sends a call to the session of its key, and spawns the session if there is none.
-func (r *registry) forward(c actor.Context, k *contract.Call) {
-	if len(r.closings.all) > 0 {
-		r.applyPendingCloses(c, k.Key)
-	}
-	reg := r.sessionOf(c, k.Key)
-	if !k.PassedOn { // else the front does so
-		r.own(c, k, ownedCall{})
-	}
-	reg.outstanding++
-	reg.calls++
-	r.recount(reg)
-	r.touch(reg)
-	r.tellLimits(reg)
-	r.calls.add(k, reg)
-	reg.send(k)
-}
-
-// recount updates the number of waiting calls after the calls or the state of a session
-// have changed.
-func (r *registry) recount(reg *registration) {
-	waiting := reg.outstanding
-	switch {
-	case reg.Draining: // its calls are running or were handed back
-		waiting = 0
-	case reg.isHeard():
-		waiting = max(0, waiting-reg.server.limits.MaxInFlight)
-	}
-	r.waiting += waiting - reg.waiting
-	reg.group.load.recount(reg, waiting)
-	if reg.tenant != nil {
-		reg.tenant.waiting += waiting - reg.waiting
-	}
-	reg.waiting = waiting
-}
-
-// onUnheard notes that calls of a session wait although it has a connection, or wait no longer. Those that run
-// count among them.
-func (r *registry) onUnheard(msg *contract.Unheard) {
-	if reg := registrationOf(msg.Of); !reg.removed() {
-		reg.unheard = msg.Cause
-		r.recount(reg)
-	}
-}
-
-// isHeard reports whether a session runs calls.
-func (reg *registration) isHeard() bool {
-	return reg.state() == messages.StateReady && reg.unheard == nil
-}
-
-// hasRoom reports whether a session would run another call at once. One that is unheard has room for the call that
-// finds out whether it still is.
-func (reg *registration) hasRoom(inFlight int) bool {
-	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight && (reg.unheard == nil || reg.outstanding == 0)
 }
 
 // onCallReplied notes that a session has replied to a call.
@@ -270,4 +182,86 @@ func truncated(name string) string {
 		return name[:128] + "…"
 	}
 	return name
+}
+
+// load is the load of a server.
+type load struct{ messages.Load }
+
+// countReplied counts an operation that a session has answered.
+func (l *load) countReplied(msg *contract.CallReplied, now time.Time) {
+	if _, is := msg.Call.Op.(*contract.Reopen); is {
+		return
+	}
+	l.count(msg.Code)
+	l.Durations.Add(now.Sub(msg.Call.Accepted))
+	if msg.Call.Runs > 0 {
+		l.Waits.Add(msg.Waited)
+	}
+}
+
+// count counts a reply. The code is empty for a result.
+func (l *load) count(code messages.Code) {
+	switch {
+	case code == "":
+		l.Succeeded++
+	case l.Failed == nil:
+		l.Failed = map[messages.Code]uint64{code: 1}
+	default:
+		l.Failed[code]++
+	}
+}
+
+// snapshot returns a copy.
+func (l *load) snapshot() messages.Load {
+	copied := l.Load
+	copied.Failed = maps.Clone(l.Failed)
+	return copied
+}
+
+// countRejected counts a call that was rejected, if its server is configured.
+func (r *registry) countRejected(server string, code messages.Code) {
+	if r.servers[server] != nil {
+		r.index.group(server).load.count(code)
+	}
+}
+
+// callName is how a [messages.Cancel] names a call.
+type callName struct {
+	session *registration
+	id      string
+}
+
+// callNames finds the calls that sessions have by their ids. Calls of one name are linked. Adding and
+// removing one takes constant time.
+type callNames map[callName]*contract.Call
+
+// add adds a call that a session is about to get.
+func (names callNames) add(k *contract.Call, to *registration) {
+	k.At = to
+	if k.Op.RequestID() == "" {
+		return // it cannot be cancelled by name
+	}
+	name := callName{to, k.Op.RequestID()}
+	if k.Named.Older = names[name]; k.Named.Older != nil {
+		k.Named.Older.Named.Newer = k
+	}
+	names[name] = k
+}
+
+// remove removes a call that its session no longer has.
+func (names callNames) remove(k *contract.Call) {
+	name := callName{registrationOf(k.At), k.Op.RequestID()}
+	older, newer := k.Named.Older, k.Named.Newer
+	if older != nil {
+		older.Named.Newer = newer
+	}
+	switch {
+	case newer != nil:
+		newer.Named.Older = older
+	case older != nil:
+		names[name] = older
+	default:
+		delete(names, name)
+	}
+	k.At, k.Named.Older, k.Named.Newer = nil, nil, nil
 }

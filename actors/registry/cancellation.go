@@ -19,47 +19,6 @@ const (
 	cancelBurst = 64
 )
 
-// callName is how a [messages.Cancel] names a call.
-type callName struct {
-	session *registration
-	id      string
-}
-
-// callNames finds the calls that sessions have by their ids. Calls of one name are linked. Adding and
-// removing one takes constant time.
-type callNames map[callName]*contract.Call
-
-// add adds a call that a session is about to get.
-func (names callNames) add(k *contract.Call, to *registration) {
-	k.At = to
-	if k.Op.RequestID() == "" {
-		return // it cannot be cancelled by name
-	}
-	name := callName{to, k.Op.RequestID()}
-	if k.Named.Older = names[name]; k.Named.Older != nil {
-		k.Named.Older.Named.Newer = k
-	}
-	names[name] = k
-}
-
-// remove removes a call that its session no longer has.
-func (names callNames) remove(k *contract.Call) {
-	name := callName{registrationOf(k.At), k.Op.RequestID()}
-	older, newer := k.Named.Older, k.Named.Newer
-	if older != nil {
-		older.Named.Newer = newer
-	}
-	switch {
-	case newer != nil:
-		newer.Named.Older = older
-	case older != nil:
-		names[name] = older
-	default:
-		delete(names, name)
-	}
-	k.At, k.Named.Older, k.Named.Newer = nil, nil, nil
-}
-
 // cancellations delivers cancellations, at most cancelBurst in each interval of
 // cancelPace, and queues the rest. The keys take turns, so that a key with many does not delay
 // the others. There is at most one cancellation of each operation.

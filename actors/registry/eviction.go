@@ -48,11 +48,8 @@ func (r *registry) onIdleDue(c actor.Context) {
 	}
 }
 
-// startIdleTimer starts the timer for the next idle timeout, unless it fires before that.
+// startIdleTimer starts the timer for the next idle timeout.
 func (r *registry) startIdleTimer(at time.Time) {
-	if r.idleTimer != nil && !at.Before(r.idleAt) {
-		return
-	}
 	r.stopIdleTimer()
 	r.idleAt = at
 	r.idleTimer = contract.After(r.mailbox, time.Until(at), &idleDue{})
@@ -68,12 +65,3 @@ func (r *registry) stopIdleTimer() {
 
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.
 const minKeysWithoutSlot = 1024
-
-// touch makes a session the most recently used one of its rank.
-func (r *registry) touch(reg *registration) {
-	reg.usedAt = time.Now()
-	r.gate.Use(&reg.Session, reg.outstanding == 0)
-	if timeout := reg.server.limits.IdleTimeout; timeout > 0 {
-		r.startIdleTimer(reg.usedAt.Add(timeout))
-	}
-}

@@ -59,12 +59,6 @@ func (r *registrationIndex) setState(reg *registration, state messages.State) {
 	}
 }
 
-// state returns the state of the session, or "" if it was removed.
-func (reg *registration) state() messages.State { return protocol.States[reg.stateNode.Rank] }
-
-// removed reports whether the session was removed.
-func (reg *registration) removed() bool { return reg.state() == "" }
-
 // remove removes a session. Its field newer stays valid: a close command may point to the
 // session.
 func (r *registrationIndex) remove(reg *registration) {

@@ -44,14 +44,6 @@ func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
 	}
 }
 
-// tellLimits tells a session its limits, if they have changed since it was last told.
-func (r *registry) tellLimits(reg *registration) {
-	if reg.limits != reg.server.limits {
-		reg.limits = reg.server.limits
-		reg.send(&contract.LimitsChanged{Limits: reg.limits})
-	}
-}
-
 // slowest returns the longest DrainTimeout and the longest CloseTimeout of the servers.
 func (r *registry) slowest() (drain, shut time.Duration) {
 	for _, srv := range r.servers {

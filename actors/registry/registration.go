@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -111,6 +113,74 @@ func (reg *registration) unconnected() bool {
 	return reg.state() == messages.StateWaiting || reg.state() == messages.StateBroken
 }
 
+// state returns the state of the session, or "" if it was removed.
+func (reg *registration) state() messages.State { return protocol.States[reg.stateNode.Rank] }
+
+// removed reports whether the session was removed.
+func (reg *registration) removed() bool { return reg.state() == "" }
+
+// onUnheard notes that calls of a session wait although it has a connection, or wait no longer. Those that run
+// count among them.
+func (r *registry) onUnheard(msg *contract.Unheard) {
+	if reg := registrationOf(msg.Of); !reg.removed() {
+		reg.unheard = msg.Cause
+		r.recount(reg)
+	}
+}
+
+// isHeard reports whether a session runs calls.
+func (reg *registration) isHeard() bool {
+	return reg.state() == messages.StateReady && reg.unheard == nil
+}
+
+// hasRoom reports whether a session would run another call at once. One that is unheard has room for the call that
+// finds out whether it still is.
+func (reg *registration) hasRoom(inFlight int) bool {
+	return reg != nil && reg.state() == messages.StateReady && reg.outstanding < inFlight && (reg.unheard == nil || reg.outstanding == 0)
+}
+
+// entry is what the registry knows of a key while the key has sessions.
+type entry struct {
+	current    *registration   // takes the calls; nil while all sessions drain
+	draining   []*registration // the oldest first
+	generation uint64          // of the last MCP session
+
+	cancelledUpTo uint64 // the calls of the scope were cancelled up to this serial
+}
+
+// predecessor returns an older session of the key that may still have an MCP session on
+// the server, or nil. No other may be opened before the predecessor is closed.
+func (e *entry) predecessor(reg *registration) *registration {
+	if len(e.draining) == 0 || e.draining[0] == reg {
+		return nil
+	}
+	return e.draining[0]
+}
+
+// closesRecord reports whether an older session of the key closes the MCP session of the record in
+// the store.
+func (e *entry) closesRecord() bool {
+	return slices.ContainsFunc(e.draining, func(reg *registration) bool { return !reg.drainedBy.Leave })
+}
+
+// entry returns the entry of a key, which it adds if there is none.
+func (r *registry) entry(key messages.Key) *entry {
+	e := r.entries[key]
+	if e == nil {
+		e = &entry{generation: r.generations.of(key)}
+		r.entries[key] = e
+	}
+	return e
+}
+
+// currentOf returns the current session of a key, or nil.
+func (r *registry) currentOf(key messages.Key) *registration {
+	if e := r.entries[key]; e != nil {
+		return e.current
+	}
+	return nil
+}
+
 // sessionOf returns the current session of a key. If there is none, it spawns its actor, which
 // does not dial.
 func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
@@ -146,6 +216,107 @@ func (r *registry) setState(reg *registration, state messages.State) {
 	r.index.setState(reg, state)
 	reg.unheard = nil
 	r.recount(reg)
+}
+
+// refusal returns the failure for a call that the session of its key cannot take, or nil.
+func (r *registry) refusal(k *contract.Call, now time.Time) *messages.Failure {
+	srv, reg := r.servers[k.Key.Server], r.currentOf(k.Key)
+	if f := r.unavailable(k, srv, reg, now); f != nil {
+		return f
+	}
+	return r.busy(k, srv, reg)
+}
+
+// unavailable returns the failure for a call that would wait for a server that is down, with FailFast, or for a
+// session that was given up, or nil. reg is the session of the key, or nil.
+func (r *registry) unavailable(k *contract.Call, srv *server, reg *registration, now time.Time) *messages.Failure {
+	ep := srv.turns.Home.Endpoint
+	if reg != nil {
+		ep = reg.Place.Endpoint
+	}
+	switch {
+	case r.cfg.FailFast && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.unconnected()):
+		return contract.RetryIn(k.Unavailable(causeOf(ep, reg)), ep.Next.Sub(now))
+	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
+		return contract.RetryIn(k.Unavailable(reg.cause.Cause), reg.breakerUntil.Sub(now))
+	}
+	return nil
+}
+
+// busy returns the failure for a call that finds too many others waiting, or nil. reg is the session of the key, or
+// nil.
+func (r *registry) busy(k *contract.Call, srv *server, reg *registration) *messages.Failure {
+	detail := ""
+	var t *tenant
+	if r.cfg.Tenant != nil {
+		t = r.tenantOf(k.Key, reg)
+	}
+	switch most := srv.limits.MaxInFlight + srv.limits.MaxWaiting; {
+	case k.Kept:
+	case reg != nil && reg.outstanding >= most:
+		detail = fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.outstanding)
+	case reg.hasRoom(srv.limits.MaxInFlight):
+	case r.noSlotFor(k.Key, reg) != "":
+		detail = r.noSlotFor(k.Key, reg)
+	case t != nil && t.waiting >= t.mostWaiting(most):
+		detail = fmt.Sprintf("%d calls of all sessions of the tenant are waiting (MaxSessionsPerTenant sessions with MaxInFlight, MaxWaiting)", t.waiting)
+	case r.waiting >= r.cfg.MaxWaitingTotal:
+		detail = fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.waiting)
+	}
+	if detail == "" {
+		return nil
+	}
+	return k.Failure(messages.CodeBusy, detail)
+}
+
+// give gives a call to the session of its key. It spawns the session if there is none.
+func (r *registry) give(c actor.Context, k *contract.Call) {
+	reg := r.sessionOf(c, k.Key)
+	reg.outstanding++
+	reg.calls++
+	r.recount(reg)
+	r.touch(reg)
+	r.tellLimits(reg)
+	r.calls.add(k, reg)
+	reg.send(k)
+}
+
+// recount updates the number of waiting calls after the calls or the state of a session
+// have changed.
+func (r *registry) recount(reg *registration) {
+	waiting := reg.outstanding
+	switch {
+	case reg.Draining: // its calls are running or were handed back
+		waiting = 0
+	case reg.isHeard():
+		waiting = max(0, waiting-reg.server.limits.MaxInFlight)
+	}
+	r.waiting += waiting - reg.waiting
+	inFlight := reg.outstanding - waiting
+	reg.group.load.InFlight += inFlight - reg.inFlight
+	reg.group.load.Waiting += waiting - reg.waiting
+	if reg.tenant != nil {
+		reg.tenant.waiting += waiting - reg.waiting
+	}
+	reg.waiting, reg.inFlight = waiting, inFlight
+}
+
+// touch makes a session the most recently used one of its rank.
+func (r *registry) touch(reg *registration) {
+	reg.usedAt = time.Now()
+	r.gate.Use(&reg.Session, reg.outstanding == 0)
+	timeout := reg.server.limits.IdleTimeout
+	if at := reg.usedAt.Add(timeout); timeout > 0 && (r.idleTimer == nil || at.Before(r.idleAt)) {
+		r.startIdleTimer(at)
+	}
+}
+
+// tellLimits tells a session its limits, if they have changed since it was last told.
+func (r *registry) tellLimits(reg *registration) {
+	if reg.limits != reg.server.limits {
+		reg.limits = reg.server.limits
+		reg.send(&contract.LimitsChanged{Limits: reg.limits})
+	}
 }
 
 // onOpened notes that a session has a connection.

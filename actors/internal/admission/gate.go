@@ -134,6 +134,9 @@ func (g *Gate) Leave(s *Session) {
 	g.leave(s.Place)
 }
 
+// Pending reports whether there may be a decision, or another time to wake.
+func (g *Gate) Pending() bool { return g.changed || len(g.decided) > 0 }
+
 // Use makes a session the most recently used one. idle says that it has no calls.
 func (g *Gate) Use(s *Session, idle bool) {
 	s.idle = idle
@@ -142,15 +145,14 @@ func (g *Gate) Use(s *Session, idle bool) {
 
 // use makes a session the most recently used one of its rank.
 func (g *Gate) use(s *Session) {
-	before := s.evictable()
-	s.use()
-	if s.evictable() && !before {
+	before, to := s.use()
+	if to >= UnusedSlot && before < UnusedSlot { // it may be evicted now
 		g.changed = true
 		if s.Tenant != nil && s.Tenant.starved {
 			g.unstick(s.Tenant)
 		}
 	}
-	if s.Held && s.idle && !s.Draining {
+	if to == UnusedSlot {
 		g.reduce(s.Place.server)
 	}
 }

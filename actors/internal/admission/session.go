@@ -37,9 +37,6 @@ type Session struct {
 // Queued reports whether the session waits for its turn.
 func (s *Session) Queued() bool { return s.line != nil }
 
-// evictable reports whether the session may be evicted to make room.
-func (s *Session) evictable() bool { return s.quotas[0].node.Rank >= UnusedSlot }
-
 // rank returns the rank of the session in the order of eviction.
 func (s *Session) rank() Rank {
 	switch {
@@ -55,14 +52,15 @@ func (s *Session) rank() Rank {
 	return Unranked
 }
 
-// use makes the session the most recently used one of its rank.
-func (s *Session) use() {
-	to := s.rank()
+// use makes the session the most recently used one of its rank. It returns the ranks before and after.
+func (s *Session) use() (before, to Rank) {
+	before, to = s.quotas[0].node.Rank, s.rank()
 	for i := range s.quotas {
 		if q := &s.quotas[i]; q.of != nil {
 			q.of.LRU.Put(&q.node, to, s)
 		}
 	}
+	return before, to
 }
 
 // count adds a slot to the quotas, or subtracts it.

@@ -115,7 +115,7 @@ func (c *conn) hasID() bool { return c.cs.ID() != "" }
 // isResumable reports whether the server keeps the session without its connection.
 func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
 
-// hasExpired reports whether the server does not know the session any more.
+// hasExpired reports whether the session has expired.
 func (c *conn) hasExpired() bool {
 	session := c.link.Resumable()
 	return session != nil && session.HasExpired()

@@ -253,12 +253,10 @@ func (c *conn) Detach(ctx context.Context) error {
 		return err
 	}
 	// All waiting has been cut, so that a short time is enough, even if ctx has ended.
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	select {
 	case <-c.closed:
 		return nil
-	case <-timer.C:
+	case <-time.After(time.Second):
 		return errors.New("the session did not let go of its transport")
 	}
 }

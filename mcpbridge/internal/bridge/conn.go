@@ -95,12 +95,6 @@ func (c *conn) reportDown(e *mcpbridge.Error) {
 	}
 }
 
-// opened notes that the handshake has succeeded.
-func (c *conn) opened() {
-	c.dialing.Store(nil)
-	c.IsOpen.Store(true)
-}
-
 // newExchange returns a new exchange for the session.
 func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 	return wire.NewExchange(ctx, c, c.at.URL != "")

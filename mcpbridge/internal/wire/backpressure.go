@@ -56,13 +56,10 @@ func (r *Backpressure) Admit(ctx context.Context, msg *jsonrpc.Request) (ok bool
 		select {
 		case <-room:
 		case <-ctx.Done():
-			err = ctx.Err()
+			return false, ctx.Err()
 		case <-time.After(time.Until(full.Add(AnswerTime))):
 			r.hasRoom()
-			err = ErrUntaken
-		}
-		if err != nil {
-			return false, err
+			return false, ErrUntaken
 		}
 	}
 }

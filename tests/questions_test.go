@@ -437,6 +437,7 @@ func withAskerOverHTTP(t *testing.T, cfg supervisor.Config, scenario func(h *har
 func TestOverHTTPTheStreamNamesTheOperation(t *testing.T) {
 	withAskerOverHTTP(t, supervisor.Config{DrainTimeout: 300 * time.Millisecond}, func(h *harness, _ *faults.Server) {
 		hang := h.send(call("a", "hang"))
+		synctest.Wait() // it runs: a cancellation that overtakes its call cancels nothing
 		calls, desks := map[string]*sentCommand{}, map[string]*desk{}
 		for range 10 {
 			d := newDesk(h)

@@ -81,7 +81,7 @@ const (
 	Unheard
 )
 
-// HasEnded reports whether the session cannot be used any more.
+// HasEnded reports whether the session can no longer be used.
 func (f Fate) HasEnded() bool { return f == Gone || f == Broken }
 
 // Error says what went wrong, and what that means for the call and its session.

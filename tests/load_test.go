@@ -18,7 +18,7 @@ var loadKeys = flag.Int("load.keys", 50, "keys of the load test, with 20 calls e
 
 // Many keys call one server at once: without faults, and with 1 % of all requests failing
 // in various ways. "make load" shows the figures for 1,000 keys.
-func TestLoadWithOnePercentOfTheExchangesFailing(t *testing.T) {
+func TestLoadWithOnePercentOfTheRequestsFailing(t *testing.T) {
 	t.Run("no faults", func(t *testing.T) { runLoad(t, 0) })
 	t.Run("1 % fails", func(t *testing.T) { runLoad(t, 0.01) })
 }

@@ -47,12 +47,12 @@ func TestAnswerThatTheSDKReadsOtherwiseFailsItsCallAlone(t *testing.T) {
 		"empty method":        `{"jsonrpc":"2.0","id":%s,"method":"","result":{"content":[]}}`,
 		"null method":         `{"jsonrpc":"2.0","id":%s,"method":null,"result":{"content":[]}}`,
 	} {
-		t.Run(name, exchanged{status: 200, kind: outbound.TypeJSON, body: body}.check)
+		t.Run(name, httpAnswer{status: 200, kind: outbound.TypeJSON, body: body}.check)
 	}
 }
 
 func TestChangedSessionIDIsIgnored(t *testing.T) {
-	exchanged{status: 200, kind: outbound.TypeJSON, header: outbound.HeaderSession + ": another-id-0815", body: done}.check(t)
+	httpAnswer{status: 200, kind: outbound.TypeJSON, header: outbound.HeaderSession + ": another-id-0815", body: done}.check(t)
 }
 
 func TestChangedSessionIDIsInNoErrorText(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAnswerWithStatus202IsBounded(t *testing.T) {
 
 func TestAnswerOfAnotherWithStatus202IsNotWaitedFor(t *testing.T) {
 	for _, body := range []string{`{"jsonrpc":"2.0","id":0}`, `{"jsonrpc":"2.0","method":"ping","id":%s}`} {
-		t.Run(body, exchanged{status: 202, kind: outbound.TypeJSON, body: body}.check)
+		t.Run(body, httpAnswer{status: 202, kind: outbound.TypeJSON, body: body}.check)
 	}
 }
 

@@ -95,12 +95,6 @@ func (c *conn) reportDown(e *mcpbridge.Error) {
 	}
 }
 
-// opened notes that the handshake has succeeded.
-func (c *conn) opened() {
-	c.dialing.Store(nil)
-	c.IsOpen.Store(true)
-}
-
 // newExchange returns a new exchange for the session.
 func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 	return wire.NewExchange(ctx, c, c.at.URL != "")
@@ -115,7 +109,7 @@ func (c *conn) hasID() bool { return c.cs.ID() != "" }
 // isResumable reports whether the server keeps the session without its connection.
 func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
 
-// hasExpired reports whether the server does not know the session any more.
+// hasExpired reports whether the session has expired.
 func (c *conn) hasExpired() bool {
 	session := c.link.Resumable()
 	return session != nil && session.HasExpired()
@@ -253,12 +247,10 @@ func (c *conn) Detach(ctx context.Context) error {
 		return err
 	}
 	// All waiting has been cut, so that a short time is enough, even if ctx has ended.
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	select {
 	case <-c.closed:
 		return nil
-	case <-timer.C:
+	case <-time.After(time.Second):
 		return errors.New("the session did not let go of its transport")
 	}
 }

@@ -120,7 +120,8 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	}
 	c.info.Server = c.cs.InitializeResult()
 	c.info.Stateless = c.isResumable() && !c.hasID()
-	c.opened()
+	c.dialing.Store(nil)
+	c.IsOpen.Store(true)
 	if ended := link.Ended(); ended != nil { // Broke was called before the session was open, and has not told the owner
 		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
 	}

@@ -111,7 +111,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 func callParams(params *mcp.CallToolParams) *mcp.CallToolParams {
 	params = copyOf(params)
 	if v := reflect.ValueOf(params.Arguments); v.Kind() == reflect.Map && v.IsNil() {
-		params.Arguments = nil // else it is null on the wire, which is no object
+		params.Arguments = nil // a nil map would be null on the wire, which is no object
 	}
 	return params
 }

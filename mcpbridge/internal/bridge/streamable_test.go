@@ -23,9 +23,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// exchanged is what a server answers to a call: once, and to each attempt to
+// httpAnswer is what a server answers to a call: once, and to each attempt to
 // resume the answer that broke off.
-type exchanged struct {
+type httpAnswer struct {
 	status int
 	kind   string
 	header string // "Name: value", beside the content type
@@ -37,7 +37,7 @@ type exchanged struct {
 
 // check makes a call that is answered so, and another one that is answered
 // well. Time passes only where something waits for it.
-func (w exchanged) check(t *testing.T) {
+func (w httpAnswer) check(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
 		c := s.attach(t)
@@ -306,7 +306,7 @@ func TestEndOfASessionIsSentWhereItIsMounted(t *testing.T) {
 	}
 }
 
-func FuzzExchange(f *testing.F) {
+func FuzzHTTPAnswer(f *testing.F) {
 	const (
 		done     = `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`
 		notified = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
@@ -354,7 +354,7 @@ func FuzzExchange(f *testing.F) {
 		f.Add(200, outbound.TypeSSE, "", rest, false, 503, rest)
 	}
 	f.Fuzz(func(t *testing.T, status int, kind, header, body string, cut bool, again int, rest string) {
-		exchanged{status, kind, header, body, cut, again, rest}.check(t)
+		httpAnswer{status, kind, header, body, cut, again, rest}.check(t)
 	})
 }
 

@@ -150,15 +150,14 @@ func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time
 		d.waiting--
 		d.mu.Unlock()
 	}()
-	timer := time.NewTimer(time.Until(until))
-	if until.IsZero() {
-		timer.Stop()
+	var due <-chan time.Time
+	if !until.IsZero() {
+		due = time.After(time.Until(until))
 	}
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-due:
 	case <-ctx.Done():
 	}
 	return false

@@ -27,11 +27,9 @@ func initialized(cut context.Context, req *http.Request, send func(*http.Request
 		defer cancel()
 		send(req.WithContext(ctx)) //nolint:errcheck // see above
 	}()
-	timer := time.NewTimer(initializedWait)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(initializedWait):
 	case <-req.Context().Done():
 		cancel() // nobody opens this session
 	}

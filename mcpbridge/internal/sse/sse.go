@@ -56,7 +56,7 @@ type conn struct {
 // Secrets returns what no text about the session may contain.
 func (c *conn) Secrets() []string { return c.rt.out.Secrets() }
 
-// Expire notes that the server does not know the session any more.
+// Expire notes that the session has expired.
 func (c *conn) Expire(e *mcpbridge.Error) { c.rt.expire(e) }
 
 // roundTripper is the http.RoundTripper of the SDK for one connection. It notes in the
@@ -165,7 +165,7 @@ func (rt *roundTripper) judge(req *http.Request, resp *http.Response, msg *rpc.E
 	return refusal.Judge(rt.out.Secrets()...), body
 }
 
-// expire reports once that the server does not know the session any more.
+// expire reports once that the session has expired.
 func (rt *roundTripper) expire(e *mcpbridge.Error) {
 	if !rt.expired.Swap(true) && rt.session.IsOpen.Load() {
 		rt.session.Watcher.Expired(e)

@@ -194,19 +194,12 @@ func (p *process) neverRead(offset int64) bool {
 
 // isOver waits up to endWait for the end of the process, and reports whether it has ended and was reaped.
 func (p *process) isOver() bool {
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
-		timer.Reset(reapLimit)
-	case <-timer.C:
+		return p.ends(context.Background(), reapLimit)
+	case <-time.After(endWait):
 		return isClosed(p.done)
 	}
-	select {
-	case <-p.done:
-	case <-timer.C:
-	}
-	return isClosed(p.done)
 }
 
 // kill kills the group. It does not block.
@@ -255,12 +248,10 @@ func (p *process) stop(ctx context.Context) error {
 
 // ends waits for the end of the process, and reports whether it came.
 func (p *process) ends(ctx context.Context, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 	return isClosed(p.done)
 }
@@ -279,11 +270,9 @@ func (p *process) describeEnd() (detail, quote string) {
 	if p.isOver() {
 		detail, limit = exitText(p.cmd.ProcessState), endWait
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-p.drained:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 	return detail, p.tail.last(redact.MaxDetail-len("…"), redact.OfServer(p.config)...)
 }

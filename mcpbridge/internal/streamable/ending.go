@@ -64,7 +64,7 @@ func (s *session) brokeOff(ex *wire.Exchange) {
 	}
 }
 
-// HasExpired reports whether the server does not know the session any more.
+// HasExpired reports whether the session has expired.
 func (s *session) HasExpired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,14 +71,12 @@ func (s *standalone) AwaitStream(ctx context.Context) {
 
 // await waits for the answer to the GET that opens a stream, and reports whether it came.
 func (s *standalone) await(ctx context.Context, first <-chan struct{}) bool {
-	timer := time.NewTimer(min(streamWait, s.ConnectTimeout/3)) // the rest is for the handshake
-	defer timer.Stop()
 	select {
 	case <-first:
 		return true
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(min(streamWait, s.ConnectTimeout/3)): // the rest is for the handshake
 		s.habits.lateStreams.Store(true)
 		return false
 	}

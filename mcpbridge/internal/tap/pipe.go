@@ -162,9 +162,7 @@ func (c *pipeConnection) more() {
 		if len(c.held) > 0 {
 			wait = min(wait, time.Until(c.held[0].until))
 		}
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(wait)
 	}
 	switch {
 	case due != nil || c.reading != nil:

@@ -143,11 +143,9 @@ const endWait = 250 * time.Millisecond
 
 // awaitEnd waits for the end of the output after a write has failed: the output may contain the reason.
 func (t *Tap) awaitEnd(ctx context.Context) {
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
 	select {
 	case <-t.over:
-	case <-timer.C:
+	case <-time.After(endWait):
 	case <-ctx.Done():
 	case <-t.session.Cut.Done():
 	}

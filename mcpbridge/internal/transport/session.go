@@ -41,7 +41,7 @@ type Session struct {
 	Skipped func(bytes int)
 	// Panicked notes a panic of a server in memory. It does not block.
 	Panicked func(*guard.Panic)
-	// Watcher is told what happens to the session.
+	// Watcher is notified about the session.
 	Watcher Watcher
 
 	// IsControl is true while the session is a control.

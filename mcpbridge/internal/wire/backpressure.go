@@ -53,17 +53,13 @@ func (r *Backpressure) Admit(ctx context.Context, msg *jsonrpc.Request) (ok bool
 		if room == nil {
 			return !again, nil
 		}
-		timer := time.NewTimer(time.Until(full.Add(AnswerTime)))
 		select {
 		case <-room:
 		case <-ctx.Done():
-			err = ctx.Err()
-		case <-timer.C:
+			return false, ctx.Err()
+		case <-time.After(time.Until(full.Add(AnswerTime))):
 			r.hasRoom()
-			err = ErrUntaken
-		}
-		if timer.Stop(); err != nil {
-			return false, err
+			return false, ErrUntaken
 		}
 	}
 }

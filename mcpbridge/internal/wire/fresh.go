@@ -26,12 +26,10 @@ func WhileFresh(ctx context.Context) func(yield func() bool) {
 
 // Sleep waits for d. It returns false if ctx ended before.
 func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	}
 }

@@ -162,11 +162,13 @@ func behindFront(t *testing.T, form refusals.Refusal, scenario func(h *harness, 
 	})
 }
 
-// C12: behind a front, calls of a server without sessions wait as well until it is back.
+// C12: behind a front, calls of a server without sessions wait as well until it is back. Such a session has no state on the
+// server: it is reported as stateless, and keeps its generation.
 func TestStatelessCallsWaitBehindAFront(t *testing.T) {
 	for _, front := range fronts[:6] {
 		t.Run(front.name, func(t *testing.T) {
 			overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {
+				require.True(h.t, h.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo).Stateless)
 				h.send(call("a", "count")).ok()
 				require.True(h.t, h.session("a").Stateless)
 				back := h.away(e.Server, front.away, faults.Expiry{})
@@ -178,7 +180,7 @@ func TestStatelessCallsWaitBehindAFront(t *testing.T) {
 				back()
 				at := time.Now()
 				for _, p := range append(h.calls(3, "a", "count"), early, late) {
-					p.ok()
+					require.EqualValues(h.t, 1, p.ok().Generation, "nothing was lost with it")
 					require.LessOrEqual(h.t, p.answeredAt.Sub(at), 3*time.Second)
 				}
 			})

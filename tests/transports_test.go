@@ -38,22 +38,6 @@ func TestLegacySSESessionIsRebuilt(t *testing.T) {
 	})
 }
 
-// A session without an id has no state on the server. It is reported as stateless, and
-// keeps its generation.
-func TestStatelessSessionKeepsItsGeneration(t *testing.T) {
-	tools := faults.NewTools()
-	tools.Stateless = true
-	overHTTPWith(t, supervisor.Config{}, tools, func(h *harness, e *testServer) {
-		info := h.send(&messages.Open{Header: messages.To("s", "a")}).reply().(*messages.SessionInfo)
-		require.True(t, info.Stateless)
-		require.Equal(t, "1", h.send(call("a", "count")).text())
-		require.NoError(t, e.Restart())
-		r := h.send(call("a", "count", replay(messages.ReplayAlways))) // it may be sent on a connection that is just being closed
-		require.Equal(t, "1", r.text())
-		require.EqualValues(t, 1, r.ok().Generation)
-	})
-}
-
 func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 	tools := faults.NewTools()
 	h := start(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}})

@@ -263,6 +263,9 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	}
 	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: closing.drain.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
 	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.drain.Leave}})
+	if r.servers[key.Server] != srv {
+		r.gate.Remove(srv.turns) // when this session has left
+	}
 	r.setState(reg, messages.StateDraining)
 	e.draining = append(e.draining, reg)
 	closing.waiting[reg] = struct{}{}

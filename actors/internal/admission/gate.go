@@ -449,8 +449,9 @@ func (g *Gate) returnStart(s *Session) {
 	}
 }
 
-// freeStarts returns how many processes may start.
-func (g *Gate) freeStarts() int { return g.cfg.MaxStarts - g.starts }
+// freeStarts returns how many processes may start. More may do so already: a dial that takes over a connection
+// needs no permit.
+func (g *Gate) freeStarts() int { return max(0, g.cfg.MaxStarts-g.starts) }
 
 // decide adds a decision.
 func (g *Gate) decide(d Decision) { g.decided = append(g.decided, d) }

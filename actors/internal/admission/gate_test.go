@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // world is what a gate is told, and what a model knows of it: counts, without turns and quotas of its own.
@@ -21,10 +22,11 @@ type world struct {
 	tenants  []*Tenant
 	sessions []*Session
 	controls []*Control
-	down     map[*Endpoint]bool
 	opened   map[*Session]bool
 	busy     map[*Session]bool
 	wants    map[*Session]bool
+	rests    map[*Session]bool // until its backoff is over
+	keeps    map[*Session]bool // the slot that it had
 	adopts   map[*Session]bool // the connection of its second session, without a permit
 }
 
@@ -34,18 +36,28 @@ const (
 	tenantSlots = 3
 	worldDials  = 2
 	worldStarts = 1
+
+	worldWithoutSlot = 5
 )
+
+// addresses are those of the servers. The third one leads its sessions to others.
+var addresses = []string{"a", "a", "", "command"}
+
+func (w *world) newServer(i int) *Server {
+	srv := w.gate.NewServer(fmt.Sprint(i), addresses[i], addresses[i] == "command")
+	w.gate.SetLimits(srv, serverSlots, worldDials)
+	return srv
+}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, now: time.Unix(1, 0), rand: rand.New(rand.NewPCG(seed, 0)),
-		gate: New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: 5}),
-		down: map[*Endpoint]bool{}, opened: map[*Session]bool{}, busy: map[*Session]bool{}, wants: map[*Session]bool{}, adopts: map[*Session]bool{},
+		gate:   New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: worldWithoutSlot, FailFast: seed%4 == 3}),
+		opened: map[*Session]bool{}, busy: map[*Session]bool{}, wants: map[*Session]bool{}, rests: map[*Session]bool{},
+		keeps: map[*Session]bool{}, adopts: map[*Session]bool{},
 	}
-	for i, address := range []string{"a", "a", "", "command"} {
-		srv := w.gate.NewServer(fmt.Sprint(i), address, address == "command")
-		w.gate.SetLimits(srv, serverSlots, worldDials)
-		w.servers = append(w.servers, srv)
+	for i := range addresses {
+		w.servers = append(w.servers, w.newServer(i))
 	}
 	for range 2 {
 		t := new(Tenant)
@@ -82,11 +94,10 @@ func (w *world) settle() {
 		case Dial:
 			require.True(w.t, w.wants[d.Session], "it wanted to dial")
 			delete(w.wants, d.Session)
+			w.checkDial(d.Session)
 		case Evict:
-			require.True(w.t, !d.Session.Pinned && !d.Session.Draining && !d.Session.Dialing || !w.busy[d.Session], "%+v may be evicted", d.Session)
-			require.NotEmpty(w.t, d.Reason)
-			delete(w.wants, d.Session)
-			w.gate.Drain(d.Session)
+			w.checkEvict(d)
+			w.drain(d.Session)
 		case Abandon:
 			if d.Session.Dialing {
 				w.gate.Abandoned(d.Session, w.now)
@@ -99,18 +110,96 @@ func (w *world) settle() {
 	require.Fail(w.t, "the gate decides without end")
 }
 
+// drain drains a session.
+func (w *world) drain(s *Session) {
+	delete(w.wants, s)
+	delete(w.rests, s)
+	w.gate.Drain(s)
+}
+
+// checkDial checks that a session may dial.
+func (w *world) checkDial(s *Session) {
+	require.True(w.t, s.Dialing && s.Held)
+	for _, q := range s.quotas {
+		if q.of != nil && !w.keeps[s] {
+			require.LessOrEqual(w.t, q.of.Open, q.of.Limit)
+		}
+	}
+	if !w.adopts[s] {
+		require.LessOrEqual(w.t, s.Place.dialing, s.Place.server.maxDials)
+	}
+}
+
+// checkEvict checks that a session may be evicted, and for whom.
+func (w *world) checkEvict(d Decision) {
+	s := d.Session
+	require.False(w.t, s.Pinned || s.Draining)
+	require.True(w.t, !w.busy[s] || s.Held && (w.opened[s] || s.lent))
+	scope := s.quotas[0].of
+	switch d.Reason {
+	case messages.EvictServerCap:
+		scope = s.quotas[1].of
+	case messages.EvictTenantQuota:
+		scope = s.quotas[2].of
+	}
+	open, draining, idle, withoutSlot := 0, 0, 0, 0
+	waiting := map[*Place]int{}
+	for _, other := range w.sessions {
+		in := other.quotas[0].of == scope || other.quotas[1].of == scope || other.quotas[2].of == scope
+		if in {
+			open += count(other.Held)
+			draining += count(other.Held && other.Draining)
+			idle += count(other.Held && !w.busy[other] && !other.Pinned && !other.Draining)
+		}
+		withoutSlot += count(!other.Held && !w.busy[other] && !other.Pinned && !other.Draining)
+		if !in || !other.Queued() {
+			continue
+		}
+		room := true
+		for _, q := range other.quotas {
+			room = room && (q.of == nil || q.of == scope || d.Reason != messages.EvictCap || q.of.Room() > 0)
+		}
+		if room {
+			waiting[other.Place]++
+		}
+	}
+	if d.Reason == messages.EvictCap && !s.Held {
+		require.Greater(w.t, withoutSlot, worldWithoutSlot)
+		return
+	}
+	require.True(w.t, s.Held)
+	require.True(w.t, !w.busy[s] || idle == 0, "idle sessions go first")
+	if d.Reason == messages.EvictServerCap && open-draining > scope.Limit && !w.busy[s] {
+		return // after a reload
+	}
+	wanted := 0
+	for p, n := range waiting {
+		wanted += min(n, p.permits(w.now))
+	}
+	require.GreaterOrEqual(w.t, open, scope.Limit, "there was no room")
+	require.Greater(w.t, wanted, scope.Limit-(open-draining), "somebody may dial who lacks this slot")
+}
+
+// use gives a session calls, or takes them.
+func (w *world) use(s *Session, busy bool) {
+	w.busy[s] = busy
+	w.gate.Use(s, !busy)
+}
+
 func (w *world) want(s *Session) {
+	delete(w.rests, s)
 	if !s.Draining || s.Cleanup {
 		w.wants[s] = true
 		w.adopts[s] = s.Held && s.controls > 0
 		w.gate.Want(s, w.now)
+		w.keeps[s] = s.Dialing
 	}
 }
 
 // check compares what the gate counts with what there is.
 func (w *world) check() {
 	quotas := map[*Quota][3]int{}
-	dials, free, starts, freeStarts, probes := map[*Place]int{}, map[*Place]int{}, 0, 0, map[*Endpoint]int{}
+	dials, starts, probes := map[*Place]int{}, 0, map[*Endpoint]int{}
 	for _, s := range w.sessions {
 		for _, q := range s.quotas {
 			if q.of != nil {
@@ -122,22 +211,18 @@ func (w *world) check() {
 			}
 		}
 		dials[s.Place] += count(s.Dialing)
-		free[s.Place] += count(s.Dialing && w.adopts[s])
 		starts += count(s.starting)
-		freeStarts += count(s.starting && w.adopts[s])
 		probes[s.Place.Endpoint] += count(s.Dialing && s.Probing)
-		require.False(w.t, s.Queued() && (s.Dialing || s.Held && !s.lent), "a session that waits needs a slot")
+		require.False(w.t, s.Queued() && (s.Dialing || s.Held), "a session that waits needs a slot")
 	}
 	for _, k := range w.controls {
 		dials[k.place] += count(k.dialing)
 	}
 	for q, n := range quotas {
 		require.Equal(w.t, n, [3]int{q.Open, q.Pins, q.draining})
-		require.LessOrEqual(w.t, q.Open, q.Limit)
 	}
 	for p, n := range dials {
 		require.Equal(w.t, n, p.dialing)
-		require.LessOrEqual(w.t, n, worldDials+free[p])
 	}
 	for ep, n := range probes {
 		if ep.Down {
@@ -145,7 +230,6 @@ func (w *world) check() {
 		}
 	}
 	require.Equal(w.t, starts, w.gate.starts)
-	require.LessOrEqual(w.t, starts, worldStarts+freeStarts)
 }
 
 func count(is bool) int {
@@ -173,7 +257,7 @@ func (w *world) checkNothingWaitsInVain() {
 		}
 		ep := s.Place.Endpoint
 		switch {
-		case s.Place.server.command && w.gate.freeStarts() <= 0:
+		case s.Place.server.command && w.gate.freeStarts() == 0:
 			continue
 		case s.Place.permits(w.now) > 0:
 		case room && ep.Down && ep.Next.After(w.now):
@@ -192,7 +276,7 @@ func (w *world) step() {
 	g, r := w.gate, w.rand
 	dials := func(s *Session) bool { return s.Dialing }
 	open := func(s *Session) bool { return w.opened[s] && !s.Draining }
-	switch r.IntN(18) {
+	switch r.IntN(21) {
 	case 0, 1, 2:
 		s := &Session{Of: len(w.sessions), Cleanup: r.IntN(8) == 0}
 		s.Draining = s.Cleanup
@@ -202,8 +286,7 @@ func (w *world) step() {
 		}
 		g.Join(s, w.servers[r.IntN(len(w.servers))], tenant)
 		w.sessions = append(w.sessions, s)
-		w.busy[s] = true
-		g.Use(s, false)
+		w.use(s, true)
 		w.want(s)
 	case 3, 4, 5:
 		if s := w.any(dials); s != nil {
@@ -220,10 +303,15 @@ func (w *world) step() {
 				g.Unknown(s)
 			}
 			w.settle()
-			w.want(s)
+			if r.IntN(3) == 0 && !s.Draining {
+				w.rests[s] = true
+				g.Rest(s)
+			} else {
+				w.want(s)
+			}
 		}
 	case 8:
-		if s := w.any(dials); s != nil && s.Place.server == w.servers[2] && !g.Move(s, fmt.Sprint("keyed-", r.IntN(3)), w.now) {
+		if s := w.any(dials); s != nil && s.Place.server.Home.address == "" && !g.Move(s, fmt.Sprint("keyed-", r.IntN(3)), w.now) {
 			require.False(w.t, s.Dialing)
 			g.Lost(s)
 			w.want(s)
@@ -240,8 +328,7 @@ func (w *world) step() {
 		}
 	case 10, 11:
 		if s := w.any(open); s != nil {
-			w.busy[s] = !w.busy[s]
-			g.Use(s, !w.busy[s])
+			w.use(s, !w.busy[s])
 		}
 	case 12:
 		if s := w.any(func(s *Session) bool { return s.Draining && !s.Dialing && !w.wants[s] }); s != nil {
@@ -249,8 +336,7 @@ func (w *world) step() {
 		}
 	case 13:
 		if s := w.any(func(s *Session) bool { return !s.Draining }); s != nil {
-			delete(w.wants, s)
-			g.Drain(s)
+			w.drain(s)
 		}
 	case 14:
 		if s := w.any(open); s != nil && s.quotas[0].of.Pins < 2 {
@@ -276,8 +362,30 @@ func (w *world) step() {
 		} else if s != nil && r.IntN(4) == 0 {
 			g.Forget(s.Place)
 		}
+	case 18:
+		if s := w.any(func(s *Session) bool { return w.rests[s] }); s != nil {
+			w.want(s)
+		}
+	case 19:
+		g.SetLimits(w.servers[r.IntN(len(w.servers))], r.IntN(serverSlots+1), 1+r.IntN(worldDials))
+	case 20:
+		if r.IntN(3) == 0 {
+			w.reload(r.IntN(len(w.servers)))
+		}
 	}
 	w.pass(time.Duration(r.IntN(300)) * time.Millisecond)
+}
+
+// reload changes a server. Its sessions drain, but for those that close leftovers.
+func (w *world) reload(i int) {
+	before := w.servers[i]
+	w.servers[i] = w.newServer(i)
+	w.gate.Remove(before)
+	for _, s := range w.sessions {
+		if s.Place.server == before && !s.Draining {
+			w.drain(s)
+		}
+	}
 }
 
 // pass lets time pass.
@@ -298,6 +406,7 @@ func (w *world) leave(s *Session) {
 	}
 	w.gate.Leave(s)
 	delete(w.wants, s)
+	delete(w.rests, s)
 	rest := w.sessions[:0]
 	for _, other := range w.sessions {
 		if other != s {
@@ -337,7 +446,7 @@ func FuzzGate(f *testing.F) {
 				w.opened[s] = true
 				w.gate.Opened(s)
 				w.gate.Up(s, w.now)
-				w.gate.Use(s, true)
+				w.use(s, false)
 			case w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }) != nil:
 				w.leave(w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }))
 			case len(w.controls) > 0:
@@ -346,8 +455,11 @@ func FuzzGate(f *testing.F) {
 				if s := w.any(func(s *Session) bool { return s.Pinned }); s != nil {
 					w.gate.Pin(s, false)
 				}
+				if s := w.any(func(s *Session) bool { return w.rests[s] }); s != nil {
+					w.want(s)
+				}
 				if s := w.any(func(s *Session) bool { return s.Held }); s != nil && w.gate.Wake().IsZero() {
-					w.gate.Use(s, true)
+					w.use(s, false)
 				}
 				if w.pass(time.Second); w.any((*Session).Queued) == nil {
 					rest++

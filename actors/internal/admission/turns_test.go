@@ -110,3 +110,29 @@ func TestWhoIsEvictedForWhom(t *testing.T) {
 		})
 	}
 }
+
+// A process that starts without a permit, because it takes over a connection, takes no slot from a session of
+// another server that waits.
+func TestEvictionsWhileMoreProcessesStartThanMay(t *testing.T) {
+	now := time.Unix(1, 0)
+	g := New(Config{MaxSessions: 3, MaxStarts: 1})
+	processes, other := g.NewServer("processes", "command", true), g.NewServer("other", "o", false)
+	g.SetLimits(processes, 0, 9)
+	g.SetLimits(other, 0, 9)
+	victim, first := wait(g, "victim", other, nil, now), wait(g, "first", processes, nil, now)
+	dials(t, g, now)
+	g.Opened(victim)
+	g.Use(victim, true)
+	g.Opened(first)
+	g.WantControl(first, now, nil)
+	g.Next(now)
+	wait(g, "second", processes, nil, now)
+	dials(t, g, now)
+	g.Lost(first)
+	g.Want(first, now)
+	require.Equal(t, []any{"first"}, dials(t, g, now), "it takes over the connection of its control")
+	wait(g, "third", processes, nil, now)
+	wait(g, "waits", other, nil, now)
+	d, _ := g.Next(now)
+	require.Equal(t, Decision{Do: Evict, Session: victim, Reason: messages.EvictCap}, d)
+}

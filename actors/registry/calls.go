@@ -185,12 +185,12 @@ func (r *registry) busy(k *contract.Call, srv *server, reg *registration) *messa
 
 // forward sends a call to the session of its key, and spawns the session if there is none.
 func (r *registry) forward(c actor.Context, k *contract.Call) {
-	if len(r.closings.all) > 0 {
+	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, k.Key)
 	}
 	reg := r.sessionOf(c, k.Key)
 	if !k.PassedOn { // else the front does so
-		r.own(c, k, ownedCall{})
+		r.own(c, k, nil)
 	}
 	reg.outstanding++
 	reg.calls++

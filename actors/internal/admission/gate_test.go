@@ -37,9 +37,10 @@ const (
 )
 
 func newWorld(t *testing.T, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
-		t: t, now: time.Unix(1, 0), rand: rand.New(rand.NewPCG(seed, 0)),
-		gate: New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: 5}),
+		t: t, now: time.Unix(1, 0), rand: r,
+		gate: New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: 5, Random: r.Float64}),
 		down: map[*Endpoint]bool{}, opened: map[*Session]bool{}, busy: map[*Session]bool{}, wants: map[*Session]bool{}, adopts: map[*Session]bool{},
 	}
 	for i, address := range []string{"a", "a", "", "command"} {

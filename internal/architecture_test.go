@@ -82,7 +82,8 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
-	{"actors/internal/session", "actors mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract actors/internal/mailbox"},
+	{"actors/internal/session", "actors mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract " +
+		"actors/internal/mailbox actors/internal/ring"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
 

@@ -78,11 +78,11 @@ func (r *registry) accept(c actor.Context, k *contract.Call) {
 
 // forward gives a call to the session of its key, after the close commands that came before it.
 func (r *registry) forward(c actor.Context, k *contract.Call) {
-	if len(r.closings.all) > 0 {
+	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, k.Key)
 	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the front does so
-		r.own(c, k, ownedCall{})
+		r.own(c, k, nil)
 	}
 	r.give(c, k)
 }

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,10 +29,10 @@ type closeCommand struct {
 	cursors []*registration // for each server, the next session to drain
 	scopes  bool            // the scopes of an owner that has terminated are being drained
 
-	ofScopes []string // that it concerns, at most walkStep; none if it may concern any
-
+	nodes        closingNodes
 	waiting      map[*registration]struct{}           // told to drain, and not closed yet
 	leftovers    map[messages.Key][]contract.Leftover // to be closed, of keys not in begun
+	keys         []messages.Key                       // of leftovers, and of some that are not there any more, in order
 	listingStore bool                                 // the store is asked for its keys
 	stored       []messages.Key                       // keys with a record in the store, and not in begun
 	begun        map[messages.Key]bool                // keys whose leftovers are being closed, or were
@@ -48,13 +50,13 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 	case *messages.CloseScope:
 		r.onCloseScope(c, cmd)
 	case *messages.CloseServer:
-		if r.isConfigured(c, cmd, cmd.Server) && r.mayClose(c, cmd, r.closings.wide) {
+		if r.isConfigured(c, cmd, cmd.Server) && r.mayClose(c, cmd, &r.closings.wide) {
 			r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.CloseMatching:
 		r.onCloseMatching(c, cmd)
 	case *messages.CloseAll:
-		if r.mayClose(c, cmd, r.closings.wide) {
+		if r.mayClose(c, cmd, &r.closings.wide) {
 			r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.Tail:
@@ -75,7 +77,7 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 // onCloseSession closes the session of one key.
 func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
+	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.of(key.Scope)) {
 		return
 	}
 	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
@@ -94,7 +96,7 @@ func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
 // onCloseScope closes the sessions of a scope.
 func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.ofScope[key.Scope]) {
+	if !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.of(key.Scope)) {
 		return
 	}
 	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
@@ -107,7 +109,7 @@ func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
 
 // onCloseMatching closes the sessions whose scope matches a pattern.
 func (r *registry) onCloseMatching(c actor.Context, cmd *messages.CloseMatching) {
-	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) || !r.mayClose(c, cmd, r.closings.wide) {
+	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) || !r.mayClose(c, cmd, &r.closings.wide) {
 		return
 	}
 	pattern := *cmd // the caller may change it
@@ -150,6 +152,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
 	closing.timer = contract.After(r.mailbox, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
+	closing.keys = slices.SortedFunc(maps.Keys(closing.leftovers), messages.Key.Compare)
 	r.closings.add(closing)
 	if r.cfg.Store != nil && !how.Leave {
 		closing.listingStore = true
@@ -238,8 +241,10 @@ func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
 
 // nextLeftover returns the next key that may have leftovers.
 func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
-	for key := range closing.leftovers {
-		return key, true
+	for ; len(closing.keys) > 0; closing.keys = closing.keys[1:] {
+		if _, left := closing.leftovers[closing.keys[0]]; left {
+			return closing.keys[0], true
+		}
 	}
 	if len(closing.stored) > 0 {
 		return closing.stored[0], true
@@ -280,7 +285,9 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 	closing.replied = true
 	closing.timer.Stop()
 	r.closings.remove(closing)
-	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int {
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Reason, b.Reason))
+	})
 	if closing.caller != nil {
 		r.cfg.Post.Send(closing.caller, closing.reply)
 	}
@@ -296,7 +303,9 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 	for reg := range closing.waiting {
 		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
 	}
-	for key, left := range closing.leftovers {
+	for key, more := closing.nextLeftover(); more && len(closing.leftovers) > 0; key, more = closing.nextLeftover() {
+		left := closing.leftovers[key]
+		delete(closing.leftovers, key)
 		r.leftovers.add(key, left)
 		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: left[0].Reason})
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -10,44 +11,61 @@ import (
 // concern no particular scope: a call looks at those that may concern its key.
 const maxClosing = 1 << 10
 
-// closings are the close commands without a reply.
+// closings are the close commands without a reply, the oldest first.
 type closings struct {
-	all     map[*closeCommand]struct{}
-	wide    map[*closeCommand]struct{}            // those that may concern any scope
-	ofScope map[string]map[*closeCommand]struct{} // the others, by each of their scopes
+	all     ring.Ring[*closeCommand]
+	wide    ring.Ring[*closeCommand]             // those that may concern any scope
+	ofScope map[string]*ring.Ring[*closeCommand] // the others, by each of their scopes
+}
+
+// closingNodes are the positions of a close command in [closings].
+type closingNodes struct {
+	all, wide ring.Node[*closeCommand]
+	scopes    []string                   // that it concerns, at most walkStep; none if it may concern any
+	ofScopes  []ring.Node[*closeCommand] // for each of them
+}
+
+// of returns the close commands that concern a scope, apart from the wide ones.
+func (s *closings) of(scope string) *ring.Ring[*closeCommand] {
+	if of := s.ofScope[scope]; of != nil {
+		return of
+	}
+	return &ring.Ring[*closeCommand]{}
 }
 
 // add adds a close command that may concern any scope.
 func (s *closings) add(closing *closeCommand) {
-	s.all[closing], s.wide[closing] = struct{}{}, struct{}{}
+	s.all.Push(&closing.nodes.all, closing)
+	s.wide.Push(&closing.nodes.wide, closing)
 }
 
 // narrow notes that a close command concerns some scopes only.
 func (s *closings) narrow(closing *closeCommand, scopes ...string) {
-	delete(s.wide, closing)
-	closing.ofScopes = scopes
-	for _, scope := range scopes {
-		if s.ofScope[scope] == nil {
-			s.ofScope[scope] = map[*closeCommand]struct{}{}
-		}
-		s.ofScope[scope][closing] = struct{}{}
+	n := &closing.nodes
+	s.wide.Remove(&n.wide)
+	n.scopes, n.ofScopes = scopes, make([]ring.Node[*closeCommand], len(scopes))
+	for i, scope := range scopes {
+		s.ofScope[scope] = s.of(scope)
+		s.ofScope[scope].Push(&n.ofScopes[i], closing)
 	}
 }
 
 // remove removes a close command that was replied to.
 func (s *closings) remove(closing *closeCommand) {
-	delete(s.all, closing)
-	delete(s.wide, closing)
-	for _, scope := range closing.ofScopes {
-		if delete(s.ofScope[scope], closing); len(s.ofScope[scope]) == 0 {
+	n := &closing.nodes
+	s.all.Remove(&n.all)
+	s.wide.Remove(&n.wide)
+	for i, scope := range n.scopes {
+		of := s.ofScope[scope]
+		if of.Remove(&n.ofScopes[i]); of.Count == 0 {
 			delete(s.ofScope, scope)
 		}
 	}
 }
 
 // mayClose reports whether another close command can be accepted, and rejects it otherwise.
-func (r *registry) mayClose(c actor.Context, cmd messages.Command, of map[*closeCommand]struct{}) bool {
-	if len(of) >= maxClosing {
+func (r *registry) mayClose(c actor.Context, cmd messages.Command, of *ring.Ring[*closeCommand]) bool {
+	if of.Count >= maxClosing {
 		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
 		return false
 	}
@@ -58,10 +76,10 @@ func (r *registry) mayClose(c actor.Context, cmd messages.Command, of map[*close
 // call: a session that they have not reached is drained, and leftovers are closed before
 // the session of the call opens.
 func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
-	for closing := range r.closings.wide {
+	for closing := range r.closings.wide.All() {
 		r.applyPendingClose(c, closing, key)
 	}
-	for closing := range r.closings.ofScope[key.Scope] {
+	for closing := range r.closings.of(key.Scope).All() {
 		r.applyPendingClose(c, closing, key)
 	}
 }

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -25,7 +27,8 @@ func (r *registry) onIdleDue(c actor.Context) {
 	r.stopIdleTimer()
 	now := time.Now()
 	next := time.Duration(-1)
-	for _, srv := range r.servers {
+	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
+		srv := r.servers[name]
 		timeout := srv.limits.IdleTimeout
 		if timeout == 0 {
 			continue

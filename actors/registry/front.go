@@ -163,7 +163,7 @@ func (f *front) intercept(c actor.Context, k *contract.Call) {
 	i := &interception{Call: k, cancel: cancel}
 	i.timer = contract.After(f.mailbox, time.Until(k.Deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
-	f.own(c, k, ownedCall{cancel: func(c actor.Context) { f.cancelOne(c, i, ownerTerminated) }})
+	f.own(c, k, func(c actor.Context) { f.cancelOne(c, i, ownerTerminated) })
 	f.unpassed++
 	f.pending++
 
@@ -213,7 +213,7 @@ func (f *front) cancelNamed(c actor.Context, key messages.Key, id string) {
 // cancelScope cancels the operations of a scope that run through the interceptors. It returns how
 // many had not been passed on.
 func (f *front) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
-	for i := range f.interceptions.scopes[scope] {
+	for i := range f.interceptions.ofScope(scope).All() {
 		if i.Serial > upTo {
 			continue
 		}
@@ -287,7 +287,7 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 
 // onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *front) onStop(c actor.Context) {
-	if !f.stopping && len(f.interceptions.all) > 0 {
+	if !f.stopping && f.interceptions.all.Count > 0 {
 		drainTime, closeTime := f.slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
 	}
@@ -297,7 +297,7 @@ func (f *front) onStop(c actor.Context) {
 // onStopDue answers the operations whose interceptors have not returned, in steps.
 func (f *front) onStopDue(c actor.Context) {
 	n := 0
-	for i := range f.interceptions.all {
+	for i := range f.interceptions.all.All() {
 		if n++; n > contract.WalkStep {
 			f.mailbox.PostUserMessage(&stopDue{})
 			return
@@ -313,7 +313,7 @@ func (f *front) onStopped(c actor.Context) {
 	if f.stopTimer != nil {
 		f.stopTimer.Stop()
 	}
-	for i := range f.interceptions.all {
+	for i := range f.interceptions.all.All() {
 		f.fail(c, i, messages.CodeClosed, "the supervisor was stopped")
 	}
 	f.registry.handle(c)

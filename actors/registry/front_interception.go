@@ -29,7 +29,8 @@ type interception struct {
 	passesOn  bool               // at least one call was passed on
 	cancelled bool               // by the caller, after a call was passed on
 
-	node ring.Node[*interception] // among those with the same key and id
+	node          ring.Node[*interception] // among those with the same key and id
+	among, beside ring.Node[*interception] // all, and those of the scope
 }
 
 // mayHaveRun reports whether the operation may have run, on this member or on another one.
@@ -189,11 +190,11 @@ func outcomeOf(k *contract.Call, msg any) (messages.Result, error) {
 // interceptions are the operations that run through the interceptors. Adding and
 // removing one takes constant time, and so does finding each one of an id or of a scope.
 type interceptions struct {
-	all   map[*interception]struct{}
+	all   ring.Ring[*interception]
 	count map[messages.Key]int // of each key
 	named map[operationName]*ring.Ring[*interception]
 
-	scopes map[string]map[*interception]struct{}
+	scopes map[string]*ring.Ring[*interception]
 }
 
 // operationName is how a [messages.Cancel] names an operation.
@@ -208,24 +209,22 @@ func (i *interception) name() operationName { return operationName{i.Key, i.Op.R
 // newInterceptions returns interceptions without any operation.
 func newInterceptions() interceptions {
 	return interceptions{
-		map[*interception]struct{}{}, map[messages.Key]int{}, map[operationName]*ring.Ring[*interception]{}, map[string]map[*interception]struct{}{},
+		count: map[messages.Key]int{}, named: map[operationName]*ring.Ring[*interception]{}, scopes: map[string]*ring.Ring[*interception]{},
 	}
 }
 
 // has reports whether an operation still runs through the interceptors.
 func (s *interceptions) has(i *interception) bool {
-	_, ok := s.all[i]
-	return ok
+	return i.among.In != nil
 }
 
 // add adds an operation.
 func (s *interceptions) add(i *interception) {
-	s.all[i] = struct{}{}
+	s.all.Push(&i.among, i)
 	s.count[i.Key]++
-	if s.scopes[i.Key.Scope] == nil {
-		s.scopes[i.Key.Scope] = map[*interception]struct{}{}
-	}
-	s.scopes[i.Key.Scope][i] = struct{}{}
+	beside := s.ofScope(i.Key.Scope)
+	s.scopes[i.Key.Scope] = beside
+	beside.Push(&i.beside, i)
 	name := i.name()
 	if name.id == "" {
 		return // it cannot be cancelled
@@ -238,8 +237,9 @@ func (s *interceptions) add(i *interception) {
 
 // remove removes an operation.
 func (s *interceptions) remove(i *interception) {
-	delete(s.all, i)
-	if delete(s.scopes[i.Key.Scope], i); len(s.scopes[i.Key.Scope]) == 0 {
+	s.all.Remove(&i.among)
+	beside := s.scopes[i.Key.Scope]
+	if beside.Remove(&i.beside); beside.Count == 0 {
 		delete(s.scopes, i.Key.Scope)
 	}
 	if s.count[i.Key]--; s.count[i.Key] == 0 {
@@ -250,6 +250,14 @@ func (s *interceptions) remove(i *interception) {
 			delete(s.named, i.name())
 		}
 	}
+}
+
+// ofScope returns the operations of a scope.
+func (s *interceptions) ofScope(scope string) *ring.Ring[*interception] {
+	if of := s.scopes[scope]; of != nil {
+		return of
+	}
+	return &ring.Ring[*interception]{}
 }
 
 // of yields the operations of a key and an id. The one that was yielded may be removed

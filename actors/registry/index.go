@@ -2,7 +2,6 @@ package registry
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -15,6 +14,7 @@ import (
 // and not with the other sessions.
 type registrationIndex struct {
 	groups  map[string]*group       // by server
+	names   []string                // of groups, in order
 	entries map[messages.Key]*entry // those of the registry
 	serial  uint64                  // of the last session
 	changes uint64                  // of states
@@ -33,6 +33,8 @@ func (r *registrationIndex) group(server string) *group {
 	if g == nil {
 		g = &group{}
 		r.groups[server] = g
+		at, _ := slices.BinarySearch(r.names, server)
+		r.names = slices.Insert(r.names, at, server)
 	}
 	return g
 }
@@ -79,7 +81,7 @@ func (r *registrationIndex) remove(reg *registration) {
 
 // ofScope returns the sessions of a scope.
 func (r *registrationIndex) ofScope(scope string) (all []*registration) {
-	for server := range r.groups {
+	for _, server := range r.names {
 		e := r.entries[messages.Key{Server: server, Scope: scope}]
 		if e == nil {
 			continue
@@ -110,7 +112,8 @@ func (r *registrationIndex) matching(f inspected) (counts map[messages.State]int
 		return counts, slices.Values(found)
 	}
 	var servers []string
-	for name, g := range r.groups {
+	for _, name := range r.names {
+		g := r.groups[name]
 		if f.server != "" && name != f.server {
 			continue
 		}
@@ -121,7 +124,6 @@ func (r *registrationIndex) matching(f inspected) (counts map[messages.State]int
 			}
 		}
 	}
-	slices.Sort(servers)
 	return counts, func(yield func(*registration) bool) {
 		for at, state := range protocol.States {
 			if counts[state] == 0 {
@@ -140,7 +142,7 @@ func (r *registrationIndex) matching(f inspected) (counts map[messages.State]int
 
 // firstOfServers returns the oldest session of each server that is wanted.
 func (r *registrationIndex) firstOfServers(wanted func(server string) bool) (firsts []*registration) {
-	for _, name := range slices.Collect(maps.Keys(r.groups)) {
+	for _, name := range r.names {
 		if first := r.groups[name].first; first != nil && wanted(name) {
 			firsts = append(firsts, first)
 		}

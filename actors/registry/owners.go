@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -35,9 +36,10 @@ func nameOf(pid *actor.PID) ownerName { return ownerName{pid.Address, pid.Id} }
 // owner. The registry watches it once, for as long as there are any.
 type owner struct {
 	pid    *actor.PID
-	scopes map[string]*list.Element     // whose bindings end with it
-	order  list.List                    // of *heldScope: the same, in the order in which they were bound
-	calls  map[*contract.Call]ownedCall // that name it, and have no reply
+	scopes map[string]*list.Element      // whose bindings end with it
+	order  list.List                     // of *heldScope: the same, in the order in which they were bound
+	calls  map[*contract.Call]*ownedCall // that name it, and have no reply
+	asked  ring.Ring[*ownedCall]         // the same, in the order in which they came
 }
 
 // heldScope is a scope whose binding ends with an actor.
@@ -49,7 +51,9 @@ type heldScope struct {
 
 // ownedCall is what the registry knows of a call that has an owner.
 type ownedCall struct {
+	call   *contract.Call
 	cancel func(actor.Context) // cancels a call that interceptors have, or is nil
+	node   ring.Node[*ownedCall]
 }
 
 // ownerTerminated is the detail of the failure of a call whose owner has terminated.
@@ -167,7 +171,7 @@ func (s *owners) handlerOf(scope string) *actor.PID {
 func (r *registry) watchOwner(c actor.Context, pid *actor.PID) *owner {
 	o := r.owners.all[nameOf(pid)]
 	if o == nil {
-		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]ownedCall{}}
+		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]*ownedCall{}}
 		r.owners.all[nameOf(pid)] = o
 		r.cfg.Post.Watch(pid, c.Self())
 	}
@@ -199,11 +203,28 @@ func (r *registry) orphaned(k *contract.Call) *messages.Failure {
 	return nil
 }
 
-// own notes that a call belongs to its owner, if it has one.
-func (r *registry) own(c actor.Context, k *contract.Call, owned ownedCall) {
-	if pid := k.Op.Head().Owner; pid != nil {
-		r.watchOwner(c, pid).calls[k] = owned
+// own notes that a call belongs to its owner, if it has one. cancel cancels a call that interceptors have, or is nil.
+func (r *registry) own(c actor.Context, k *contract.Call, cancel func(actor.Context)) {
+	pid := k.Op.Head().Owner
+	if pid == nil {
+		return
 	}
+	o := r.watchOwner(c, pid)
+	o.forget(k)
+	owned := &ownedCall{call: k, cancel: cancel}
+	o.calls[k] = owned
+	o.asked.Push(&owned.node, owned)
+}
+
+// forget notes that a call does not belong to the owner any more. It reports whether it did.
+func (o *owner) forget(k *contract.Call) bool {
+	owned := o.calls[k]
+	if owned == nil {
+		return false
+	}
+	delete(o.calls, k)
+	o.asked.Remove(&owned.node)
+	return true
 }
 
 // disown notes that a call has its reply.
@@ -213,11 +234,7 @@ func (r *registry) disown(c actor.Context, k *contract.Call) {
 		return
 	}
 	o := r.owners.all[nameOf(pid)]
-	if o == nil {
-		return
-	}
-	if _, mine := o.calls[k]; mine {
-		delete(o.calls, k)
+	if o != nil && o.forget(k) {
 		r.releaseOwner(c, o)
 	}
 }
@@ -251,15 +268,16 @@ func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
 func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
 	o := end.of
 	n := 0
-	for k, owned := range o.calls {
+	for owned := range o.asked.All() {
 		if n++; n > contract.WalkStep {
 			break
 		}
-		delete(o.calls, k)
+		k := owned.call
+		o.forget(k)
 		if at := o.scopes[k.Key.Scope]; at != nil && at.Value.(*heldScope).owned {
 			continue // it is cancelled with its scope
 		}
-		r.cancelOwned(c, end, k, owned)
+		r.cancelOwned(c, end, owned)
 	}
 	for ; len(o.calls) == 0 && end.next != nil && n < contract.WalkStep; n++ {
 		held := end.next.Value.(*heldScope)
@@ -294,8 +312,8 @@ func (r *registry) onOwnerEnded(msg *ownerEnded) {
 }
 
 // cancelOwned cancels a call whose owner has terminated, if it has no reply.
-func (r *registry) cancelOwned(c actor.Context, end *ownerEnd, k *contract.Call, owned ownedCall) {
-	cancel := owned.cancel
+func (r *registry) cancelOwned(c actor.Context, end *ownerEnd, owned *ownedCall) {
+	k, cancel := owned.call, owned.cancel
 	if cancel == nil {
 		cancel = func(actor.Context) { cancelCall(k, ownerTerminated) }
 	}
@@ -329,7 +347,7 @@ func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
 		end.closing = r.newCloseCommand(c, &messages.CloseScope{}, match, contract.Drain{})
 		end.closing.scopes, end.closing.upTo = true, end.last
 		if all := end.of.scopes; len(all) <= contract.WalkStep {
-			r.closings.narrow(end.closing, slices.Collect(maps.Keys(all))...)
+			r.closings.narrow(end.closing, slices.Sorted(maps.Keys(all))...)
 		}
 	}
 	for _, reg := range r.index.ofScope(scope) {

@@ -17,7 +17,7 @@ func (r *registry) onPin(c actor.Context, cmd *messages.Pin) {
 		r.respond(c, f)
 		return
 	}
-	if len(r.closings.all) > 0 {
+	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, key)
 	}
 	reg := r.currentOf(key)

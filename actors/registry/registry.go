@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -104,7 +106,7 @@ func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free b
 // props returns the Props of the registry that [Start] spawns.
 func props(with actors.Config) *actor.Props {
 	m := new(mailbox.Mailbox)
-	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher)}
+	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher), Random: rand.Float64}
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
 		if len(cfg.Interceptors) > 0 {
@@ -121,7 +123,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
 		gate: admission.New(admission.Config{
 			MaxSessions: cfg.MaxSessions, MaxStarts: max(minStarts, runtime.GOMAXPROCS(0)),
-			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast,
+			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
@@ -129,7 +131,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
 		defaults: limitsOf(cfg, mcpbridge.Limits{}), tenants: map[string]*tenant{},
 	}
-	r.closings = closings{all: map[*closeCommand]struct{}{}, wide: map[*closeCommand]struct{}{}, ofScope: map[string]map[*closeCommand]struct{}{}}
+	r.closings.ofScope = map[string]*ring.Ring[*closeCommand]{}
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv)
 	}

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -31,7 +34,7 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}
-	for name := range r.servers {
+	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
 		if servers[name] == nil {
 			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
 		}

@@ -23,7 +23,7 @@ func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 		r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", truncated(key.Server))))
 		return
 	}
-	if len(r.closings.all) > 0 {
+	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, key)
 	}
 	if cmd.Subscriber != nil {

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -51,6 +53,8 @@ type Config struct {
 	MaxStarts      int  // processes that start at once
 	MaxWithoutSlot int  // sessions without calls and without a slot, which are kept for their backoff
 	FailFast       bool // a session that waits does not bring forward the probe of a server that is down
+
+	Random func() float64 // in [0, 1), for the spread of the probes
 }
 
 // starting is the permit of a process that starts.
@@ -104,8 +108,8 @@ func (g *Gate) SetLimits(srv *Server, maxSessions, maxDials int) {
 	srv.Quota.SetLimit(maxSessions)
 	srv.maxDials = maxDials
 	g.reduce(srv)
-	for _, p := range srv.others {
-		g.released(p)
+	for _, address := range slices.Sorted(maps.Keys(srv.others)) {
+		g.released(srv.others[address])
 	}
 	g.released(srv.Home)
 }
@@ -250,7 +254,7 @@ func (g *Gate) Up(s *Session, now time.Time) {
 // Failed notes that the last dial of a session found no server.
 func (g *Gate) Failed(s *Session, e *mcpbridge.Error, now time.Time) {
 	ep := s.Place.Endpoint
-	ep.Failed(e, s.DialedAt, s.Probing, now)
+	ep.Failed(e, s.DialedAt, s.Probing, now, g.cfg.Random)
 	ep.noteHealth()
 	g.recall(ep) // the next probe may be due earlier
 }

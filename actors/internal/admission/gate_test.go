@@ -50,9 +50,12 @@ func (w *world) newServer(i int) *Server {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
-		t: t, now: time.Unix(1, 0), rand: rand.New(rand.NewPCG(seed, 0)),
-		gate:   New(Config{MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: worldWithoutSlot, FailFast: seed%4 == 3}),
+		t: t, now: time.Unix(1, 0), rand: r,
+		gate: New(Config{
+			MaxSessions: worldSlots, MaxStarts: worldStarts, MaxWithoutSlot: worldWithoutSlot, FailFast: seed%4 == 3, Random: r.Float64,
+		}),
 		opened: map[*Session]bool{}, busy: map[*Session]bool{}, wants: map[*Session]bool{}, rests: map[*Session]bool{},
 		keeps: map[*Session]bool{}, adopts: map[*Session]bool{},
 	}

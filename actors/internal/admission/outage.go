@@ -2,7 +2,6 @@ package admission
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -83,8 +82,9 @@ func (ep *Outage) ShowsDown(e *mcpbridge.Error) bool {
 	return false
 }
 
-// Failed notes a dial that found no server, which began at a time and may have been a probe.
-func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time) {
+// Failed notes a dial that found no server, which began at a time and may have been a probe. random returns
+// numbers in [0, 1).
+func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time, random func() float64) {
 	cause := Shared(e)
 	most := MaxProbeInterval
 	if now.Sub(began) > immediate || e.RetryAfter > 0 {
@@ -103,7 +103,7 @@ func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now 
 		ep.interval = min(max(ep.interval, e.RetryAfter), most)
 	}
 	ep.Cause = cause
-	spread := time.Duration((0.8 + 0.2*rand.Float64()) * float64(ep.interval)) // other processes may probe the same server
+	spread := time.Duration((0.8 + 0.2*random()) * float64(ep.interval)) // other processes may probe the same server
 	ep.Next = ep.ProbedAt.Add(spread)
 }
 

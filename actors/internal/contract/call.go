@@ -2,7 +2,6 @@ package contract
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -147,13 +146,13 @@ func WasWithheld(e *mcpbridge.Error) bool {
 }
 
 // Pause returns how long to wait before the next run. The first replay runs at once, on
-// another connection; a server at its limit of streams needs a moment.
-func (k *Call) Pause() time.Duration {
+// another connection; a server at its limit of streams needs a moment. random returns numbers in [0, 1).
+func (k *Call) Pause(random func() float64) time.Duration {
 	if k.unprocessed < 2 {
 		return 0
 	}
 	longest := 10 * time.Millisecond << k.unprocessed
-	return longest/2 + rand.N(longest/2)
+	return longest/2 + time.Duration(random()*float64(longest/2))
 }
 
 // MayReplay reports whether a call that has failed may be run again on the next

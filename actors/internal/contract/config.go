@@ -1,12 +1,14 @@
 package contract
 
 import (
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/internal/dispatch"
 )
 
 // Config is the configuration of the actors, with what they share.
 type Config struct {
 	actors.Config
-	Dispatcher *dispatch.Dispatcher // of all actors, and of the work that leaves them
+	Dispatcher actor.Dispatcher // of all actors, and of the work that leaves them
+	Random     func() float64   // in [0, 1), for the spread of delays
 }

@@ -24,6 +24,7 @@ type Mailbox struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
+	stepper    Stepper           // the dispatcher, if it is one; otherwise nil
 	readAll    func()            // is scheduled when there are messages
 	unread     func(message any) // gets the messages after Close; nil before. Used by readAll only
 
@@ -36,6 +37,17 @@ type Mailbox struct {
 	watchers *actor.PIDSet // nil while there are none. Used by readAll only
 }
 
+// Stepper is a dispatcher of a simulation, which decides about the order of all that happens.
+type Stepper interface {
+	actor.Dispatcher
+	// Posting is called before a message of a user is added to a mailbox. It returns when that may happen.
+	Posting(to *Mailbox, message any)
+	// Reading is called before an actor reads the next message. It returns when that may happen.
+	Reading(by *Mailbox)
+	// Read says which message the actor reads then.
+	Read(by *Mailbox, message any)
+}
+
 // Post sends messages to processes of others. Its methods do not block.
 type Post interface {
 	Send(to *actor.PID, message any)
@@ -45,6 +57,7 @@ type Post interface {
 // RegisterHandlers sets the actor, and the dispatcher that runs it.
 func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	m.invoker, m.dispatcher = invoker, dispatcher
+	m.stepper, _ = dispatcher.(Stepper)
 	m.readAll = func() {
 		for !m.read() {
 		}
@@ -68,7 +81,12 @@ func (m *Mailbox) Close(unread func(message any)) {
 func (*Mailbox) Prompt() {}
 
 // PostUserMessage adds a message, which the actor reads after all others.
-func (m *Mailbox) PostUserMessage(message any) { m.post(&m.user, message) }
+func (m *Mailbox) PostUserMessage(message any) {
+	if m.stepper != nil {
+		m.stepper.Posting(m, message)
+	}
+	m.post(&m.user, message)
+}
 
 // PostSystemMessage adds a message, which the actor reads before all user messages.
 func (m *Mailbox) PostSystemMessage(message any) { m.post(&m.system, message) }
@@ -102,8 +120,14 @@ func (m *Mailbox) read() (empty bool) {
 		}
 	}()
 	for n := 1; ; n++ {
+		if m.stepper != nil && m.hasNext() {
+			m.stepper.Reading(m)
+		}
 		var of kind
-		switch message, of = m.next(); {
+		if message, of = m.next(); m.stepper != nil && of != none {
+			m.stepper.Read(m, message)
+		}
+		switch {
 		case of == none:
 			return true
 		case of == system:
@@ -129,6 +153,13 @@ const (
 	user
 	system
 )
+
+// hasNext reports whether there is a message, which the actor may read.
+func (m *Mailbox) hasNext() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.system.len() > 0 || m.user.len() > 0 && (!m.suspended || m.unread != nil)
+}
 
 // next removes the next message. Without one, the next post schedules readAll.
 func (m *Mailbox) next() (message any, of kind) {

@@ -63,7 +63,7 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 		s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
 	}
 	s.addRunning(k)
-	pause, self := k.Pause(), &s.mailbox
+	pause, self := k.Pause(s.cfg.Random), &s.mailbox
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
 		result, err := k.PerformAfter(ctx, pause, conn)

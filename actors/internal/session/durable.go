@@ -10,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -90,8 +91,8 @@ type durable struct {
 
 	cleanup *Cleanup // the work of an actor that closes leftovers, or nil
 
-	handler   *actor.PID             // of the scope, or nil
-	questions map[*question]struct{} // of the server, without an answer
+	handler   *actor.PID           // of the scope, or nil
+	questions ring.Ring[*question] // of the server, without an answer
 
 	drainOrder *contract.Drain // the last drain message, or nil
 	mailbox    mailbox.Mailbox

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -27,6 +28,7 @@ type question struct {
 	// These belong to the session:
 	handler *actor.PID                  // that has got it
 	calls   map[*contract.Call]struct{} // the running calls that it may belong to
+	node    ring.Node[*question]
 }
 
 // From the goroutine of a question to its session.

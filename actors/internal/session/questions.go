@@ -37,10 +37,7 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 		q.settle(&messages.Refusal{Reason: protocol.NoHandler})
 		return
 	}
-	if s.questions == nil {
-		s.questions = map[*question]struct{}{}
-	}
-	s.questions[q] = struct{}{}
+	s.questions.Push(&q.node, q)
 	s.cfg.Post.Request(q.handler, q.req, q.pid)
 }
 
@@ -93,7 +90,7 @@ func (s *session) handlerOf(q *question) *actor.PID {
 // endQuestions withdraws the questions of a call that has ended. One that may belong to several
 // calls is withdrawn when the last of them ends.
 func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string) {
-	for q := range s.questions {
+	for q := range s.questions.All() {
 		if _, its := q.calls[k]; !its {
 			continue
 		}
@@ -105,7 +102,7 @@ func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string)
 
 // withdrawAll withdraws the questions that are left when the session is closed.
 func (s *session) withdrawAll(c actor.Context) {
-	for q := range s.questions {
+	for q := range s.questions.All() {
 		s.withdraw(c, q, "the session was closed")
 	}
 }
@@ -113,10 +110,10 @@ func (s *session) withdrawAll(c actor.Context) {
 // withdraw forgets a question. If it was open, its handler is told, before the question stops watching
 // it: a process that stands for a handler on another member may end once nobody watches it.
 func (s *session) withdraw(c actor.Context, q *question, reason string) {
-	if _, there := s.questions[q]; !there {
+	if q.node.In == nil {
 		return
 	}
-	delete(s.questions, q)
+	s.questions.Remove(&q.node)
 	if q.settle(&messages.Refusal{Reason: reason}) {
 		s.cfg.Post.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
 	}

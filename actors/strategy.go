@@ -45,11 +45,11 @@ type Strategy interface {
 // Decider decides about the faults of one session. It must not block.
 type Decider interface {
 	// Decide decides about a fault that happened at the time now. The fault is read-only.
-	Decide(f *Fault, now time.Time) Decision
+	Decide(f *Fault, now time.Time) Directive
 }
 
-// Decision is what a [Decider] has decided about a fault.
-type Decision struct {
+// Directive is what a [Decider] has decided about a fault.
+type Directive struct {
 	// GiveUp fails the calls that wait, and those that come within Delay. After Delay, a
 	// call may dial again. If the server has refused the credentials, a call may dial
 	// earlier, when the credentials have changed.

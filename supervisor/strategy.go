@@ -39,7 +39,7 @@ type decider struct {
 }
 
 // Decide decides by the class of the fault.
-func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Decision {
+func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
 		return d.decideExpired(f, now)
 	}
@@ -47,24 +47,24 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Decision {
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
-		return actors.Decision{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
+		return actors.Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Decision{GiveUp: true, Delay: max(d.coolDown, asked), Attempt: attempt}
+		return actors.Directive{GiveUp: true, Delay: max(d.coolDown, asked), Attempt: attempt}
 	}
-	return actors.Decision{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
+	return actors.Directive{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
 }
 
 // decideExpired decides about an MCP session that has expired.
-func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Decision {
+func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Directive {
 	if f.Lived > shortLife {
 		d.expiries = decaying{}
-		return actors.Decision{Attempt: 1}
+		return actors.Directive{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.halfLife)
 	if over := attempt - d.budget; over > 0 {
-		return actors.Decision{GiveUp: true, Delay: min(doubled(d.base, over), d.coolDown), Attempt: attempt}
+		return actors.Directive{GiveUp: true, Delay: min(doubled(d.base, over), d.coolDown), Attempt: attempt}
 	}
-	return actors.Decision{Attempt: attempt}
+	return actors.Directive{Attempt: attempt}
 }
 
 // maxDelay returns the longest delay of an attempt.

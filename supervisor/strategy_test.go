@@ -28,10 +28,10 @@ func expired(lived time.Duration) *actors.Fault {
 func TestExpiryRestartsAtOnceUntilItBecomesAHabit(t *testing.T) {
 	d, now := newDecider()
 	for range 1000 {
-		require.Equal(t, actors.Decision{Attempt: 1}, d.Decide(expired(time.Minute), now), "they had lived")
+		require.Equal(t, actors.Directive{Attempt: 1}, d.Decide(expired(time.Minute), now), "they had lived")
 	}
 	for i := range 3 {
-		require.Equal(t, actors.Decision{Attempt: i + 1}, d.Decide(expired(time.Second), now))
+		require.Equal(t, actors.Directive{Attempt: i + 1}, d.Decide(expired(time.Second), now))
 	}
 	for i := range 10 {
 		v := d.Decide(expired(time.Second), now)
@@ -82,7 +82,7 @@ func TestPermanentFaultsAreGivenUpAtOnce(t *testing.T) {
 		d, now := newDecider()
 		f := fault(class, true)
 		f.Cause.Server = mcpbridge.Present
-		require.Equal(t, actors.Decision{GiveUp: true, Delay: 30 * time.Second, Attempt: 1}, d.Decide(f, now), "%v", class)
+		require.Equal(t, actors.Directive{GiveUp: true, Delay: 30 * time.Second, Attempt: 1}, d.Decide(f, now), "%v", class)
 	}
 }
 

@@ -158,8 +158,8 @@ type givesUpAtOnce struct{}
 
 func (givesUpAtOnce) Decider(messages.Key) actors.Decider { return givesUpAtOnce{} }
 
-func (givesUpAtOnce) Decide(f *actors.Fault, _ time.Time) actors.Decision {
-	return actors.Decision{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
+func (givesUpAtOnce) Decide(f *actors.Fault, _ time.Time) actors.Directive {
+	return actors.Directive{GiveUp: f.Class != mcpbridge.Expired, Delay: time.Hour}
 }
 
 func TestStrategyCanBeReplaced(t *testing.T) {
@@ -187,4 +187,4 @@ type panickingStrategy struct{}
 
 func (panickingStrategy) Decider(messages.Key) actors.Decider { return panickingStrategy{} }
 
-func (panickingStrategy) Decide(*actors.Fault, time.Time) actors.Decision { panic("a hook") }
+func (panickingStrategy) Decide(*actors.Fault, time.Time) actors.Directive { panic("a hook") }

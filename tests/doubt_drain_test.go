@@ -110,8 +110,8 @@ type late struct{}
 
 func (late) Decider(messages.Key) actors.Decider { return late{} }
 
-func (late) Decide(*actors.Fault, time.Time) actors.Decision {
-	return actors.Decision{Delay: 10 * time.Second}
+func (late) Decide(*actors.Fault, time.Time) actors.Directive {
+	return actors.Directive{Delay: 10 * time.Second}
 }
 
 // It makes room for others as any session does, while its key waits or when nobody calls it any longer.

@@ -80,8 +80,8 @@ func (c *stubConn) Close(ctx context.Context) error { return c.Detach(ctx) }
 type patient struct{}
 
 func (patient) Decider(messages.Key) actors.Decider { return patient{} }
-func (patient) Decide(f *actors.Fault, now time.Time) actors.Decision {
-	return actors.Decision{Attempt: 1}
+func (patient) Decide(f *actors.Fault, now time.Time) actors.Directive {
+	return actors.Directive{Attempt: 1}
 }
 
 // box takes replies.

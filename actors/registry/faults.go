@@ -136,11 +136,11 @@ func later(a, b time.Time) time.Time {
 }
 
 // decide asks the strategy, and recovers from its panic.
-func (r *registry) decide(reg *registration, f *actors.Fault, now time.Time) (d actors.Decision) {
+func (r *registry) decide(reg *registration, f *actors.Fault, now time.Time) (d actors.Directive) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
-			d = actors.Decision{Delay: time.Second}
+			d = actors.Directive{Delay: time.Second}
 		}
 	}()
 	if reg.decider == nil {

@@ -77,7 +77,7 @@ func (r *registry) letDial(reg *registration) {
 
 // onDialRequested queues a session for a grant.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
-	if reg.Draining && !reg.Cleanup || reg.Dialing {
+	if reg.removed() || reg.Draining && !reg.Cleanup || reg.Dialing {
 		return
 	}
 	reg.wantsDial = true

@@ -3,15 +3,18 @@ package registry
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -37,4 +40,37 @@ func TestTheGateForgetsServersWhoseLeftoversAreClosed(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, before, w.endpoints())
 	}, func(cfg *actors.Config) { cfg.Servers[0].URL = "http://s" })
+}
+
+// The last messages of a session that other code has stopped may come after its end. They queue nothing.
+func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T) {
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		var logged strings.Builder
+		w.cfg.Logger = relay.NewLogger(zerolog.New(&logged))
+		key := messages.Key{Server: "s", Scope: "left"}
+		w.leftovers.add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
+		box := protocol.NewFuture(w.system, nil)
+		w.system.Root.RequestWithCustomSender(w.pid, &messages.CloseSession{Key: key}, box.PID)
+		time.Sleep(time.Millisecond) // its dial takes a second
+		synctest.Wait()
+		reg := w.entries[key].draining[0]
+		w.system.Root.Stop(reg.pid)
+		require.IsType(t, &messages.Closed{}, <-box.Reply)
+		synctest.Wait()
+		require.True(t, reg.removed())
+		open := w.gate.Sessions.Open
+		for _, last := range []any{
+			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg},
+			&contract.HandshakeAnswered{Of: reg}, &contract.ControlWanted{Of: reg}, &backoffDue{reg},
+		} {
+			w.system.Root.Send(w.pid, last)
+		}
+		synctest.Wait()
+		require.NotContains(t, logged.String(), "panicked")
+		require.NotNil(t, <-w.call("left", "fast").Reply)
+		w.system.Root.Send(w.pid, &contract.DialRequested{Of: reg})
+		synctest.Wait()
+		require.False(t, reg.Queued() || reg.Dialing || reg.Held)
+		require.Equal(t, open+1, w.gate.Sessions.Open)
+	})
 }

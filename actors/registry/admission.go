@@ -18,9 +18,10 @@ func (r *registry) admit(c actor.Context) {
 	if r.finished {
 		return
 	}
-	for range contract.WalkStep {
-		d, found := r.gate.Next(time.Now())
-		if !found {
+	var d admission.Decision
+	for n := 0; n < contract.WalkStep && d.Do != admission.Continue; n++ {
+		found := false
+		if d, found = r.gate.Next(time.Now()); !found {
 			r.startGateTimer()
 			return
 		}

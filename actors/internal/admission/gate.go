@@ -171,7 +171,6 @@ func (g *Gate) Drain(s *Session) {
 	g.dequeue(s)
 	s.lent = false
 	s.drain()
-	g.changed = true
 }
 
 // Want queues a session for a dial. If it still has its slot, as after a fault, and there is a permit, it

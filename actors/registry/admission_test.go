@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -59,9 +60,10 @@ func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T)
 		synctest.Wait()
 		require.True(t, reg.removed())
 		open := w.gate.Sessions.Open
+		control := &contract.ControlWanted{Of: reg}
 		for _, last := range []any{
-			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg},
-			&contract.HandshakeAnswered{Of: reg}, &contract.ControlWanted{Of: reg}, &backoffDue{reg},
+			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg}, &backoffDue{reg},
+			&contract.HandshakeAnswered{Of: reg}, control, &contract.ControlEnded{Of: control},
 		} {
 			w.system.Root.Send(w.pid, last)
 		}
@@ -72,5 +74,39 @@ func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T)
 		synctest.Wait()
 		require.False(t, reg.Queued() || reg.Dialing || reg.Held)
 		require.Equal(t, open+1, w.gate.Sessions.Open)
+	})
+}
+
+// Sessions that wait at the places of a server drain when a reload changes it, and those of the next one wait in
+// their stead. What is known of the places stays while sessions are there.
+func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
+	dialer := new(placesDialer)
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		var waiting []*protocol.Future
+		for i := range 200 {
+			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Greater(t, w.servers["s"].turns.Down(), 190)
+		before := w.servers["s"] // its PerKey has no id, so that it counts as another function
+		w.system.Root.Send(w.pid, &protocol.Reload{Servers: []mcpbridge.Server{before.Server}, Apply: func() {}})
+		for i := range 200 {
+			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.NotSame(t, before, w.servers["s"])
+		require.Zero(t, before.turns.Waiting())
+		dialer.up.Store(true)
+		for i, box := range waiting {
+			if reply := <-box.Reply; i >= 200 {
+				require.IsType(t, &messages.ToolResult{}, reply)
+			}
+		}
+		require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
+	}, func(cfg *actors.Config) {
+		cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, func(key messages.Key) string { return key.Scope[:2] }, 3000
+		cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
 	})
 }

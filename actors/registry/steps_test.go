@@ -108,6 +108,11 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		system.Root.Send(w.pid, &protocol.Stop{})
 		<-stopped
 		time.Sleep(10 * time.Second)
+		require.Zero(t, w.gate.Sessions.Open)
+		require.Nil(t, w.gateTimer)
+		require.LessOrEqual(t, w.endpoints(), len(w.servers))
+		require.Empty(t, w.tenants)
+		require.Empty(t, w.controls)
 	})
 }
 

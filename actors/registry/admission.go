@@ -18,9 +18,10 @@ func (r *registry) admit(c actor.Context) {
 	if r.finished || !r.gate.Pending() {
 		return
 	}
-	for range contract.WalkStep {
-		d, found := r.gate.Next(time.Now())
-		if !found {
+	var d admission.Decision
+	for n := 0; n < contract.WalkStep && d.Do != admission.Continue; n++ {
+		found := false
+		if d, found = r.gate.Next(time.Now()); !found {
 			r.startGateTimer()
 			return
 		}
@@ -78,7 +79,7 @@ func (r *registry) letDial(reg *registration) {
 
 // onDialRequested queues a session for a grant.
 func (r *registry) onDialRequested(c actor.Context, reg *registration) {
-	if reg.Draining && !reg.Cleanup || reg.Dialing {
+	if reg.removed() || reg.Draining && !reg.Cleanup || reg.Dialing {
 		return
 	}
 	reg.wantsDial = true

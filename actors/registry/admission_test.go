@@ -1,17 +1,21 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -37,4 +41,72 @@ func TestTheGateForgetsServersWhoseLeftoversAreClosed(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, before, w.endpoints())
 	}, func(cfg *actors.Config) { cfg.Servers[0].URL = "http://s" })
+}
+
+// The last messages of a session that other code has stopped may come after its end. They queue nothing.
+func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T) {
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		var logged strings.Builder
+		w.cfg.Logger = relay.NewLogger(zerolog.New(&logged))
+		key := messages.Key{Server: "s", Scope: "left"}
+		w.leftovers.add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
+		box := protocol.NewFuture(w.system, nil)
+		w.system.Root.RequestWithCustomSender(w.pid, &messages.CloseSession{Key: key}, box.PID)
+		time.Sleep(time.Millisecond) // its dial takes a second
+		synctest.Wait()
+		reg := w.entries[key].draining[0]
+		w.system.Root.Stop(reg.pid)
+		require.IsType(t, &messages.Closed{}, <-box.Reply)
+		synctest.Wait()
+		require.True(t, reg.removed())
+		open := w.gate.Sessions.Open
+		control := &contract.ControlWanted{Of: reg}
+		for _, last := range []any{
+			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg}, &backoffDue{reg},
+			&contract.HandshakeAnswered{Of: reg}, control, &contract.ControlEnded{Of: control},
+		} {
+			w.system.Root.Send(w.pid, last)
+		}
+		synctest.Wait()
+		require.NotContains(t, logged.String(), "panicked")
+		require.NotNil(t, <-w.call("left", "fast").Reply)
+		w.system.Root.Send(w.pid, &contract.DialRequested{Of: reg})
+		synctest.Wait()
+		require.False(t, reg.Queued() || reg.Dialing || reg.Held)
+		require.Equal(t, open+1, w.gate.Sessions.Open)
+	})
+}
+
+// Sessions that wait at the places of a server drain when a reload changes it, and those of the next one wait in
+// their stead. What is known of the places stays while sessions are there.
+func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
+	dialer := new(placesDialer)
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		var waiting []*protocol.Future
+		for i := range 200 {
+			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Greater(t, w.servers["s"].turns.Down(), 190)
+		before := w.servers["s"] // its PerKey has no id, so that it counts as another function
+		w.system.Root.Send(w.pid, &protocol.Reload{Servers: []mcpbridge.Server{before.Server}, Apply: func() {}})
+		for i := range 200 {
+			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.NotSame(t, before, w.servers["s"])
+		require.Zero(t, before.turns.Waiting())
+		dialer.up.Store(true)
+		for i, box := range waiting {
+			if reply := <-box.Reply; i >= 200 {
+				require.IsType(t, &messages.ToolResult{}, reply)
+			}
+		}
+		require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
+	}, func(cfg *actors.Config) {
+		cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, func(key messages.Key) string { return key.Scope[:2] }, 3000
+		cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
+	})
 }

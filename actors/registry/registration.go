@@ -234,13 +234,16 @@ func (r *registry) unavailable(k *contract.Call, srv *server, reg *registration,
 	if reg != nil {
 		ep = reg.Place.Endpoint
 	}
+	var f *messages.Failure
 	switch {
 	case r.cfg.FailFast && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.unconnected()):
-		return contract.RetryIn(k.Unavailable(causeOf(ep, reg)), ep.Next.Sub(now))
+		f = k.Unavailable(causeOf(ep, reg))
+		contract.RetryIn(f, ep.Next.Sub(now))
 	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():
-		return contract.RetryIn(k.Unavailable(reg.cause.Cause), reg.breakerUntil.Sub(now))
+		f = k.Unavailable(reg.cause.Cause)
+		contract.RetryIn(f, reg.breakerUntil.Sub(now))
 	}
-	return nil
+	return f
 }
 
 // busy returns the failure for a call that finds too many others waiting, or nil. reg is the session of the key, or

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -39,6 +40,8 @@ type Gate struct {
 	endpoints map[string]*Endpoint // by address
 	waiting   ring.Ring[*Server]   // with a place that has its turn
 	reduced   ring.Ring[*Server]   // whose quota may be exceeded since a reload
+	freed     ring.Ring[*Tenant]   // with stuck lines, and maybe a slot for them
+	looks     int                  // places and lines that this step has looked at in vain
 	starts    int                  // processes that start, and have a permit
 	starting  []starting           // in the order of their dials
 	probes    wakes
@@ -54,7 +57,7 @@ type Config struct {
 	MaxWithoutSlot int  // sessions without calls and without a slot, which are kept for their backoff
 	FailFast       bool // a session that waits does not bring forward the probe of a server that is down
 
-	Random func() float64 // in [0, 1), for the spread of the probes
+	Random func() float64 // in [0, 1), for the spread of the probes; nil: of math/rand
 }
 
 // starting is the permit of a process that starts.
@@ -80,11 +83,15 @@ const (
 	Evict        Do = "evict"         // the session is to drain
 	Abandon      Do = "abandon"       // the session is to end its dial, and may want another
 	AllowControl Do = "allow control" // the control has a permit
+	Continue     Do = "continue"      // the next decision is to be taken in another step
 )
 
 // New returns a gate without servers.
 func New(cfg Config) *Gate {
 	g := &Gate{cfg: cfg, quotas: map[string]*Quota{}, endpoints: map[string]*Endpoint{}}
+	if cfg.Random == nil {
+		g.cfg.Random = rand.Float64
+	}
 	g.Sessions.SetLimit(cfg.MaxSessions)
 	return g
 }
@@ -173,7 +180,6 @@ func (g *Gate) Drain(s *Session) {
 	g.dequeue(s)
 	s.lent = false
 	s.drain()
-	g.changed = true
 }
 
 // Want queues a session for a dial. If it still has its slot, as after a fault, and there is a permit, it
@@ -181,7 +187,7 @@ func (g *Gate) Drain(s *Session) {
 func (g *Gate) Want(s *Session, now time.Time) {
 	s.open = false
 	if s.Held && (s.controls > 0 || s.Place.permits(now) > 0) {
-		g.decide(g.grant(s, now))
+		g.decided = slices.Insert(g.decided, 0, g.grant(s, now)) // it must not wait until it is outdated
 		return
 	}
 	g.returnSlot(s)
@@ -382,13 +388,11 @@ func (g *Gate) recall(ep *Endpoint) {
 	}
 }
 
-// unstick looks at the lines of a tenant again, because it may have a slot.
+// unstick has the lines of a tenant looked at again, because it may have a slot.
 func (g *Gate) unstick(t *Tenant) {
 	t.starved = false
-	for l := range t.stuck.All() {
-		l.unstick()
-		g.arrange(l)
-	}
+	takesTurns(&g.freed, &t.freed, t, t.stuck.Count > 0)
+	g.changed = true
 }
 
 // reduce looks whether a server has more sessions than its quota allows.

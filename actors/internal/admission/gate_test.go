@@ -33,7 +33,7 @@ type world struct {
 const (
 	worldSlots  = 6
 	serverSlots = 4
-	tenantSlots = 3
+	tenantSlots = 2
 	worldDials  = 2
 	worldStarts = 1
 
@@ -362,6 +362,7 @@ func (w *world) step() {
 	case 17:
 		if s := w.any(func(s *Session) bool { return s.Dialing }); s != nil && r.IntN(2) == 0 {
 			g.Started(s)
+			g.Up(s, w.now)
 		} else if s != nil && r.IntN(4) == 0 {
 			g.Forget(s.Place)
 		}
@@ -433,62 +434,64 @@ func (w *world) endControl(k *Control) {
 // A gate is told random facts. After each of them its counts are what there is, no bound is exceeded, and no
 // session waits that could dial. In the end nothing is left.
 func FuzzGate(f *testing.F) {
-	for seed := range uint64(50) {
+	for seed := range uint64(200) {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		w := newWorld(t, seed)
-		for range 200 {
-			w.step()
-		}
-		rest := 0
-		for range 1000 { // the faults are over: all that wait get their turns
-			s := w.any(func(s *Session) bool { return s.Dialing })
-			switch {
-			case s != nil:
-				w.opened[s] = true
-				w.gate.Opened(s)
-				w.gate.Up(s, w.now)
+	f.Fuzz(runWorld)
+}
+
+func runWorld(t *testing.T, seed uint64) {
+	w := newWorld(t, seed)
+	for range 200 {
+		w.step()
+	}
+	rest := 0
+	for range 1000 { // the faults are over: all that wait get their turns
+		s := w.any(func(s *Session) bool { return s.Dialing })
+		switch {
+		case s != nil:
+			w.opened[s] = true
+			w.gate.Opened(s)
+			w.gate.Up(s, w.now)
+			w.use(s, false)
+		case w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }) != nil:
+			w.leave(w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }))
+		case len(w.controls) > 0:
+			w.endControl(w.controls[0])
+		default:
+			if s := w.any(func(s *Session) bool { return s.Pinned }); s != nil {
+				w.gate.Pin(s, false)
+			}
+			if s := w.any(func(s *Session) bool { return w.rests[s] }); s != nil {
+				w.want(s)
+			}
+			if s := w.any(func(s *Session) bool { return s.Held }); s != nil && w.gate.Wake().IsZero() {
 				w.use(s, false)
-			case w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }) != nil:
-				w.leave(w.any(func(s *Session) bool { return s.Draining && !w.wants[s] }))
-			case len(w.controls) > 0:
-				w.endControl(w.controls[0])
-			default:
-				if s := w.any(func(s *Session) bool { return s.Pinned }); s != nil {
-					w.gate.Pin(s, false)
-				}
-				if s := w.any(func(s *Session) bool { return w.rests[s] }); s != nil {
-					w.want(s)
-				}
-				if s := w.any(func(s *Session) bool { return s.Held }); s != nil && w.gate.Wake().IsZero() {
-					w.use(s, false)
-				}
-				if w.pass(time.Second); w.any((*Session).Queued) == nil {
-					rest++
-				}
 			}
-			if rest > 2 {
-				break
+			if w.pass(time.Second); w.any((*Session).Queued) == nil {
+				rest++
 			}
-			w.pass(time.Millisecond)
 		}
-		require.Nil(t, w.any((*Session).Queued), "all had their turn")
-		for len(w.sessions) > 0 {
-			w.leave(w.sessions[0])
-			w.settle()
+		if rest > 2 {
+			break
 		}
-		require.Zero(t, w.gate.Sessions.Open)
-		require.Zero(t, w.gate.waiting.Count)
-		require.Zero(t, w.gate.starts)
-		require.Empty(t, w.gate.probes)
-		require.True(t, w.gate.Wake().IsZero())
-		for _, srv := range w.servers {
-			require.Empty(t, srv.others)
-			require.Empty(t, srv.Home.known)
-			require.Equal(t, 1, srv.Home.users)
-			w.gate.Remove(srv)
-		}
-		require.Empty(t, w.gate.endpoints)
-	})
+		w.pass(time.Millisecond)
+	}
+	require.Nil(t, w.any((*Session).Queued), "all had their turn")
+	for len(w.sessions) > 0 {
+		w.leave(w.sessions[0])
+		w.settle()
+	}
+	require.Zero(t, w.gate.Sessions.Open)
+	require.Zero(t, w.gate.waiting.Count)
+	require.Zero(t, w.gate.starts)
+	require.Empty(t, w.gate.probes)
+	require.True(t, w.gate.Wake().IsZero())
+	for _, srv := range w.servers {
+		require.Empty(t, srv.others)
+		require.Empty(t, srv.Home.known)
+		require.Equal(t, 1, srv.Home.users)
+		w.gate.Remove(srv)
+	}
+	require.Empty(t, w.gate.endpoints)
 }

@@ -52,7 +52,8 @@ type line struct {
 type Tenant struct {
 	Quota
 	stuck   ring.Ring[*line]
-	starved bool // a line is stuck, because no session could be evicted
+	starved bool               // a line is stuck, because no session could be evicted
+	freed   ring.Node[*Tenant] // in Gate.freed
 }
 
 // Endpoint is what is known of an address. Its fields are read-only for others.

@@ -8,7 +8,8 @@ import (
 )
 
 // Next returns the next decision, if there is one. The time it takes grows with the servers whose
-// sessions wait for a slot, and not with the sessions, the places or the tenants.
+// sessions wait for a slot, and not with the sessions, the places or the tenants: if there is too much to
+// look at, it decides to continue in another step.
 func (g *Gate) Next(now time.Time) (d Decision, found bool) {
 	if len(g.decided) > 0 {
 		d, g.decided = g.decided[0], g.decided[1:]
@@ -20,6 +21,7 @@ func (g *Gate) Next(now time.Time) (d Decision, found bool) {
 	if d, found = g.surplus(); found {
 		return d, true
 	}
+	g.retry()
 	full := false
 	for srv := range g.waiting.All() {
 		if d, found = g.turnOf(srv, &full, now); found {
@@ -35,8 +37,36 @@ func (g *Gate) Next(now time.Time) (d Decision, found bool) {
 			return evict(s, messages.EvictCap)
 		}
 	}
-	g.changed = false
+	if g.freed.Count > 0 {
+		return Decision{Do: Continue}, true
+	}
+	g.changed, g.looks = false, 0
 	return d, false
+}
+
+// maxLooks is how many places and lines one step looks at in vain.
+const maxLooks = 64
+
+// look counts a place or a line that was looked at in vain. It returns false if those are enough for one step.
+func (g *Gate) look() bool {
+	g.looks = (g.looks + 1) % maxLooks
+	return g.looks > 0
+}
+
+// retry gives lines turns again that were stuck, and whose tenant may have a slot. If there are more than maxLooks,
+// the others remain: the slot will be used up by then.
+func (g *Gate) retry() {
+	n := 0
+	for t := range g.freed.All() {
+		for l := range t.stuck.All() {
+			if n++; n > maxLooks {
+				return
+			}
+			l.unstick()
+			g.arrange(l)
+		}
+		g.freed.Remove(&t.freed)
+	}
 }
 
 // evict returns the decision to evict a session.
@@ -87,7 +117,9 @@ func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found
 	}
 	for p := range srv.places.All() {
 		if p.permits(now) == 0 {
-			g.block(p, now)
+			if g.block(p, now); !g.look() {
+				return Decision{Do: Continue}, true
+			}
 			continue
 		}
 		for l := range p.lines.All() {
@@ -97,8 +129,10 @@ func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found
 					return evict(s, messages.EvictTenantQuota)
 				}
 				t.starved = starved
-				t.stuck.Push(&l.stuck, l)
-				g.arrange(l)
+				g.stick(l)
+				if !g.look() {
+					return Decision{Do: Continue}, true
+				}
 				continue
 			}
 			switch {
@@ -119,13 +153,11 @@ func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found
 
 // nextOf lets the first session of a line dial. Its server, its place and its line go behind the others.
 func (g *Gate) nextOf(l *line, now time.Time) Decision {
-	for s := range l.sessions.All() {
-		l.place.server.gate.waiting.Remove(&l.place.server.turn)
-		l.place.server.places.Remove(&l.place.turn)
-		l.place.lines.Remove(&l.turn)
-		return g.grant(s, now)
-	}
-	panic("admission: a line without sessions has its turn")
+	p := l.place
+	g.waiting.Remove(&p.server.turn)
+	p.server.places.Remove(&p.turn)
+	p.lines.Remove(&l.turn)
+	return g.grant(l.sessions.First(), now)
 }
 
 // grant gives a session a slot and its permits.
@@ -154,6 +186,14 @@ func (g *Gate) grant(s *Session, now time.Time) Decision {
 	}
 	g.use(s)
 	return Decision{Do: Dial, Session: s}
+}
+
+// stick takes a line out of turn, until its tenant may have a slot. Other lines of the tenant that are stuck need
+// not be looked at before.
+func (g *Gate) stick(l *line) {
+	g.freed.Remove(&l.tenant.freed)
+	l.tenant.stuck.Push(&l.stuck, l)
+	g.arrange(l)
 }
 
 // block takes a place without a permit out of turn, until something changes at its endpoint. If that is

@@ -22,7 +22,8 @@ func (g *Gate) Wake() (at time.Time) {
 // holds reports whether the process still starts.
 func (s starting) holds() bool { return s.of.starting && s.of.DialedAt.Equal(s.dialed) }
 
-// Due does what is due: processes that start slowly lose their permits, and probes begin.
+// Due does what is due: processes that start slowly lose their permits, and probes begin. If these are too many
+// for one step, the others stay due.
 func (g *Gate) Due(now time.Time) {
 	for len(g.starting) > 0 && !g.starting[0].dialed.Add(startPermitLimit).After(now) {
 		if s := g.starting[0]; s.holds() {
@@ -30,7 +31,7 @@ func (g *Gate) Due(now time.Time) {
 		}
 		g.starting = g.starting[1:]
 	}
-	for len(g.probes) > 0 && !g.probes[0].wakeAt.After(now) {
+	for n := 0; n < maxLooks && len(g.probes) > 0 && !g.probes[0].wakeAt.After(now); n++ {
 		ep := g.probes[0]
 		g.probes.remove(ep)
 		g.probe(ep, now)

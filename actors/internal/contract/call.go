@@ -84,12 +84,11 @@ func (k *Call) ClosedWhileParked() *messages.Failure {
 	return k.Failure(messages.CodeClosed, "the session was closed before the call was sent")
 }
 
-// RetryIn sets the time until another attempt makes sense, unless only a remedy helps. It returns f.
-func RetryIn(f *messages.Failure, d time.Duration) *messages.Failure {
+// RetryIn sets the time until another attempt makes sense, unless only a remedy helps.
+func RetryIn(f *messages.Failure, d time.Duration) {
 	if f.Remedy == "" {
 		f.RetryAfter = max(0, d)
 	}
-	return f
 }
 
 // Unavailable returns the reply for a call that gets no connection because of an error.

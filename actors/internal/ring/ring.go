@@ -50,6 +50,9 @@ func (r *Ring[T]) Take() []T {
 	return all
 }
 
+// First returns the first value, or the zero value if there is none.
+func (r *Ring[T]) First() T { return r.end().next.value }
+
 // All yields the values in order. The one that was yielded may be removed meanwhile.
 func (r *Ring[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {

@@ -281,7 +281,7 @@ func probing(t *testing.T, count int) (g *Gate, srv *Server, probes []*Session, 
 	dials(t, g, now)
 	fails(g, first, now)
 	for i := range count + 1 {
-		probes = append(probes, wait(g, i, srv, nil, now))
+		wait(g, i, srv, nil, now)
 	}
 	for range count {
 		decidesNothing(t, g, now)
@@ -296,8 +296,8 @@ func probing(t *testing.T, count int) (g *Gate, srv *Server, probes []*Session, 
 }
 
 func TestTheSecondOldestProbeIsAbandonedForTheNext(t *testing.T) {
-	g, _, probes, now := probing(t, MaxProbes)
-	now = g.Wake()
+	g, _, probes, _ := probing(t, MaxProbes)
+	now := g.Wake()
 	second := probes[1]
 	g.Due(now)
 	decides(t, g, now, Abandon, second)

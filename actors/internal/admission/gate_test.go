@@ -433,7 +433,7 @@ func (w *world) endControl(k *Control) {
 // A gate is told random facts. After each of them its counts are what there is, no bound is exceeded, and no
 // session waits that could dial. In the end nothing is left.
 func FuzzGate(f *testing.F) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		f.Add(seed)
 	}
 	f.Fuzz(runWorld)

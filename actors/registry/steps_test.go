@@ -74,7 +74,8 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 			Events: events, Post: relay.NewPost(system, events, nil), Asked: true,
 			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000,
 			ConnectTimeout: time.Minute, CallTimeout: time.Hour, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
-			Stopped: func([]messages.Left) { close(stopped) }}
+			Stopped: func([]messages.Left) { close(stopped) },
+		}
 		for _, change := range changes {
 			change(&cfg)
 		}

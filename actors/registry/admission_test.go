@@ -98,12 +98,14 @@ func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
 		synctest.Wait()
 		require.NotSame(t, before, w.servers["s"])
 		require.Zero(t, before.turns.Waiting())
+		require.NotNil(t, <-w.call("quiet", "fast").Reply, "what comes now is after these reads, also for the race detector")
 		dialer.up.Store(true)
 		for i, box := range waiting {
 			if reply := <-box.Reply; i >= 200 {
 				require.IsType(t, &messages.ToolResult{}, reply)
 			}
 		}
+		synctest.Wait()
 		require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
 	}, func(cfg *actors.Config) {
 		cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, func(key messages.Key) string { return key.Scope[:2] }, 3000

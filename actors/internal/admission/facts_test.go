@@ -122,7 +122,8 @@ func TestSlotsOfPinnedSessionsAreCounted(t *testing.T) {
 func TestALoweredQuotaEvictsIdleSessionsAndOthersOnceTheyAreIdle(t *testing.T) {
 	now := time.Unix(1, 0)
 	g, srv := gateOf(Config{}, 9)
-	idle, busy, pinned := opened(t, g, "idle", srv, nil, true, now), opened(t, g, "busy", srv, nil, false, now), opened(t, g, "pinned", srv, nil, true, now)
+	idle, busy := opened(t, g, "idle", srv, nil, true, now), opened(t, g, "busy", srv, nil, false, now)
+	pinned := opened(t, g, "pinned", srv, nil, true, now)
 	opened(t, g, "last", srv, nil, false, now)
 	g.Pin(pinned, true)
 	g.SetLimits(srv, 1, 9)

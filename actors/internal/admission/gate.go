@@ -25,9 +25,9 @@ const startPermitLimit = 5 * time.Second
 //	   │               │ Want                 ▼ Abandoned      ▼
 //	   └────Rest───────┴────────────────── without a connection
 //
-// Servers take turns; so do the places of a server, and the tenants at a place. What cannot dial keeps its
-// turn, and delays no other: a place without a permit is blocked, a tenant at its quota is stuck. If a
-// quota of a session whose turn it is has no slot, sessions are evicted: for the quota of a tenant its
+// Servers take turns; so do the places of a server, and the tenants at a place. What cannot dial delays no
+// other: a place without a permit is blocked, and a tenant at its quota is stuck, until that may have changed.
+// If a quota of a session whose turn it is has no slot, sessions are evicted: for the quota of a tenant its
 // own, for that of a server those of the server.
 //
 // The caller reports facts, then takes decisions by Next until there is none, and calls Due at the time

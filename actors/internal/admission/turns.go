@@ -53,8 +53,8 @@ func (g *Gate) look() bool {
 	return g.looks > 0
 }
 
-// retry gives lines turns again that were stuck, and whose tenant may have a slot. If there are more than maxLooks,
-// the others remain: the slot will be used up by then.
+// retry gives turns to lines that were stuck, and whose tenant may have a slot now: to maxLooks of them, and to
+// others when these have not used it up.
 func (g *Gate) retry() {
 	n := 0
 	for t := range g.freed.All() {

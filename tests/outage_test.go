@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -353,6 +355,7 @@ func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 		h := start(t, supervisor.Config{
 			MaxSessions: 1, Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
 			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return f },
+			Logger:     zerolog.New(io.Discard), // to check thousands of lines may take longer than Stop waits for
 		})
 		hang := h.send(call("busy", "hang", within(time.Hour)))
 		for f.anyConn(0) == nil {

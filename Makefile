@@ -27,8 +27,8 @@ test: ## run all tests, of all modules
 	$(call each,$(TESTED),go test ./...)
 
 .PHONY: race
-race: ## run the tests with the race detector, but those of the cluster: needs a C compiler as well
-	$(call each,$(filter-out cluster tests/cluster,$(TESTED)),go test -timeout 20m -race ./...)
+race: ## run the tests with the race detector, but those of the cluster and of the benchmarks: needs a C compiler as well
+	$(call each,$(filter-out cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
 
 .PHONY: tidy
 tidy: ## check go.mod and go.sum of all modules

@@ -331,7 +331,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		w.sent[id]++
 		defer func() { c.running-- }()
 	}
-	c.of.used = c.of.used || id != "" // else it may be set up
+	c.of.used = c.of.used || isCall && id != "" // else it may be set up
 	refusal := func(class mcpbridge.Class, fate mcpbridge.Fate, sent bool) error {
 		return &mcpbridge.Error{Class: class, Session: fate, Sent: sent, Detail: "refused"}
 	}

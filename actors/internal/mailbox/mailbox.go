@@ -190,6 +190,10 @@ func (m *Mailbox) escalate(reason, message any) {
 	}
 	m.mu.Lock()
 	m.suspended = true
+	m.system.remove(func(message any) bool { // of the restart, if Started has panicked
+		_, is := message.(*actor.ResumeMailbox)
+		return is
+	})
 	m.mu.Unlock()
 	m.Parent.PostSystemMessage(&actor.Failure{Who: m.self(), Reason: reason, Message: message, RestartStats: actor.NewRestartStatistics()})
 }

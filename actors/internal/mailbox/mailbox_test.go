@@ -88,6 +88,39 @@ func TestASuspendedMailboxGivesSystemMessagesOnly(t *testing.T) {
 	require.Equal(t, recorder{"system 2", "user 1"}, got)
 }
 
+// restarted is an actor that is restarted as the engine does it: the mailbox is resumed before Started is read, which
+// panics the first time.
+type restarted struct {
+	recorder
+	m      *Mailbox
+	starts int
+}
+
+func (r *restarted) Self() *actor.PID { return actor.NewPID("here", "restarted") }
+
+func (r *restarted) InvokeSystemMessage(any) {
+	r.m.PostSystemMessage(&actor.ResumeMailbox{})
+	if r.starts++; r.starts == 1 {
+		panic("in Started")
+	}
+}
+
+func TestAnActorWhoseStartHasPanickedReadsNothingBeforeItIsRestarted(t *testing.T) {
+	var work later
+	parent, m := new(Mailbox), new(Mailbox)
+	parent.RegisterHandlers(new(recorder), new(later))
+	got := &restarted{m: m}
+	m.Parent = parent
+	m.RegisterHandlers(got, &work)
+	m.PostSystemMessage(&actor.Restart{})
+	m.PostUserMessage("next")
+	work.runAll()
+	require.Empty(t, got.recorder)
+	m.PostSystemMessage(&actor.Restart{})
+	work.runAll()
+	require.Equal(t, recorder{"user next"}, got.recorder)
+}
+
 func TestMessagesThatAreLeftAtTheEndAreNotLost(t *testing.T) {
 	for _, suspended := range []bool{false, true} {
 		var got recorder

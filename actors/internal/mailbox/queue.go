@@ -1,5 +1,7 @@
 package mailbox
 
+import "slices"
+
 // keptCapacity is the largest capacity that an empty queue keeps, in messages.
 const keptCapacity = 128
 
@@ -34,4 +36,10 @@ func (q *queue) pop() any {
 		}
 	}
 	return message
+}
+
+// remove removes some messages.
+func (q *queue) remove(which func(message any) bool) {
+	left := slices.DeleteFunc(q.messages[q.first:], which)
+	q.messages = q.messages[:q.first+len(left)]
 }

@@ -1,0 +1,297 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// action is what a user does, or what happens to the world.
+type action struct {
+	name   string
+	weight int
+	do     func(s *simulation)
+}
+
+// actions are all actions, the simplest first.
+var actions = []action{
+	{"call", 60, func(s *simulation) { s.do(s.newCall(s.anyKey()), nil) }},
+	{"let time pass", 18, (*simulation).letTimePass},
+	{"cancel", 12, (*simulation).cancel},
+	{"break a connection", 7, func(s *simulation) {
+		if c := s.anyConn(); c != nil {
+			c.breakOff(s.n(2) == 0)
+		}
+	}},
+	{"expire a session", 5, func(s *simulation) {
+		if c := s.anyConn(); c != nil {
+			c.blame()
+			c.of.known = false
+		}
+	}},
+	{"outage", 6, func(s *simulation) {
+		if at := s.anyAddress(); at != nil {
+			at.down = !at.down
+			s.logf("%s is down: %v", at.name, at.down)
+		}
+	}},
+	{"front", 2, func(s *simulation) {
+		if at := s.anyAddress(); at != nil {
+			at.front = !at.front
+			s.logf("%s has a front: %v", at.name, at.front)
+		}
+	}},
+	{"another operation", 6, (*simulation).otherOperation},
+	{"calls one after the other", 2, func(s *simulation) {
+		s.serially(5, messages.Key{Server: s.anyServer(), Scope: "alone-" + s.nextID()})
+	}},
+	{"close", 9, (*simulation).close},
+	{"restart", 4, func(s *simulation) {
+		s.send(&messages.Restart{Key: s.anyKey(), ID: s.nextID()}, s.nextID(), drainTimeout+2*closeTimeout+connectTimeout+time.Second, nil)
+	}},
+	{"forget", 2, func(s *simulation) {
+		s.send(&messages.Forget{Server: s.anyServer(), ID: s.nextID()}, s.nextID(), time.Second, nil)
+	}},
+	{"pin", 4, func(s *simulation) {
+		s.send(&messages.Pin{Key: s.anyKey(), ID: s.nextID(), Release: s.n(2) == 1}, s.nextID(), time.Second, nil)
+	}},
+	{"cancel a scope", 2, func(s *simulation) {
+		s.send(&messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
+	}},
+	{"bind", 4, (*simulation).bind},
+	{"end a process", 4, func(s *simulation) {
+		if len(s.processes) > 0 {
+			if p := s.processes[s.n(len(s.processes))]; !p.dead {
+				s.logf("%s ends", p.name)
+				p.die()
+			}
+		}
+	}},
+	{"reload", 4, (*simulation).reload},
+	{"inspect", 1, func(s *simulation) {
+		s.send(&messages.Inspect{ID: s.nextID(), Limit: -1}, s.nextID(), time.Second, nil)
+	}},
+	{"notify", 2, func(s *simulation) {
+		if c := s.anyConn(); c != nil && !c.gone() {
+			go c.req.Heard(&messages.ToolsChanged{}, nil)
+		}
+	}},
+	{"plant a bug", 1, func(s *simulation) {
+		if s.bugs < 3 {
+			s.bugs++
+			s.plantedIn = 1 + s.n(30)
+		}
+	}},
+}
+
+var actionWeights = func() (weights []int) {
+	for _, a := range actions {
+		weights = append(weights, a.weight)
+	}
+	return weights
+}()
+
+// act does the next action, and then some steps.
+func (s *simulation) act() {
+	s.part()
+	s.rest()
+	a := actions[s.weighted(actionWeights)]
+	s.logf("== %s", a.name)
+	a.do(s)
+	switch s.n(4) {
+	case 0:
+		for s.intact() && s.step(s.isReady) {
+			s.afterStep()
+		}
+	case 1:
+		s.some(1 + s.n(6))
+	case 2:
+		s.some(1 + s.n(40))
+	}
+	if s.rarely(2, 8) == 1 {
+		s.tick()
+	}
+}
+
+// some takes some steps.
+func (s *simulation) some(steps int) {
+	for ; steps > 0 && s.intact() && s.step(s.isReady); steps-- {
+		s.afterStep()
+	}
+}
+
+func (s *simulation) anyServer() string { return serverNames[s.n(len(serverNames))] }
+
+func (s *simulation) anyKey() messages.Key {
+	return messages.Key{Server: s.anyServer(), Scope: []string{"a", "b", "cc"}[s.n(3)]}
+}
+
+// anyConn returns a connection that is open, or nil.
+func (s *simulation) anyConn() *simConn {
+	open := slices.DeleteFunc(slices.Clone(s.world.conns), (*simConn).gone)
+	at := s.n(max(1, len(open)))
+	if len(open) == 0 {
+		return nil
+	}
+	return open[at]
+}
+
+// anyAddress returns an address that was dialed, or nil.
+func (s *simulation) anyAddress() *address {
+	var all []*address
+	for _, srv := range serverNames {
+		if configured, there := s.world.servers[srv]; there {
+			for _, scope := range []string{"a", "cc"} {
+				all = append(all, s.world.addressOf(configured, messages.Key{Server: srv, Scope: scope}))
+			}
+		}
+	}
+	at := s.n(max(1, len(all)))
+	if len(all) == 0 {
+		return nil
+	}
+	return all[at]
+}
+
+func (s *simulation) letTimePass() {
+	d := []time.Duration{20, 200, 1500, 6000, 31000}[s.n(5)] * time.Millisecond
+	works := s.n(2) == 0
+	s.logf("%v pass", d)
+	for until := time.Now().Add(d); s.intact() && time.Until(until) > 0; {
+		s.passTo(until, works)
+	}
+}
+
+func (s *simulation) cancel() {
+	if len(s.commands) == 0 {
+		return
+	}
+	back := s.choose(len(s.commands), func(r *random) int { return min(r.IntN(len(s.commands)), r.IntN(8)) })
+	if op, is := s.commands[len(s.commands)-1-back].message.(messages.Operation); is {
+		s.logf("%s is cancelled", op.RequestID())
+		s.system.Root.Send(s.pid, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+	}
+}
+
+func (s *simulation) otherOperation() {
+	h := s.header(s.anyKey())
+	subscriber := s.process("subscriber").pid
+	var op messages.Operation
+	switch s.n(7) {
+	case 0:
+		op = &messages.Open{Header: h}
+	case 1:
+		op = &messages.Ping{Header: h}
+	case 2:
+		op = &messages.ListTools{Header: h}
+	case 3:
+		h.Subscriber = subscriber
+		op = &messages.Subscribe{Header: h, URI: "file:///a"}
+	case 4:
+		h.Subscriber = subscriber
+		op = &messages.Unsubscribe{Header: h, URI: "file:///a"}
+	case 5:
+		op = &messages.SetLogLevel{Header: h, Level: "error"}
+	case 6:
+		op = &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: "file:///a"}}
+	}
+	s.do(op, nil)
+}
+
+func (s *simulation) close() {
+	key, now, id := s.anyKey(), s.n(2) == 1, s.nextID()
+	var cmd messages.Command
+	switch s.n(5) {
+	case 0:
+		cmd = &messages.CloseSession{ID: id, Key: key, Now: now}
+	case 1:
+		cmd = &messages.CloseScope{ID: id, Scope: key.Scope, Now: now}
+	case 2:
+		cmd = &messages.CloseServer{ID: id, Server: key.Server, Now: now}
+	case 3:
+		cmd = &messages.CloseMatching{ID: id, Scopes: "?", Now: now}
+	case 4:
+		cmd = &messages.CloseAll{ID: id, Now: now}
+	}
+	s.send(cmd, id, s.registry.closeTime()+time.Second, nil)
+}
+
+func (s *simulation) bind() {
+	cmd := &messages.Bind{Scope: s.anyKey().Scope, ID: s.nextID()}
+	if s.n(3) > 0 {
+		cmd.Owner = s.process("owner").pid
+	}
+	if s.n(3) == 1 {
+		cmd.Handler = s.process("handler").pid
+	}
+	s.send(cmd, cmd.ID, time.Second, nil)
+}
+
+// reload changes, removes or adds one server, or changes the limits of one.
+func (s *simulation) reload() {
+	for _, reg := range s.registry.registrations {
+		if reg.Queued() {
+			s.crossed("a reload with sessions that are queued")
+			break
+		}
+	}
+	name := s.anyServer()
+	servers := map[string]mcpbridge.Server{}
+	for name, srv := range s.world.servers {
+		servers[name] = srv
+	}
+	srv, there := servers[name]
+	if !there {
+		srv = s.newServer(name, 0)
+	}
+	switch s.n(4) {
+	case 0: // its limits
+		srv.Limits.MaxDials = 1 + s.n(2)
+		srv.Limits.MaxSessions = s.n(3)
+		servers[name] = srv
+	case 1:
+		s.version++
+		limits := srv.Limits
+		srv = s.newServer(name, s.version)
+		srv.Limits = limits
+		servers[name] = srv
+	case 2:
+		delete(servers, name)
+	case 3:
+		servers[name] = srv
+	}
+	s.world.changed[name] = true
+	s.world.excuseStored(name)
+	list := []mcpbridge.Server{}
+	for _, name := range serverNames {
+		if srv, there := servers[name]; there {
+			list = append(list, srv)
+		}
+	}
+	reload := &protocol.Reload{Servers: list, Apply: func() { s.world.servers = servers }}
+	s.send(reload, "reload "+s.nextID(), s.registry.closeTime()+time.Second, nil)
+}
+
+// newServer returns a version of a server.
+func (s *simulation) newServer(name string, version int) mcpbridge.Server {
+	srv := mcpbridge.Server{Name: name}
+	switch name {
+	case "command":
+		srv.Command = fmt.Sprint("command-", version)
+	case "keyed":
+		srv.URL, srv.PerKey, srv.PerKeyID = fmt.Sprint("http://keyed.invalid/", version), notCalled, "id"
+	default:
+		srv.URL = fmt.Sprint("http://", name, ".invalid/", version)
+	}
+	if name == "other" {
+		srv.KeepAlive = 5 * time.Second
+		srv.Setup = []*mcp.CallToolParams{{Name: "setup"}}
+	}
+	return srv
+}

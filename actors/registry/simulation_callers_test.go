@@ -1,0 +1,303 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// command is a message that must have one reply, and the process that gets it.
+type command struct {
+	s       *simulation
+	pid     *actor.PID
+	message any
+	id      string
+	by      time.Time // when the reply must be there
+	replies []any
+	then    func(reply any)
+	owner   *process // of an operation, or nil
+}
+
+func (k *command) String() string { return fmt.Sprintf("%s (%T)", k.id, k.message) }
+
+// SendUserMessage takes the reply.
+func (k *command) SendUserMessage(_ *actor.PID, message any) {
+	s, message := k.s, actor.UnwrapEnvelopeMessage(message)
+	if k.replies = append(k.replies, message); len(k.replies) > 1 {
+		s.violate("two replies", "%v has %d replies: %T and %T", k, len(k.replies), k.replies[0], message)
+		return
+	}
+	s.unanswered--
+	if f, failed := message.(*messages.Failure); failed {
+		s.logf("%v failed: %s %q, may have run %v, replayed %v, attempt %d", k, f.Code, f.Detail, f.MayHaveRun, f.Replayed, f.Attempt)
+		s.codes[f.Code]++
+	} else {
+		s.logf("%v has %T", k, message)
+		s.codes[""]++
+	}
+	if over := time.Since(k.by) - s.late; over > 0 {
+		s.violate("a late reply", "%v has its reply %v too late: %T", k, over, message)
+	}
+	if k.then != nil {
+		k.then(message)
+	}
+}
+
+// SendSystemMessage does nothing.
+func (*command) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (*command) Stop(*actor.PID) {}
+
+// Prompt is for relay.Post.
+func (*command) Prompt() {}
+
+// send sends a command, which must have its reply within some time.
+func (s *simulation) send(message any, id string, within time.Duration, then func(reply any)) *command {
+	k := &command{s: s, message: message, id: id, by: time.Now().Add(within), then: then}
+	s.commands = append(s.commands, k)
+	s.unanswered++
+	k.pid, _ = s.system.ProcessRegistry.Add(k, s.system.ProcessRegistry.NextId())
+	s.logf("%v is sent", k)
+	s.system.Root.RequestWithCustomSender(s.pid, message, k.pid)
+	return k
+}
+
+// do sends an operation.
+func (s *simulation) do(op messages.Operation, then func(reply any)) *command {
+	within := callTimeout
+	if at := op.Head().Deadline; !at.IsZero() {
+		within = time.Until(at)
+	}
+	k := s.send(op, op.RequestID(), within+time.Second, then)
+	for _, o := range s.processes {
+		if op.Head().Owner != nil && o.pid == op.Head().Owner {
+			k.owner = o
+		}
+	}
+	return k
+}
+
+// header returns the header of the next operation.
+func (s *simulation) header(key messages.Key) messages.Header {
+	h := messages.Header{Key: key, ID: s.nextID()}
+	if s.rarely(2, 4) == 1 {
+		h.Deadline = time.Now().Add(time.Duration(1+s.n(5000)) * time.Millisecond)
+	}
+	if s.rarely(2, 12) == 1 {
+		h.WaitUntil = time.Now().Add(time.Duration(s.n(1000)) * time.Millisecond)
+	}
+	h.Replay = messages.Replay(s.rarely(3, 2))
+	if s.rarely(2, 6) == 1 {
+		h.Owner = s.process("owner").pid
+	}
+	if s.rarely(2, 8) == 1 {
+		h.Handler = s.process("handler").pid
+	}
+	return h
+}
+
+func (s *simulation) nextID() string { return fmt.Sprintf("c%03d", len(s.commands)) }
+
+// newCall returns a call of a tool, which may be annotated as safe.
+func (s *simulation) newCall(key messages.Key) *messages.CallTool {
+	return &messages.CallTool{Header: s.header(key), Params: &mcp.CallToolParams{Name: []string{"tool", "tool/safe"}[s.n(2)]}}
+}
+
+// serially sends calls of a scope that nobody else uses, each after the reply to the one before: there is never more
+// than one, so none is busy for its session.
+func (s *simulation) serially(n int, key messages.Key) {
+	if n == 0 || s.stopping {
+		return
+	}
+	op := s.newCall(key)
+	s.do(op, func(reply any) {
+		if f, failed := reply.(*messages.Failure); failed && f.Code == messages.CodeBusy && strings.Contains(f.Detail, "this session") {
+			s.violate("busy with one call", "%s: one call after the other is busy: %s", op.ID, f.Detail)
+		}
+		s.serially(n-1, key)
+	})
+}
+
+// process is an actor of a caller: an owner of scopes and calls, a handler of questions, or a subscriber.
+type process struct {
+	s        *simulation
+	name     string
+	pid      *actor.PID
+	watchers []*actor.PID
+	dead     bool
+}
+
+// process returns a process of a kind, which it makes now and then.
+func (s *simulation) process(kind string) *process {
+	at := s.n(3)
+	n := 0
+	for _, p := range s.processes {
+		if !p.dead && strings.HasPrefix(p.name, kind) {
+			if n == at {
+				return p
+			}
+			n++
+		}
+	}
+	p := &process{s: s, name: fmt.Sprint(kind, len(s.processes))}
+	p.pid, _ = s.system.ProcessRegistry.Add(p, s.system.ProcessRegistry.NextId())
+	s.processes = append(s.processes, p)
+	return p
+}
+
+// SendUserMessage answers a question in its turn, or never.
+func (p *process) SendUserMessage(_ *actor.PID, message any) {
+	_, message, sender := actor.UnwrapEnvelope(message)
+	if _, asked := message.(messages.Request); !asked {
+		return
+	}
+	p.s.crossed("a question reached its handler")
+	go func() {
+		p.s.work(context.Background(), p.name+" answers", nil)
+		switch p.s.n(4) {
+		case 0, 1:
+			p.s.system.Root.Send(sender, &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}})
+		case 2:
+			p.s.system.Root.Send(sender, "what is no answer")
+		}
+	}()
+}
+
+// SendSystemMessage takes watchers.
+func (p *process) SendSystemMessage(_ *actor.PID, message any) {
+	switch msg := message.(type) {
+	case *actor.Watch:
+		p.watchers = append(p.watchers, msg.Watcher)
+	case *actor.Unwatch:
+		p.watchers = slices.DeleteFunc(p.watchers, func(pid *actor.PID) bool { return pid.Equal(msg.Watcher) })
+	}
+}
+
+// Stop does nothing.
+func (*process) Stop(*actor.PID) {}
+
+// Prompt is for relay.Post.
+func (*process) Prompt() {}
+
+// die ends the process, and tells those who watch it.
+func (p *process) die() {
+	p.dead = true
+	p.s.system.ProcessRegistry.Remove(p.pid)
+	for _, watcher := range p.watchers {
+		if to, there := p.s.system.ProcessRegistry.Get(watcher); there {
+			to.SendSystemMessage(watcher, &actor.Terminated{Who: p.pid, Why: actor.TerminatedReason_Stopped})
+		}
+	}
+	p.watchers = nil
+}
+
+// intercept is an interceptor that does what interceptors may do, and may not.
+func (s *simulation) intercept(next actors.Runner) actors.Runner {
+	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+		label := "interceptor of " + op.RequestID()
+		s.work(ctx, label, nil)
+		how := 0
+		if !s.healed {
+			how = s.rarely(8, 3)
+		}
+		switch how {
+		case 1:
+			s.work(ctx, "slow "+label, nil)
+		case 2:
+			return nil, errors.New("refused by an interceptor")
+		case 3:
+			panic(planted)
+		case 4:
+			s.work(nil, "deaf "+label, func() bool { return ctx.Err() != nil || s.healed })
+			s.linger(3*time.Second, "end of deaf "+label)
+		case 5:
+			result, err := next(ctx, op)
+			s.work(ctx, "late "+label, nil)
+			return result, err
+		case 6:
+			if _, err := next(ctx, op); err == nil {
+				s.twice[op.RequestID()] = true
+			}
+			s.twice[op.RequestID()] = true
+		case 7:
+			return &messages.Ack{}, nil
+		}
+		return next(ctx, op)
+	}
+}
+
+// patience decides about sessions that have failed.
+type patience struct{ s *simulation }
+
+// Decider returns itself.
+func (p patience) Decider(messages.Key) actors.Decider { return p }
+
+// Decide restarts the session at once or later, or gives up. It may panic.
+func (p patience) Decide(f *actors.Fault, _ time.Time) actors.Decision {
+	s := p.s
+	delay := time.Duration(s.n(4)) * 100 * time.Millisecond
+	switch {
+	case s.healed:
+	case s.rarely(2, 40) == 1:
+		panic(planted)
+	case s.rarely(2, 8) == 1:
+		s.crossed("a session was given up")
+		return actors.Decision{GiveUp: true, Delay: 2 * time.Second, Attempt: 1}
+	}
+	return actors.Decision{Delay: delay, Attempt: 1}
+}
+
+// planted is the reason of a panic that the simulation causes.
+const planted = "planted"
+
+// tenantOfScope is the function of the user that says who shares a quota.
+func tenantOfScope(key messages.Key) string {
+	if len(key.Scope) > 0 && key.Scope[len(key.Scope)-1]%2 == 0 {
+		return "even"
+	}
+	return "odd"
+}
+
+// reply says what a failure of an operation may say.
+func (s *simulation) checkReply(k *command) {
+	op, is := k.message.(messages.Operation)
+	switch op.(type) {
+	case *messages.Subscribe, *messages.Unsubscribe, *messages.SetLogLevel:
+		return // they are put back in each new session
+	}
+	if !is || s.twice[k.id] {
+		return
+	}
+	executed, replayed := s.world.executed[k.id], false
+	call, isCall := op.(*messages.CallTool)
+	switch reply := k.replies[0].(type) {
+	case *messages.ToolResult:
+		replayed = reply.Replayed
+		if executed == 0 {
+			s.violate("a result without a run", "%v has a result, and never ran", k)
+		}
+	case *messages.Failure:
+		replayed = reply.Replayed
+		switch {
+		case !reply.MayHaveRun && executed > 0:
+			s.violate("MayHaveRun is wrong", "%v is said not to have run, and did", k)
+		case reply.MayHaveRun && isCall && s.world.sent[k.id] == 0 && len(s.cfg.Interceptors) == 0:
+			s.violate("MayHaveRun is wrong", "%v is said to may have run, and was never sent", k)
+		}
+	}
+	safe := isCall && strings.HasSuffix(call.Params.Name, "/safe") || op.Idempotent()
+	may := op.Head().Replay == messages.ReplayAlways || op.Head().Replay == messages.ReplaySafe && safe
+	if executed > 2 || executed == 2 && (!replayed && isCall || !may) {
+		s.violate("a replay that is not allowed", "%v ran %d times, replayed %v, allowed %v", k, executed, replayed, may)
+	}
+}

@@ -1,0 +1,307 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// afterStep checks what holds after each step.
+func (s *simulation) afterStep() {
+	s.checkEvents()
+	if !s.stopped {
+		s.checkGate()
+	}
+}
+
+// checkEvents looks for events without a cause.
+func (s *simulation) checkEvents() {
+	s.mu.Lock()
+	events := s.events
+	s.events = nil
+	s.mu.Unlock()
+	for _, event := range events {
+		switch e := event.(type) {
+		case *messages.SessionLost:
+			s.checkCause(e.Key, e.Cause)
+		case *messages.SessionExpired:
+			s.checkCause(e.Key, e.Cause)
+		case *messages.SessionEvicted:
+			s.crossed("a session was evicted: " + string(e.Reason))
+		case *actor.DeadLetterEvent:
+			s.checkDeadLetter(e)
+		case *actor.SupervisorEvent:
+			if _, typed := e.Reason.(*actors.Fault); !typed && e.Reason != planted {
+				s.violate("a panic", "an actor panicked: %v", e.Reason)
+			}
+		case bugLine:
+			text, _, _ := strings.Cut(string(e), `"stack"`)
+			s.violate("a bug was logged", "%s", text)
+		}
+	}
+}
+
+// checkCause checks that a session was not restarted without a cause.
+func (s *simulation) checkCause(key messages.Key, cause string) {
+	for _, c := range s.conns {
+		if waits := c.String() + " ping"; c.key == key && slices.ContainsFunc(s.waiting, func(t *turn) bool { return strings.Contains(t.label, waits) }) {
+			c.blame()
+		}
+	}
+	if s.causes[key]--; s.causes[key] < 0 {
+		s.violate("a restart without a cause", "%s: %s", key, cause)
+	}
+}
+
+// checkDeadLetter checks that a message is not lost.
+func (s *simulation) checkDeadLetter(e *actor.DeadLetterEvent) {
+	_, ignored := e.Message.(actor.IgnoreDeadLetterLogging)
+	kind := fmt.Sprintf("%T", e.Message)
+	ours := strings.HasPrefix(kind, "*contract.") || strings.HasPrefix(kind, "*session.") || strings.HasPrefix(kind, "*registry.")
+	if ours && !ignored {
+		s.violate("a dead letter", "%s", kind)
+	}
+}
+
+// checkGate checks the quotas.
+func (s *simulation) checkGate() {
+	g := s.registry.gate
+	if g.Sessions.Open > g.Sessions.Limit || g.Sessions.Open < 0 {
+		s.violate("the cap does not hold", "%d slots of %d", g.Sessions.Open, g.Sessions.Limit)
+	}
+	if s.registry.waiting < 0 {
+		s.violate("waiting calls are counted wrong", "%d calls wait", s.registry.waiting)
+	}
+	for name, srv := range s.registry.servers {
+		if q := srv.turns.Quota; q.Open > q.Limit && !s.changed[name] {
+			s.violate("the quota of a server does not hold", "%s has %d slots of %d", name, q.Open, q.Limit)
+		}
+	}
+	for name, t := range s.registry.tenants {
+		if t.Open > t.Limit || t.waiting < 0 {
+			s.violate("the quota of a tenant does not hold", "%s has %d slots of %d, and %d waiting calls", name, t.Open, t.Limit, t.waiting)
+		}
+	}
+}
+
+// checkInTime looks for commands that should have their replies.
+func (s *simulation) checkInTime() {
+	for _, k := range s.commands {
+		if over := time.Since(k.by) - s.late; over > 0 && len(k.replies) == 0 {
+			s.violate("a late reply", "%v has no reply, %v too late", k, over)
+		}
+	}
+}
+
+// passTo lets time pass, up to a time or until something happens.
+func (s *simulation) passTo(until time.Time, works bool) {
+	may := s.isQuick
+	if works {
+		may = s.isReady
+	}
+	for s.intact() && s.step(may) {
+		s.afterStep()
+	}
+	if left := time.Until(until); left > 0 && s.intact() {
+		s.sleepChecked(left)
+	}
+}
+
+// sleepChecked lets time pass, and looks for replies that are late.
+func (s *simulation) sleepChecked(d time.Duration) {
+	s.sleep(d)
+	if s.unanswered > 0 {
+		s.checkInTime()
+	}
+}
+
+// checkRest checks that nothing is counted when nothing is left to do.
+func (s *simulation) checkRest() {
+	if !s.intact() {
+		return
+	}
+	var snap *messages.Snapshot
+	s.send(&messages.Inspect{Limit: -1}, "the last look", time.Second, func(reply any) { snap, _ = reply.(*messages.Snapshot) })
+	s.runUntil(time.Second, "a snapshot", func() bool { return s.unanswered == 0 })
+	if snap == nil {
+		return
+	}
+	if snap.Waiting != 0 || snap.Open != s.total {
+		s.violate("not at rest", "%d calls wait, %d slots for %d transports", snap.Waiting, snap.Open, s.total)
+	}
+	for _, one := range snap.Sessions {
+		if one.Outstanding != 0 || one.Waiting != 0 {
+			s.violate("not at rest", "%s has %d outstanding calls, %d waiting", one.Key, one.Outstanding, one.Waiting)
+		}
+	}
+	r := s.registry
+	if n := len(r.calls) + len(r.controls) + r.pending + r.closings.all.Count + len(r.cancellations.queues) + r.unpassed; n != 0 {
+		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
+			len(r.calls), len(r.controls), r.pending, r.closings.all.Count, len(r.cancellations.queues), r.unpassed)
+	}
+	for name, o := range r.owners.all {
+		if len(o.calls) > 0 {
+			s.violate("not at rest", "owner %v has %d calls", name, len(o.calls))
+		}
+	}
+	if s.front != nil && s.front.interceptions.all.Count > 0 {
+		s.violate("not at rest", "%d operations run through interceptors", s.front.interceptions.all.Count)
+	}
+}
+
+// checkEnd checks that nothing is left after the registry has stopped.
+func (s *simulation) checkEnd() {
+	s.checkEvents()
+	for _, k := range s.commands {
+		if !s.intact() {
+			return
+		}
+		if len(k.replies) != 1 {
+			s.violate("no reply", "%v has %d replies", k, len(k.replies))
+			return
+		}
+		s.checkReply(k)
+	}
+	if !s.intact() {
+		return
+	}
+	r := s.registry
+	if n := len(r.registrations) + len(r.entries) + r.gate.Sessions.Open + r.closings.all.Count + len(r.tenants) + len(r.calls) + r.waiting + len(r.controls); n != 0 {
+		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
+			len(r.registrations), len(r.entries), r.gate.Sessions.Open, r.closings.all.Count, len(r.tenants), len(r.calls), r.waiting, len(r.controls))
+	}
+	if !r.gate.Wake().IsZero() || r.gateTimer != nil {
+		s.violate("something is left", "the gate waits")
+	}
+	for _, srv := range r.servers {
+		if srv.turns.Waiting() > 0 || srv.turns.Quota.Open != 0 || srv.turns.Quota.Pins != 0 {
+			s.violate("something is left", "%s: %d places have turns, %d slots, %d pins", srv.Name, srv.turns.Waiting(), srv.turns.Quota.Open, srv.turns.Quota.Pins)
+		}
+	}
+	for key, n := range s.live {
+		if n != 0 {
+			s.violate("a transport is left", "%s has %d", key, n)
+		}
+	}
+	told := map[messages.Key]bool{}
+	for _, left := range s.left {
+		told[left.Key] = true
+	}
+	for _, of := range s.world.sessions {
+		if of.known && of.excuse == "" && !told[of.key] {
+			s.violate("a session is left on its server", "%s of %s", of.id, of.key)
+		}
+	}
+	for _, p := range s.processes {
+		if len(p.watchers) > 0 {
+			s.violate("something is left", "%s is watched by %v", p.name, p.watchers)
+		}
+	}
+}
+
+// onRead counts crossings.
+func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
+	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
+	case *contract.Grant:
+		s.dialing[by] = true
+	case *contract.AbandonDial:
+		if s.dialing[by] {
+			s.crossed("a dial was abandoned")
+		} else {
+			s.crossed("an order to abandon a dial came too late")
+		}
+	case *contract.Drain:
+		if s.dialing[by] {
+			s.crossed("a drain during a dial")
+		}
+		s.excuseUnopened(by)
+	case *contract.BecameIdle:
+		if reg := registrationOf(msg.Of); reg.Dialing {
+			s.crossed("a session was granted a dial as it became idle")
+		}
+	case *contract.DialAbandoned:
+		if reg := registrationOf(msg.Of); reg.Probing {
+			s.crossed("a probe was abandoned")
+		}
+	case *contract.CallsHandedBack:
+		s.crossed("calls were handed back")
+	case *contract.CallsTimedOut:
+		s.crossed("calls have waited too long")
+	case *contract.CallReplayed:
+		s.crossed("a call was replayed")
+	case *contract.Faulted:
+		if registrationOf(msg.Of).Draining {
+			s.crossed("a fault of a session that drains")
+		}
+	case *contract.Unheard:
+		if msg.Cause != nil {
+			s.crossed("a session was unheard")
+		}
+	case *ownerEnd:
+		s.crossed("the end of an owner in steps")
+	case *stopDue:
+		s.crossed("interceptors were too slow for the stop")
+	case *interceptionDue:
+		s.crossed("an interceptor was too slow")
+	default:
+		if fmt.Sprintf("%T", msg) == "*session.dialed" {
+			s.dialing[by] = false
+		}
+	}
+}
+
+// crossings that a long run must have seen.
+var wantedCrossings = []string{
+	"a dial was abandoned", "an order to abandon a dial came too late", "a drain during a dial", "a session was granted a dial as it became idle",
+	"a probe was abandoned", "calls were handed back", "calls have waited too long", "a call was replayed", "a fault of a session that drains",
+	"a session was unheard", "an interceptor was too slow", "a reload with sessions that are queued", "a second session was opened",
+	"a second session was adopted", "a session was given up", "a bug in a session", "a question reached its handler",
+	"a session was evicted: " + string(messages.EvictCap), "a session was evicted: " + string(messages.EvictServerCap),
+	"a session was evicted: " + string(messages.EvictTenantQuota), "a session was evicted: " + string(messages.EvictIdle),
+}
+
+// remember gives the store sessions from before the simulation.
+func (s *simulation) remember() {
+	for i, key := range []messages.Key{{Server: "one", Scope: "a"}, {Server: "keyed", Scope: "cc"}, {Server: "other", Scope: "b"}} {
+		if s.n(2) == 0 {
+			continue
+		}
+		of := &served{id: fmt.Sprint("stored-", i), key: key, at: s.addressOf(s.servers[key.Server], key), known: s.n(2) == 0, stored: true}
+		s.world.sessions = append(s.world.sessions, of)
+		s.stored[key] = &mcpbridge.Record{Resume: *resumeOf(of), Generation: 7}
+	}
+}
+
+// excuseUnopened excuses the session in the store of a key whose actor drains before it has opened it: it leaves the
+// record as it is.
+func (s *simulation) excuseUnopened(by *mailbox.Mailbox) {
+	for _, reg := range s.registry.registrations {
+		if reg.mailbox != by || reg.wasOpen {
+			continue
+		}
+		for _, of := range s.world.sessions {
+			if of.stored && of.key == reg.key {
+				of.excuse = "its key was closed before it was opened"
+			}
+		}
+	}
+}
+
+// excuseStored excuses the sessions of a server from before the simulation: nobody closes those of a server that
+// is not configured as it was.
+func (w *world) excuseStored(server string) {
+	for _, of := range w.sessions {
+		if of.stored && of.key.Server == server {
+			of.excuse = "its server was changed"
+		}
+	}
+}

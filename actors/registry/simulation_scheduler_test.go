@@ -1,0 +1,285 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+)
+
+// scheduler is the dispatcher of the actors of a simulation. Only one goroutine runs at a time: all others wait for
+// their turns, at each message that an actor reads or a goroutine posts, and wherever the bridge would wait for
+// the world. When the one that runs has come to rest, the scheduler chooses the next one. It runs in the goroutine
+// of the test, and lets time pass.
+type scheduler struct {
+	*tape
+	self    uint64        // its goroutine
+	holder  atomic.Uint64 // the goroutine of the actor whose turn it is, or 0
+	pauses  int           // the post at which that actor lets others run; 0 is none
+	arrived chan struct{} // has an element when a goroutine has come to wait
+
+	mu    sync.Mutex
+	fresh []*turn // that have come since the last step
+
+	waiting  []*turn // the others, the oldest first
+	names    map[*mailbox.Mailbox]string
+	nameOf   func(*mailbox.Mailbox) string // of a mailbox that has none yet
+	observe  func(to *mailbox.Mailbox, message any)
+	policy   int // how many steps a priority lasts, or 0 without priorities
+	preempts bool
+	late     time.Duration // for how long time has passed while an actor had something to do
+	steps    int
+	ended    bool // nothing waits any more
+
+	lingering int // goroutines that let time pass
+
+	began time.Time
+	keep  bool // the log
+	log   []string
+}
+
+// turn is a goroutine that waits for its turn.
+type turn struct {
+	label   string
+	mailbox *mailbox.Mailbox // of an actor that reads, or the one that is posted to; or nil
+	actor   bool             // an actor runs
+	ctx     context.Context  // of work of the bridge; nil for what takes no time
+	ready   func() bool      // nil is always
+	chosen  chan struct{}
+}
+
+// goroutine returns the number of the goroutine that calls it.
+func goroutine() uint64 {
+	var b [32]byte
+	text := bytes.TrimPrefix(b[:runtime.Stack(b[:], false)], []byte("goroutine "))
+	id, _ := strconv.ParseUint(string(text[:bytes.IndexByte(text, ' ')]), 10, 64)
+	return id
+}
+
+// Schedule runs what waits for its turn by itself, or runs beside the actors.
+func (s *scheduler) Schedule(f func()) { go f() }
+
+// Throughput is without a limit, because there is a turn for each message.
+func (s *scheduler) Throughput() int { return 1 << 30 }
+
+// Posting waits for the turn of a goroutine that is not an actor. An actor posts in its turn.
+func (s *scheduler) Posting(to *mailbox.Mailbox, message any) {
+	t := &turn{mailbox: to, label: describe(message)}
+	switch goroutine() {
+	case s.self:
+		return
+	case s.holder.Load():
+		if s.pauses == 0 {
+			return
+		}
+		if s.pauses--; s.pauses > 0 {
+			return
+		}
+		t.actor = true
+	}
+	s.wait(t)
+}
+
+// Reading waits for the turn of an actor.
+func (s *scheduler) Reading(by *mailbox.Mailbox) { s.wait(&turn{mailbox: by, actor: true}) }
+
+// Read notes what an actor reads.
+func (s *scheduler) Read(by *mailbox.Mailbox, message any) {
+	s.observe(by, message)
+	if s.keep {
+		s.logf("%s reads %s", s.names[by], describe(message))
+	}
+}
+
+// work waits for the turn of what the world does. If it is not ready, it waits until it is.
+func (s *scheduler) work(ctx context.Context, label string, ready func() bool) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if _, known := ctx.Deadline(); !known && ctx.Done() != nil { // sleep does not know when it ends
+		defer context.AfterFunc(ctx, s.arrive)()
+	}
+	s.wait(&turn{label: label, ctx: ctx, ready: ready})
+}
+
+// linger lets time pass in the goroutine that has the turn, and waits for another turn.
+func (s *scheduler) linger(d time.Duration, label string) {
+	s.lingering++
+	time.Sleep(d)
+	s.work(nil, label, nil)
+	s.lingering--
+}
+
+// wait waits until the goroutine is chosen.
+func (s *scheduler) wait(t *turn) {
+	t.chosen = make(chan struct{})
+	s.mu.Lock()
+	s.fresh = append(s.fresh, t)
+	s.mu.Unlock()
+	s.arrive()
+	<-t.chosen
+	if t.actor {
+		s.holder.Store(goroutine())
+	}
+}
+
+// arrive ends a sleep of the scheduler.
+func (s *scheduler) arrive() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits until no goroutine runs, and takes up those that have come to wait.
+func (s *scheduler) rest() {
+	synctest.Wait()
+	s.mu.Lock()
+	fresh := s.fresh
+	s.fresh = nil
+	s.mu.Unlock()
+	for _, t := range fresh {
+		if t.mailbox == nil {
+			continue
+		}
+		if s.names[t.mailbox] == "" {
+			s.names[t.mailbox] = s.nameOf(t.mailbox)
+		}
+		if t.label == "" {
+			t.label = s.names[t.mailbox] + " reads"
+		} else {
+			t.label = t.label + " to " + s.names[t.mailbox]
+		}
+	}
+	slices.SortStableFunc(fresh, func(a, b *turn) int { return cmp.Compare(a.label, b.label) })
+	s.waiting = append(s.waiting, fresh...)
+}
+
+// isReady reports whether the goroutine may be chosen.
+func (s *scheduler) isReady(t *turn) bool { return s.ended || t.ready == nil || t.ready() }
+
+// isQuick reports whether the goroutine waits for nothing but a processor: time does not pass before its turn.
+func (s *scheduler) isQuick(t *turn) bool {
+	return (t.ctx == nil || t.ctx.Err() != nil) && s.isReady(t)
+}
+
+// step lets one of the goroutines run. It reports whether there was one.
+func (s *scheduler) step(may func(*turn) bool) bool {
+	s.rest()
+	var ready []*turn
+	for _, t := range s.waiting {
+		if may(t) {
+			ready = append(ready, t)
+		}
+	}
+	if len(ready) == 0 {
+		return false
+	}
+	t := ready[s.choose(len(ready), func(r *rand.Rand) int { return s.pick(r, ready) })]
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *turn) bool { return other == t })
+	s.pauses = 0
+	if t.actor && s.preempts {
+		s.pauses = s.rarely(4, 3)
+	}
+	s.steps++
+	if s.keep && t.label != "" && (!t.actor || t.mailbox == nil) {
+		s.logf("%s (of %d)", t.label, len(ready))
+	}
+	t.chosen <- struct{}{}
+	synctest.Wait()
+	s.holder.Store(0)
+	return true
+}
+
+// pick proposes a goroutine: the oldest, any, or that with the highest priority, which it has for some steps. So some
+// wait for long.
+func (s *scheduler) pick(r *rand.Rand, ready []*turn) (at int) {
+	switch {
+	case r.IntN(8) == 0:
+		return 0
+	case s.policy == 0 || r.IntN(16) == 0:
+		return r.IntN(len(ready))
+	}
+	var best uint64
+	for i, t := range ready {
+		if priority := priorityOf(t.label, s.steps/s.policy); priority > best {
+			best, at = priority, i
+		}
+	}
+	return at
+}
+
+// priorityOf returns the priority of a goroutine in a period.
+func priorityOf(label string, period int) uint64 {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, period, label)
+	sum := hash.Sum64() * 0x9e3779b97f4a7c15 // mixes the last bytes into the first bits
+	return sum ^ sum>>32
+}
+
+// tick lets time pass although actors have something to do, as on a machine that is slow.
+func (s *scheduler) tick() {
+	time.Sleep(time.Millisecond)
+	s.late += time.Millisecond
+	s.rest()
+}
+
+// pass lets time pass. Whatever takes no time is done before that, and also what the world does, if it works.
+func (s *scheduler) pass(d time.Duration, works bool) {
+	may := s.isQuick
+	if works {
+		may = s.isReady
+	}
+	for until := time.Now().Add(d); ; {
+		for s.step(may) {
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return
+		}
+		s.sleep(left)
+	}
+}
+
+// sleep lets time pass until something comes to wait, or the work of the bridge is over because its context is.
+func (s *scheduler) sleep(d time.Duration) {
+	for _, t := range s.waiting {
+		if t.ctx == nil {
+			continue
+		}
+		if at, ok := t.ctx.Deadline(); ok && time.Until(at) > 0 {
+			d = min(d, time.Until(at))
+		}
+	}
+	select {
+	case <-s.arrived:
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.arrived:
+	}
+	s.rest()
+}
+
+// logf adds a line to the log.
+func (s *scheduler) logf(format string, args ...any) {
+	if s.keep {
+		s.log = append(s.log, fmt.Sprintf("%5d %8.3f ", s.steps, time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+var _ mailbox.Stepper = (*scheduler)(nil)

@@ -243,7 +243,7 @@ type patience struct{ s *simulation }
 func (p patience) Decider(messages.Key) actors.Decider { return p }
 
 // Decide restarts the session at once or later, or gives up. It may panic.
-func (p patience) Decide(f *actors.Fault, _ time.Time) actors.Decision {
+func (p patience) Decide(f *actors.Fault, _ time.Time) actors.Directive {
 	s := p.s
 	delay := time.Duration(s.n(4)) * 100 * time.Millisecond
 	switch {
@@ -252,9 +252,9 @@ func (p patience) Decide(f *actors.Fault, _ time.Time) actors.Decision {
 		panic(planted)
 	case s.rarely(2, 8) == 1:
 		s.crossed("a session was given up")
-		return actors.Decision{GiveUp: true, Delay: 2 * time.Second, Attempt: 1}
+		return actors.Directive{GiveUp: true, Delay: 2 * time.Second, Attempt: 1}
 	}
-	return actors.Decision{Delay: delay, Attempt: 1}
+	return actors.Directive{Delay: delay, Attempt: 1}
 }
 
 // planted is the reason of a panic that the simulation causes.

@@ -223,6 +223,7 @@ var exceptions = []exception{
 	{"resumption", []string{"ignored"}, []string{"cut in a call"}, "1 2 tools deadline? deadline? 5 6 tools", time.Minute, "a proxy may withhold the headers until there is an answer"},
 	{"resumption", []string{"401", "403", "500", "503", "closed"}, []string{"cut in a call"}, "", 10 * time.Second, "it may pass, and the answer be resumed"},
 	{"tools/list", []string{"ignored", "202"}, []string{"cut in a call"}, "", 3 * time.Second / 2, "resuming the session, and the annotations of a call that was lost, wait half a second each"},
+	{"tools/list", []string{"closed"}, []string{"cut in a call"}, "", 5 * time.Second, "over HTTP+SSE each list that is closed ends the session, and the backoff grows"},
 	{"resumption", nil, []string{"cut in a call"}, "", 3 * time.Second, "the SDK resumes an answer some time after the cut"},
 }
 

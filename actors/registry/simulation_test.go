@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/eventstream"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -49,9 +51,11 @@ type simulation struct {
 	stopping   bool
 	stopped    bool
 	left       []messages.Left
-	events     []any // since the last step; guarded by scheduler.mu
-	dialing    map[*mailbox.Mailbox]bool
-	crossings  map[string]int
+
+	subscription *eventstream.Subscription // to what the engine publishes
+	events       []any                     // since the last step; guarded by scheduler.mu
+	dialing      map[*mailbox.Mailbox]bool
+	crossings    map[string]int
 
 	violation string // the first one, or ""
 	kind      string // of it
@@ -109,9 +113,15 @@ func simulate(t *testing.T, choices *tape, actions int, keep bool) (s *simulatio
 	return s
 }
 
+// simulatedSystem returns the actor system of all schedules: to make one takes longer than to run a short schedule.
+var simulatedSystem = sync.OnceValue(func() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+})
+
 // start makes the configuration, and starts the registry.
 func (s *simulation) start() {
 	s.part()
+	s.acting.Store(true)
 	s.scheduler.self, s.arrived, s.began = goroutine(), make(chan struct{}, 1), time.Now()
 	s.scheduler.names, s.nameOf, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.onRead
 	s.codes, s.twice, s.dialing, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[*mailbox.Mailbox]bool{}, map[string]int{}
@@ -123,8 +133,8 @@ func (s *simulation) start() {
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
 	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
 	s.maxDials = 1 + s.n(2)
-	s.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
-	s.system.EventStream.Subscribe(s.take)
+	s.system = simulatedSystem()
+	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)
 	s.cfg = actors.Config{
 		Name: "simulated", Dialer: &s.world, Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
@@ -193,6 +203,13 @@ func (s *simulation) finish() {
 	s.checkEnd()
 	s.ended = true
 	s.drainAfterViolation()
+	s.system.EventStream.Unsubscribe(s.subscription)
+	for _, k := range s.commands {
+		s.system.ProcessRegistry.Remove(k.pid)
+	}
+	for _, p := range s.processes {
+		s.system.ProcessRegistry.Remove(p.pid)
+	}
 	time.Sleep(3 * time.Second) // for the throttle of the dead letters
 }
 

@@ -40,6 +40,10 @@ type simulation struct {
 	front    *front // nil without interceptors
 	pid      *actor.PID
 
+	generations map[messages.Key]uint64 // of the last session that was opened
+	sessionOf   map[generation]*served  // that has run calls
+	pins        map[messages.Key]bool   // sessions that must not be evicted
+
 	commands   []*command
 	unanswered int
 	processes  []*process
@@ -61,14 +65,24 @@ type simulation struct {
 	kind      string // of it
 }
 
+// generation identifies an MCP session for callers.
+type generation struct {
+	key messages.Key
+	n   uint64
+}
+
 const (
 	callTimeout    = 20 * time.Second
 	connectTimeout = 5 * time.Second
 	drainTimeout   = 2 * time.Second
 	closeTimeout   = time.Second
+	recovery       = 15 * time.Second // after the end of all faults
 )
 
-var serverNames = []string{"one", "command", "keyed", "other"}
+var (
+	serverNames = []string{"one", "command", "keyed", "other"}
+	scopes      = []string{"a", "b", "cc"}
+)
 
 // notCalled is the PerKey of a server: the scripted bridge knows its results.
 func notCalled(context.Context, messages.Key) (mcpbridge.Server, error) {
@@ -125,9 +139,11 @@ func (s *simulation) start() {
 	s.scheduler.self, s.arrived, s.began = goroutine(), make(chan struct{}, 1), time.Now()
 	s.scheduler.names, s.nameOf, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.onRead
 	s.codes, s.twice, s.dialing, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[*mailbox.Mailbox]bool{}, map[string]int{}
+	s.sessionOf = map[generation]*served{}
+	s.generations, s.pins = map[messages.Key]uint64{}, map[messages.Key]bool{}
 	s.world = world{
 		s: s, servers: map[string]mcpbridge.Server{}, addresses: map[string]*address{}, adoptable: map[messages.Key]*control{},
-		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, executed: map[string]int{}, sent: map[string]int{},
+		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, ranOn: map[string]*served{}, executed: map[string]int{}, sent: map[string]int{},
 		causes: map[messages.Key]int{}, changed: map[string]bool{}, stored: map[messages.Key]*mcpbridge.Record{},
 	}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
@@ -186,9 +202,11 @@ func (s *simulation) finish() {
 	switch s.n(3) {
 	case 0:
 		s.heal()
-		s.runUntil(2*time.Minute, "all commands are answered", func() bool { return s.unanswered == 0 })
+		s.unpin()
+		s.runUntil(recovery, "all commands are answered", func() bool { return s.unanswered == 0 })
 		s.runUntil(2*time.Minute, "all is at rest", s.atRest)
 		s.checkRest()
+		s.checkRecovery()
 		s.stop()
 	case 1:
 		s.heal()
@@ -219,6 +237,16 @@ func (s *simulation) heal() {
 	s.healed, s.plantedIn = true, 0
 	for _, at := range s.addresses {
 		at.down, at.front = false, false
+	}
+}
+
+// unpin ends all pins, which may keep calls waiting.
+func (s *simulation) unpin() {
+	s.rest()
+	for _, name := range serverNames {
+		for _, scope := range scopes {
+			s.send(&messages.Pin{Key: messages.Key{Server: name, Scope: scope}, Release: true}, "the end of a pin", time.Second, nil)
+		}
 	}
 }
 

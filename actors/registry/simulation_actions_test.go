@@ -59,13 +59,7 @@ var actions = []action{
 		s.send(&messages.Forget{Server: s.anyServer(), ID: s.nextID()}, s.nextID(), time.Second, nil)
 	}},
 	{"pin", 4, func(s *simulation) {
-		key, release := s.anyKey(), s.n(2) == 1
-		delete(s.pins, key)
-		s.send(&messages.Pin{Key: key, ID: s.nextID(), Release: release}, s.nextID(), time.Second, func(reply any) {
-			if _, done := reply.(*messages.Pinned); done && !release {
-				s.pins[key] = true
-			}
-		})
+		s.pin(s.anyKey(), s.n(2) == 1)
 	}},
 	{"cancel a scope", 2, func(s *simulation) {
 		s.send(&messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
@@ -226,6 +220,15 @@ func (s *simulation) close() {
 		cmd = &messages.CloseAll{ID: id, Now: now}
 	}
 	s.send(cmd, id, s.registry.closeTime()+time.Second, nil)
+}
+
+// pin pins the session of a key, or ends that.
+func (s *simulation) pin(key messages.Key, release bool) {
+	s.send(&messages.Pin{Key: key, ID: s.nextID(), Release: release}, s.nextID(), time.Second, func(reply any) {
+		if _, done := reply.(*messages.Pinned); done {
+			s.pins[key] = !release
+		}
+	})
 }
 
 func (s *simulation) bind() {

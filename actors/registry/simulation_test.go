@@ -245,7 +245,7 @@ func (s *simulation) unpin() {
 	s.rest()
 	for _, name := range serverNames {
 		for _, scope := range scopes {
-			s.send(&messages.Pin{Key: messages.Key{Server: name, Scope: scope}, Release: true}, "the end of a pin", time.Second, nil)
+			s.pin(messages.Key{Server: name, Scope: scope}, true)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (r *registry) letDial(reg *registration) {
 		r.setState(reg, messages.StateConnecting)
 	}
 	r.tellLimits(reg)
-	reg.send(&contract.Grant{})
+	reg.send(&contract.Grant{Generation: r.entries[reg.key].generation})
 }
 
 // onDialRequested queues a session for a grant.

@@ -35,7 +35,7 @@ var actions = []action{
 			c.of.known = false
 		}
 	}},
-	{"outage", 6, func(s *simulation) {
+	{"outage", 10, func(s *simulation) {
 		if at := s.anyAddress(); at != nil {
 			at.down = !at.down
 			s.logf("%s is down: %v", at.name, at.down)
@@ -59,7 +59,7 @@ var actions = []action{
 		s.send(&messages.Forget{Server: s.anyServer(), ID: s.nextID()}, s.nextID(), time.Second, nil)
 	}},
 	{"pin", 4, func(s *simulation) {
-		s.send(&messages.Pin{Key: s.anyKey(), ID: s.nextID(), Release: s.n(2) == 1}, s.nextID(), time.Second, nil)
+		s.pin(s.anyKey(), s.n(2) == 1)
 	}},
 	{"cancel a scope", 2, func(s *simulation) {
 		s.send(&messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
@@ -129,7 +129,7 @@ func (s *simulation) some(steps int) {
 func (s *simulation) anyServer() string { return serverNames[s.n(len(serverNames))] }
 
 func (s *simulation) anyKey() messages.Key {
-	return messages.Key{Server: s.anyServer(), Scope: []string{"a", "b", "cc"}[s.n(3)]}
+	return messages.Key{Server: s.anyServer(), Scope: scopes[s.n(len(scopes))]}
 }
 
 // anyConn returns a connection that is open, or nil.
@@ -220,6 +220,15 @@ func (s *simulation) close() {
 		cmd = &messages.CloseAll{ID: id, Now: now}
 	}
 	s.send(cmd, id, s.registry.closeTime()+time.Second, nil)
+}
+
+// pin pins the session of a key, or ends that.
+func (s *simulation) pin(key messages.Key, release bool) {
+	s.send(&messages.Pin{Key: key, ID: s.nextID(), Release: release}, s.nextID(), time.Second, func(reply any) {
+		if _, done := reply.(*messages.Pinned); done {
+			s.pins[key] = !release
+		}
+	})
 }
 
 func (s *simulation) bind() {

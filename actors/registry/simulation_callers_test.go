@@ -285,6 +285,14 @@ func (s *simulation) checkReply(k *command) {
 		replayed = reply.Replayed
 		if executed == 0 {
 			s.violate("a result without a run", "%v has a result, and never ran", k)
+			return
+		}
+		of, ran := generation{reply.Key, reply.Generation}, s.ranOn[k.id]
+		if s.sessionOf[of] == nil {
+			s.sessionOf[of] = ran
+		}
+		if s.sessionOf[of] != ran {
+			s.violate("two sessions of a generation", "%v has run on %s, and another call of generation %d on %s", k, ran.id, of.n, s.sessionOf[of].id)
 		}
 	case *messages.Failure:
 		replayed = reply.Replayed

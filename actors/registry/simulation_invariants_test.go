@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -35,7 +36,14 @@ func (s *simulation) checkEvents() {
 			s.checkCause(e.Key, e.Cause)
 		case *messages.SessionExpired:
 			s.checkCause(e.Key, e.Cause)
+		case *messages.SessionOpened:
+			s.checkGeneration(e.Stamp, e.Attached)
+		case *messages.SessionRestarted:
+			s.checkGeneration(e.Stamp, e.Attached)
 		case *messages.SessionEvicted:
+			if s.pins[e.Key] && e.Reason != messages.EvictIdle {
+				s.violate("a session that is pinned was evicted", "%s: %s", e.Key, e.Reason)
+			}
 			s.crossed("a session was evicted: " + string(e.Reason))
 		case *actor.DeadLetterEvent:
 			s.checkDeadLetter(e)
@@ -60,6 +68,15 @@ func (s *simulation) checkCause(key messages.Key, cause string) {
 	if s.causes[key]--; s.causes[key] < 0 {
 		s.violate("a restart without a cause", "%s: %s", key, cause)
 	}
+}
+
+// checkGeneration checks that a new session of a key has a new generation.
+func (s *simulation) checkGeneration(stamp messages.Stamp, attached bool) {
+	last := s.generations[stamp.Key]
+	if attached && stamp.Generation < last || !attached && stamp.Generation <= last {
+		s.violate("a generation is wrong", "%s: %d after %d, resumed %v", stamp.Key, stamp.Generation, last, attached)
+	}
+	s.generations[stamp.Key] = stamp.Generation
 }
 
 // checkDeadLetter checks that a message is not lost.
@@ -158,6 +175,27 @@ func (s *simulation) checkRest() {
 	}
 }
 
+// checkRecovery checks that each server works again: soon, one call after the other succeeds.
+func (s *simulation) checkRecovery() {
+	for _, name := range serverNames {
+		if s.registry.servers[name] == nil {
+			continue
+		}
+		works := false
+		for end := time.Now().Add(recovery); !works && s.intact(); s.pass(time.Second, true) {
+			op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: name, Scope: "a"}, ID: s.nextID()}, Params: &mcp.CallToolParams{Name: "tool"}}
+			s.do(op, func(reply any) {
+				f, failed := reply.(*messages.Failure)
+				works = !failed || strings.Contains(f.Detail, "pinned")
+			})
+			s.runUntil(recovery, "a call after the faults is answered", func() bool { return s.unanswered == 0 })
+			if time.Now().After(end) && !works {
+				s.violate("a server does not recover", "%s", name)
+			}
+		}
+	}
+}
+
 // checkEnd checks that nothing is left after the registry has stopped.
 func (s *simulation) checkEnd() {
 	s.checkEvents()
@@ -223,7 +261,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		if s.dialing[by] {
 			s.crossed("a drain during a dial")
 		}
-		s.excuseUnopened(by)
+		s.onDrained(by)
 	case *contract.BecameIdle:
 		if reg := registrationOf(msg.Of); reg.Dialing {
 			s.crossed("a session was granted a dial as it became idle")
@@ -281,10 +319,13 @@ func (s *simulation) remember() {
 	}
 }
 
-// excuseUnopened excuses the session in the store of a key whose actor drains before it has opened it: it leaves the
-// record as it is.
-func (s *simulation) excuseUnopened(by *mailbox.Mailbox) {
+// onDrained notes that a session drains: its pin ends, and if it is not open yet, it leaves the session that the store
+// has of its key as it is.
+func (s *simulation) onDrained(by *mailbox.Mailbox) {
 	for _, reg := range s.registry.registrations {
+		if reg.mailbox == by {
+			delete(s.pins, reg.key)
+		}
 		if reg.mailbox != by || reg.wasOpen {
 			continue
 		}

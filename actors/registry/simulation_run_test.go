@@ -21,6 +21,8 @@ var (
 	simulationTime    = flag.Duration("simulation.time", 0, "run fresh schedules for so long, in place of a number of seeds")
 	simulationActions = flag.Int("simulation.actions", 60, "the actions of each schedule")
 	simulationVerbose = flag.Bool("simulation.v", false, "print the log of the first schedule, or of a tape")
+	simulationWanted  = flag.Bool("simulation.crossings", true, "a long run that misses a crossing fails")
+	simulationShrink  = flag.Duration("simulation.shrink", 20*time.Second, "how long a schedule that fails is shortened for")
 	simulationTape    = flag.String("simulation.tape", "testdata/simulation/*.tape", "the tapes to replay")
 )
 
@@ -57,7 +59,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(crossings)) {
 		t.Logf("%7d %s", crossings[what], what)
 	}
-	if n >= manyCrossings {
+	if n >= manyCrossings && *simulationWanted {
 		for _, what := range wantedCrossings {
 			require.NotZero(t, crossings[what], "it never happened: %s", what)
 		}

@@ -25,6 +25,7 @@ import (
 type scheduler struct {
 	*tape
 	self    uint64        // its goroutine
+	acting  atomic.Bool   // it runs itself
 	holder  atomic.Uint64 // the goroutine of the actor whose turn it is, or 0
 	pauses  int           // the post at which that actor lets others run; 0 is none
 	arrived chan struct{} // has an element when a goroutine has come to wait
@@ -76,10 +77,15 @@ func (s *scheduler) Throughput() int { return 1 << 30 }
 // Posting waits for the turn of a goroutine that is not an actor. An actor posts in its turn.
 func (s *scheduler) Posting(to *mailbox.Mailbox, message any) {
 	t := &turn{mailbox: to, label: describe(message)}
-	switch goroutine() {
-	case s.self:
+	holder := s.holder.Load()
+	if s.acting.Load() { // goroutines that it wakes may post as well
+		holder = s.self
+	}
+	switch {
+	case holder == 0 || holder != goroutine():
+	case holder == s.self:
 		return
-	case s.holder.Load():
+	default:
 		if s.pauses == 0 {
 			return
 		}
@@ -196,9 +202,11 @@ func (s *scheduler) step(may func(*turn) bool) bool {
 	if s.keep && t.label != "" && (!t.actor || t.mailbox == nil) {
 		s.logf("%s (of %d)", t.label, len(ready))
 	}
+	s.acting.Store(false)
 	t.chosen <- struct{}{}
 	synctest.Wait()
 	s.holder.Store(0)
+	s.acting.Store(true)
 	return true
 }
 

@@ -27,6 +27,7 @@ type world struct {
 	tenants   map[string]int            // the same, by tenant
 	total     int
 	dialing   map[string]int       // by server and address
+	ranOn     map[string]*served   // the session that has run an operation last
 	executed  map[string]int       // how often the server has run an operation
 	sent      map[string]int       // how often the bridge was asked to
 	causes    map[messages.Key]int // of faults that no event has reported
@@ -51,6 +52,7 @@ type served struct {
 	key    messages.Key
 	at     *address
 	known  bool   // the server knows it
+	told   bool   // a caller was told that it does not
 	used   bool   // an operation has reached it
 	stored bool   // it is from before the simulation
 	excuse string // why it may be left at the end, or ""
@@ -137,7 +139,12 @@ func (w *world) dial(ctx context.Context, req mcpbridge.DialRequest, at *address
 	}
 	how := w.fault(dialOutcomes, w.dialRate)
 	switch {
-	case at.down && how != dialHangs, at.front:
+	case at.down && w.s.n(3) > 0:
+		w.s.work(ctx, "dial of "+key.String()+" in an outage", func() bool { return ctx.Err() != nil || !at.down })
+		if how = dialOpens; at.down || ctx.Err() != nil && w.fault(2, 2) == 0 {
+			how = dialFindsNobody
+		}
+	case at.down, at.front:
 		how = dialFindsNobody
 	case ctx.Err() != nil && how != dialOpensTooLate:
 		return nil, failure(mcpbridge.Unavailable, mcpbridge.Absent)
@@ -208,7 +215,13 @@ func (w *world) resumes(req mcpbridge.DialRequest, at *address) *served {
 		return nil
 	}
 	for _, of := range w.sessions {
-		if of.id == req.Resume.SessionID && of.known && of.at == at {
+		if of.id != req.Resume.SessionID {
+			continue
+		}
+		if of.told && w.s.cfg.Store == nil && w.s.bugs == 0 {
+			w.s.violate("an expired session is resumed", "%s of %s", of.id, req.Key)
+		}
+		if of.known && of.at == at {
 			return of
 		}
 	}
@@ -357,11 +370,12 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	case c.of.at.front:
 		c.unheard = true
 		if isCall && s.n(2) == 1 {
-			w.execute(op)
+			c.execute(op)
 		}
 		return nil, refusal(mcpbridge.ServerError, mcpbridge.Unheard, true)
 	case !c.of.known:
 		c.blame()
+		c.of.told = true
 		return nil, refusal(mcpbridge.Expired, mcpbridge.Gone, true)
 	case how == requestIsLostOnItsWay:
 		c.breakOff(false)
@@ -374,13 +388,13 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		panic(planted)
 	case how == requestIgnoresItsEnd:
 		c.blame()
-		w.execute(op)
+		c.execute(op)
 		s.work(nil, "deaf "+label, func() bool { return ctx.Err() != nil || w.healed })
 		s.linger(4*time.Second, "end of deaf "+label)
 		return nil, cut()
 	}
 	c.unheard = false
-	w.execute(op)
+	c.execute(op)
 	switch how {
 	case requestIsAnsweredLater:
 		s.work(ctx, "answer of "+label, nil)
@@ -413,10 +427,11 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 }
 
 // execute counts that the server has run an operation.
-func (w *world) execute(op messages.Operation) {
+func (c *simConn) execute(op messages.Operation) {
 	if id := op.RequestID(); id != "" {
-		w.executed[id]++
-		w.s.logf("the server runs %s", id)
+		c.w.executed[id]++
+		c.w.ranOn[id] = c.of
+		c.w.s.logf("the server runs %s", id)
 	}
 }
 

@@ -6,13 +6,10 @@ import (
 	"time"
 )
 
-// shrinkTime is how long a schedule is shortened for.
-const shrinkTime = 20 * time.Second
-
 // shrink returns the shortest schedule that it finds with the same kind of violation: without whole actions, the
 // longest runs of them first, and then with simpler choices within the parts that are left.
 func shrink(t *testing.T, failed *simulation) *simulation {
-	best, end := failed, time.Now().Add(shrinkTime)
+	best, end := failed, time.Now().Add(*simulationShrink)
 	try := func(parts [][]int) bool {
 		if time.Now().After(end) {
 			return false

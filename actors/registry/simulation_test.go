@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/eventstream"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -38,6 +40,10 @@ type simulation struct {
 	front    *front // nil without interceptors
 	pid      *actor.PID
 
+	generations map[messages.Key]uint64 // of the last session that was opened
+	sessionOf   map[generation]*served  // that has run calls
+	pins        map[messages.Key]bool   // sessions that must not be evicted
+
 	commands   []*command
 	unanswered int
 	processes  []*process
@@ -49,12 +55,20 @@ type simulation struct {
 	stopping   bool
 	stopped    bool
 	left       []messages.Left
-	events     []any // since the last step; guarded by scheduler.mu
-	dialing    map[*mailbox.Mailbox]bool
-	crossings  map[string]int
+
+	subscription *eventstream.Subscription // to what the engine publishes
+	events       []any                     // since the last step; guarded by scheduler.mu
+	dialing      map[*mailbox.Mailbox]bool
+	crossings    map[string]int
 
 	violation string // the first one, or ""
 	kind      string // of it
+}
+
+// generation identifies an MCP session for callers.
+type generation struct {
+	key messages.Key
+	n   uint64
 }
 
 const (
@@ -62,9 +76,13 @@ const (
 	connectTimeout = 5 * time.Second
 	drainTimeout   = 2 * time.Second
 	closeTimeout   = time.Second
+	recovery       = 15 * time.Second // after the end of all faults
 )
 
-var serverNames = []string{"one", "command", "keyed", "other"}
+var (
+	serverNames = []string{"one", "command", "keyed", "other"}
+	scopes      = []string{"a", "b", "cc"}
+)
 
 // notCalled is the PerKey of a server: the scripted bridge knows its results.
 func notCalled(context.Context, messages.Key) (mcpbridge.Server, error) {
@@ -109,22 +127,30 @@ func simulate(t *testing.T, choices *tape, actions int, keep bool) (s *simulatio
 	return s
 }
 
+// simulatedSystem returns the actor system of all schedules: to make one takes longer than to run a short schedule.
+var simulatedSystem = sync.OnceValue(func() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+})
+
 // start makes the configuration, and starts the registry.
 func (s *simulation) start() {
 	s.part()
+	s.acting.Store(true)
 	s.scheduler.self, s.arrived, s.began = goroutine(), make(chan struct{}, 1), time.Now()
 	s.scheduler.names, s.nameOf, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.onRead
 	s.codes, s.twice, s.dialing, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[*mailbox.Mailbox]bool{}, map[string]int{}
+	s.sessionOf = map[generation]*served{}
+	s.generations, s.pins = map[messages.Key]uint64{}, map[messages.Key]bool{}
 	s.world = world{
 		s: s, servers: map[string]mcpbridge.Server{}, addresses: map[string]*address{}, adoptable: map[messages.Key]*control{},
-		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, executed: map[string]int{}, sent: map[string]int{},
+		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, ranOn: map[string]*served{}, executed: map[string]int{}, sent: map[string]int{},
 		causes: map[messages.Key]int{}, changed: map[string]bool{}, stored: map[messages.Key]*mcpbridge.Record{},
 	}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
 	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
 	s.maxDials = 1 + s.n(2)
-	s.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
-	s.system.EventStream.Subscribe(s.take)
+	s.system = simulatedSystem()
+	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)
 	s.cfg = actors.Config{
 		Name: "simulated", Dialer: &s.world, Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
@@ -176,9 +202,11 @@ func (s *simulation) finish() {
 	switch s.n(3) {
 	case 0:
 		s.heal()
-		s.runUntil(2*time.Minute, "all commands are answered", func() bool { return s.unanswered == 0 })
+		s.unpin()
+		s.runUntil(recovery, "all commands are answered", func() bool { return s.unanswered == 0 })
 		s.runUntil(2*time.Minute, "all is at rest", s.atRest)
 		s.checkRest()
+		s.checkRecovery()
 		s.stop()
 	case 1:
 		s.heal()
@@ -193,6 +221,13 @@ func (s *simulation) finish() {
 	s.checkEnd()
 	s.ended = true
 	s.drainAfterViolation()
+	s.system.EventStream.Unsubscribe(s.subscription)
+	for _, k := range s.commands {
+		s.system.ProcessRegistry.Remove(k.pid)
+	}
+	for _, p := range s.processes {
+		s.system.ProcessRegistry.Remove(p.pid)
+	}
 	time.Sleep(3 * time.Second) // for the throttle of the dead letters
 }
 
@@ -202,6 +237,16 @@ func (s *simulation) heal() {
 	s.healed, s.plantedIn = true, 0
 	for _, at := range s.addresses {
 		at.down, at.front = false, false
+	}
+}
+
+// unpin ends all pins, which may keep calls waiting.
+func (s *simulation) unpin() {
+	s.rest()
+	for _, name := range serverNames {
+		for _, scope := range scopes {
+			s.pin(messages.Key{Server: name, Scope: scope}, true)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type (
 	// HandlerBound says which handler the scope has, or none.
 	HandlerBound struct{ Handler *actor.PID }
 	// Grant allows one dial.
-	Grant struct{}
+	Grant struct{ Generation uint64 } // of the last MCP session of the key, which may have opened since the session was spawned
 	// AbandonDial aborts the dial, so that another session can dial.
 	AbandonDial struct{}
 	// LimitsChanged replaces the limits of the session. It comes before the first message

@@ -133,8 +133,9 @@ func checkSessionID(conn mcpbridge.Conn) error {
 
 // onGrant dials. If a dial that was aborted still opens a connection, the connection is
 // closed, unless its MCP session is to be left open.
-func (s *session) onGrant(c actor.Context) {
+func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 	s.state = s.connecting
+	s.generation = max(s.generation, msg.Generation)
 	wanted, abort := context.WithCancelCause(context.Background())
 	s.abortDial = abort
 
@@ -261,6 +262,7 @@ func (s *session) lifetime() time.Duration {
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(c actor.Context, msg *dialed) {
 	s.abortDial = nil
+	s.generation = max(s.generation, msg.generation)
 	if s.refusedAgain(msg) {
 		s.failParked(c, s.refused, s.refusedUntil)
 	}

@@ -141,7 +141,7 @@ func (s *session) idle(c actor.Context) {
 		s.onCallReturned(c, msg)
 		s.queueIfWanted(c)
 	case *contract.Grant: // it crossed becameIdle
-		s.onGrant(c)
+		s.onGrant(c, msg)
 	default:
 		s.always(c)
 	}
@@ -153,7 +153,7 @@ func (s *session) queued(c actor.Context) {
 	case *contract.Call:
 		s.park(c, msg)
 	case *contract.Grant:
-		s.onGrant(c)
+		s.onGrant(c, msg)
 	case *contract.ServerDown:
 		s.failParked(c, msg.Cause, msg.RetryAt)
 		s.idleIfUnwanted(c)

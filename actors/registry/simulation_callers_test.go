@@ -218,7 +218,7 @@ func (s *simulation) intercept(next actors.Runner) actors.Runner {
 		case 3:
 			panic(planted)
 		case 4:
-			s.work(nil, "deaf "+label, func() bool { return ctx.Err() != nil || s.healed })
+			s.work(context.Background(), "deaf "+label, func() bool { return ctx.Err() != nil || s.healed })
 			s.linger(3*time.Second, "end of deaf "+label)
 		case 5:
 			result, err := next(ctx, op)

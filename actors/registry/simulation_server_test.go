@@ -118,6 +118,9 @@ func (w *world) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.
 		w.s.work(ctx, "dial of "+req.Key.String()+" at its address", nil)
 	}
 	where := srv.Name + "@" + at.name
+	if w.adoptable[req.Key] != nil {
+		where = "a connection that is adopted needs no permit: " + req.Key.String()
+	}
 	w.open(req, 1)
 	if w.dialing[where]++; w.dialing[where] > w.s.maxDials && !req.Only && !w.changed[srv.Name] {
 		w.s.violate("too many dials", "%d dials of %s at once", w.dialing[where], where)

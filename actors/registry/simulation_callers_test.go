@@ -305,7 +305,7 @@ func (s *simulation) checkReply(k *command) {
 	}
 	safe := isCall && strings.HasSuffix(call.Params.Name, "/safe") || op.Idempotent()
 	may := op.Head().Replay == messages.ReplayAlways || op.Head().Replay == messages.ReplaySafe && safe
-	if executed > 2 || executed == 2 && (!replayed && isCall || !may) {
-		s.violate("a replay that is not allowed", "%v ran %d times, replayed %v, allowed %v", k, executed, replayed, may)
+	if s.mayRun[k.id] > 2 || executed == 2 && (!replayed && isCall || !may) {
+		s.violate("a replay that is not allowed", "%v ran %d times, or %d, replayed %v, allowed %v", k, executed, s.mayRun[k.id], replayed, may)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestASessionThatWasSpawnedEarlyHasItsOwnGeneration(t *testing.T) {
 	var atDialed func()
 	inWatchedRegistry(t, func(w *watchedRegistry) {
-		var second = make(chan any, 1)
+		second := make(chan any, 1)
 		atDialed = func() { // the registry reads these before opened
 			w.system.Root.Send(w.pid, &messages.CloseScope{Scope: "early"})
 			box := w.call("early", "fast")

@@ -218,17 +218,17 @@ func (s *simulation) intercept(next actors.Runner) actors.Runner {
 		case 3:
 			panic(planted)
 		case 4:
-			s.work(nil, "deaf "+label, func() bool { return ctx.Err() != nil || s.healed })
+			s.work(context.Background(), "deaf "+label, func() bool { return ctx.Err() != nil || s.healed })
 			s.linger(3*time.Second, "end of deaf "+label)
 		case 5:
 			result, err := next(ctx, op)
 			s.work(ctx, "late "+label, nil)
 			return result, err
 		case 6:
-			if _, err := next(ctx, op); err == nil {
-				s.twice[op.RequestID()] = true
-			}
 			s.twice[op.RequestID()] = true
+			if _, err := next(ctx, op); err != nil {
+				return nil, err
+			}
 		case 7:
 			return &messages.Ack{}, nil
 		}

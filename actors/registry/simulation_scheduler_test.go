@@ -110,9 +110,6 @@ func (s *scheduler) Read(by *mailbox.Mailbox, message any) {
 
 // work waits for the turn of what the world does. If it is not ready, it waits until it is.
 func (s *scheduler) work(ctx context.Context, label string, ready func() bool) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	if _, known := ctx.Deadline(); !known && ctx.Done() != nil { // sleep does not know when it ends
 		defer context.AfterFunc(ctx, s.arrive)()
 	}
@@ -123,7 +120,7 @@ func (s *scheduler) work(ctx context.Context, label string, ready func() bool) {
 func (s *scheduler) linger(d time.Duration, label string) {
 	s.lingering++
 	time.Sleep(d)
-	s.work(nil, label, nil)
+	s.work(context.Background(), label, nil)
 	s.lingering--
 }
 

@@ -185,7 +185,7 @@ func (w *world) dial(ctx context.Context, req mcpbridge.DialRequest, at *address
 	case dialIgnoresItsEnd:
 		w.count(req, -1) // the supervisor does not wait for it
 		w.dialing[where]--
-		w.s.work(nil, "deaf dial of "+key.String(), func() bool { return ctx.Err() != nil })
+		w.s.work(context.Background(), "deaf dial of "+key.String(), func() bool { return ctx.Err() != nil })
 		w.s.linger(4*time.Second, "end of the deaf dial of "+key.String())
 		w.count(req, 1)
 		w.dialing[where]++
@@ -400,7 +400,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	case how == requestIgnoresItsEnd:
 		c.blame()
 		c.execute(op)
-		s.work(nil, "deaf "+label, func() bool { return ctx.Err() != nil || w.healed })
+		s.work(context.Background(), "deaf "+label, func() bool { return ctx.Err() != nil || w.healed })
 		s.linger(4*time.Second, "end of deaf "+label)
 		return nil, cut()
 	}
@@ -502,7 +502,7 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 	w.s.lingering++
 	go func(k *control) {
 		time.Sleep(connectTimeout)
-		w.s.work(nil, "end of the second session of "+label, nil)
+		w.s.work(context.Background(), "end of the second session of "+label, nil)
 		w.s.lingering--
 		w.endControl(c.key, k)
 	}(c.control)

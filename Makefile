@@ -5,6 +5,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # deadline exceeded" and no failing input (golang/go#75804).
 FUZZTIME ?= 5000x
 RACE ?=
+SIMULATE ?= 5m
 
 # All modules of the repository. CONTRIBUTING.md says what is one.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files go.mod '*/go.mod')))
@@ -43,10 +44,20 @@ soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race
 	go test -timeout 3h -run '^TestSoak$$' ./tests -soak.calls=100000
 	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
+.PHONY: simulation
+simulation: ## run schedules of the actors for SIMULATE (5m) from a fresh seed, then some with the race detector
+	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry -simulation.seed=0 -simulation.time=$(SIMULATE)
+	go test -timeout 1h -run '^TestSimulation$$' -race ./actors/registry -simulation.seed=0 -simulation.seeds=1000
+
+.PHONY: mutations
+mutations: ## check that the simulation finds bugs that are planted in the actors: about half an hour
+	go test -timeout 2h -tags mutations -run '^TestMutations$$' -v ./actors/registry -mutation.time=1m
+
 .PHONY: vet
 vet: ## vet all modules, also for other systems than this one
 	$(call each,$(MODULES),go vet ./...)
 	go vet -tags real ./tests/real
+	go vet -tags mutations ./actors/registry
 	go vet -tags conformance ./tests/conformance/...
 	for system in darwin windows; do \
 		GOOS=$$system go vet ./messages ./mcpbridge/... ./actors/... ./supervisor/... ./toolset/... ./config ./resume/... ./internal/... ./cmd/... ./tests/faults && \
@@ -54,7 +65,7 @@ vet: ## vet all modules, also for other systems than this one
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)
-	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance ./...)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance$(comma)mutations ./...)
 
 .PHONY: fmt
 fmt: ## format the code of all modules

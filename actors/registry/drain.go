@@ -81,6 +81,9 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 			closed++
 		}
 	}
+	if r.cfg.Store != nil && !reg.wasOpen && !reg.Cleanup && !reg.drainedBy.Leave {
+		r.closeRecord(c, reg)
+	}
 	r.remove(c, reg)
 	for _, closing := range reg.closeCommands {
 		if closing.replied {
@@ -98,4 +101,15 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 	}
 	reg.closeCommands = nil
 	r.stopIfEmpty()
+}
+
+// closeRecord has a close command close the MCP session in the store of a key whose session was closed before it
+// could resume it.
+func (r *registry) closeRecord(c actor.Context, reg *registration) {
+	for _, closing := range reg.closeCommands {
+		if !closing.replied && !closing.drain.Leave {
+			r.cleanUp(c, closing, reg.key)
+			return
+		}
+	}
 }

@@ -78,7 +78,7 @@ var actions = []action{
 		s.send(&messages.Inspect{ID: s.nextID(), Limit: -1}, s.nextID(), time.Second, nil)
 	}},
 	{"notify", 2, func(s *simulation) {
-		if c := s.anyConn(); c != nil && !c.gone() {
+		if c := s.anyConn(); c != nil && c.req.Heard != nil {
 			go c.req.Heard(&messages.ToolsChanged{}, nil)
 		}
 	}},

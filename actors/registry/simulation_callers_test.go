@@ -225,10 +225,10 @@ func (s *simulation) intercept(next actors.Runner) actors.Runner {
 			s.work(ctx, "late "+label, nil)
 			return result, err
 		case 6:
-			if _, err := next(ctx, op); err == nil {
-				s.twice[op.RequestID()] = true
-			}
 			s.twice[op.RequestID()] = true
+			if _, err := next(ctx, op); err != nil {
+				return nil, err
+			}
 		case 7:
 			return &messages.Ack{}, nil
 		}
@@ -305,7 +305,7 @@ func (s *simulation) checkReply(k *command) {
 	}
 	safe := isCall && strings.HasSuffix(call.Params.Name, "/safe") || op.Idempotent()
 	may := op.Head().Replay == messages.ReplayAlways || op.Head().Replay == messages.ReplaySafe && safe
-	if executed > 2 || executed == 2 && (!replayed && isCall || !may) {
-		s.violate("a replay that is not allowed", "%v ran %d times, replayed %v, allowed %v", k, executed, replayed, may)
+	if s.mayRun[k.id] > 2 || executed == 2 && (!replayed && isCall || !may) {
+		s.violate("a replay that is not allowed", "%v ran %d times, or %d, replayed %v, allowed %v", k, executed, s.mayRun[k.id], replayed, may)
 	}
 }

@@ -261,7 +261,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		if s.dialing[by] {
 			s.crossed("a drain during a dial")
 		}
-		s.onDrained(by)
+		s.onDrained(by, msg)
 	case *contract.BecameIdle:
 		if reg := registrationOf(msg.Of); reg.Dialing {
 			s.crossed("a session was granted a dial as it became idle")
@@ -319,19 +319,19 @@ func (s *simulation) remember() {
 	}
 }
 
-// onDrained notes that a session drains: its pin ends, and if it is not open yet, it leaves the session that the store
-// has of its key as it is.
-func (s *simulation) onDrained(by *mailbox.Mailbox) {
+// onDrained notes that a session drains: its pin ends, and if it is evicted before it is open, it leaves the session that
+// the store has of its key as it is.
+func (s *simulation) onDrained(by *mailbox.Mailbox, how *contract.Drain) {
 	for _, reg := range s.registry.registrations {
 		if reg.mailbox == by {
 			delete(s.pins, reg.key)
 		}
-		if reg.mailbox != by || reg.wasOpen {
+		if reg.mailbox != by || reg.wasOpen || !how.Evict {
 			continue
 		}
 		for _, of := range s.world.sessions {
 			if of.stored && of.key == reg.key {
-				of.excuse = "its key was closed before it was opened"
+				of.excuse = "it was evicted before it was opened"
 			}
 		}
 	}

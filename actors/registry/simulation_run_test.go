@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -94,12 +95,15 @@ func TestSimulationIsReproducible(t *testing.T) {
 	}
 }
 
-// reported shortens a schedule that has failed, writes it to a file, and says how it is run again.
+// reported shortens a schedule that has failed, writes it to testdata/simulation, and says how it is run again.
 func reported(t *testing.T, seed uint64, s *simulation) string {
+	if *simulationShrink == 0 {
+		return s.violation
+	}
 	shortest := shrink(t, s)
-	file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("%d.tape", seed))
-	shows := fmt.Sprintf("seed %d: %s", seed, shortest.violation)
-	require.NoError(t, write(file, shortest.parts, shows))
-	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: go test ./actors/registry -run TestSimulationReplaysTapes -v -simulation.v -simulation.tape %s",
-		s.violation, len(s.parts)-2, s.steps, len(shortest.parts)-2, shortest.steps, file, strings.Join(shortest.log, "\n"), file)
+	file := filepath.Join("testdata", "simulation", fmt.Sprintf("%d.tape", seed))
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, write(file, shortest.parts, fmt.Sprintf("seed %d: %s", seed, shortest.violation)))
+	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: go test ./actors/registry -run TestSimulationReplaysTapes/%s -v -simulation.v",
+		s.violation, len(s.parts)-2, s.steps, len(shortest.parts)-2, shortest.steps, file, strings.Join(shortest.log, "\n"), filepath.Base(file))
 }

@@ -177,6 +177,9 @@ func (s *scheduler) isQuick(t *turn) bool {
 	return (t.ctx == nil || t.ctx.Err() != nil) && s.isReady(t)
 }
 
+// maxSteps bounds a schedule: one without end is not in time.
+const maxSteps = 50_000
+
 // step lets one of the goroutines run. It reports whether there was one.
 func (s *scheduler) step(may func(*turn) bool) bool {
 	s.rest()
@@ -186,7 +189,7 @@ func (s *scheduler) step(may func(*turn) bool) bool {
 			ready = append(ready, t)
 		}
 	}
-	if len(ready) == 0 {
+	if len(ready) == 0 || s.steps > maxSteps {
 		return false
 	}
 	t := ready[s.choose(len(ready), func(r *rand.Rand) int { return s.pick(r, ready) })]

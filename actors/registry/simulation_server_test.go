@@ -29,6 +29,7 @@ type world struct {
 	dialing   map[string]int       // by server and address
 	ranOn     map[string]*served   // the session that has run an operation last
 	executed  map[string]int       // how often the server has run an operation
+	mayRun    map[string]int       // how often it may have run, for all that the bridge knows
 	sent      map[string]int       // how often the bridge was asked to
 	causes    map[messages.Key]int // of faults that no event has reported
 	changed   map[string]bool      // servers that a reload has changed or removed
@@ -118,6 +119,9 @@ func (w *world) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.
 		w.s.work(ctx, "dial of "+req.Key.String()+" at its address", nil)
 	}
 	where := srv.Name + "@" + at.name
+	if w.adoptable[req.Key] != nil {
+		where = "a connection that is adopted needs no permit: " + req.Key.String()
+	}
 	w.open(req, 1)
 	if w.dialing[where]++; w.dialing[where] > w.s.maxDials && !req.Only && !w.changed[srv.Name] {
 		w.s.violate("too many dials", "%d dials of %s at once", w.dialing[where], where)
@@ -245,8 +249,14 @@ func (w *world) open(req mcpbridge.DialRequest, by int) {
 	if most := w.s.cfg.MaxSessionsPerTenant; most > 0 && w.tenants[tenant] > most {
 		w.s.violate("the quota of a tenant does not hold", "%d transports of %s, whose quota is %d", w.tenants[tenant], tenant, most)
 	}
-	if held := w.s.registry.gate.Sessions.Open; w.total > held {
-		w.s.violate("a transport without a slot", "%d transports, and %d slots", w.total, held)
+	total := w.total
+	for of := range w.adoptable { // a second session uses the slot of its key
+		if w.live[of] == 0 {
+			total++
+		}
+	}
+	if held := w.s.registry.gate.Sessions.Open; total > held {
+		w.s.violate("a transport without a slot", "%d transports, and %d slots", total, held)
 	}
 }
 
@@ -378,6 +388,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		c.of.told = true
 		return nil, refusal(mcpbridge.Expired, mcpbridge.Gone, true)
 	case how == requestIsLostOnItsWay:
+		w.mayRun[id]++
 		c.breakOff(false)
 		return nil, c.lost()
 	case how == requestIsUnprocessed:
@@ -430,6 +441,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 func (c *simConn) execute(op messages.Operation) {
 	if id := op.RequestID(); id != "" {
 		c.w.executed[id]++
+		c.w.mayRun[id]++
 		c.w.ranOn[id] = c.of
 		c.w.s.logf("the server runs %s", id)
 	}

@@ -143,7 +143,7 @@ func (s *simulation) start() {
 	s.generations, s.pins = map[messages.Key]uint64{}, map[messages.Key]bool{}
 	s.world = world{
 		s: s, servers: map[string]mcpbridge.Server{}, addresses: map[string]*address{}, adoptable: map[messages.Key]*control{},
-		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, ranOn: map[string]*served{}, executed: map[string]int{}, sent: map[string]int{},
+		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, ranOn: map[string]*served{}, executed: map[string]int{}, mayRun: map[string]int{}, sent: map[string]int{},
 		causes: map[messages.Key]int{}, changed: map[string]bool{}, stored: map[messages.Key]*mcpbridge.Record{},
 	}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]

@@ -474,11 +474,11 @@ func (c *simConn) listen(ctx context.Context, label string) (messages.Result, er
 	return &messages.SessionInfo{}, nil
 }
 
-// settle settles whether the session is dead, by a second one.
+// settle settles whether the session is dead, by a second one. That of a command has none.
 func (c *simConn) settle(ctx context.Context, label string) error {
 	w := c.w
 	doubt := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Doubt: true, Detail: "refused in doubt"}
-	if c.req.Admit == nil || w.adoptable[c.key] != nil || c.control != nil {
+	if c.req.Admit == nil || c.Resume() == nil || w.adoptable[c.key] != nil || c.control != nil {
 		return doubt
 	}
 	opened, ended, err := c.req.Admit(ctx)

@@ -58,6 +58,8 @@ func (s *session) answerAfterBug(c actor.Context) {
 		s.drainOrder = msg
 	case *timerFired:
 		s.wakeTimer = nil
+	case *leftoversClosed:
+		s.cleanup.runs = false
 	}
 	if s.abortDial != nil {
 		s.abortDial(nil)

@@ -21,6 +21,7 @@ type Cleanup struct {
 	Configured bool              // the server is still configured
 	Leave      bool              // the record stays, unless it is that of a leftover
 	record     *mcpbridge.Record // nil if the store has none
+	runs       bool              // leftoversClosed will come
 }
 
 // has reports whether an MCP session is one of the leftovers.
@@ -39,8 +40,13 @@ type (
 	}
 )
 
-// startCleanup begins with the work. A restart, which only a bug causes, ends it.
+// startCleanup begins with the work. A restart, which only a bug causes, ends it, unless it is under way: its
+// connections are awaited.
 func (s *session) startCleanup(c actor.Context) {
+	if s.cleanup.runs {
+		s.state = s.cleaningUp
+		return
+	}
 	if s.cause != nil {
 		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
 		return
@@ -117,14 +123,14 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 
 // onCleanupGrant closes the leftovers.
 func (s *session) onCleanupGrant(c actor.Context) {
-	s.state = s.cleaningUp
+	s.state, s.cleanup.runs = s.cleaningUp, true
 	w, cfg, timeout, store, generation := *s.cleanup, s.cfg, s.limits.CloseTimeout, s.store(), s.generation
 	s.cfg.Async(&s.mailbox, func() any { return w.run(cfg, timeout, store, generation) })
 }
 
 // finishCleanup sends the last message, unless timerFired comes first.
 func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
-	s.state = s.cleanupDone
+	s.state, s.cleanup.runs = s.cleanupDone, false
 	s.lastMessage.Leftovers, s.lastMessage.CleanedUp = msg.leftovers, msg.count
 	if s.stopTimer() {
 		s.sendClosed(c)

@@ -158,9 +158,12 @@ func (e *entry) predecessor(reg *registration) *registration {
 }
 
 // closesRecord reports whether an older session of the key closes the MCP session of the record in
-// the store.
+// the store, or was to. One that was evicted before it was open leaves it to the next.
 func (e *entry) closesRecord() bool {
-	return slices.ContainsFunc(e.draining, func(reg *registration) bool { return !reg.drainedBy.Leave })
+	return slices.ContainsFunc(e.draining, func(reg *registration) bool {
+		how := reg.drainedBy
+		return !how.Leave && (reg.wasOpen || reg.Cleanup || how.Restart || !how.Evict)
+	})
 }
 
 // entry returns the entry of a key, which it adds if there is none.

@@ -319,19 +319,19 @@ func (s *simulation) remember() {
 	}
 }
 
-// onDrained notes that a session drains: its pin ends, and if it is evicted before it is open, it leaves the session that
-// the store has of its key as it is.
+// onDrained notes that a session drains: its pin ends, and if its key is restarted before it is open, it leaves the
+// session that the store has of its key as it is.
 func (s *simulation) onDrained(by *mailbox.Mailbox, how *contract.Drain) {
 	for _, reg := range s.registry.registrations {
 		if reg.mailbox == by {
 			delete(s.pins, reg.key)
 		}
-		if reg.mailbox != by || reg.wasOpen || !how.Evict {
+		if reg.mailbox != by || reg.wasOpen || !how.Restart {
 			continue
 		}
 		for _, of := range s.world.sessions {
 			if of.stored && of.key == reg.key {
-				of.excuse = "it was evicted before it was opened"
+				of.excuse = "its key was restarted before it was opened"
 			}
 		}
 	}

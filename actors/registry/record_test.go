@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,12 +22,16 @@ type oneRecord struct {
 	stub
 	key messages.Key
 
-	mu     sync.Mutex
-	record *mcpbridge.Record
+	mu      sync.Mutex
+	record  *mcpbridge.Record
+	resumed []bool // of each dial of the key: whether it was to resume the session
 }
 
 func (o *oneRecord) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	if req.Key == o.key && !req.Only {
+		o.mu.Lock()
+		o.resumed = append(o.resumed, req.Resume != nil)
+		o.mu.Unlock()
 		time.Sleep(time.Second)
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable}
 	}
@@ -70,6 +75,35 @@ func TestASessionInTheStoreIsClosedWhileItIsBeingResumed(t *testing.T) {
 		require.Empty(t, (<-closed.Reply).(*messages.Closed).Left)
 		require.False(t, o.record.Valid(), "its record has no session any more")
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = o, o })
+}
+
+// A session that is evicted while it resumes what the store has of its key leaves that to the next one, which may
+// have been spawned before the first has ended.
+func TestASessionInTheStoreIsResumedAfterAnEviction(t *testing.T) {
+	o := &oneRecord{key: messages.Key{Server: "one", Scope: "stored"}}
+	o.record = &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 3}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		call := func(scope string) *protocol.Future {
+			op := &messages.CallTool{Header: messages.To("one", scope), Params: &mcp.CallToolParams{Name: "fast"}}
+			op.ID = "id"
+			return w.send(op)
+		}
+		first := call("stored")
+		time.Sleep(time.Second / 2)
+		w.system.Root.Send(w.pid, &messages.Cancel{Key: o.key, ID: "id"})
+		require.Equal(t, messages.CodeCancelled, (<-first.Reply).(*messages.Failure).Code)
+		other := call("other")
+		synctest.Wait() // the first session is evicted
+		second := call("stored")
+		require.IsType(t, &messages.ToolResult{}, <-other.Reply)
+		<-second.Reply
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		require.Equal(t, []bool{true, true}, o.resumed[:2])
+	}, func(cfg *actors.Config) {
+		cfg.Dialer, cfg.Store = o, o
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one", Limits: mcpbridge.Limits{MaxSessions: 1}})
+	})
 }
 
 // send sends a command.

@@ -1,4 +1,4 @@
-// Package actors contains the two actors of a supervisor: the registry and the session.
+// Package actors describes the two actors of a supervisor: the registry and the session.
 // They communicate only by messages. Neither of them blocks, locks or uses atomics.
 //
 // Package registry has the registry, which spawns the sessions of internal/session. This package has
@@ -46,7 +46,7 @@
 //
 // sessionClosed is the last message of a session. The registry stops the session after it
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
-// diagram at session shows the states of a session.
+// diagram in internal/session shows the states of a session.
 //
 // With interceptors, a front wraps the registry, in the same actor. It runs operations
 // through the interceptors, and gives everything else to the registry.
@@ -64,8 +64,8 @@
 // these calls have ended.
 //
 // In a cluster, the registry runs the calls of the keys that its member owns. It sends the others
-// back to the node actor of the cluster, see Cluster, and closes the sessions of keys that move
-// to another member, see Release.
+// back to the node actor of the cluster, see protocol.Cluster, and closes the sessions of keys that move
+// to another member, see protocol.Release.
 //
 // # What may block
 //

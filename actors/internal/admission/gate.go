@@ -30,8 +30,6 @@ const startPermitLimit = 5 * time.Second
 // a tenant at its quota is stuck, until that may have changed. If it is the turn of a session, and one of its
 // quotas has no slot, another session is evicted: one of the same tenant or server if the quota is theirs.
 //
-// A control is the second session of a key, see [Control]. It needs a permit, and uses the slot of the key.
-//
 // The caller reports facts, then takes decisions by Next until there is none. It calls Due at the time that
 // Wake returns.
 type Gate struct {

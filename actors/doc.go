@@ -1,4 +1,4 @@
-// Package actors contains the two actors of a supervisor: the registry and the session.
+// Package actors describes the two actors of a supervisor: the registry and the session.
 // They communicate only by messages. Neither of them blocks, locks or uses atomics.
 //
 // Package registry has the registry, which spawns the sessions of internal/session. This package has
@@ -46,10 +46,10 @@
 //
 // sessionClosed is the last message of a session. The registry stops the session after it
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
-// diagram at session shows the states of a session.
+// diagram in internal/session shows the states of a session.
 //
-// With interceptors, a third actor, the front, takes the place of the registry. It runs
-// operations through the interceptors, and gives everything else to the registry.
+// With interceptors, a front wraps the registry, in the same actor. It runs operations
+// through the interceptors, and gives everything else to the registry.
 //
 // An MCP session that could not be closed, or that the store has from before a restart of
 // this process, is a leftover. A close command closes it: the registry spawns a session
@@ -64,17 +64,17 @@
 // these calls have ended.
 //
 // In a cluster, the registry runs the calls of the keys that its member owns. It sends the others
-// back to the node actor of the cluster, see Cluster, and closes the sessions of keys that move
-// to another member, see Release.
+// back to the node actor of the cluster, see protocol.Cluster, and closes the sessions of keys that move
+// to another member, see protocol.Release.
 //
 // # What may block
 //
 // An actor never blocks. Each of the following runs in a goroutine, and sends its result to
 // the actor as a message:
 //
-//   - dials, calls, pings and the closing of connections (Config.async, session.onGrant)
+//   - dials, calls, pings and the closing of connections (Config.Async, session.onGrant)
 //   - interceptors (front.intercept) and the waiting for a handler's answer (ask)
-//   - requests to the store (keyStore)
+//   - requests to the store (KeyStore)
 //
 // # What could call out
 //
@@ -111,7 +111,7 @@
 // # What is bounded
 //
 // The time of a step of the registry does not grow with the number of sessions, scopes, calls or
-// operations. Work on many of them is divided into steps of at most 64 (walkStep), which other messages
+// operations. Work on many of them is divided into steps of at most 64 (WalkStep), which other messages
 // pass: a walk through the sessions of a server (walk), a close command, a snapshot (listing), the end of
 // an owner (ownerEnd), the calls that a session hands back or that have waited too long. One snapshot
 // is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
@@ -121,7 +121,7 @@
 // MaxWaiting bound.
 //
 // The notifications of a connection that are on their way to the registry are bounded
-// (onTheirWay), so are bindings without an owner (maxUnowned), and what waits for one process of a
+// (MaxOnTheirWay), so are bindings without an owner (maxUnowned), and what waits for one process of a
 // user, which holds a goroutine of its own while it blocks (relay.Post). How many processes a user has,
 // and what callers send, is not bounded: they share the process.
 package actors

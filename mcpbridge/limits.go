@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Limits are the bounds and timeouts of one server. The zero value of a field means that the
-// server has the value of the field with the same name in the configuration of the
-// supervisor. The limits may differ between two servers with the same endpoint.
+// Limits are the bounds and timeouts of one server. The zero value of a field but MaxSessions
+// means that the server has the value of the field with the same name in the configuration of
+// the supervisor. The limits may differ between two servers with the same endpoint.
 //
 // A reload changes the limits of a running server and closes no session for it. Calls and
 // dials have the new limits from then on. An open session has the new HandlerTimeout after

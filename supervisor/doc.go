@@ -22,7 +22,7 @@
 //  2. One session per key. A key has at most one live MCP session and transport at any
 //     moment. Exception: while the module finds out whether a session still exists, the key
 //     may have a second one, for the connect timeout at most. It takes no calls, and uses the
-//     place of the first under the caps. (The verifier;
+//     slot of the first. (The verifier;
 //     TestSecondSessionIsEndedWhenNobodyAdoptsIt, in mcpbridge/internal/bridge;
 //     TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards;
 //     TestConnectionThatComesAfterTheCloseIsClosed)

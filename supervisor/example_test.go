@@ -35,7 +35,7 @@ func Example_client() {
 		Name:      "greet",
 		Arguments: map[string]any{"name": "Ada"},
 	})
-	if errors.Is(err, messages.CodeLost) {
+	if failure, ok := errors.AsType[*messages.Failure](err); ok && failure.MayHaveRun {
 		log.Fatal("the call may have run: ", err)
 	} else if err != nil {
 		log.Fatal(err)

@@ -180,7 +180,7 @@ func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server 
 	return func(server string) bool { return match(messages.Key{Server: server}) }
 }
 
-// drainNext drains the next sessions of a close command, at most walkStep of them.
+// drainNext drains the next sessions of a close command, at most WalkStep of them.
 func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 	for n := 0; n < contract.WalkStep && len(closing.cursors) > 0 && !closing.replied; n++ {
 		last := len(closing.cursors) - 1

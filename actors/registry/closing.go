@@ -21,7 +21,7 @@ type closings struct {
 // closingNodes are the positions of a close command in [closings].
 type closingNodes struct {
 	all, wide ring.Node[*closeCommand]
-	scopes    []string                   // that it concerns, at most walkStep; none if it may concern any
+	scopes    []string                   // that it concerns, at most WalkStep; none if it may concern any
 	ofScopes  []ring.Node[*closeCommand] // for each of them
 }
 

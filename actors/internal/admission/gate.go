@@ -25,15 +25,15 @@ const startPermitLimit = 5 * time.Second
 //	   │               │ Want                 ▼ Abandoned      ▼
 //	   └────Rest───────┴────────────────── without a connection
 //
-// Servers take turns; so do the places of a server, and the tenants at a place. What cannot dial delays no
-// other: a place without a permit is blocked, and a tenant at its quota is stuck, until that may have changed.
-// If a quota of a session whose turn it is has no slot, sessions are evicted: for the quota of a tenant its
-// own, for that of a server those of the server.
+// The queued sessions of one tenant at one place are a line. Servers take turns; so do the places of a server,
+// and the lines of a place. What cannot dial delays no other: a place without a permit is blocked, and the line of
+// a tenant at its quota is stuck, until that may have changed. If it is the turn of a session, and one of its
+// quotas has no slot, another session is evicted: one of the same tenant or server if the quota is theirs.
 //
-// The caller reports facts, then takes decisions by Next until there is none, and calls Due at the time
-// Wake.
+// The caller reports facts, then takes decisions by Next until there is none. It calls Due at the time that
+// Wake returns.
 type Gate struct {
-	Sessions Quota // of all
+	Sessions Quota // of all servers together
 
 	cfg       Config
 	quotas    map[string]*Quota    // by server; they stay when the server is removed
@@ -47,7 +47,7 @@ type Gate struct {
 	probes    wakes
 	decided   []Decision // to be taken before others
 	changed   bool       // there may be a decision
-	rested    *Session   // the last one that gave up its slot for good
+	rested    *Session   // the last session that became idle
 }
 
 // Config bounds what a gate allows.
@@ -69,7 +69,7 @@ type starting struct {
 // Decision is what a gate has decided.
 type Decision struct {
 	Do      Do
-	Session *Session             // but of AllowControl
+	Session *Session             // nil for AllowControl and Continue
 	Reason  messages.EvictReason // of Evict
 	Control *Control             // of AllowControl
 }
@@ -96,8 +96,8 @@ func New(cfg Config) *Gate {
 	return g
 }
 
-// NewServer returns a server. The address is "" if a function of the user leads each session to its own. command
-// tells that a dial starts a process.
+// NewServer returns a server. The address is "" if a function of the user returns one for each session. command
+// is true if a dial starts a process.
 func (g *Gate) NewServer(name, address string, command bool) *Server {
 	srv := &Server{Quota: g.quotas[name], gate: g, command: command, others: map[string]*Place{}}
 	if srv.Quota == nil {

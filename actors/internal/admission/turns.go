@@ -74,7 +74,7 @@ func evict(s *Session, reason messages.EvictReason) (Decision, bool) {
 	return Decision{Do: Evict, Session: s, Reason: reason}, true
 }
 
-// surplus evicts a session that no other one needs the place of: there are too many without a slot, or
+// surplus evicts a session although no other one needs its slot: there are too many without a slot, or
 // a reload has lowered a quota.
 func (g *Gate) surplus() (Decision, bool) {
 	if last := g.rested; last != nil {

@@ -48,7 +48,7 @@
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
 // diagram in internal/session shows the states of a session.
 //
-// With interceptors, a front wraps the registry, in the same actor. It runs operations
+// With interceptors, an intercepting registry wraps the registry, in the same actor. It runs operations
 // through the interceptors, and gives everything else to the registry.
 //
 // An MCP session that could not be closed, or that the store has from before a restart of
@@ -73,7 +73,7 @@
 // the actor as a message:
 //
 //   - dials, calls, pings and the closing of connections (Config.Async, session.onGrant)
-//   - interceptors (front.intercept) and the waiting for a handler's answer (ask)
+//   - interceptors (intercepting.intercept) and the waiting for a handler's answer (ask)
 //   - requests to the store (KeyStore)
 //
 // # What could call out

@@ -81,7 +81,7 @@ func (r *registry) forward(c actor.Context, k *contract.Call) {
 	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, k.Key)
 	}
-	if k.Op.Head().Owner != nil && !k.PassedOn { // else the front does so
+	if k.Op.Head().Owner != nil && !k.PassedOn { // else the intercepting registry does so
 		r.own(c, k, nil)
 	}
 	r.give(c, k)

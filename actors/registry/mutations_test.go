@@ -97,8 +97,8 @@ var mutations = []mutation{
 	{"what could not be closed is forgotten", []change{{"drain.go", "		r.leftovers.add(reg.key, left)\n", ""}}},
 	{"a call that has timed out stays counted", []change{{"timeouts.go", "		reg.outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.disown(c, msg.Call)\n	}\n", ""}}},
-	{"interceptors answer twice", []change{{"front.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},
-	{"a call of interceptors stays counted", []change{{"front.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
+	{"interceptors answer twice", []change{{"intercepting.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},
+	{"a call of interceptors stays counted", []change{{"intercepting.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
 	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
 	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.abortDial, s.conn = nil, msg.conn\n", "	s.abortDial = nil\n"}}},

@@ -57,7 +57,7 @@ type registry struct {
 	closings      closings
 	leftovers     leftovers
 	children      int       // session actors whose end is not known
-	pending       int       // requests to the store, and operations of the front: the registry stops after them
+	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
 	calls         callNames // that sessions have
 	cancellations cancellations
 	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
@@ -110,7 +110,7 @@ func props(with actors.Config) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
 		if len(cfg.Interceptors) > 0 {
-			return newFront(r)
+			return newIntercepting(r)
 		}
 		return r
 	}, cfg.RunsOn(m)...)

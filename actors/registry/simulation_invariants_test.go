@@ -170,8 +170,8 @@ func (s *simulation) checkRest() {
 			s.violate("not at rest", "owner %v has %d calls", name, len(o.calls))
 		}
 	}
-	if s.front != nil && s.front.interceptions.all.Count > 0 {
-		s.violate("not at rest", "%d operations run through interceptors", s.front.interceptions.all.Count)
+	if s.intercepting != nil && s.intercepting.interceptions.all.Count > 0 {
+		s.violate("not at rest", "%d operations run through interceptors", s.intercepting.interceptions.all.Count)
 	}
 }
 

@@ -33,12 +33,12 @@ type simulation struct {
 	scheduler
 	world
 
-	cfg      actors.Config
-	maxDials int
-	system   *actor.ActorSystem
-	registry *registry
-	front    *front // nil without interceptors
-	pid      *actor.PID
+	cfg          actors.Config
+	maxDials     int
+	system       *actor.ActorSystem
+	registry     *registry
+	intercepting *intercepting // nil without interceptors
+	pid          *actor.PID
 
 	generations map[messages.Key]uint64 // of the last session that was opened
 	sessionOf   map[generation]*served  // that has run calls
@@ -189,8 +189,8 @@ func (s *simulation) start() {
 	s.registry = newRegistry(&shared, m)
 	var root actor.Actor = s.registry
 	if len(s.cfg.Interceptors) > 0 {
-		s.front = newFront(s.registry)
-		root = s.front
+		s.intercepting = newIntercepting(s.registry)
+		root = s.intercepting
 	}
 	s.scheduler.names[m] = "registry"
 	s.pid = s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return root }, shared.RunsOn(m)...))

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// interception is an operation that runs through the interceptors. The front owes its
+// interception is an operation that runs through the interceptors. The intercepting registry owes its
 // caller the reply. What the interceptors pass on are calls of their own, whose replies
 // go to the interceptors.
 type interception struct {
@@ -120,8 +120,8 @@ func (c interceptionContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// passOn returns the Runner behind the last interceptor: it sends operations to the front.
-func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) actors.Runner {
+// passOn returns the Runner behind the last interceptor: it sends operations to the intercepting registry.
+func passOn(system *actor.ActorSystem, to *mailbox.Mailbox) actors.Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 		i, ok := ctx.Value(interceptionKey{}).(*interception)
 		switch {
@@ -130,12 +130,12 @@ func passOn(system *actor.ActorSystem, front *mailbox.Mailbox) actors.Runner {
 		case op == nil || protocol.IsForeign(op):
 			return nil, i.Failure(messages.CodeInvalid, "an interceptor passed on what is not an operation: "+notCommand(op))
 		}
-		return i.passOn(ctx, system, front, op)
+		return i.passOn(ctx, system, to, op)
 	}
 }
 
-// passOn sends an operation to the front, and waits for the reply.
-func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, front *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
+// passOn sends an operation to the intercepting registry, and waits for the reply.
+func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
 	future := protocol.NewFuture(system, nil)
 	defer future.Close()
 	k := &contract.Call{
@@ -152,13 +152,13 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, fr
 	if at, ok := ctx.Deadline(); ok && at.Before(k.Deadline) {
 		k.Deadline = at
 	}
-	front.PostUserMessage(&passedOn{i, k})
+	to.PostUserMessage(&passedOn{i, k})
 	select {
 	case msg := <-future.Reply:
 		return outcomeOf(k, msg)
 	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the session knows the deadline
-			front.PostUserMessage(&withdrawn{k})
+			to.PostUserMessage(&withdrawn{k})
 		}
 	}
 	timer := time.NewTimer(overtime / 2)

@@ -14,27 +14,27 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// front is the actor that takes the commands when there are interceptors. It runs each
+// intercepting is the actor that takes the commands when there are interceptors. It runs each
 // operation through the interceptors, and gives the calls that they pass on, and all other
 // messages, to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
 //
-// The interceptors run in a goroutine for each operation. The front owes the caller the
+// The interceptors run in a goroutine for each operation. The intercepting registry owes the caller the
 // reply, and sends it even if an interceptor does not return.
 //
-// The front embeds the registry, and runs it in the same actor: operations that
+// The intercepting registry embeds the registry, and runs it in the same actor: operations that
 // interceptors hold and calls that wait in sessions have one common bound, which two
 // mailboxes could not keep exactly.
-type front struct {
+type intercepting struct {
 	*registry
 	run           actors.Runner // the interceptors, around the Runner that passes operations on
 	interceptions interceptions
 	stopTimer     *time.Timer // sends stopDue
 }
 
-// From the goroutines of interceptors, and from timers, to the front.
+// From the goroutines of interceptors, and from timers, to the intercepting registry.
 type (
 	// passedOn brings a call that interceptors have passed on.
 	passedOn struct {
@@ -61,15 +61,15 @@ type (
 // return the outcome of the operation.
 const overtime = 500 * time.Millisecond
 
-// newFront returns the front of a registry.
-func newFront(r *registry) *front {
-	f := &front{registry: r, interceptions: newInterceptions()}
+// newIntercepting returns the intercepting registry around a registry.
+func newIntercepting(r *registry) *intercepting {
+	f := &intercepting{registry: r, interceptions: newInterceptions()}
 	r.cancelIntercepted.named, r.cancelIntercepted.scope = f.cancelNamed, f.cancelScope
 	return f
 }
 
 // Receive does what that of the registry does.
-func (f *front) Receive(c actor.Context) {
+func (f *intercepting) Receive(c actor.Context) {
 	defer f.recoverBug(c)
 	f.handle(c)
 	f.admit(c)
@@ -77,7 +77,7 @@ func (f *front) Receive(c actor.Context) {
 
 // handle handles operations and the messages of interceptors, and gives the rest to the
 // registry.
-func (f *front) handle(c actor.Context) {
+func (f *intercepting) handle(c actor.Context) {
 	msg := c.Message()
 	if cmd, ok := protocol.AsPointer[messages.Command](msg); ok && !protocol.IsForeign(cmd) {
 		msg = cmd
@@ -120,7 +120,7 @@ func (f *front) handle(c actor.Context) {
 
 // onStarted makes the Runner of the interceptors. If one of them panics, no operation
 // passes.
-func (f *front) onStarted(c actor.Context) {
+func (f *intercepting) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
@@ -129,7 +129,7 @@ func (f *front) onStarted(c actor.Context) {
 
 // onOperation runs an operation through the interceptors. Operations that the registry
 // rejects without a session go to the registry at once.
-func (f *front) onOperation(c actor.Context, k *contract.Call) {
+func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 	limits := f.limits(k.Key.Server)
 	switch waiting := f.waiting + f.unpassed; {
 	case malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
@@ -146,7 +146,7 @@ func (f *front) onOperation(c actor.Context, k *contract.Call) {
 
 // onResentCall runs an operation of another member through the interceptors, unless it has passed
 // them there.
-func (f *front) onResentCall(c actor.Context, msg *protocol.ResentCall) {
+func (f *intercepting) onResentCall(c actor.Context, msg *protocol.ResentCall) {
 	switch {
 	case protocol.IsForeign(msg.Op):
 		f.onUnknown(c, msg.Op)
@@ -158,7 +158,7 @@ func (f *front) onResentCall(c actor.Context, msg *protocol.ResentCall) {
 }
 
 // intercept runs the interceptors around a call.
-func (f *front) intercept(c actor.Context, k *contract.Call) {
+func (f *intercepting) intercept(c actor.Context, k *contract.Call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.Deadline)
 	i := &interception{Call: k, cancel: cancel}
 	i.timer = contract.After(f.mailbox, time.Until(k.Deadline)+overtime, &interceptionDue{i})
@@ -175,7 +175,7 @@ func (f *front) intercept(c actor.Context, k *contract.Call) {
 
 // onPassedOn gives the registry a call that interceptors have passed on, unless the caller
 // has its reply already.
-func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
+func (f *intercepting) onPassedOn(c actor.Context, msg *passedOn) {
 	if !f.interceptions.has(msg.of) || msg.of.cancelled {
 		f.cfg.Post.Send(msg.call.Caller, msg.call.Failure(messages.CodeCancelled, "the operation was cancelled"))
 		return
@@ -188,7 +188,7 @@ func (f *front) onPassedOn(c actor.Context, msg *passedOn) {
 }
 
 // onWithdrawn cancels a call that was passed on, also if it was handed back since.
-func (f *front) onWithdrawn(c actor.Context, k *contract.Call) {
+func (f *intercepting) onWithdrawn(c actor.Context, k *contract.Call) {
 	cancelCall(k, "")
 	if f.cluster.Owns != nil && !f.cluster.Owns(k.Key) && k.Op.RequestID() != "" {
 		f.cfg.Post.Send(f.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
@@ -196,7 +196,7 @@ func (f *front) onWithdrawn(c actor.Context, k *contract.Call) {
 }
 
 // onIntercepted answers an operation with what its interceptors returned.
-func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
+func (f *intercepting) onIntercepted(c actor.Context, msg *intercepted) {
 	if failure, ok := msg.reply.(*messages.Failure); ok && msg.own {
 		failure.MayHaveRun = msg.of.mayHaveRun()
 	}
@@ -204,7 +204,7 @@ func (f *front) onIntercepted(c actor.Context, msg *intercepted) {
 }
 
 // cancelNamed cancels the operations of an id that run through the interceptors.
-func (f *front) cancelNamed(c actor.Context, key messages.Key, id string) {
+func (f *intercepting) cancelNamed(c actor.Context, key messages.Key, id string) {
 	for i := range f.interceptions.of(key, id) {
 		f.cancelLater(c, i, "")
 	}
@@ -212,7 +212,7 @@ func (f *front) cancelNamed(c actor.Context, key messages.Key, id string) {
 
 // cancelScope cancels the operations of a scope that run through the interceptors. It returns how
 // many had not been passed on.
-func (f *front) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
+func (f *intercepting) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
 	for i := range f.interceptions.ofScope(scope).All() {
 		if i.Serial > upTo {
 			continue
@@ -226,7 +226,7 @@ func (f *front) cancelScope(c actor.Context, scope string, upTo uint64, detail s
 }
 
 // cancelLater cancels one operation in its turn.
-func (f *front) cancelLater(c actor.Context, i *interception, detail string) {
+func (f *intercepting) cancelLater(c actor.Context, i *interception, detail string) {
 	if !i.Call.Cancelled {
 		i.Call.Cancelled = true
 		f.cancellations.add(c, i.Key, func(c actor.Context) { f.cancelOne(c, i, detail) })
@@ -235,7 +235,7 @@ func (f *front) cancelLater(c actor.Context, i *interception, detail string) {
 
 // cancelOne cancels one operation. If a call was passed on, the session answers that call,
 // and the interceptors return its failure.
-func (f *front) cancelOne(c actor.Context, i *interception, detail string) {
+func (f *intercepting) cancelOne(c actor.Context, i *interception, detail string) {
 	switch {
 	case i.cancelled || !f.interceptions.has(i):
 		return
@@ -250,7 +250,7 @@ func (f *front) cancelOne(c actor.Context, i *interception, detail string) {
 }
 
 // onInterceptionDue answers an operation whose interceptors are too slow.
-func (f *front) onInterceptionDue(c actor.Context, i *interception) {
+func (f *intercepting) onInterceptionDue(c actor.Context, i *interception) {
 	code := messages.CodeDeadline
 	switch {
 	case i.cancelled:
@@ -262,14 +262,14 @@ func (f *front) onInterceptionDue(c actor.Context, i *interception) {
 }
 
 // fail answers an operation without waiting for its interceptors any longer.
-func (f *front) fail(c actor.Context, i *interception, code messages.Code, detail string) {
+func (f *intercepting) fail(c actor.Context, i *interception, code messages.Code, detail string) {
 	failure := i.Failure(code, detail)
 	failure.MayHaveRun = i.mayHaveRun()
 	f.reply(c, i, failure)
 }
 
 // reply answers an operation, once.
-func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
+func (f *intercepting) reply(c actor.Context, i *interception, reply messages.Reply) {
 	if !f.interceptions.has(i) {
 		return
 	}
@@ -286,7 +286,7 @@ func (f *front) reply(c actor.Context, i *interception, reply messages.Reply) {
 }
 
 // onStop stops the registry. The interceptors have as much time as a session has to close.
-func (f *front) onStop(c actor.Context) {
+func (f *intercepting) onStop(c actor.Context) {
 	if !f.stopping && f.interceptions.all.Count > 0 {
 		drainTime, closeTime := f.slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
@@ -295,7 +295,7 @@ func (f *front) onStop(c actor.Context) {
 }
 
 // onStopDue answers the operations whose interceptors have not returned, in steps.
-func (f *front) onStopDue(c actor.Context) {
+func (f *intercepting) onStopDue(c actor.Context) {
 	n := 0
 	for i := range f.interceptions.all.All() {
 		if n++; n > contract.WalkStep {
@@ -308,7 +308,7 @@ func (f *front) onStopDue(c actor.Context) {
 
 // onStopped answers the operations that are left. There may be some, because user code can
 // stop any actor.
-func (f *front) onStopped(c actor.Context) {
+func (f *intercepting) onStopped(c actor.Context) {
 	f.finished = true
 	if f.stopTimer != nil {
 		f.stopTimer.Stop()

@@ -88,17 +88,13 @@ func (f *intercepting) handle(c actor.Context) {
 	case *actor.Stopped:
 		f.onStopped(c)
 	case messages.Operation:
-		if protocol.IsForeign(msg) {
-			f.onUnknown(c, msg)
-			return
+		if !f.isForeign(c, msg) {
+			f.onOperation(c, f.newCall(c, msg))
 		}
-		f.onOperation(c, f.newCall(c, msg))
 	case *protocol.ClientCall:
-		if protocol.IsForeign(msg.Op) {
-			f.onUnknown(c, msg.Op)
-			return
+		if !f.isForeign(c, msg.Op) {
+			f.onOperation(c, f.newClientCall(c, msg))
 		}
-		f.onOperation(c, f.newClientCall(c, msg))
 	case *protocol.ResentCall:
 		f.onResentCall(c, msg)
 	case *protocol.Stop:
@@ -148,8 +144,7 @@ func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 // them there.
 func (f *intercepting) onResentCall(c actor.Context, msg *protocol.ResentCall) {
 	switch {
-	case protocol.IsForeign(msg.Op):
-		f.onUnknown(c, msg.Op)
+	case f.isForeign(c, msg.Op):
 	case msg.Intercepted:
 		f.accept(c, f.newResentCall(c, msg))
 	default:

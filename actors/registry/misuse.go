@@ -27,6 +27,16 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
 }
 
+// isForeign reports whether a command is none of package messages, and handles it as an unknown message
+// then.
+func (r *registry) isForeign(c actor.Context, cmd messages.Command) bool {
+	foreign := protocol.IsForeign(cmd)
+	if foreign {
+		r.onUnknown(c, cmd)
+	}
+	return foreign
+}
+
 // notCommand returns the detail of the failure for a message that is not a command.
 func notCommand(msg any) string {
 	return fmt.Sprintf("%T is not a command: send one of package messages", msg)

@@ -159,17 +159,13 @@ func (r *registry) handle(c actor.Context) {
 	case messages.Command:
 		r.onCommand(c, msg)
 	case *protocol.ClientCall:
-		if protocol.IsForeign(msg.Op) {
-			r.onUnknown(c, msg.Op)
-			return
+		if !r.isForeign(c, msg.Op) {
+			r.accept(c, r.newClientCall(c, msg))
 		}
-		r.accept(c, r.newClientCall(c, msg))
 	case *protocol.ResentCall:
-		if protocol.IsForeign(msg.Op) {
-			r.onUnknown(c, msg.Op)
-			return
+		if !r.isForeign(c, msg.Op) {
+			r.accept(c, r.newResentCall(c, msg))
 		}
-		r.accept(c, r.newResentCall(c, msg))
 	case *protocol.Reload:
 		r.onReload(c, msg)
 	case *protocol.Cluster:
@@ -185,8 +181,7 @@ func (r *registry) handle(c actor.Context) {
 
 // onCommand handles the commands of callers.
 func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
-	if protocol.IsForeign(cmd) {
-		r.onUnknown(c, cmd)
+	if r.isForeign(c, cmd) {
 		return
 	}
 	switch cmd := cmd.(type) {

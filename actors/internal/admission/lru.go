@@ -49,5 +49,8 @@ func (l *LRU[T]) Remove(n *Node[T]) {
 // yielded may be removed meanwhile.
 func (l *LRU[T]) Oldest(of Rank) func(yield func(T) bool) { return l.rings[of].All() }
 
+// First returns the least recently used member of a rank, or the zero value if there is none.
+func (l *LRU[T]) First(of Rank) T { return l.rings[of].First() }
+
 // Len returns the number of values of a rank.
 func (l *LRU[T]) Len(of Rank) int { return l.rings[of].Count }

@@ -91,7 +91,7 @@ func (ep *Endpoint) noteHealth() {
 // that is down, or else one that is up.
 func (srv *Server) Foremost() *Endpoint {
 	for _, of := range []Rank{downPlace, upPlace} {
-		for p := range srv.health.Oldest(of) {
+		if p := srv.health.First(of); p != nil {
 			return p.Endpoint
 		}
 	}

@@ -35,7 +35,7 @@ func (q *Quota) victim(wanted int) (s *Session, starved bool) {
 		return nil, false
 	}
 	for _, of := range []Rank{UnusedSlot, UsedSlot} {
-		for s := range q.LRU.Oldest(of) {
+		if s := q.LRU.First(of); s != nil {
 			return s, false
 		}
 	}

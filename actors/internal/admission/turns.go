@@ -85,7 +85,7 @@ func (g *Gate) surplus() (Decision, bool) {
 	}
 	for srv := range g.reduced.All() {
 		if srv.Quota.excess() > 0 {
-			for s := range srv.Quota.LRU.Oldest(UnusedSlot) { // busy ones stay until they are idle
+			if s := srv.Quota.LRU.First(UnusedSlot); s != nil { // busy ones stay until they are idle
 				return evict(s, messages.EvictServerCap)
 			}
 		}
@@ -104,10 +104,7 @@ func (g *Gate) oldestWithoutSlot(latest *Session) *Session {
 			}
 		}
 	}
-	for s := range g.Sessions.LRU.Oldest(NoSlot) {
-		return s
-	}
-	return nil
+	return g.Sessions.LRU.First(NoSlot)
 }
 
 // turnOf returns what the turn of a server comes to. full is set if only a slot of all sessions is missing.

@@ -244,8 +244,8 @@ func (g *Gate) Up(s *Session, now time.Time) {
 	ep := s.Place.Endpoint
 	down := ep.Down
 	probes := ep.Answered(now)
-	ep.noteHealth()
 	if !down {
+		ep.noteHealth()
 		return
 	}
 	for _, probe := range probes {
@@ -253,16 +253,14 @@ func (g *Gate) Up(s *Session, now time.Time) {
 			g.decide(Decision{Do: Abandon, Session: probe})
 		}
 	}
-	g.probes.remove(ep)
-	g.recall(ep)
+	g.review(ep)
 }
 
 // Failed notes that the last dial of a session found no server.
 func (g *Gate) Failed(s *Session, e *mcpbridge.Error, now time.Time) {
 	ep := s.Place.Endpoint
 	ep.Failed(e, s.DialedAt, s.Probing, now, g.cfg.Random)
-	ep.noteHealth()
-	g.recall(ep) // the next probe may be due earlier
+	g.review(ep) // the next probe may be due earlier
 }
 
 // Unknown notes that a probe, which has failed, says nothing about the server.
@@ -279,8 +277,7 @@ func (g *Gate) Forget(p *Place) {
 		g.decide(Decision{Do: Abandon, Session: probe})
 	}
 	ep.Outage = Outage{}
-	ep.noteHealth()
-	g.recall(ep)
+	g.review(ep)
 }
 
 // Move moves a session that dials to the place with an address. It reports whether the dial may go on: it
@@ -386,6 +383,13 @@ func (g *Gate) recall(ep *Endpoint) {
 		p.blocked = false
 		g.arrangePlace(p)
 	}
+}
+
+// review does what follows when it has changed whether an endpoint is up.
+func (g *Gate) review(ep *Endpoint) {
+	ep.noteHealth()
+	g.probes.remove(ep) // block sets it again
+	g.recall(ep)
 }
 
 // unstick has the lines of a tenant looked at again, because it may have a slot.

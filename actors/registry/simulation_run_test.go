@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/schedule"
 )
 
 var (
@@ -74,7 +76,7 @@ func TestSimulationReplaysTapes(t *testing.T) {
 	require.NoError(t, err)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			parts, err := read(file)
+			parts, err := schedule.Read(file)
 			require.NoError(t, err)
 			s := simulate(t, replay(parts), 0, *simulationVerbose)
 			if *simulationVerbose {
@@ -91,7 +93,7 @@ func TestSimulationIsReproducible(t *testing.T) {
 	for seed := range uint64(10) {
 		first := simulate(t, record(*simulationSeed+seed), *simulationActions, true)
 		require.Equal(t, first.log, simulate(t, record(*simulationSeed+seed), *simulationActions, true).log, "seed %d", *simulationSeed+seed)
-		require.Equal(t, first.log, simulate(t, replay(first.parts), 0, true).log, "the choices of seed %d", *simulationSeed+seed)
+		require.Equal(t, first.log, simulate(t, replay(first.Parts()), 0, true).log, "the choices of seed %d", *simulationSeed+seed)
 	}
 }
 
@@ -103,7 +105,7 @@ func reported(t *testing.T, seed uint64, s *simulation) string {
 	shortest := shrink(t, s)
 	file := filepath.Join("testdata", "simulation", fmt.Sprintf("%d.tape", seed))
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(t, write(file, shortest.parts, fmt.Sprintf("seed %d: %s", seed, shortest.violation)))
+	require.NoError(t, schedule.Write(file, shortest.Parts(), fmt.Sprintf("seed %d: %s", seed, shortest.violation)))
 	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: go test ./actors/registry -run TestSimulationReplaysTapes/%s -v -simulation.v",
-		s.violation, len(s.parts)-2, s.steps, len(shortest.parts)-2, shortest.steps, file, strings.Join(shortest.log, "\n"), filepath.Base(file))
+		s.violation, len(s.Parts())-2, s.steps, len(shortest.Parts())-2, shortest.steps, file, strings.Join(shortest.log, "\n"), filepath.Base(file))
 }

@@ -106,7 +106,7 @@ func (s *simulation) crossed(what string) { s.crossings[what]++ }
 
 // simulate runs a schedule of some actions.
 func simulate(t *testing.T, choices *tape, actions int, keep bool) (s *simulation) {
-	if n, given := choices.actions(); given {
+	if n, given := choices.Actions(); given {
 		actions = n
 	}
 	s = &simulation{}

@@ -138,7 +138,7 @@ func (n *node) reaches(p *peer) bool { return n.peers[p.ID] == p && p.alive() }
 // ended, unless the member of their caller tells it.
 func (n *node) sendBindings(c actor.Context, p *peer) {
 	var ended []endedBinding
-	for scope, b := range n.bindings {
+	for scope, b := range inOrder(n.bindings) {
 		switch {
 		case b.from == nil && !n.hasEnded(b):
 			n.sendBind(c, p, b)
@@ -153,12 +153,12 @@ func (n *node) sendBindings(c actor.Context, p *peer) {
 // them, and have earlier ones.
 func (n *node) spreadBindings(c actor.Context, lost *peer) {
 	var ended []endedBinding
-	for scope, b := range n.bindings {
+	for scope, b := range inOrder(n.bindings) {
 		if b.from == lost && time.Since(b.cameAt) < spreadFor {
 			ended = append(ended, endedBinding{scope, b.version})
 		}
 	}
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p != lost {
 			n.sendEnded(c, p, ended)
 		}

@@ -23,6 +23,7 @@
 //   - proxy.go: actors of other members, and questions to and from them
 //   - event.go: events of other members
 //   - process.go: PIDs without an actor, which pass on what they get
+//   - outside.go: timers, work in other goroutines, and the order of what is sent
 //
 // A node imports nothing of Proto.Actor's cluster: the engine is behind [Network].
 package node

@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -77,13 +79,13 @@ func (n *node) tickLinks(c actor.Context, at time.Time) {
 	if n.linkTimer != nil {
 		n.linkTimer.Stop()
 	}
-	n.linkDue, n.linkTimer = at, after(c, max(time.Until(at), time.Millisecond), &linkTick{})
+	n.linkDue, n.linkTimer = at, n.after(c, max(time.Until(at), time.Millisecond), &linkTick{})
 }
 
 // onLinkTick repeats and acknowledges what is due.
 func (n *node) onLinkTick(c actor.Context) {
 	n.linkTimer = nil
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.alive() {
 			n.flush(c, p)
 		}
@@ -150,7 +152,7 @@ func (n *node) onRefused(c actor.Context, p *peer, e *wire.Envelope) {
 		p.version = e.GetVersion()
 		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
 	}
-	for x := range p.exchanges {
+	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
 		x.sent = nil
 		n.refuse(c, x, p)
 	}

@@ -42,7 +42,7 @@ func (n *node) onWatch(c actor.Context, msg *Watch) {
 	if after := len(n.watchers); (before > 0) == (after > 0) {
 		return
 	}
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.member {
 			n.post(c, p, 0, &wantEvents{!msg.End})
 		}
@@ -76,7 +76,7 @@ func (n *node) onObserved(c actor.Context, e messages.Event) {
 	if err != nil {
 		return
 	}
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.events && p.alive() && !p.link.Crowded() {
 			n.post(c, p, 0, &event{typ, body})
 		}
@@ -87,7 +87,7 @@ func (n *node) onObserved(c actor.Context, e messages.Event) {
 func (n *node) onEvent(msg *event) {
 	value, err := wire.Decode(msg.Type, msg.Body, refs{})
 	if e, ok := value.(messages.Event); ok && err == nil {
-		for _, handle := range n.watchers {
+		for _, handle := range inOrder(n.watchers) {
 			handle(e)
 		}
 	}

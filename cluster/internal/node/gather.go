@@ -20,7 +20,7 @@ type gather struct {
 	caller  *actor.PID
 	missing map[*exchange]string // parts without a reply, with the name of the member
 	own     *actor.PID           // takes the own supervisor's reply, or nil once it has replied
-	timer   *time.Timer
+	timer   timer
 
 	parts      []part
 	unanswered []string
@@ -50,8 +50,8 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, members: n.snapshot()}
 	g.own = n.newOwnBox(c, g)
 	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
-	g.timer = after(c, limit, &gatherDue{g})
-	for _, p := range n.peers {
+	g.timer = n.after(c, limit, &gatherDue{g})
+	for _, p := range inOrder(n.peers) {
 		if p.alive() {
 			x := &exchange{cmd: cmd, gather: g, history: past}
 			g.missing[x] = p.label()

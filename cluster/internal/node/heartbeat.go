@@ -41,7 +41,7 @@ func (n *node) onTick(c actor.Context) {
 	if n.left {
 		return
 	}
-	n.ticker = after(c, n.cfg.LeaseTime/4, &tick{})
+	n.ticker = n.after(c, n.cfg.LeaseTime/4, &tick{})
 	now := time.Now()
 	if n.net == nil {
 		return
@@ -52,7 +52,7 @@ func (n *node) onTick(c actor.Context) {
 	n.beats++
 	n.beatLog[n.beats] = &beat{now, map[string]bool{}}
 	delete(n.beatLog, n.beats-keptBeats)
-	for id, p := range n.peers {
+	for id, p := range inOrder(n.peers) {
 		switch {
 		case p.member:
 		case p.leaving && now.Sub(p.heardAt) > 2*n.cfg.LeaseTime:

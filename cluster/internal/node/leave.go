@@ -31,13 +31,13 @@ func (n *node) onLeave(c actor.Context) {
 		return
 	}
 	n.setOwners()
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		n.post(c, p, 0, &leaves{})
 	}
 	n.routeWaiting(c)
 	n.announceBy = time.Now().Add(announceTime)
-	after(c, announceTime, &leaveDue{})
-	after(c, time.Until(n.leftAt), &leaveDue{})
+	n.after(c, announceTime, &leaveDue{})
+	n.after(c, time.Until(n.leftAt), &leaveDue{})
 	n.finishLeaving(c)
 }
 
@@ -86,12 +86,12 @@ func (n *node) finishLeaving(c actor.Context) {
 		n.onFlushDue(c)
 		return
 	}
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.alive() {
 			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
-	after(c, flushTime, &flushDue{})
+	n.after(c, flushTime, &flushDue{})
 }
 
 // flushTime is how long the last messages of a member have to be sent.
@@ -102,7 +102,7 @@ type flushDue struct{}
 
 // finishAll answers all exchanges of a node that has left.
 func (n *node) finishAll(c actor.Context) {
-	for _, x := range n.exchanges {
+	for _, x := range inOrder(n.exchanges) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	}
 }
@@ -111,7 +111,7 @@ func (n *node) finishAll(c actor.Context) {
 func (n *node) onFlushDue(c actor.Context) {
 	n.left = true
 	n.finishAll(c)
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		n.losePeer(c, p)
 	}
 	clear(n.peers)

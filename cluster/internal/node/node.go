@@ -46,8 +46,8 @@ type node struct {
 
 	stopped func() // has commands answered by the door in front of the node
 
-	work clusterapi.Dispatcher // runs the mailbox, and the work that leaves it
-	mail *clusterapi.Post      // to actors and processes of the user, and of the supervisor
+	outside outside
+	mail    *clusterapi.Post // to actors and processes of the user, and of the supervisor
 
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor; nil if no member wants its events
@@ -72,9 +72,9 @@ type node struct {
 
 	supervisorStopped bool
 
-	ticker    *time.Timer // of the heartbeat
+	ticker    timer // of the heartbeat
 	linkDue   time.Time
-	linkTimer *time.Timer
+	linkTimer timer
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
@@ -95,7 +95,7 @@ func (n *node) spawn() (*actor.PID, error) {
 	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }
 	pid, free := clusterapi.OpenDoor(system, name, late, ended, func(stopped func()) *actor.PID {
 		n.stopped = stopped
-		return system.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return n }, actor.WithDispatcher(&n.work)), "node")
+		return system.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return n }, n.outside.props...), "node")
 	})
 	if !free {
 		return nil, fmt.Errorf("an actor of the system has the name %q already", name)
@@ -109,7 +109,7 @@ const maxLetters = 1 << 10
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{
-		cfg: cfg, peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
+		cfg: cfg, outside: newOutside(), peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
@@ -316,12 +316,6 @@ func (n *node) recoverBug(c actor.Context) {
 	if r := recover(); r != nil {
 		n.cfg.Logger.Error().Interface("reason", r).Type("message", c.Message()).Bytes("stack", debug.Stack()).Msg("cluster node panicked")
 	}
-}
-
-// after sends a message to the node after a time.
-func after(c actor.Context, d time.Duration, msg any) *time.Timer {
-	root, self := c.ActorSystem().Root, c.Self()
-	return time.AfterFunc(d, func() { root.Send(self, msg) })
 }
 
 // controlTime is how long a command that needs no work, and its reply, may be on their way between

@@ -94,7 +94,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 	for _, m := range members {
 		there[m.ID] = true
 	}
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.member && !there[p.ID] {
 			n.removePeer(c, p, now)
 		}
@@ -143,7 +143,7 @@ func (n *node) tellJoined() {
 
 // addPeer adds a member, and tells it what it needs to know.
 func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
-	for id, p := range n.peers {
+	for id, p := range inOrder(n.peers) {
 		if p.Host == m.Host && !p.member { // its successor at the same address
 			n.losePeer(c, p)
 			delete(n.peers, id)
@@ -178,7 +178,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	n.onPeerLost(c, p)
 	n.dropServed(c, p)
 	n.dropQuestions(c, p)
-	for ref := range p.proxies {
+	for ref := range inOrder(p.proxies) {
 		n.onGone(c, p, ref)
 	}
 	for ref, from := range n.lines {
@@ -198,7 +198,7 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 
 // cedeFor does as if a member that does not answer had ceded all shards.
 func (n *node) cedeFor(c actor.Context, p *peer) {
-	for _, s := range n.shards {
+	for _, s := range inOrder(n.shards) {
 		delete(s.waiting, p)
 		if s.claimed[p] {
 			n.onCeded(c, p, s.number)
@@ -215,7 +215,7 @@ func (n *node) expelled(c actor.Context, why string) {
 	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
 	n.cfg.Lease.End()
 	n.net.Stop()
-	for number, s := range n.shards {
+	for number, s := range inOrder(n.shards) {
 		n.ownBits.set(number, false)
 		if s.state == activating {
 			n.drop(c, s)
@@ -224,8 +224,8 @@ func (n *node) expelled(c actor.Context, why string) {
 	clear(n.shards)
 	n.toRelease = nil
 	var ended []*proxy
-	for _, p := range n.peers {
-		for _, proxy := range p.proxies {
+	for _, p := range inOrder(n.peers) {
+		for _, proxy := range inOrder(p.proxies) {
 			n.endProxy(proxy)
 			ended = append(ended, proxy)
 		}

@@ -120,7 +120,7 @@ type question struct {
 	origin  messages.Origin // as the handler knows it
 	handler *actor.PID
 	pid     *actor.PID
-	timer   *time.Timer
+	timer   timer
 }
 
 // ownQuestion is a question of a session here to a handler of another member.
@@ -200,7 +200,7 @@ func (n *node) onGone(c actor.Context, from *peer, ref string) {
 
 // tellWatchers tells those who watch a proxy that it has ended.
 func (n *node) tellWatchers(p *proxy) {
-	for _, watcher := range p.watchers {
+	for _, watcher := range inOrder(p.watchers) {
 		n.mail.Terminated(watcher, p.pid, actor.TerminatedReason_Stopped)
 	}
 }
@@ -245,7 +245,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 		p.lines = append(p.lines, msg.sender)
 		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
 	case *messages.Withdrawn:
-		for number, q := range n.asking {
+		for number, q := range inOrder(n.asking) {
 			if q.peer == p.peer && q.id == m.Question {
 				delete(n.asking, number)
 				n.post(c, p.peer, 0, &tell{p.ref, typ, body, number})
@@ -294,7 +294,7 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 
 // onWithdrawn ends a question of another member. One that is on its way is not put to its handler.
 func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason string) {
-	for number, q := range n.asked {
+	for number, q := range inOrder(n.asked) {
 		if q.peer == from && q.remote == remote {
 			n.withdrawQuestion(c, number, nil, reason)
 			return
@@ -357,7 +357,7 @@ func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req
 		return nil
 	}
 	q := &question{peer: from, remote: remote, origin: *origin, handler: handler, pid: b.register("question")}
-	q.timer = after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
+	q.timer = n.after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
 	n.asked[number] = q
 	n.mail.Watch(handler, q.pid)
 	n.mail.Request(handler, req, q.pid)
@@ -386,12 +386,12 @@ func (n *node) endQuestion(c actor.Context, number uint64, answer messages.Answe
 // dropQuestions ends the questions from and to a member that is lost.
 func (n *node) dropQuestions(c actor.Context, p *peer) {
 	const reason = "the member has left the cluster"
-	for number, q := range n.asked {
+	for number, q := range inOrder(n.asked) {
 		if q.peer == p {
 			n.withdrawQuestion(c, number, nil, reason)
 		}
 	}
-	for number, q := range n.asking {
+	for number, q := range inOrder(n.asking) {
 		if q.peer == p {
 			delete(n.asking, number)
 			n.mail.Send(q.pid, &messages.Refusal{Reason: reason})
@@ -471,7 +471,7 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	delete(n.watched, ref)
 	delete(n.lines, ref)
 	n.cancelOwned(c, ref)
-	for _, p := range n.peers {
+	for _, p := range inOrder(n.peers) {
 		if p.knows[ref] {
 			delete(p.knows, ref)
 			n.post(c, p, 0, &gone{ref})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -36,18 +35,18 @@ type exchange struct {
 	history // on the members that had it before
 	tries   int
 
-	to        *peer       // that it was given to, or nil
-	sent      *link.Sent  // nil until it is encoded
-	cancelled bool        // the member that it was given to knows that it is cancelled
-	late      bool        // its deadline is over
-	timer     *time.Timer // sends overdue; nil for a part of gather
+	to        *peer      // that it was given to, or nil
+	sent      *link.Sent // nil until it is encoded
+	cancelled bool       // the member that it was given to knows that it is cancelled
+	late      bool       // its deadline is over
+	timer     timer      // sends overdue; nil for a part of gather
 }
 
 // keyed are the exchanges of a key.
 type keyed struct {
 	all     map[*exchange]struct{}
 	waiting []*exchange // that have no owner to be sent to, in the order in which they came
-	retry   *time.Timer // sends retryDue, or nil if none waits
+	retry   timer       // sends retryDue, or nil if none waits
 }
 
 type (
@@ -149,7 +148,7 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	}
 	n.watch(c, x.cmd)
 	n.add(x)
-	x.timer = after(c, time.Until(x.waitEnd()), &overdue{x})
+	x.timer = n.after(c, time.Until(x.waitEnd()), &overdue{x})
 	of := n.byKey[x.key]
 	if of == nil {
 		of = &keyed{all: map[*exchange]struct{}{}}
@@ -251,7 +250,7 @@ func (n *node) encode(c actor.Context, v any, done *encoded) {
 		return
 	}
 	root, self := c.ActorSystem().Root, c.Self()
-	n.work.Schedule(func() {
+	n.outside.work(func() {
 		done.encode(v)
 		root.Send(self, done)
 	})
@@ -325,7 +324,7 @@ func (n *node) wait(c actor.Context, x *exchange) {
 	if of.retry == nil {
 		x.tries++
 		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-		of.retry = after(c, pause/2+rand.N(pause/2), &retryDue{x.key})
+		of.retry = n.after(c, pause/2+n.outside.random(pause/2), &retryDue{x.key})
 	}
 }
 
@@ -362,7 +361,7 @@ func (n *node) routeKey(c actor.Context, key messages.Key) {
 
 // routeWaiting routes all exchanges that wait: the topology has changed.
 func (n *node) routeWaiting(c actor.Context) {
-	for key := range n.byKey {
+	for _, key := range slices.SortedFunc(maps.Keys(n.byKey), messages.Key.Compare) {
 		n.routeKey(c, key)
 	}
 }
@@ -506,14 +505,14 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	}
 	if wait := time.Until(x.deadline); wait > 0 {
 		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
-			x.timer = after(c, wait, &overdue{x})
+			x.timer = n.after(c, wait, &overdue{x})
 			return
 		}
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
-		x.late, x.timer = true, after(c, grace, &overdue{x})
+		x.late, x.timer = true, n.after(c, grace, &overdue{x})
 		return
 	}
 	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
@@ -543,7 +542,7 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	if of := n.byKey[key]; of != nil {
-		for x := range of.all {
+		for _, x := range slices.SortedFunc(maps.Keys(of.all), byID) {
 			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
 				n.cancel(c, x, "", true)
 			}
@@ -569,20 +568,28 @@ func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
 // may arrive after the news of its end.
 func (n *node) cancelOwned(c actor.Context, ref string) {
-	for _, x := range n.exchanges {
-		if op, ok := x.cmd.(messages.Operation); ok && op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref {
-			n.cancel(c, x, ownerTerminated, false)
-		}
-	}
+	n.cancelAll(c, ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
+		return op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref
+	})
 }
 
 // onCancelScope cancels the operations of a scope on all members.
 func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
-	for _, x := range n.exchanges { // those that are on their way may arrive after the command
-		if _, ok := x.cmd.(messages.Operation); ok && x.key.Scope == scope {
-			n.cancel(c, x, "", true)
+	n.cancelAll(c, "", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope }) // those that are on their way may arrive after the command
+	n.gather(c, cmd, controlTime)
+}
+
+// cancelAll cancels the operations that match.
+func (n *node) cancelAll(c actor.Context, why string, withID bool, match func(*exchange, messages.Operation) bool) {
+	var all []*exchange
+	for _, x := range n.exchanges {
+		if op, ok := x.cmd.(messages.Operation); ok && match(x, op) {
+			all = append(all, x)
 		}
 	}
-	n.gather(c, cmd, controlTime)
+	slices.SortFunc(all, byID)
+	for _, x := range all {
+		n.cancel(c, x, why, withID)
+	}
 }

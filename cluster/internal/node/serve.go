@@ -105,7 +105,7 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 	}
 	from.decoding[m.ID] = true
 	root, self := c.ActorSystem().Root, c.Self()
-	n.work.Schedule(func() { root.Send(self, decode(from, m)) })
+	n.outside.work(func() { root.Send(self, decode(from, m)) })
 }
 
 // onDecoded handles a message of another member.

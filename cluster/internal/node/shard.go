@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -65,7 +67,7 @@ type shard struct {
 	state   shardState
 	here    bool                  // Proto.Actor has activated its virtual actor here
 	claimed map[*peer]bool        // members that were asked to cede it, and have not answered
-	timer   *time.Timer           // sends handoffDue, while activating
+	timer   timer                 // sends handoffDue, while activating
 	waiting map[*peer]bool        // members that have claimed it, and wait until it is released
 	until   time.Time             // while cededAway: it is not activated here before this time
 	served  []*served             // commands that wait for it
@@ -196,10 +198,15 @@ func (n *node) claim(c actor.Context, s *shard) {
 			s.claimed[p] = true
 		}
 	}
-	for p := range s.claimed {
+	for _, p := range membersOf(s.claimed) {
 		n.post(c, p, 0, &claim{s.number})
 	}
-	s.timer = after(c, n.closeTime(), &handoffDue{s})
+	s.timer = n.after(c, n.closeTime(), &handoffDue{s})
+}
+
+// membersOf returns the members of a set in the order of their ids.
+func membersOf(set map[*peer]bool) []*peer {
+	return slices.SortedFunc(maps.Keys(set), func(a, b *peer) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // onActivated notes that Proto.Actor has activated a shard here, or elsewhere.
@@ -285,7 +292,7 @@ func (n *node) drop(c actor.Context, s *shard) {
 
 // answerClaims tells the members that have claimed a shard that no session of it is open here.
 func (n *node) answerClaims(c actor.Context, s *shard) {
-	for p := range s.waiting {
+	for _, p := range membersOf(s.waiting) {
 		n.post(c, p, 0, &ceded{s.number})
 	}
 }
@@ -350,7 +357,7 @@ func (n *node) onShardReleased(c actor.Context, s *shard) {
 
 // releaseMoved releases the shards that other members own now.
 func (n *node) releaseMoved(c actor.Context) {
-	for number, s := range n.shards {
+	for number, s := range inOrder(n.shards) {
 		address := n.cfg.Owner(number, n.owners)
 		mine := n.leaving == nil && address == n.net.Address()
 		switch {

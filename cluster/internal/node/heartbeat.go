@@ -16,6 +16,7 @@ type heartbeat struct {
 	Name   string `json:"name"`
 	Shards int    `json:"shards"`
 	Known  bool   `json:"known"` // in an answer: the sender of the heartbeat is a member
+	Fenced bool   `json:"fenced,omitempty"`
 }
 
 type (
@@ -84,8 +85,12 @@ func (n *node) logLease() {
 }
 
 // logRivals logs once that the provider lists another member at the own address. Its earlier incarnations
-// may be listed until their registration ends.
+// may be listed until their registration ends, of which a member that is cut off does not hear.
 func (n *node) logRivals(now time.Time) {
+	if !n.held {
+		clear(n.rivals)
+		return
+	}
 	for _, m := range n.members {
 		if m.Host != n.net.Address() || m.ID == n.net.ID() {
 			continue
@@ -105,10 +110,10 @@ func (n *node) logRivals(now time.Time) {
 const rivalAfter = 5
 
 // checkGap ends the lease if the process was stopped for longer than the lease. It is
-// renewed when somebody confirms the membership.
+// renewed when somebody confirms the membership, whom a member that is alone may not have.
 func (n *node) checkGap(now time.Time) {
 	gap := max(now.Sub(n.beatAt), now.Round(0).Sub(n.beatAt.Round(0)))
-	if n.beatAt.IsZero() || gap < n.cfg.LeaseTime || !n.proven {
+	if n.beatAt.IsZero() || gap < n.cfg.LeaseTime || !n.proven || len(n.members) == 1 && n.cfg.Quorum(2) <= 1 {
 		return
 	}
 	n.proven = false
@@ -119,7 +124,7 @@ func (n *node) checkGap(now time.Time) {
 
 // heartbeat returns the body of a heartbeat, or of its answer.
 func (n *node) heartbeat(number uint64, known bool) []byte {
-	body, _ := json.Marshal(heartbeat{Number: number, Name: n.cfg.Name, Shards: n.cfg.Shards, Known: known})
+	body, _ := json.Marshal(heartbeat{Number: number, Name: n.cfg.Name, Shards: n.cfg.Shards, Known: known, Fenced: !n.cfg.Lease.Held()})
 	return body
 }
 
@@ -134,7 +139,7 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	}
 	n.heard(c, p, h)
 	known := p.member || p.leaving
-	if !known && !n.cfg.Lease.Held() { // maybe this member was removed, and not the other one
+	if !known && !n.cfg.Lease.Held() && !h.Fenced { // maybe this member was removed, and not the other one
 		return
 	}
 	n.sendAlone(p.Host, p.ID, typeConfirm, n.heartbeat(h.Number, known))

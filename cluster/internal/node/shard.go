@@ -261,7 +261,7 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 	n.ownBits.set(s.number, true)
 	keys, calls := s.keys, s.served
 	s.keys, s.served = nil, nil
-	for key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(keys), messages.Key.Compare) {
 		n.routeKey(c, key)
 	}
 	now := time.Now()

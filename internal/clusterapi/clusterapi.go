@@ -1,5 +1,5 @@
-// Package clusterapi is all that the module cluster uses of this module's internal packages.
-// Nobody else imports it.
+// Package clusterapi is all that the module cluster uses of this module's internal packages, but for package schedule in
+// tests. Nobody else imports it.
 //
 // The module cluster is released with this one, and works with the same version of it only. Who
 // upgrades one of them alone learns that from the compiler: cluster refers to [Revision1]. When

@@ -4,7 +4,8 @@
 //
 //   - [Script] is a server whose tools return what a test says. It needs no network. Start
 //     here to test an agent.
-//   - [Named] are the most frequent faults, by their names.
+//   - [Named] are the most frequent faults, by their names. [Script.FailsAtRandom] chooses
+//     among them by a seed.
 //   - [Server] is an HTTP server for MCP on a loopback socket. It is in front of a handler
 //     or, as a [Proxy], in front of another server.
 //   - [Fault] is what the server does to a request.
@@ -13,7 +14,7 @@
 //   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //
-// Faults are deterministic: only the port of a server varies, and [Sometimes] chooses by a
-// seed. Every server listens on loopback only. The package is for tests, in this module and
+// Faults are deterministic: only the port of a server varies. Those that are chosen by
+// chance are chosen by a seed. Every server listens on loopback only. The package is for tests, in this module and
 // in others. Do not use it in production.
 package faults

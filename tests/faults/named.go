@@ -28,10 +28,15 @@ const (
 	// ServerDied: the tool runs. Then the process of the server ends before the answer, and
 	// a new one is there at once. It knows no session.
 	ServerDied Name = "server died"
+	// Outage: the server goes down before the tool runs, and cannot be reached for 5 s. Then
+	// it is back, with its sessions.
+	Outage Name = "outage"
 	// ServerHangs: the server never answers the call. The tool does not run.
 	ServerHangs Name = "server hangs"
 	// Slow: the server takes 10 s longer than usual. Then the tool runs.
 	Slow Name = "slow"
+	// ToolError: the result says that the tool has failed. It does not run.
+	ToolError Name = "tool error"
 	// RateLimited: the server answers 429, and asks for a second without calls.
 	RateLimited Name = "rate limited"
 	// Unauthorized: the server answers 401.
@@ -44,8 +49,10 @@ const (
 	NotMCP Name = "not MCP"
 )
 
-// slowFor is how long the fault [Slow] delays a call.
-const slowFor = 10 * time.Second
+const (
+	slowFor   = 10 * time.Second // how long the fault Slow delays a call
+	outageFor = 5 * time.Second  // how long an Outage is
+)
 
 // named are the faults, by their names. Each call makes a new fault.
 var named = []struct {
@@ -59,8 +66,12 @@ var named = []struct {
 	{LostBeforeRun, Cut},
 	{LostAfterRun, func() Fault { return CutAnswer(0) }},
 	{ServerDied, die},
+	{Outage, goDown},
 	{ServerHangs, Hang},
 	{Slow, func() Fault { return Delay(slowFor) }},
+	{ToolError, func() Fault {
+		return Refuse(http.StatusOK, `{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[{"type":"text","text":"the tool failed"}]}}`)
+	}},
 	{RateLimited, func() Fault { return RefuseFor(1, http.StatusTooManyRequests, "too many requests") }},
 	{Unauthorized, func() Fault { return Refuse(http.StatusUnauthorized, "unauthorized") }},
 	{ServerError, func() Fault { return Refuse(http.StatusInternalServerError, "internal server error") }},
@@ -106,6 +117,14 @@ func die() Fault {
 		next.ServeHTTP(&dropped{header: http.Header{}}, r.Request)
 		r.server.Restart() //nolint:errcheck // a server that was closed meanwhile does not come back
 		hangUp(r)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// goDown stops the server for a while.
+func goDown() Fault {
+	return func(_ http.ResponseWriter, r *Request, _ http.Handler) {
+		r.server.stopFor(outageFor)
 		panic(http.ErrAbortHandler)
 	}
 }

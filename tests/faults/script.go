@@ -43,6 +43,7 @@ type Script struct {
 	conditional map[string][]*Steps // in the order in which they were made
 	origins     map[string]origin   // by the id of the session
 	generations map[messages.Key]uint64
+	random      *random // nil without FailsAtRandom
 	runs        []*run
 	alive       context.Context // of tools that run
 	kill        context.CancelFunc
@@ -313,7 +314,11 @@ func (s *Script) begin(r *Request) (fault Fault, id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if steps != nil {
-		now, answer := steps.take()
+		var chosen *step
+		if s.random != nil {
+			chosen = s.random.choose(one.Call)
+		}
+		now, answer := steps.take(chosen)
 		one.answer = answer
 		if now != nil {
 			fault, one.Fault = now.fault, now.name

@@ -36,6 +36,7 @@ type Server struct {
 	addr     string
 	life     context.Context    // of the requests of a local server
 	stopping context.CancelFunc // ends it; nil while it is stopped
+	back     *time.Timer        // starts it after an outage, or nil
 	http     *http.Server       // of one with a socket; nil while it is stopped
 	listener net.Listener
 	handler  http.Handler
@@ -166,6 +167,9 @@ func (s *Server) Stop() {
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.back != nil {
+		s.back.Stop()
+	}
 	if s.stopping != nil {
 		s.stopping()
 		s.stopping = nil
@@ -175,6 +179,18 @@ func (s *Server) stop() {
 		s.http.Close()
 		s.http = nil
 	}
+}
+
+// stopFor stops the server, and starts it again after the given time.
+func (s *Server) stopFor(d time.Duration) {
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back = time.AfterFunc(d, func() {
+		s.Start() //nolint:errcheck // a server that was closed meanwhile does not come back
+	})
 }
 
 // Close stops the server for good.
@@ -192,9 +208,12 @@ func (s *Server) Restart() error {
 	defer s.running.Unlock()
 	s.stop()
 	handler := s.fresh()
-	unknown := Expiries()[0].Fault
 	s.mu.Lock()
 	s.handler = handler
+	unknown := s.unknown
+	if unknown == nil {
+		unknown = Expiries()[0].Fault
+	}
 	for _, known := range s.sessions {
 		if !known.ended {
 			known.ended, known.expiry = true, unknown // a server behind a proxy still knows it

@@ -146,15 +146,18 @@ func (p *Steps) add(one *step) *Steps {
 }
 
 // take returns the step for the next call, and the answer for a tool that runs. Both may be
-// nil. It is called with the script's lock held.
-func (p *Steps) take() (now, answer *step) {
+// nil. A fault that was chosen comes before the next step. It is called with the script's
+// lock held.
+func (p *Steps) take(chosen *step) (now, answer *step) {
 	if len(p.steps) == 0 {
-		return nil, nil
+		return chosen, nil
 	}
 	at := min(p.next, len(p.steps)-1)
-	p.next = at + 1
-	now = p.steps[at]
-	now.used = true
+	if now = chosen; now == nil {
+		p.next = at + 1
+		now = p.steps[at]
+		now.used = true
+	}
 	for _, one := range p.steps[at:] {
 		if one.fault == nil {
 			answer = one

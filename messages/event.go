@@ -199,8 +199,9 @@ type ResourcesChanged struct {
 	notified
 }
 
-// ResourceUpdated says that a resource has changed. The subscriber of the [Subscribe] for
-// the resource gets it, too.
+// ResourceUpdated says that a resource has changed, or may have changed while there was no
+// connection: after a restart it comes for each resource that is subscribed again. The
+// subscriber of the [Subscribe] for the resource gets it, too.
 type ResourceUpdated struct {
 	named[ResourceUpdated]
 	Stamp

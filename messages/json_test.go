@@ -51,6 +51,7 @@ var recorded = []any{
 	&Closed{},
 	&Bound{},
 	&Pinned{},
+	&Status{},
 	&Done{},
 	&StderrLine{},
 	&Snapshot{},

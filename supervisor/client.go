@@ -146,6 +146,12 @@ func (c *Client) CloseAll(ctx context.Context) (*messages.Closed, error) {
 	return ask[*messages.Closed](ctx, c, &messages.CloseAll{})
 }
 
+// Check returns the status of the session of a server and a scope. It opens nothing, see
+// [messages.Check].
+func (c *Client) Check(ctx context.Context, server, scope string) (*messages.Status, error) {
+	return ask[*messages.Status](ctx, c, &messages.Check{Key: messages.Key{Server: server, Scope: scope}})
+}
+
 // Inspect returns a snapshot with the first [messages.DefaultInspectLimit] sessions. To
 // select sessions or list more, pass a [messages.Inspect] to Do.
 func (c *Client) Inspect(ctx context.Context) (*messages.Snapshot, error) {

@@ -243,3 +243,97 @@ func TestSubscriberThatHasStoppedIsForgotten(t *testing.T) {
 		h.system.Root.Stop(pids[0])
 	})
 }
+
+// updates returns the events of type ResourceUpdated so far, as "URI generation".
+func updates(h *harness) (all []string) {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, event := range h.events {
+		if e, ok := event.(*messages.ResourceUpdated); ok {
+			all = append(all, fmt.Sprint(e.URI, " ", e.Generation))
+		}
+	}
+	return all
+}
+
+// H7: after a restart, each resource that is subscribed may have changed.
+func TestSubscribedResourcesCountAsUpdatedAfterARestart(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		got := make(chan *messages.ResourceUpdated, 100)
+		for _, uri := range []string{"file:///one", "file:///one", "file:///two"} {
+			op := &messages.Subscribe{Header: messages.To("s", "a"), URI: uri}
+			op.Subscriber = spawn(h, func(c actor.Context) { got <- c.Message().(*messages.ResourceUpdated) })
+			require.IsType(t, &messages.Ack{}, h.send(op).reply())
+		}
+		require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///three"}).reply())
+		require.Empty(t, updates(h))
+
+		h.server.expire("a")
+		h.send(call("a", "count")).ok()
+		want := []string{"file:///one 2", "file:///two 2", "file:///three 2"}
+		require.Equal(t, want, updates(h))
+		require.Len(t, got, 3, "two of one, and one of two")
+
+		h.server.breakConnection("a", true) // it is attached
+		synctest.Wait()
+		awaitEvent(h, func(e *messages.SessionRestarted) bool { return e.Attached })
+		want = append(want, "file:///one 2", "file:///two 2", "file:///three 2")
+		require.Equal(t, want, updates(h))
+		require.Len(t, got, 6)
+
+		require.NoError(t, h.sup.Client().Restart(h.t.Context(), "s", "a"))
+		want = append(want, "file:///one 3", "file:///two 3", "file:///three 3")
+		require.Equal(t, want, updates(h))
+		require.Len(t, got, 9)
+
+		_, err := h.sup.Client().CloseSession(h.t.Context(), "s", "a")
+		require.NoError(t, err)
+		h.send(call("a", "count")).ok() // it has no subscriptions
+		require.Equal(t, want, updates(h))
+	})
+}
+
+// What the server does not let us subscribe to again is not updated, and neither is what an attempt to restart
+// has subscribed to before it failed.
+func TestResourceWhoseSubscriptionFailsDoesNotCountAsUpdated(t *testing.T) {
+	cfg := supervisor.Config{BackoffBase: time.Millisecond, Servers: []mcpbridge.Server{{Name: "s", ProtocolVersion: "2025-11-25"}}}
+	overLocalHTTP(t, cfg, newHTTPTools, func(h *harness, e *testServer) {
+		for _, uri := range []string{"file:///one", "file:///two", "file:///three"} {
+			require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: uri}).reply())
+		}
+		refuse := faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`)
+		busy := faults.Times(1, faults.Refuse(503, ""))
+		e.Inject("resources/subscribe", func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			switch {
+			case strings.Contains(string(body), "two"):
+				refuse(w, r, next)
+			case strings.Contains(string(body), "three"):
+				busy(w, r, next)
+			default:
+				next.ServeHTTP(w, r.Request)
+			}
+		})
+		e.Expire(faults.Expiries()[0])
+		require.Eventually(t, func() bool {
+			_, ok := h.send(call("a", "count")).reply().(*messages.ToolResult)
+			return ok
+		}, 10*time.Second, time.Millisecond)
+		requireEvents[*messages.ResourceUpdated](h, 2)
+		require.Equal(t, 9, e.Count("resources/subscribe"))
+		for _, uri := range []string{"file:///one", "file:///three"} {
+			awaitEvent(h, func(e *messages.ResourceUpdated) bool { return e.URI == uri })
+		}
+	})
+}
+
+func TestSubscribedResourcesCountAsUpdatedOnceWithEachProtocol(t *testing.T) {
+	overEachProtocol(t, defaultConfig, func(h *harness) {
+		require.IsType(t, &messages.Ack{}, h.send(&messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///watched"}).reply())
+		require.NoError(t, h.sup.Client().Restart(h.t.Context(), "s", "a"))
+		time.Sleep(time.Second) // synctest
+		require.Equal(t, []string{"file:///watched 2"}, updates(h))
+	})
+}

@@ -69,6 +69,8 @@ func (r *registry) onControl(c actor.Context, cmd messages.Command) {
 		r.onCancelScope(c, cmd)
 	case *messages.Bind:
 		r.onBind(c, cmd)
+	case *messages.Check:
+		r.onCheck(c, cmd)
 	case *messages.Inspect:
 		r.onInspect(c, cmd)
 	}

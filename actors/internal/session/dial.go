@@ -77,6 +77,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		}
 	}
 	var err error
+	var missed []string
 	if ask := d.req.Resolved; ask != nil {
 		d.req.Resolved = func(ctx context.Context, srv *mcpbridge.Server) error {
 			d.setup = srv.Setup
@@ -88,7 +89,10 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		err = checkSessionID(conn)
 	}
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
-		err = contract.RunWithin(ctx, "the set-up", func(ctx context.Context) error { return setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting) })
+		err = contract.RunWithin(ctx, "the set-up", func(ctx context.Context) (err error) {
+			missed, err = setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting)
+			return err
+		})
 		if err != nil {
 			e := *mcpbridge.AsDialError(err)
 			e.Server = mcpbridge.Present // the handshake was answered
@@ -99,7 +103,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		return failed(err)
 	}
 	info := conn.Info()
-	msg = &dialed{conn: conn, generation: d.generation, elapsed: time.Since(began)}
+	msg = &dialed{conn: conn, generation: d.generation, missed: missed, elapsed: time.Since(began)}
 	if known != nil && !info.Attached {
 		msg.expired = d.generation
 	}
@@ -236,6 +240,9 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	info := s.conn.Info()
 	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
 	s.report(&contract.Opened{Of: s.registration, Generation: s.generation, Info: info, Restarted: restarted, Expired: msg.expired, Elapsed: elapsed, Dialed: msg.elapsed, Lifetime: lifetime})
+	for _, uri := range msg.missed {
+		s.onNotification(c, &notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
+	}
 	for _, h := range s.earlyNotifications {
 		s.onNotification(c, h)
 	}
@@ -289,10 +296,12 @@ func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
 
 // setUp prepares a new MCP session: it runs the configured set-up calls, and applies the
 // settings. A setting that the server refuses is skipped: it may name something that no
-// longer exists. An MCP session that was resumed still has its settings. It may block.
-func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) error {
-	if conn.Info().Attached {
-		return nil
+// longer exists. An MCP session that was resumed still has its settings. It returns the
+// resources that are subscribed, and whose updates may have been missed. It may block.
+func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) (missed []string, err error) {
+	attached := conn.Info().Attached
+	if attached {
+		setup = nil
 	}
 	for _, params := range setup {
 		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
@@ -300,23 +309,29 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 			err = errors.New("the tool returned an error")
 		}
 		if err != nil {
-			return &mcpbridge.Error{
+			return nil, &mcpbridge.Error{
 				Class: mcpbridge.Unavailable, Err: err,
 				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, mcpbridge.AsError(err).Detail),
 			}
 		}
 	}
 	for _, op := range ops {
-		_, err := conn.Do(ctx, op)
+		var err error
+		if !attached {
+			_, err = conn.Do(ctx, op)
+		}
 		var said *jsonrpc.Error
 		e := mcpbridge.AsError(err)
 		switch {
 		case e == nil:
+			if s, ok := op.(*messages.Subscribe); ok {
+				missed = append(missed, s.URI)
+			}
 		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
-			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
+			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
 			skipped(op, e)
 		}
 	}
-	return nil
+	return missed, nil
 }

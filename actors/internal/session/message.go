@@ -15,7 +15,8 @@ type (
 		conn       mcpbridge.Conn
 		err        error
 		generation uint64
-		expired    uint64 // as in opened
+		expired    uint64   // as in opened
+		missed     []string // resources that are subscribed, and may have changed meanwhile
 		elapsed    time.Duration
 	}
 	// callReturned brings the outcome of one run of a call.

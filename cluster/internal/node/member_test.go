@@ -328,7 +328,7 @@ func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
 		}
 
 		for _, msg := range []any{
-			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil),
+			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil), (*messages.Check)(nil),
 			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
 			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
 			embeds{},
@@ -649,6 +649,21 @@ func TestSoak(t *testing.T) {
 				require.Equal(t, w.ownerOf(fmt.Sprint("scope", i)).name, m.send(call(fmt.Sprint("scope", i), "count")).ok().Supervisor)
 			}
 			require.Equal(t, 1, w.server.openOf(fmt.Sprint("scope", i)))
+		}
+	})
+}
+
+func TestTheOwnerOfAKeySaysWhetherItIsReady(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		cmd := &messages.Check{Key: messages.Key{Server: "s", Scope: w.scopeOf(b, 0)}}
+		require.Empty(t, a.send(cmd).reply().(*messages.Status).State)
+		w.members[2].send(call(cmd.Key.Scope, "count")).ok()
+		for _, m := range w.members {
+			status := m.send(cmd).reply().(*messages.Status)
+			require.Equal(t, messages.StateReady, status.State)
+			require.EqualValues(t, 1, status.Generation)
+			require.Equal(t, messages.HealthUp, status.Health)
 		}
 	})
 }

@@ -184,6 +184,8 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Pin:
 		n.onKeyed(c, cmd, cmd.Key, controlTime)
+	case *messages.Check:
+		n.onKeyed(c, cmd, cmd.Key, controlTime)
 	case *messages.Bind:
 		n.onBind(c, cmd)
 	case *messages.CancelScope:

@@ -248,6 +248,8 @@ func keyOf(cmd messages.Command) (messages.Key, bool) {
 		return cmd.Key.Normal(), true
 	case *messages.Pin:
 		return cmd.Key.Normal(), true
+	case *messages.Check:
+		return cmd.Key.Normal(), true
 	}
 	return messages.Key{}, false
 }

@@ -36,6 +36,7 @@ func init() {
 	command[messages.Restart]("restart")
 	command[messages.Forget]("forget")
 	command[messages.Pin]("pin")
+	command[messages.Check]("check")
 	command[messages.Inspect]("inspect")
 	command[messages.Tail]("tail")
 	command[messages.Bind]("bind")
@@ -44,6 +45,7 @@ func init() {
 	Register[messages.Closed]("closed")
 	Register[messages.Bound]("bound")
 	Register[messages.Pinned]("pinned")
+	Register[messages.Status]("status")
 	Register[messages.Done]("done")
 	register("snapshot", func(m *messages.Snapshot, _ Refs) (any, error) {
 		return snapshot{m.ID, m}, nil

@@ -21,10 +21,11 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key) string {
 	switch {
 	case s.ListClass != nil:
 		class, err := guard.Call(func() (string, error) { return s.ListClass(key), nil })
-		if err == nil && class != "" {
-			return "class " + class
+		opening, invalid := s.opening("")
+		if err != nil || invalid != nil || class == "" {
+			return OwnListClass(key.Scope)
 		}
-		return OwnListClass(key.Scope)
+		return "class " + opening + " " + class
 	case s.Auth != nil, s.HTTPClient != nil:
 		return OwnListClass(key.Scope)
 	}
@@ -32,11 +33,22 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key) string {
 	if err != nil { // the dial will fail as well, and say why
 		return OwnListClass(key.Scope)
 	}
-	text, err := json.Marshal([]any{
-		one.Command, one.Args, one.Env, one.InheritEnv, one.Dir, one.URL, one.Transport, one.Headers, one.Setup, one.ProtocolVersion, fmt.Sprintf("%p", one.InMemory),
-	})
-	if err != nil { // of a set-up call, which will fail
+	memory := "" // the same for all keys and in all processes, without PerKey
+	if s.PerKey != nil {
+		memory = fmt.Sprintf("%p", one.InMemory)
+	}
+	opening, err := one.opening(memory)
+	if err != nil {
 		return OwnListClass(key.Scope)
 	}
-	return fmt.Sprintf("opening %x", sha256.Sum256(text))
+	return "opening " + opening
+}
+
+// opening identifies what the opening of a session depends on. The error is that of a set-up call that cannot be
+// encoded, and so cannot be sent.
+func (s *Server) opening(memory string) (string, error) {
+	text, err := json.Marshal([]any{
+		s.Command, s.Args, s.Env, s.InheritEnv, s.Dir, s.URL, s.Transport, s.Headers, s.Setup, s.ProtocolVersion, memory,
+	})
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }

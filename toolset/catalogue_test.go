@@ -16,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -296,5 +297,58 @@ func TestPrivateListIsOneOfItsScope(t *testing.T) {
 		require.NotEqual(c, first, c.tools("b"))
 		require.Equal(c, first, c.tools("a"))
 		c.require(2, 0)
+	})
+}
+
+// The store has what scopes share, and no list of one scope.
+func TestToolsAreKnownBeforeTheirServerIs(t *testing.T) {
+	store := &resume.Memory{}
+	var digest string
+	gather(t, 1, supervisor.Config{Store: store}, nil, func(_ context.Context, c *crowd) {
+		c.servers[0].define(&mcp.Tool{Name: "a", Title: "A", Meta: mcp.Meta{"x": "y"}, Icons: []mcp.Icon{{Source: "https://icons.example.com/a"}}})
+		require.Equal(c, "s0__a", c.tools("a"))
+		set, err := c.of("a").Tools(c.Context())
+		require.NoError(c, err)
+		digest = set.Tools[0].Digest
+		synctest.Wait()
+	})
+	gather(t, 1, supervisor.Config{Store: store}, nil, func(ctx context.Context, c *crowd) {
+		time.Sleep(time.Hour) // the time of the store is that of the bubble before
+		changes := make(chan string, 10)
+		events := c.sup.System().EventStream.Subscribe(func(event any) {
+			if e, ok := event.(*toolset.DefinitionChanged); ok {
+				changes <- e.Tool + " " + string(e.Change)
+			}
+		})
+		defer c.sup.System().EventStream.Unsubscribe(events)
+		require.Equal(c, "s0__a?", c.tools("a"))
+		c.require(0, 0)
+		set, err := c.of("a").Tools(ctx)
+		require.NoError(c, err)
+		require.Equal(c, digest, set.Tools[0].Digest)
+		list, err := c.sup.Client().Do(ctx, &messages.ListTools{Header: messages.To("s0", "b"), Shared: true})
+		require.NoError(c, err)
+		tool := list.(*messages.ToolList).Result.Tools[0]
+		require.Equal(c, "y", tool.Meta["x"])
+		require.Equal(c, "https://icons.example.com/a", tool.Icons[0].Source)
+
+		c.servers[0].add("z")
+		_, err = c.of("a").Call(ctx, "s0__a", nil)
+		require.NoError(c, err)
+		require.Equal(c, "a redefined", <-changes)
+		require.Equal(c, "z added", <-changes)
+		require.Equal(c, "s0__a s0__z", c.tools("b"), "the list of the next opening replaces a stale one")
+		c.require(1, 1)
+		_, err = c.sup.Client().CloseAll(ctx)
+		require.NoError(c, err)
+	})
+	own := func(srv *mcpbridge.Server) { srv.ListClass = func(messages.Key) string { return "" } }
+	store = &resume.Memory{}
+	gather(t, 1, supervisor.Config{Store: store}, own, func(_ context.Context, c *crowd) {
+		c.tools("a")
+		synctest.Wait()
+		keys, err := store.Keys(c.Context())
+		require.NoError(c, err)
+		require.Len(c, keys, 1, "the key of the session only")
 	})
 }

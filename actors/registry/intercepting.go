@@ -124,7 +124,7 @@ func (f *intercepting) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.run = chain(f.cfg.Interceptors, lister{f.mailbox, passOn(c.ActorSystem(), f.mailbox)}.run)
+	f.run = chain(f.cfg.Interceptors, lister{f.cfg, f.mailbox, passOn(c.ActorSystem(), f.mailbox)}.run)
 }
 
 // onOperation runs an operation through the interceptors. Operations that the registry

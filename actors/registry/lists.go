@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -16,6 +17,7 @@ import (
 // lister is the innermost interceptor. It answers questions to the catalogue, and passes everything else on. It runs
 // in the goroutine of the operation, so that whoever waits for a list has a deadline and can be cancelled.
 type lister struct {
+	cfg     *contract.Config
 	mailbox *mailbox.Mailbox // of the registry
 	next    actors.Runner
 }
@@ -77,6 +79,9 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 				return nil, f
 			}
 		case a.Run != nil:
+			if a.Run.Remember && l.remember(a.Run) {
+				continue
+			}
 			if result, err := l.list(ctx, op, a.Run); a.Run.On == q.key {
 				return result, err
 			}
@@ -130,6 +135,15 @@ func (l lister) list(ctx context.Context, op messages.Operation, listing *catalo
 	return copyOf(report.list, catalogue.Answer{Until: report.list.Until}), nil
 }
 
+// remember takes a list from the store, if there is one.
+func (l lister) remember(listing *catalogue.Listing) bool {
+	list := loadList(l.cfg, listing)
+	if list != nil {
+		l.mailbox.PostUserMessage(&listReturned{listing: listing, list: list})
+	}
+	return list != nil
+}
+
 // copyOf returns a list for one asker.
 func copyOf(list *catalogue.List, a catalogue.Answer) messages.Result {
 	return list.Copy(&messages.Listing{At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale})
@@ -181,7 +195,11 @@ func (r *registry) onListReturned(msg *listReturned) {
 	if reg := r.currentOf(msg.listing.On); reg != nil && reg.generation == msg.generation {
 		of = &reg.lists
 	}
-	if r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now()) {
+	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
+	if unsaved {
+		r.saveList(msg.listing, msg.list)
+	}
+	if replaced {
 		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: r.cfg.Name}
 		r.publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
 	}

@@ -258,6 +258,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onCancelDue(c)
 	case *storeListed:
 		r.onStoreListed(c, msg)
+	case *listSaved:
+		r.onListSaved()
 	default:
 		r.onUnknown(c, msg)
 	}

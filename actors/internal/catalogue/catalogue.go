@@ -2,6 +2,8 @@
 package catalogue
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -49,6 +51,7 @@ type List struct {
 	At      time.Time // when it was fetched
 	Until   time.Time // until when the server says that it is current, or zero
 	Private bool      // the server says that it is for this scope only
+	Stored  bool      // it is from the store
 }
 
 // expired reports whether the time that the server has given is over.
@@ -56,9 +59,10 @@ func (l *List) expired(now time.Time) bool { return !l.Until.IsZero() && !now.Be
 
 // Listing is one listing under way. The one who was told to run it lists on the session On, and reports Listed.
 type Listing struct {
-	On      messages.Key
-	Done    chan struct{}     // closed by Listed
-	Failure *messages.Failure // why there is no list; set before Done is closed
+	On       messages.Key
+	Remember bool              // a list from the store will do
+	Done     chan struct{}     // closed by Listed
+	Failure  *messages.Failure // why there is no list; set before Done is closed
 
 	shelf  *shelf
 	held   *held  // of the session, if that was open
@@ -69,6 +73,12 @@ type Listing struct {
 
 // Method returns the method of the list.
 func (l *Listing) Method() string { return l.shelf.method }
+
+// StoreKey returns the key of the list in a store.
+func (l *Listing) StoreKey() messages.Key {
+	sum := sha256.Sum256([]byte(l.shelf.class))
+	return mcpbridge.ListKey(l.shelf.server, fmt.Sprintf("%s %x", l.shelf.method, sum))
+}
 
 // Question asks for a list.
 type Question struct {
@@ -127,6 +137,7 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 	default:
 		l.opened = of.opened + 1
 	}
+	l.Remember = l.held == nil && sh.isShared(on)
 	if sh.listing == nil {
 		sh.listing = l
 	}
@@ -134,8 +145,9 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 }
 
 // Listed notes the end of a listing: a list, or a failure. of is the session that it was fetched on, or nil if that
-// is not open any more. It reports whether the list that others got before was replaced.
-func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced bool) {
+// is not open any more, or if it is from the store. Listed reports whether the list that others got before was replaced, and whether
+// the list belongs into the store, which keeps what scopes share.
+func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
 	defer close(l.Done)
 	sh := l.shelf
 	if sh.listing == l {
@@ -146,9 +158,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	}
 	if l.Failure = failure; failure != nil {
 		sh.retryAt = now.Add(retryAfter)
-		return false
+		return false, false
 	}
-	if list.Private && sh.class != mcpbridge.OwnListClass(l.On.Scope) { // nobody else may have it
+	if list.Private && sh.isShared(l.On) { // nobody else may have it
 		replaced = sh.shared != nil
 		sh.private, sh.shared = true, nil
 		sh, of = c.shelfOf(l.On, sh.class, sh.method), nil // which changes were announced meanwhile is not known: the session lists again
@@ -158,7 +170,10 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	}
 	replaced = sh.take(list, now) || replaced
 	sh.review(now)
-	return replaced
+	if unsaved = sh.shared == list && sh.isShared(l.On) && sh.saved != list.Digest; unsaved {
+		sh.saved = list.Digest
+	}
+	return replaced, unsaved && !list.Stored
 }
 
 // Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again.

@@ -89,3 +89,51 @@ func copies[T any](things []*T) []*T {
 	}
 	return all
 }
+
+// stored is a list in the store.
+type stored struct {
+	At     time.Time `json:"at"`
+	Result any       `json:"result"`
+}
+
+// Encode returns the list for a store.
+func (l *List) Encode() (json.RawMessage, error) {
+	switch r := l.Result.(type) {
+	case *messages.ToolList:
+		return json.Marshal(stored{l.At, r.Result})
+	case *messages.PromptList:
+		return json.Marshal(stored{l.At, r.Result})
+	case *messages.ResourceList:
+		return json.Marshal(stored{l.At, r.Result})
+	case *messages.ResourceTemplateList:
+		return json.Marshal(stored{l.At, r.Result})
+	}
+	return nil, fmt.Errorf("%T is no list", l.Result)
+}
+
+// Decode returns the list of a method from a store, or nil if it cannot be read.
+func Decode(method string, data json.RawMessage) *List {
+	var result messages.Result
+	var into any
+	switch method {
+	case "tools/list":
+		r := &messages.ToolList{Result: &mcp.ListToolsResult{}}
+		result, into = r, r.Result
+	case "prompts/list":
+		r := &messages.PromptList{Result: &mcp.ListPromptsResult{}}
+		result, into = r, r.Result
+	case "resources/list":
+		r := &messages.ResourceList{Result: &mcp.ListResourcesResult{}}
+		result, into = r, r.Result
+	case "resources/templates/list":
+		r := &messages.ResourceTemplateList{Result: &mcp.ListResourceTemplatesResult{}}
+		result, into = r, r.Result
+	}
+	s := stored{Result: into}
+	if json.Unmarshal(data, &s) != nil || s.Result != into {
+		return nil
+	}
+	l := ListOf(result, s.At)
+	l.Stored = true
+	return l
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -13,6 +14,7 @@ type shelf struct {
 	node ring.Node[*shelf] // in Catalogue.recent
 
 	shared  *List    // nil while it is not known
+	saved   string   // the digest of the list in the store
 	private bool     // each scope of the class has a shelf of its own
 	listing *Listing // that those without a session wait for, or nil
 	changes uint64   // that sessions of the class have announced
@@ -20,6 +22,11 @@ type shelf struct {
 	alone   time.Time           // since when no open session lists the same, or zero if one does
 	retryAt time.Time           // the shared list is not fetched again before
 	scopes  map[string]struct{} // that have asked
+}
+
+// isShared reports whether the shelf is that of a class, and not of the scope of a key alone.
+func (sh *shelf) isShared(key messages.Key) bool {
+	return sh.class != mcpbridge.OwnListClass(key.Scope)
 }
 
 // note counts a scope.
@@ -67,7 +74,7 @@ func (sh *shelf) take(list *List, now time.Time) (replaced bool) {
 	default:
 		return false
 	}
-	sh.shared, sh.alone = list, now
+	sh.shared, sh.alone = list, list.At
 	return replaced
 }
 

@@ -24,7 +24,7 @@ type Listing struct {
 
 // ListsSnapshot is what the catalogue knows of a server's lists of one method, in a [ServerSnapshot].
 type ListsSnapshot struct {
-	// Lists is how many different classes of scopes have a list, see [Listing].
+	// Lists is how many classes of scopes have a list, see [Listing]. The members of a cluster have a catalogue each.
 	Lists int `json:"lists"`
 	// Scopes is how many scopes have asked for them, up to 4,096 of each class.
 	Scopes int `json:"scopes"`

@@ -175,6 +175,24 @@ func TestCloseOfTheScopeThatListsFailsNoOther(t *testing.T) {
 	})
 }
 
+func TestStopAnswersThoseWhoWaitForAList(t *testing.T) {
+	gather(t, 1, supervisor.Config{DrainTimeout: time.Second}, nil, func(ctx context.Context, c *crowd) {
+		c.servers[0].set(nil, time.Hour)
+		answers := make(chan string, 3)
+		for _, scope := range []string{"a", "b", "c"} {
+			c.of(scope)
+			go func() { answers <- c.tools(scope) }()
+			synctest.Wait()
+		}
+		began := time.Now()
+		require.NoError(c, c.sup.Stop(ctx))
+		for range 3 {
+			require.Regexp(c, "^!s0:(closed|draining|cancelled|lost)$", <-answers)
+		}
+		require.Less(c, time.Since(began), 5*time.Second)
+	})
+}
+
 // Interceptors see the question of each scope, and may answer each one otherwise.
 func TestInterceptorsApplyToEachScope(t *testing.T) {
 	hides := func(next actors.Runner) actors.Runner {

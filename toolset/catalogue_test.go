@@ -175,6 +175,23 @@ func TestCloseOfTheScopeThatListsFailsNoOther(t *testing.T) {
 	})
 }
 
+func TestFailureOfTheServerIsToldToAllWhoWait(t *testing.T) {
+	gather(t, 1, supervisor.Config{}, nil, func(_ context.Context, c *crowd) {
+		c.servers[0].set(context.DeadlineExceeded, 0)
+		answers := make(chan string, 3)
+		for _, scope := range []string{"a", "b", "c"} {
+			c.of(scope)
+			go func() { answers <- c.tools(scope) }()
+		}
+		for range 3 {
+			require.Equal(c, "!s0:server_error", <-answers)
+		}
+		c.require(1, 1)
+		c.servers[0].set(nil, 0)
+		require.Equal(c, "s0__a", c.tools("a"))
+	})
+}
+
 func TestStopAnswersThoseWhoWaitForAList(t *testing.T) {
 	gather(t, 1, supervisor.Config{DrainTimeout: time.Second}, nil, func(ctx context.Context, c *crowd) {
 		c.servers[0].set(nil, time.Hour)

@@ -45,7 +45,8 @@ type place struct{ server, class, method string }
 
 // List is what a server has listed. It is read-only.
 type List struct {
-	Result  messages.Result
+	Result  messages.Result // lists that are the same share it
+	Receipt messages.Receipt
 	Digest  string    // of what was listed: lists with the same digest are the same
 	Items   int       // how many things it has
 	At      time.Time // when it was fetched
@@ -144,7 +145,7 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 	return Answer{Run: l}
 }
 
-// Listed notes the end of a listing: a list, or a failure. of is the session that it was fetched on, or nil if that
+// Listed notes the end of a listing: a list, which the catalogue owns from then on, or a failure. of is the session that it was fetched on, or nil if that
 // is not open any more, or if it is from the store. Listed reports whether the list that others got before was replaced, and whether
 // the list belongs into the store, which keeps what scopes share.
 func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
@@ -164,6 +165,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		replaced = sh.shared != nil
 		sh.private, sh.shared = true, nil
 		sh, of = c.shelfOf(l.On, sh.class, sh.method), nil // which changes were announced meanwhile is not known: the session lists again
+	}
+	if sh.shared != nil && sh.shared.Digest == list.Digest {
+		list.Result = sh.shared.Result
 	}
 	if of != nil && of.open && of.opened == l.opened && of.told[sh.method] == l.told {
 		of.hold(sh).put(list, l.seen)

@@ -165,7 +165,7 @@ func (w *world) ask(k *key) Answer {
 func (w *world) check(k *key, a Answer) {
 	require.Equal(w.t, k.class, a.List.Digest[:len(k.class)], "only sessions with the same credentials are listed for a scope")
 	if a.List.Private {
-		require.Equal(w.t, k.Scope, a.List.Result.GetReceipt().Key.Scope, "a private list is for its scope only")
+		require.Equal(w.t, k.Scope, a.List.Receipt.Key.Scope, "a private list is for its scope only")
 	}
 	if !k.open {
 		return
@@ -183,8 +183,7 @@ func (w *world) answer(r *run) {
 		w.open(r.on)
 	}
 	r.session = r.on.session
-	result := &messages.ToolList{Receipt: messages.Receipt{Key: r.on.Key}}
-	r.list = &List{Result: result, Digest: w.has(r.on), At: w.now, Private: w.private}
+	r.list = &List{Result: &messages.ToolList{}, Receipt: messages.Receipt{Key: r.on.Key}, Digest: w.has(r.on), At: w.now, Private: w.private}
 	if w.ttl > 0 {
 		r.list.Until = w.now.Add(w.ttl)
 	}
@@ -333,6 +332,7 @@ func TestSharedListIsReplacedWhenTwoSessionsListTheSame(t *testing.T) {
 		}
 		w.settle(k)
 	}
+	require.Same(t, w.settle(one).List.Result, w.settle(two).List.Result, "the same is kept once")
 	one.own = "new"
 	w.tell(one.class, true)
 	require.Equal(t, "class 0 new", w.settle(one).List.Digest)

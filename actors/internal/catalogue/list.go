@@ -25,12 +25,12 @@ func ListOf(result messages.Result, at time.Time) *List {
 	case *messages.ResourceTemplateList:
 		return listOf(r, r.Result.ResourceTemplates, r.Result.Cacheable, at)
 	}
-	return &List{Result: result, At: at}
+	return &List{Result: result, Receipt: *result.GetReceipt(), At: at}
 }
 
 // listOf returns a list of things. A ttlMs of 0 is no hint: the results of older protocols have none.
 func listOf[T any](result messages.Result, things []T, hint mcp.Cacheable, at time.Time) *List {
-	l := &List{Result: result, Digest: digestOf(things), Items: len(things), At: at, Private: hint.CacheScope == "private"}
+	l := &List{Result: result, Receipt: *result.GetReceipt(), Digest: digestOf(things), Items: len(things), At: at, Private: hint.CacheScope == "private"}
 	if hint.TTLMs > 0 {
 		l.Until = at.Add(time.Duration(hint.TTLMs) * time.Millisecond)
 	}
@@ -53,7 +53,7 @@ func digestOf[T any](things []T) string {
 
 // Copy returns a result for one asker, who may change it, but not what the schemas and the metadata in it refer to.
 func (l *List) Copy(from *messages.Listing) messages.Result {
-	receipt := *l.Result.GetReceipt()
+	receipt := l.Receipt
 	if from.Shared {
 		receipt.Generation, receipt.Attempt, receipt.Replayed = 0, 0, false
 	}

@@ -177,11 +177,12 @@ func TestCloseOfTheScopeThatListsFailsNoOther(t *testing.T) {
 
 func TestFailureOfTheServerIsToldToAllWhoWait(t *testing.T) {
 	gather(t, 1, supervisor.Config{}, nil, func(_ context.Context, c *crowd) {
-		c.servers[0].set(context.DeadlineExceeded, 0)
+		c.servers[0].set(context.DeadlineExceeded, time.Second)
 		answers := make(chan string, 3)
 		for _, scope := range []string{"a", "b", "c"} {
 			c.of(scope)
 			go func() { answers <- c.tools(scope) }()
+			synctest.Wait()
 		}
 		for range 3 {
 			require.Equal(c, "!s0:server_error", <-answers)

@@ -118,12 +118,12 @@ func newServer(name string, tools ...string) *server {
 			}
 			s.mu.Lock()
 			s.lists++
-			err, delay := s.err, s.delay
+			failure, delay := s.err, s.delay
 			s.mu.Unlock()
-			if err != nil {
-				return nil, err
-			}
 			result, err := next(ctx, method, req)
+			if failure != nil {
+				result, err = nil, failure
+			}
 			select {
 			case <-time.After(delay):
 			case <-ctx.Done():

@@ -1,6 +1,10 @@
 package messages
 
-import "time"
+import (
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
 
 // Listing says where a list comes from that was asked for with Shared. Such a list comes from the catalogue of the
 // supervisor: it is fetched once for all scopes that see the same, and no session is opened for it while one of them is
@@ -9,6 +13,9 @@ import "time"
 // Scopes see the same if their sessions are opened in the same way: with the same result of PerKey, without Auth, an
 // HTTPClient, roots or a handler of the scope; or if ListClass of the server says so.
 type Listing struct {
+	// Server is what the server said about itself on the session that was listed, with its instructions, or nil if
+	// that is not known. Read-only.
+	Server *mcp.InitializeResult `json:"server,omitempty"`
 	// At is when the list was fetched.
 	At time.Time `json:"at"`
 	// Until is when to ask again, because the list may be Stale then, or zero: an event will say, such as [ToolsChanged]

@@ -336,6 +336,46 @@ func TestPrivateListIsOneOfItsScope(t *testing.T) {
 	})
 }
 
+// All that a server offers is listed once, and outlives the process.
+func TestPromptsResourcesAndInstructionsAreSharedAsWell(t *testing.T) {
+	offer := func(srv *mcpbridge.Server) {
+		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Instructions: "Be kind."})
+		s.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
+		s.AddResource(&mcp.Resource{URI: "file:///r", Name: "r"}, nil)
+		s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///{t}", Name: "t"}, nil)
+		srv.InMemory = s
+	}
+	store := &resume.Memory{}
+	for run := range 2 {
+		gather(t, 1, supervisor.Config{Store: store}, offer, func(ctx context.Context, c *crowd) {
+			for _, scope := range []string{"a", "b", "c"} {
+				to := messages.To("s0", scope)
+				for _, op := range []messages.Operation{
+					&messages.ListPrompts{Header: to, Shared: true}, &messages.ListResources{Header: to, Shared: true}, &messages.ListResourceTemplates{Header: to, Shared: true},
+				} {
+					reply, err := c.sup.Client().Do(ctx, op)
+					require.NoError(c, err)
+					var listing *messages.Listing
+					switch r := reply.(type) {
+					case *messages.PromptList:
+						listing = r.Listing
+						require.Equal(c, "p", r.Result.Prompts[0].Name)
+					case *messages.ResourceList:
+						listing = r.Listing
+						require.Equal(c, "r", r.Result.Resources[0].Name)
+					case *messages.ResourceTemplateList:
+						listing = r.Listing
+						require.Equal(c, "t", r.Result.ResourceTemplates[0].Name)
+					}
+					require.Equal(c, "Be kind.", listing.Server.Instructions)
+					require.Equal(c, scope != "a" || run > 0, listing.Shared)
+				}
+			}
+			c.require(1-run, 0)
+		})
+	}
+}
+
 // The store has what scopes share, and no list of one scope.
 func TestToolsAreKnownBeforeTheirServerIs(t *testing.T) {
 	store := &resume.Memory{}

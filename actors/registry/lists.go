@@ -67,7 +67,7 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 	if !asksCatalogue(op) {
 		return l.next(ctx, op)
 	}
-	q := listAsked{key: op.Head().Key.Normal(), method: op.Method()}
+	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method()}, false
 	for ctx.Err() == nil {
 		switch a := l.ask(ctx, q); {
 		case a.List != nil:
@@ -82,8 +82,11 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 			if a.Run.Remember && l.remember(a.Run) {
 				continue
 			}
-			if result, err := l.list(ctx, op, a.Run); a.Run.On == q.key {
+			result, err := l.list(ctx, op, a.Run)
+			if own := a.Run.On == q.key; own && (err != nil || again) {
 				return result, err
+			} else if own {
+				again = true // the catalogue has it, unless it has changed already
 			}
 		case ctx.Err() == nil:
 			return l.next(ctx, op)
@@ -146,7 +149,7 @@ func (l lister) remember(listing *catalogue.Listing) bool {
 
 // copyOf returns a list for one asker.
 func copyOf(list *catalogue.List, a catalogue.Answer) messages.Result {
-	return list.Copy(&messages.Listing{At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale})
+	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale})
 }
 
 // isOfServer reports whether the failure of a listing for one scope is that for all of its class.
@@ -194,6 +197,9 @@ func (r *registry) onListReturned(msg *listReturned) {
 	var of *catalogue.Session
 	if reg := r.currentOf(msg.listing.On); reg != nil && reg.generation == msg.generation {
 		of = &reg.lists
+		if msg.list != nil {
+			msg.list.Server = reg.info.Server
+		}
 	}
 	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
 	if unsaved {

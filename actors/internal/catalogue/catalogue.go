@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -47,12 +49,13 @@ type place struct{ server, class, method string }
 type List struct {
 	Result  messages.Result // lists that are the same share it
 	Receipt messages.Receipt
-	Digest  string    // of what was listed: lists with the same digest are the same
-	Items   int       // how many things it has
-	At      time.Time // when it was fetched
-	Until   time.Time // until when the server says that it is current, or zero
-	Private bool      // the server says that it is for this scope only
-	Stored  bool      // it is from the store
+	Server  *mcp.InitializeResult // of the session, or nil
+	Digest  string                // of what was listed: lists with the same digest are the same
+	Items   int                   // how many things it has
+	At      time.Time             // when it was fetched
+	Until   time.Time             // until when the server says that it is current, or zero
+	Private bool                  // the server says that it is for this scope only
+	Stored  bool                  // it is from the store
 }
 
 // expired reports whether the time that the server has given is over.

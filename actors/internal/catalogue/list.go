@@ -92,21 +92,22 @@ func copies[T any](things []*T) []*T {
 
 // stored is a list in the store.
 type stored struct {
-	At     time.Time `json:"at"`
-	Result any       `json:"result"`
+	At     time.Time             `json:"at"`
+	Server *mcp.InitializeResult `json:"server,omitempty"`
+	Result any                   `json:"result"`
 }
 
 // Encode returns the list for a store.
 func (l *List) Encode() (json.RawMessage, error) {
 	switch r := l.Result.(type) {
 	case *messages.ToolList:
-		return json.Marshal(stored{l.At, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result})
 	case *messages.PromptList:
-		return json.Marshal(stored{l.At, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result})
 	case *messages.ResourceList:
-		return json.Marshal(stored{l.At, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result})
 	case *messages.ResourceTemplateList:
-		return json.Marshal(stored{l.At, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result})
 	}
 	return nil, fmt.Errorf("%T is no list", l.Result)
 }
@@ -134,6 +135,6 @@ func Decode(method string, data json.RawMessage) *List {
 		return nil
 	}
 	l := ListOf(result, s.At)
-	l.Stored = true
+	l.Server, l.Stored = s.Server, true
 	return l
 }

@@ -18,6 +18,8 @@ const (
 	maxAge = 5 * time.Minute
 	// retryAfter is how long a list is served as it is after it could not be fetched again.
 	retryAfter = 5 * time.Second
+	// maxTries is how many sessions list in a row until the shared list is settled.
+	maxTries = 3
 	// maxShelves bounds the lists that are remembered.
 	maxShelves = 1 << 12
 	// maxScopes bounds the scopes that are counted for one list.
@@ -124,8 +126,16 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	case sh.shared == nil:
 		return c.run(sh, q.Key, q.Of)
 	}
-	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) && (by.seen < sh.changes || sh.shared.expired(now)) {
-		return c.run(sh, by.of.key, by.of)
+	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
+		switch due := by.seen < sh.changes || sh.shared.expired(now); {
+		case !due:
+			sh.tries = 0
+		case sh.tries < maxTries:
+			sh.tries++
+			return c.run(sh, by.of.key, by.of)
+		default: // there is a change with each listing
+			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
+		}
 	}
 	return Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
 }
@@ -161,7 +171,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		l.held.listing = nil
 	}
 	if l.Failure = failure; failure != nil {
-		sh.retryAt = now.Add(retryAfter)
+		if sh.shared != nil {
+			sh.retryAt = now.Add(retryAfter)
+		}
 		return false, false
 	}
 	if list.Private && sh.isShared(l.On) { // nobody else may have it
@@ -206,7 +218,6 @@ func (c *Catalogue) Changed(s *Session, class, method string) {
 	}
 	if sh != nil {
 		sh.changes++
-		sh.retryAt = time.Time{}
 	}
 }
 

@@ -21,6 +21,7 @@ type shelf struct {
 	voices  map[string]*ring.Ring[*held]
 	alone   time.Time           // since when no open session lists the same, or zero if one does
 	retryAt time.Time           // the shared list is not fetched again before
+	tries   int                 // how often it was fetched again in vain
 	scopes  map[string]struct{} // that have asked
 }
 

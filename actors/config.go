@@ -40,6 +40,8 @@ type Config struct {
 
 	Interceptors []Interceptor // the first one is the outermost
 
+	OwnLists bool // what servers list may depend on the scope, whatever their configuration says
+
 	Handler        *actor.PID    // for requests of servers, or nil
 	Asked          bool          // servers are told that they may send requests
 	HandlerTimeout time.Duration // for the answer of Handler

@@ -48,8 +48,12 @@
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
 // diagram in internal/session shows the states of a session.
 //
-// With interceptors, an intercepting registry wraps the registry, in the same actor. It runs operations
+// An intercepting registry wraps the registry, in the same actor. It runs operations
 // through the interceptors, and gives everything else to the registry.
+//
+// A list that may come from the catalogue (messages.ListTools.Shared) is such an operation also without
+// interceptors. Its goroutine asks the catalogue of internal/catalogue, which the registry has told about sessions
+// and announced changes. It is told to wait for the listing of another scope, to list, or what the list is.
 //
 // An MCP session that could not be closed, or that the store has from before a restart of
 // this process, is a leftover. A close command closes it: the registry spawns a session
@@ -73,6 +77,7 @@
 // the actor as a message:
 //
 //   - dials, calls, pings and the closing of connections (Config.Async, session.onGrant)
+//   - PerKey and ListClass for the class of a key (lister.run)
 //   - interceptors (intercepting.intercept) and the waiting for a handler's answer (ask)
 //   - requests to the store (KeyStore)
 //
@@ -119,6 +124,8 @@
 // something changes at their endpoint. A call looks at the close commands
 // that may concern its scope, of which there is a bounded number (closings). A step of a session may handle all calls of its key, which MaxInFlight and
 // MaxWaiting bound.
+//
+// The catalogue keeps 4,096 lists at most, and is asked in constant time. A snapshot and a reload look at all of them.
 //
 // The notifications of a connection that are on their way to the registry are bounded
 // (MaxOnTheirWay), so are bindings without an owner (maxUnowned), and what waits for one process of a

@@ -96,7 +96,7 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 	for _, event := range []messages.Event{
 		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{},
 		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
-		&messages.CallReplayed{}, &messages.OwnerTerminated{},
+		&messages.CallReplayed{}, &messages.OwnerTerminated{}, &messages.CatalogueChanged{},
 		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
 		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{},
 	} {
@@ -109,7 +109,7 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 16, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
+	require.Equal(t, 17, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
 }
 
 func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {

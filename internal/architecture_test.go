@@ -82,10 +82,11 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages actors/internal/ring"}, // as well
 	{"actors/internal/session", "actors mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
-		"actors/internal/admission actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
+		"actors/internal/admission actors/internal/catalogue actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},

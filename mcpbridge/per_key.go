@@ -38,7 +38,7 @@ var (
 		"Command": true, "Args": true, "Env": true, "Dir": true, "URL": true, "Headers": true, "Setup": true, "InMemory": true,
 	}
 	// comparedOtherwise are the fields that are not compared with DeepEqual.
-	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "Auth": true, "HTTPClient": true}
+	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "ListClass": true, "Auth": true, "HTTPClient": true}
 )
 
 // with returns s with those fields of a result of PerKey that may depend on the key. The error

@@ -2,10 +2,12 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -48,7 +50,20 @@ type Record struct {
 	Resume
 	// Generation is the generation of the session.
 	Generation uint64 `json:"generation"`
+	// List is what a server has listed, in the record of a [ListKey], which has no session.
+	List json.RawMessage `json:"list,omitempty"`
 }
+
+// listScope begins the scope of each ListKey. No other scope has control characters.
+const listScope = "\x1flist "
+
+// ListKey returns the key of the record with a list of a server. id says which list it is.
+func ListKey(server, id string) messages.Key {
+	return messages.Key{Server: server, Scope: listScope + id}
+}
+
+// IsListKey reports whether a key is one that ListKey has returned.
+func IsListKey(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) }
 
 // String returns the generation and the endpoint, without the id.
 func (r Record) String() string {

@@ -147,6 +147,14 @@ type Server struct {
 	// server. A session is resumed only if URL, Headers and Setup are the same as before:
 	// for tokens that change during a session, use Auth.
 	PerKey func(ctx context.Context, key messages.Key) (Server, error)
+	// ListClass returns the class of a key: keys of one class see the same tools, prompts and resources, and share the
+	// lists of these, see [messages.Listing]. Set it if keys see the same although the server has Auth, an
+	// HTTPClient, or keys with handlers or roots of their own; or if they do not, because a call, such as a login,
+	// changes what a session lists: then return the scope. The function must be fast, must return the same for the
+	// same key, and is called from several goroutines at once. With "", the key shares nothing. Defaults to nil:
+	// keys whose sessions are opened in the same way are one class.
+	ListClass func(messages.Key) string
+
 	// PerKeyID identifies what PerKey does. Functions cannot be compared: when the servers
 	// are reloaded, a server with PerKey counts as changed, and its sessions are closed,
 	// unless both configurations have the same PerKeyID. Then the first function stays in
@@ -156,7 +164,7 @@ type Server struct {
 
 // Same reports whether two configurations are the same, apart from Limits, which change
 // nothing about a session that is open. HTTPClient, InMemory and Auth are compared by
-// identity, PerKey by PerKeyID, and all other fields by value. An
+// identity, PerKey by PerKeyID, ListClass by whether there is one, and all other fields by value. An
 // [AuthenticatorFunc] is never the same, and neither is a PerKey without a PerKeyID.
 func (s *Server) Same(other *Server) bool {
 	one, two := *s, *other
@@ -166,7 +174,10 @@ func (s *Server) Same(other *Server) bool {
 	if (one.PerKey == nil) != (two.PerKey == nil) || one.PerKey != nil && one.PerKeyID == "" {
 		return false
 	}
-	one.PerKey, two.PerKey = nil, nil
+	if (one.ListClass == nil) != (two.ListClass == nil) {
+		return false
+	}
+	one.PerKey, two.PerKey, one.ListClass, two.ListClass = nil, nil, nil, nil
 	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
 	one.Auth, two.Auth = nil, nil // they may be in use: DeepEqual would race
 	one.Limits, two.Limits = Limits{}, Limits{}

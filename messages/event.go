@@ -161,6 +161,15 @@ type OwnerTerminated struct {
 	Cancelled int `json:"cancelled"`
 }
 
+// CatalogueChanged says that a list which scopes share was replaced by another one. Its stamp has no scope and no
+// generation.
+type CatalogueChanged struct {
+	named[CatalogueChanged]
+	Stamp
+	// Method is the method of the list, such as "tools/list".
+	Method string `json:"method"`
+}
+
 // Notification is an [Event] that a server has sent. All but [Progress] are published on
 // the EventStream, and sent to the subscriber of the supervisor. If the handlers of the
 // EventStream are slower than a session sends notifications, those beyond a bound are

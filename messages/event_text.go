@@ -105,6 +105,12 @@ func (e *OwnerTerminated) String() string { return line(e) }
 func (e *OwnerTerminated) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
+func (e *CatalogueChanged) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *CatalogueChanged) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
 func (e *ToolsChanged) String() string { return line(e) }
 
 // LogValue returns the event for a log.

@@ -97,6 +97,8 @@ type ToolResult struct {
 type ListTools struct {
 	Header
 	idempotent // it only reads
+	// Shared accepts the list of the catalogue, see [Listing].
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Method returns "tools/list".
@@ -106,6 +108,8 @@ func (*ListTools) Method() string { return "tools/list" }
 type ToolList struct {
 	Receipt
 	Result *mcp.ListToolsResult `json:"result"`
+	// Listing says where the list is from if Shared was set, or is nil.
+	Listing *Listing `json:"listing,omitempty"`
 }
 
 // ListResources lists the resources of the server. The reply has all pages.
@@ -115,6 +119,8 @@ type ToolList struct {
 type ListResources struct {
 	Header
 	idempotent // it only reads
+	// Shared accepts the list of the catalogue, see [Listing].
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Method returns "resources/list".
@@ -124,6 +130,8 @@ func (*ListResources) Method() string { return "resources/list" }
 type ResourceList struct {
 	Receipt
 	Result *mcp.ListResourcesResult `json:"result"`
+	// Listing says where the list is from if Shared was set, or is nil.
+	Listing *Listing `json:"listing,omitempty"`
 }
 
 // ListResourceTemplates lists the resource templates of the server. The reply has all pages.
@@ -133,6 +141,8 @@ type ResourceList struct {
 type ListResourceTemplates struct {
 	Header
 	idempotent // it only reads
+	// Shared accepts the list of the catalogue, see [Listing].
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Method returns "resources/templates/list".
@@ -143,6 +153,8 @@ func (*ListResourceTemplates) Method() string { return "resources/templates/list
 type ResourceTemplateList struct {
 	Receipt
 	Result *mcp.ListResourceTemplatesResult `json:"result"`
+	// Listing says where the list is from if Shared was set, or is nil.
+	Listing *Listing `json:"listing,omitempty"`
 }
 
 // ReadResource reads a resource.
@@ -186,6 +198,8 @@ type ResourceContents struct {
 type ListPrompts struct {
 	Header
 	idempotent // it only reads
+	// Shared accepts the list of the catalogue, see [Listing].
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Method returns "prompts/list".
@@ -195,6 +209,8 @@ func (*ListPrompts) Method() string { return "prompts/list" }
 type PromptList struct {
 	Receipt
 	Result *mcp.ListPromptsResult `json:"result"`
+	// Listing says where the list is from if Shared was set, or is nil.
+	Listing *Listing `json:"listing,omitempty"`
 }
 
 // GetPrompt gets a prompt with its arguments filled in.

@@ -188,6 +188,8 @@ type ServerSnapshot struct {
 	Sessions int `json:"sessions"`
 	// States is the number of its sessions by state, or nil if there are none.
 	States map[State]int `json:"states,omitempty"`
+	// Lists are what the catalogue knows of its lists, by method, such as "tools/list".
+	Lists map[string]ListsSnapshot `json:"lists,omitempty"`
 	// Load is about its operations.
 	Load Load `json:"load"`
 }

@@ -96,7 +96,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: s.intercepted.around(cfg.Interceptors), Handler: cfg.Handler, Asked: asked(cfg.Capabilities), HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: s.intercepted.around(cfg.Interceptors), OwnLists: cfg.Capabilities != nil && cfg.Capabilities.RootsV2 != nil, Handler: cfg.Handler, Asked: asked(cfg.Capabilities), HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Store: store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()

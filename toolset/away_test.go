@@ -130,7 +130,7 @@ func TestNameThatIsMisspeltIsFollowedByTheNearestOne(t *testing.T) {
 		w.tools(ctx)
 		w.two.mcp.RemoveTools("c")
 		w.two.add("search", "list files")
-		w.changed("two", "s")
+		w.changed("two")
 		w.tools(ctx)
 		for name, want := range map[string]string{
 			"two__serch":     "two__search",
@@ -163,7 +163,7 @@ func TestCallListsOnlyWhenTheNameIsNotKnown(t *testing.T) {
 		require.Zero(w, w.one.listed(), "the name fits no tool of this server")
 		_, err = w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)
-		w.changed("one", "s")
+		w.changed("one")
 		_, err = w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)
 		require.Equal(w, 1, w.one.listed())

@@ -27,8 +27,8 @@ const (
 // a server again. It covers the tools that pass the filters. There are no events for the first
 // list of a server.
 //
-// Stamp has the key, the generation and the supervisor of the session that was listed, and the
-// time. Read-only.
+// Stamp has the key of the list, the supervisor and the time. The generation is that of the session of this key that
+// was listed, or 0 if the list is one that scopes share, see [messages.Listing]. Read-only.
 type DefinitionChanged struct {
 	messages.Stamp
 	// Toolset is the [Config.Scope] of the toolset.
@@ -73,7 +73,7 @@ func (e *DefinitionChanged) LogValue() slog.Value {
 
 // changes returns the events for the difference between two lists of a server, in the order of
 // the tools: removed ones first.
-func (t *Toolset) changes(l *list, on session, before, after []*Tool) (events []*DefinitionChanged) {
+func (t *Toolset) changes(l *list, on messages.Receipt, before, after []*Tool) (events []*DefinitionChanged) {
 	known := map[string]*Tool{}
 	for _, tool := range after {
 		known[tool.Original] = tool
@@ -84,7 +84,7 @@ func (t *Toolset) changes(l *list, on session, before, after []*Tool) (events []
 			tool = old
 		}
 		events = append(events, &DefinitionChanged{
-			Stamp:   messages.Stamp{Key: l.key, Generation: on.generation, Time: time.Now(), Supervisor: on.supervisor},
+			Stamp:   messages.Stamp{Key: l.key, Generation: on.Generation, Time: time.Now(), Supervisor: on.Supervisor},
 			Toolset: t.scope(), Tool: tool.Original, Change: change, Fields: fields, Before: old, After: now,
 		})
 	}

@@ -53,7 +53,7 @@ func TestEventSaysWhichToolChangedAndHow(t *testing.T) {
 		events, end := w.changesOf()
 		defer end()
 		list := func() string {
-			w.changed("one", "shared")
+			w.changed("one")
 			w.tools(ctx)
 			return events()
 		}
@@ -83,7 +83,7 @@ func TestListThatFailsIsNoChange(t *testing.T) {
 		defer end()
 		w.tools(ctx)
 		w.one.set(context.DeadlineExceeded, 0)
-		w.changed("one", "s")
+		w.changed("one")
 		require.Contains(w, w.tools(ctx), "!one")
 		w.one.set(nil, 0)
 		w.tools(ctx)
@@ -104,7 +104,7 @@ func TestHandlerThatBlocksOrPanicsDelaysNoList(t *testing.T) {
 		defer w.system.EventStream.Unsubscribe(events)
 		w.tools(ctx)
 		w.one.add("y", "z")
-		w.changed("one", "s")
+		w.changed("one")
 		require.Contains(w, w.tools(ctx), "one__z")
 		close(block)
 		require.Equal(w, "y", <-got)

@@ -170,7 +170,7 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 		var f *messages.Failure
 		if errors.As(err, &f) && f != nil {
 			said := explanations[f.Code].gone
-			if gone := t.gone(f.Key, session{f.Supervisor, f.Generation}); gone != "" && said != isGone && said != gone {
+			if gone := t.gone(f.Key, f.Supervisor, f.Generation); gone != "" && said != isGone && said != gone {
 				text += " " + serverIn(gone, f.Key.Server)
 			}
 		}
@@ -180,18 +180,18 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 		return Convert(nil)
 	}
 	out := Convert(result.Result)
-	if gone := t.gone(result.Key, session{result.Supervisor, result.Generation}); gone != "" {
+	if gone := t.gone(result.Key, result.Supervisor, result.Generation); gone != "" {
 		note := "Note: SERVER has a new session since its last result. " + gone
 		out.Parts = append(out.Parts, Part{Text: serverIn(note, result.Key.Server)})
 	}
 	return out
 }
 
-// gone notes the session of an outcome. If it is newer than that of the last outcome of the key,
+// gone notes the session of an outcome, by its supervisor and its generation. If it is newer than that of the last outcome of the key,
 // gone returns what became of the state. If it has the generation that another member of a
 // cluster had, that member may have left it, or both count apart.
-func (t *Toolset) gone(key messages.Key, of session) string {
-	if t == nil || t.ctx == nil || of.generation == 0 {
+func (t *Toolset) gone(key messages.Key, of string, generation uint64) string {
+	if t == nil || t.ctx == nil || generation == 0 {
 		return ""
 	}
 	l := t.listOf(key)
@@ -201,14 +201,17 @@ func (t *Toolset) gone(key messages.Key, of session) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	gone := isGone
-	for supervisor, generation := range l.told {
-		if generation == of.generation && supervisor != of.supervisor {
+	for supervisor, told := range l.told {
+		if told == generation && supervisor != of {
 			gone = mayBeGone
 		}
 	}
-	if len(l.told) == 0 || of.generation <= l.told[of.supervisor] {
+	if len(l.told) == 0 || generation <= l.told[of] {
 		gone = ""
 	}
-	l.told.raise(of.supervisor, of.generation)
+	if l.told == nil {
+		l.told = map[string]uint64{}
+	}
+	l.told[of] = max(l.told[of], generation)
 	return gone
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -21,34 +20,14 @@ type list struct {
 	server Server // with the name and the scope of the key
 	fetch  singleflight.Group
 
-	tools []*Tool     // of the last list; read-only
-	known []*Tool     // as tools, but kept while the supervisor does not know the server
-	begun bool        // known was listed
-	told  generations // the newest that [Toolset.Outcome] has seen
+	tools []*Tool           // of the last list; read-only
+	known []*Tool           // as tools, but kept while the supervisor does not know the server
+	begun bool              // known was listed
+	told  map[string]uint64 // by supervisor, the newest generation that [Toolset.Outcome] has seen: the members of a cluster may count apart
 
-	// wanted counts the events that make the tools stale, seen those that the tools
-	// reflect. A new session counts by its generation, because its event may come after
-	// the list that was fetched on it.
-	wanted, seen news
-	evicted      session // the last one that was evicted
-}
-
-// news counts the events that have made a list stale.
-type news struct {
-	changes     uint64      // how often the tools may have changed
-	generations generations // of the session; in wanted, the oldest that are new enough
-}
-
-// generations has a generation of the session for each supervisor. The members of a cluster may
-// count apart.
-type generations map[string]uint64
-
-// raise makes a generation the newest of a supervisor, unless a newer one is known.
-func (g *generations) raise(supervisor string, generation uint64) {
-	if *g == nil {
-		*g = generations{}
-	}
-	(*g)[supervisor] = max((*g)[supervisor], generation)
+	wanted, seen uint64    // how many events may have changed the list, and how many it reflects
+	opened, on   session   // the last one that was opened, and the one that was listed, if that is the key's own
+	until        time.Time // when the list must be asked for again, or zero
 }
 
 // session is one MCP session of a key.
@@ -57,17 +36,10 @@ type session struct {
 	generation uint64
 }
 
-// stale reports whether the tools must be listed again.
+// stale reports whether the tools must be asked for again. The catalogue of the supervisor knows whether they must be
+// listed again.
 func (l *list) stale() bool {
-	if l.seen.changes != l.wanted.changes {
-		return true
-	}
-	for supervisor, generation := range l.wanted.generations {
-		if l.seen.generations[supervisor] < generation {
-			return true
-		}
-	}
-	return false
+	return l.seen != l.wanted || !l.until.IsZero() && !time.Now().Before(l.until)
 }
 
 // join returns a channel that gets the end of the fetch of a list that must be fetched,
@@ -86,24 +58,36 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 // fetch fetches a list. No caller's context ends it.
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
-	seen := news{l.wanted.changes, maps.Clone(l.wanted.generations)} // the reply reflects all events so far
+	seen := l.wanted // the reply reflects all events so far
 	t.mu.Unlock()
-	reply, err := t.client.ListTools(ctx, l.key.Server, l.key.Scope)
+	reply, err := t.client.Do(ctx, &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true})
+	var listed *messages.ToolList
 	var tools []*Tool
+	from := &messages.Listing{}
 	if err == nil {
-		tools = newTools(l.server, reply.Result.Tools)
+		listed = reply.(*messages.ToolList)
+		tools = newTools(l.server, listed.Result.Tools)
+		if listed.Listing != nil { // else an interceptor has made the reply
+			from = listed.Listing
+		}
+	}
+	for _, tool := range tools {
+		tool.Stale = from.Stale
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case err == nil:
 		if l.begun {
-			for _, event := range t.changes(l, session{reply.Supervisor, reply.Generation}, l.known, tools) {
+			for _, event := range t.changes(l, listed.Receipt, l.known, tools) {
 				t.changed.Put(event)
 			}
 		}
-		l.tools, l.known, l.begun, l.seen = tools, tools, true, seen
-		l.seen.generations.raise(reply.Supervisor, reply.Generation)
+		l.on = session{listed.Supervisor, listed.Generation}
+		if l.wanted == seen+1 && l.opened == l.on { // the event is that of the session which was opened for the list
+			seen++
+		}
+		l.tools, l.known, l.begun, l.seen, l.until = tools, tools, true, seen, from.Until
 		t.all = nil
 	case errors.Is(err, messages.CodeUnknownServer):
 		l.tools, t.all = nil, nil
@@ -180,50 +164,50 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 	return f
 }
 
-// onEvent records events that make a list stale. A session that was closed does,
-// because its server may have been reloaded. A session that was evicted does not:
-// listing the tools again would only open another session.
+// onEvent records events after which the catalogue may have another list.
 func (t *Toolset) onEvent(event messages.Event) {
+	stamp := event.GetStamp()
 	switch e := event.(type) {
-	case *messages.ToolsChanged:
-		t.mark(e.Key, (*list).changed)
-	case *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
-		t.mark(e.Key, (*list).changed)
-	case *messages.SessionOpened:
-		t.mark(e.Key, func(l *list) { l.opened(e.Supervisor, e.Generation) })
-	case *messages.SessionEvicted:
-		t.mark(e.Key, func(l *list) { l.evicted = session{e.Supervisor, e.Generation} })
-	case *messages.SessionClosed:
-		t.mark(e.Key, func(l *list) {
-			if l.evicted != (session{e.Supervisor, e.Generation}) {
-				l.wanted.generations.raise(e.Supervisor, e.Generation+1)
-			}
-		})
+	case *messages.ToolsChanged, *messages.SessionClosed: // of any scope
+		t.mark(stamp.Key.Server)
+	case *messages.CatalogueChanged:
+		if e.Method == "tools/list" {
+			t.mark(stamp.Key.Server)
+		}
+	case *messages.SessionOpened, *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
+		t.onOpened(stamp, event)
 	}
 }
 
-// changed makes a list stale, whichever session it was fetched on.
-func (l *list) changed() { l.wanted.changes++ }
-
-// opened makes a list stale if it was fetched on another session: an older one, one of another
-// supervisor, or one of a process that has started again and counts from 1.
-func (l *list) opened(supervisor string, generation uint64) {
-	if generation < l.seen.generations[supervisor] {
-		l.changed()
-		return
-	}
-	l.wanted.generations.raise(supervisor, generation)
-}
-
-// mark changes the list of a key, if the toolset has one.
-func (t *Toolset) mark(key messages.Key, do func(*list)) {
-	l := t.listOf(key)
+// onOpened asks for the list of a session that has opened at once, so that what it has is known beside the call that
+// has opened it.
+func (t *Toolset) onOpened(stamp messages.Stamp, event messages.Event) {
+	l := t.listOf(stamp.Key)
 	if l == nil {
 		return
 	}
+	_, restarted := event.(*messages.SessionRestarted)
+	t.mu.Lock()
+	l.opened = session{stamp.Supervisor, stamp.Generation}
+	known, begun := l.on == l.opened && !restarted, l.begun
+	if !known {
+		l.wanted++
+	}
+	t.mu.Unlock()
+	if begun && !known {
+		t.join(t.ctx, l)
+	}
+}
+
+// mark notes that the list of a server may have changed, if the toolset has one.
+func (t *Toolset) mark(server string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	do(l)
+	for _, l := range t.lists {
+		if l.key.Server == server {
+			l.wanted++
+		}
+	}
 }
 
 // listOf returns the list of a key, or nil.

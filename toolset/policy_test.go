@@ -141,14 +141,14 @@ func TestAnswerIsRememberedUntilTheDefinitionChanges(t *testing.T) {
 			require.Empty(w, p.questions())
 
 			w.one.define(&mcp.Tool{Name: "b", Description: "Sends all files to me."})
-			w.changed("one", "s") // and nobody lists the tools before the call
+			w.changed("one") // and nobody lists the tools before the call
 			p.answers <- toolset.Decision{Verdict: verdict, Remember: true}
 			call()
 			require.Len(w, p.questions(), 1)
 
 			w.one.mcp.RemoveTools("b")
 			w.one.add("b")
-			w.changed("one", "s")
+			w.changed("one")
 			call()
 			require.Empty(w, p.questions(), "that definition is known")
 			if verdict == toolset.Allow {
@@ -167,7 +167,7 @@ func TestDefinitionThatChangesBeforeTheAnswerIsAskedAboutAgain(t *testing.T) {
 		}()
 		require.Len(w, p.questions(), 1)
 		w.one.define(&mcp.Tool{Name: "b", Description: "Sends all files to me."})
-		w.changed("one", "s")
+		w.changed("one")
 		p.answers <- toolset.Decision{Verdict: toolset.Allow}
 		require.Len(w, p.questions(), 1)
 		require.Equal(w, 0, runs("b"))
@@ -180,7 +180,7 @@ func TestDefinitionThatChangesBeforeTheAnswerIsAskedAboutAgain(t *testing.T) {
 		}()
 		require.Len(w, p.questions(), 1)
 		w.one.mcp.RemoveTools("b")
-		w.changed("one", "s")
+		w.changed("one")
 		p.answers <- toolset.Decision{Verdict: toolset.Allow}
 		require.ErrorIs(w, <-done, messages.CodeInvalid, "it is gone")
 		require.Equal(w, 0, runs("b"))
@@ -230,10 +230,10 @@ func TestListOfAToolThatIsCalledIsWaitedFor(t *testing.T) {
 	guarded(t, func(ctx context.Context, w *world, p *person, runs func(string) int) {
 		w.tools(ctx)
 		w.one.set(nil, 20*time.Second)
-		w.changed("one", "s")
+		w.changed("one")
 		_, err := w.Call(ctx, "one__a", nil)
 		require.NoError(w, err, "longer than the list timeout")
-		w.changed("one", "s")
+		w.changed("one")
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_, err = w.Call(short, "one__a", nil)
@@ -244,7 +244,7 @@ func TestListOfAToolThatIsCalledIsWaitedFor(t *testing.T) {
 		require.ErrorIs(w, err, messages.CodeCancelled)
 		w.one.set(errors.New("down"), 0)
 		time.Sleep(time.Minute)
-		w.changed("one", "s")
+		w.changed("one")
 		_, err = w.Call(ctx, "one__a", nil)
 		require.ErrorIs(w, err, messages.CodeServerError)
 		require.Contains(w, toolset.Explain(err), "The tool did not run.")
@@ -258,7 +258,7 @@ func TestToolWhoseDefinitionChangesAllTheTimeIsRefused(t *testing.T) {
 	policy := &toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
 		asked++
 		w.one.define(&mcp.Tool{Name: "a", Description: strings.Repeat("x", asked)})
-		w.changed("one", "s")
+		w.changed("one")
 		return toolset.Decision{Verdict: toolset.Allow}
 	}}
 	imagine(t, toolset.Config{Policy: policy}, func(ctx context.Context, in *world) {

@@ -28,9 +28,7 @@ func TestEachServerHasItsScope(t *testing.T) {
 		}
 
 		w.one.add("z")
-		w.changed("one", "s")
-		require.Equal(w, "one__a one__b two__c", w.tools(ctx), "another session has changed")
-		w.changed("one", "shared")
+		w.changed("one")
 		require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
 	})
 }

@@ -31,6 +31,9 @@ type Tool struct {
 	InputSchema, OutputSchema any
 	// Annotations are the server's hints, or nil. Do not trust them.
 	Annotations *mcp.ToolAnnotations
+	// Stale is true if the server may have another definition by now, or be down: see
+	// [messages.Listing]. The tool can be called.
+	Stale bool
 	// Metadata is for tracing. "tool_type" is "mcp"; "display_name", "server" and
 	// "slug" name the tool and its server; [Server.Metadata] adds more.
 	Metadata map[string]any

@@ -99,7 +99,7 @@ func (t *Toolset) arrange(names []string) {
 			l := before[name]
 			if l == nil {
 				srv := entry.of(name, t.cfg.Scope)
-				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, wanted: news{changes: 1}}
+				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, wanted: 1}
 			}
 			t.lists = append(t.lists, l)
 		}
@@ -203,7 +203,7 @@ func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messag
 	}
 	result, err := t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
 	if errors.Is(err, messages.CodeUnknownServer) {
-		t.mark(call.Key, (*list).changed)
+		t.mark(call.Key.Server)
 	}
 	return result, err
 }

@@ -90,10 +90,13 @@ func (w *world) ask(ctx context.Context) <-chan string {
 	return names
 }
 
-// changed publishes that the tools of a server have changed.
-func (w *world) changed(server, scope string) {
-	stamp := messages.Stamp{Key: messages.Key{Server: server, Scope: scope}, Supervisor: w.sup.PID().Id}
-	w.system.EventStream.Publish(&messages.ToolsChanged{Stamp: stamp})
+// changed has a server announce to all sessions that its tools have changed.
+func (w *world) changed(name string) {
+	s := map[string]*server{"one": w.one, "two": w.two}[name]
+	s.add("temporary")
+	s.mcp.RemoveTools("temporary")
+	time.Sleep(time.Second) // the SDK waits for further changes
+	synctest.Wait()
 }
 
 // server is an MCP server that counts how often its tools are listed.
@@ -115,12 +118,12 @@ func newServer(name string, tools ...string) *server {
 			}
 			s.mu.Lock()
 			s.lists++
-			err, delay := s.err, s.delay
+			failure, delay := s.err, s.delay
 			s.mu.Unlock()
-			if err != nil {
-				return nil, err
-			}
 			result, err := next(ctx, method, req)
+			if failure != nil {
+				result, err = nil, failure
+			}
 			select {
 			case <-time.After(delay):
 			case <-ctx.Done():
@@ -196,18 +199,21 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 		tools, err := toolset.New(w.system, source, toolset.Config{Scope: "s", Servers: []toolset.Server{{Name: "one"}}})
 		require.NoError(w, err)
 		defer tools.Close()
-		lists := func() int {
-			before := w.one.listed()
-			_, err := tools.Tools(ctx)
+		asks := func() int {
+			before, err := w.sup.Client().Inspect(ctx)
+			require.NoError(w, err)
+			_, err = tools.Tools(ctx)
 			require.NoError(w, err)
 			synctest.Wait() // until the events of the session have arrived
-			return w.one.listed() - before
+			after, err := w.sup.Client().Inspect(ctx)
+			require.NoError(w, err)
+			return int(after.Counters.Calls - before.Counters.Calls)
 		}
 		at := func(generation uint64) messages.Stamp {
 			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Supervisor: "b", Generation: generation}
 		}
-		require.Equal(w, 1, lists())
-		require.Equal(w, 0, lists())
+		require.Positive(w, asks())
+		require.Equal(w, 0, asks())
 		for _, event := range []messages.Event{
 			&messages.ToolsChanged{Stamp: at(1)},
 			&messages.SessionOpened{Stamp: at(5)},
@@ -216,12 +222,12 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 			&messages.SessionOpened{Stamp: at(1)}, // its process has started again
 		} {
 			source.handle(event)
-			require.Equal(w, 1, lists(), "%T", event)
-			require.Equal(w, 0, lists())
+			require.Equal(w, 1, asks(), "%T", event)
+			require.Equal(w, 0, asks())
 		}
-		source.handle(&messages.SessionEvicted{Stamp: at(7)})
-		source.handle(&messages.SessionClosed{Stamp: at(7)})
-		require.Equal(w, 0, lists())
+		source.handle(&messages.SessionEvicted{Stamp: at(1)})
+		require.Equal(w, 0, asks())
+		require.Equal(w, 1, w.one.listed(), "the catalogue knows that nothing has changed")
 	})
 }
 
@@ -231,10 +237,8 @@ func TestToolsThatChangedAreListedAgain(t *testing.T) {
 		require.NoError(w, err)
 		w.one.add("z")
 		w.one.mcp.RemoveTools("a")
-		w.changed("one", "another scope")
-		w.changed("three", "s")
-		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
-		w.changed("one", "s")
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx), "the server has not said so")
+		w.changed("one")
 		require.Equal(w, "one__b one__z two__c", w.tools(ctx))
 		require.Equal(w, 2, w.one.listed())
 		require.Equal(w, 1, w.two.listed())
@@ -248,7 +252,7 @@ func TestChangeDuringAListIsSeenByWhoAsksAfterIt(t *testing.T) {
 		w.one.set(nil, 3*time.Second)
 		early := w.ask(ctx)
 		w.one.add("z")
-		w.changed("one", "s")
+		w.changed("one")
 		late := w.ask(ctx)
 		require.Equal(w, 1, w.one.listed())
 		require.Equal(w, "one__a one__b one__z two__c", <-late)
@@ -262,36 +266,21 @@ func TestNewSessionIsListedAgain(t *testing.T) {
 		w.tools(ctx)
 		_, err := w.sup.Client().CloseServer(ctx, "one")
 		require.NoError(w, err)
-		synctest.Wait()
 		w.one.add("z")
-		for range 3 { // the first call opens a session, whose event comes before the second
-			require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
-			synctest.Wait()
-		}
-		require.Equal(w, 2, w.one.listed())
-
-		stamp := func(generation uint64) messages.Stamp {
-			return messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: generation, Supervisor: w.sup.PID().Id}
-		}
-		for _, test := range []struct {
-			event messages.Event
-			lists int
-		}{
-			{&messages.SessionOpened{Stamp: stamp(2)}, 2},
-			{&messages.SessionLost{Stamp: stamp(2)}, 2},
-			{&messages.SessionRestarted{Stamp: stamp(2), Attached: true}, 3},
-			{&messages.SessionRestarted{Stamp: stamp(2)}, 4},
-			{&messages.SessionClosed{Stamp: stamp(1)}, 4},
-			{&messages.SessionEvicted{Stamp: stamp(2)}, 4},
-			{&messages.SessionClosed{Stamp: stamp(2)}, 4},
-			{&messages.SessionOpened{Stamp: stamp(3)}, 5},
-			{&messages.SessionClosed{Stamp: stamp(3)}, 6},
-		} {
-			w.system.EventStream.Publish(test.event)
-			for range 2 {
-				w.tools(ctx)
-				require.Equal(w, test.lists, w.one.listed(), "%T", test.event)
+		require.Equal(w, "one__a one__b two__c", w.tools(ctx), "no session is opened to list again")
+		for lists := range 2 {
+			if lists > 0 {
+				require.NoError(w, w.sup.Client().Restart(ctx, "one", "s"))
+			} else {
+				_, err = w.Call(ctx, "one__b", nil)
+				require.NoError(w, err)
 			}
+			synctest.Wait()
+			require.Equal(w, 2+lists, w.one.listed(), "the list of a session that opens is not waited for")
+			for range 2 {
+				require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+			}
+			require.Equal(w, 2+lists, w.one.listed())
 		}
 	})
 }
@@ -310,12 +299,18 @@ func TestListOfAnEvictedSessionStays(t *testing.T) {
 		require.EqualValues(w, 2, closed.Load())
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
 		require.Equal(w, 1, w.one.listed())
+		set, err := w.Tools(ctx)
+		require.NoError(w, err)
+		require.True(w, set.Tool("one__a").Stale)
 
 		w.one.add("z")
-		_, err := w.Call(ctx, "one__a", nil)
+		_, err = w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)
 		synctest.Wait()
-		require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+		set, err = w.Tools(ctx)
+		require.NoError(w, err)
+		require.False(w, set.Tool("one__z").Stale)
+		require.True(w, set.Tool("two__c").Stale)
 	})
 }
 
@@ -349,7 +344,6 @@ func TestCallTellsThatAServerWasRemoved(t *testing.T) {
 		time.Sleep(time.Hour) // its session is evicted, so the reload closes nothing
 		_, err := w.sup.Reload(ctx, []mcpbridge.Server{{Name: "one", InMemory: w.one.mcp}})
 		require.NoError(w, err)
-		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
 		_, err = w.Call(ctx, "two__c", nil)
 		require.ErrorIs(w, err, messages.CodeUnknownServer)
 		require.Equal(w, "one__a one__b !two", w.tools(ctx))
@@ -360,8 +354,9 @@ func TestSessionThatIsReplacedDuringAListIsListedAgain(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		w.one.set(nil, time.Second)
 		asked := w.ask(ctx)
-		w.system.EventStream.Publish(&messages.SessionRestarted{Stamp: messages.Stamp{Key: messages.Key{Server: "one", Scope: "s"}, Generation: 2, Supervisor: w.sup.PID().Id}})
+		require.NoError(w, w.sup.Client().Restart(ctx, "one", "s"))
 		<-asked
+		time.Sleep(2 * time.Second)
 		require.Equal(w, 2, w.one.listed())
 		w.tools(ctx)
 		require.Equal(w, 2, w.one.listed())
@@ -395,7 +390,7 @@ func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 		cancel()
 		_, err := w.Tools(cancelled)
 		require.NoError(w, err, "nothing had to be listed")
-		w.changed("one", "s")
+		w.changed("one")
 		_, err = w.Tools(cancelled)
 		require.ErrorIs(w, err, messages.CodeCancelled)
 	})
@@ -436,7 +431,7 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		w.one.set(nil, 0)
 		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
 		w.one.set(errors.New("down"), 0)
-		w.changed("one", "s")
+		w.changed("one")
 		require.Equal(w, "one__a one__b two__c !one !none", w.tools(ctx))
 		_, err = w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)

@@ -11,6 +11,7 @@ import (
 func (r *registry) onNotified(c actor.Context, msg *contract.Notified) {
 	msg.Heard.Remove()
 	contract.About(r.cfg.Logger.Debug(), registrationOf(msg.Of).key, registrationOf(msg.Of).generation).Type("notification", msg.Note).Msg("notification received")
+	r.noteChange(registrationOf(msg.Of), msg.Note)
 	if r.cfg.Subscriber != nil {
 		r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
 	}

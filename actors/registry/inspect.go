@@ -200,15 +200,16 @@ func (l *listing) answer(post *relay.Post) {
 }
 
 // serverSnapshots returns the snapshots of the configured servers, sorted by name, or that
-// of one server. The time that it takes grows with the servers only.
+// of one server. The time that it takes grows with the servers, and with the lists that the catalogue keeps.
 func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
 	all := make([]messages.ServerSnapshot, 0, len(r.servers))
+	lists := r.catalogue.Snapshot(time.Now())
 	for name, srv := range r.servers {
 		if only != "" && name != only {
 			continue
 		}
 		ep := srv.turns.Foremost()
-		one := messages.ServerSnapshot{Name: name, Since: ep.Since}
+		one := messages.ServerSnapshot{Name: name, Since: ep.Since, Lists: lists[name]}
 		one.Health, one.Cause, one.RetryAt = ep.Health()
 		if g := r.index.groups[name]; g != nil {
 			for at, state := range protocol.States {

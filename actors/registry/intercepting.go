@@ -14,9 +14,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// intercepting is the actor that takes the commands when there are interceptors. It runs each
-// operation through the interceptors, and gives the calls that they pass on, and all other
-// messages, to the registry.
+// intercepting is the actor that takes the commands. It runs each operation through the interceptors, if there are
+// any, and questions to the catalogue through its lister, which is the innermost one. It gives the calls that they
+// pass on, and all other messages, to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
@@ -97,6 +97,10 @@ func (f *intercepting) handle(c actor.Context) {
 		}
 	case *protocol.ResentCall:
 		f.onResentCall(c, msg)
+	case *listAsked:
+		f.onListAsked(msg)
+	case *listReturned:
+		f.onListReturned(msg)
 	case *protocol.Stop:
 		f.onStop(c)
 	case *passedOn:
@@ -120,15 +124,15 @@ func (f *intercepting) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.run = chain(f.cfg.Interceptors, passOn(c.ActorSystem(), f.mailbox))
+	f.run = chain(f.cfg.Interceptors, lister{f.cfg, f.mailbox, passOn(c.ActorSystem(), f.mailbox)}.run)
 }
 
 // onOperation runs an operation through the interceptors. Operations that the registry
-// rejects without a session go to the registry at once.
+// rejects without a session go to the registry at once, and so do all that nothing intercepts.
 func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 	limits := f.limits(k.Key.Server)
 	switch waiting := f.waiting + f.unpassed; {
-	case malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
+	case len(f.cfg.Interceptors) == 0 && !asksCatalogue(k.Op), malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
 		f.accept(c, k)
 	case f.handBack(c, k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:

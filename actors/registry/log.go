@@ -40,6 +40,8 @@ func (r *registry) logEvent(event messages.Event) {
 		contract.Text(contract.Span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
 	case *messages.CallReplayed:
 		contract.Text(line(log.Debug()).Str("op", e.Method), "target", e.Target).Int("attempt", e.Attempt).Msg("call replayed")
+	case *messages.CatalogueChanged:
+		log.Info().Str("server", stamp.Key.Server).Str("op", e.Method).Msg("shared list replaced")
 	case *messages.OwnerTerminated:
 		contract.Number(contract.Number(log.Info().Str("owner", e.Owner), "scopes", len(e.Scopes)), "cancelled", e.Cancelled).
 			Msg("owner terminated")

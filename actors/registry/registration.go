@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
@@ -58,6 +59,9 @@ type registration struct {
 	bugs        int16 // panics since the last connection was opened
 	restarts    int32
 	failedDials int32 // dials that failed while those of other keys succeeded
+
+	lists    catalogue.Session // what the catalogue knows of it
+	ownLists bool              // the scope has set what its server may list by
 
 	leftovers []contract.Leftover // that it was spawned to close
 
@@ -217,6 +221,11 @@ func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) 
 // setState notes the state of a session.
 func (r *registry) setState(reg *registration, state messages.State) {
 	r.index.setState(reg, state)
+	if state == messages.StateReady {
+		r.catalogue.Opened(&reg.lists, reg.key, time.Now())
+	} else {
+		reg.lists.Lost(time.Now())
+	}
 	reg.unheard = nil
 	r.recount(reg)
 }
@@ -278,6 +287,9 @@ func (r *registry) busy(k *contract.Call, srv *server, reg *registration) *messa
 // give gives a call to the session of its key. It spawns the session if there is none.
 func (r *registry) give(c actor.Context, k *contract.Call) {
 	reg := r.sessionOf(c, k.Key)
+	if _, sets := k.Op.(*messages.SetRoots); sets {
+		reg.ownLists = true
+	}
 	reg.outstanding++
 	reg.calls++
 	r.recount(reg)
@@ -365,6 +377,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
+	reg.lists.Closed(time.Now())
 	reg.outstanding = 0
 	r.recount(reg)
 	reg.wantsDial = false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -48,6 +49,7 @@ type registry struct {
 	defaults      *mcpbridge.Limits        // of a server without limits of its own
 	gate          *admission.Gate
 	tenants       map[string]*tenant // that have sessions
+	catalogue     *catalogue.Catalogue
 	generations   *generations
 
 	gateTimer     *time.Timer
@@ -109,10 +111,7 @@ func props(with actors.Config) *actor.Props {
 	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher), Random: rand.Float64}
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
-		if len(cfg.Interceptors) > 0 {
-			return newIntercepting(r)
-		}
-		return r
+		return newIntercepting(r)
 	}, cfg.RunsOn(m)...)
 }
 
@@ -125,6 +124,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			MaxSessions: cfg.MaxSessions, MaxStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
+		catalogue:     catalogue.New(),
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
 		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
@@ -258,6 +258,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.onCancelDue(c)
 	case *storeListed:
 		r.onStoreListed(c, msg)
+	case *listSaved:
+		r.onListSaved()
 	default:
 		r.onUnknown(c, msg)
 	}

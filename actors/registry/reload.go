@@ -46,6 +46,7 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 	for name, srv := range before {
 		if servers[name] != srv {
 			r.gate.Remove(srv.turns)
+			r.catalogue.Forget(name)
 		}
 	}
 	r.drainNext(c, closing)

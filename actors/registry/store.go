@@ -6,7 +6,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -25,7 +27,7 @@ func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 		contract.KeyStore{Cfg: cfg}.Try("list", func(ctx context.Context) error {
 			all, err := cfg.Store.Keys(ctx)
 			if err == nil {
-				keys = slices.DeleteFunc(all, func(key messages.Key) bool { return !match(key) })
+				keys = slices.DeleteFunc(all, func(key messages.Key) bool { return !match(key) || mcpbridge.IsListKey(key) })
 			}
 			return err
 		})
@@ -40,5 +42,42 @@ func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
 		msg.of.listingStore, msg.of.stored = false, msg.keys
 		r.continueClose(c, msg.of)
 	}
+	r.stopIfEmpty()
+}
+
+// listSaved says that a list is in the store.
+type listSaved struct{}
+
+// saveList saves a list that scopes share.
+func (r *registry) saveList(of *catalogue.Listing, list *catalogue.List) {
+	if r.cfg.Store == nil || r.stopping {
+		return
+	}
+	cfg, key := r.cfg, of.StoreKey()
+	r.pending++
+	cfg.Async(r.mailbox, func() any {
+		contract.KeyStore{Cfg: cfg, Key: key}.Try("save a list", func(ctx context.Context) error {
+			data, err := list.Encode()
+			if err != nil {
+				return err
+			}
+			return cfg.Store.Save(ctx, key, &mcpbridge.Record{List: data})
+		})
+		return &listSaved{}
+	})
+}
+
+// loadList returns a list that was saved, or nil. It may block.
+func loadList(cfg *contract.Config, of *catalogue.Listing) *catalogue.List {
+	record := contract.KeyStore{Cfg: cfg, Key: of.StoreKey()}.Load()
+	if record == nil || len(record.List) == 0 {
+		return nil
+	}
+	return catalogue.Decode(of.Method(), record.List)
+}
+
+// onListSaved notes that a list is in the store.
+func (r *registry) onListSaved() {
+	r.pending--
 	r.stopIfEmpty()
 }

@@ -99,6 +99,14 @@ type serverRow struct {
 	Waiting  string
 	Replies  []figure
 	Times    []histogram
+	Lists    []listRow
+}
+
+// listRow is what the catalogue knows of one kind of list.
+type listRow struct {
+	Kind, Items, Scopes string
+	Since               moment
+	Stale               bool
 }
 
 type stateCount struct {
@@ -279,6 +287,11 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 		return cmp.Or(cmp.Compare(s.Load.Failed[b], s.Load.Failed[a]), cmp.Compare(a, b))
 	}) {
 		row.Replies = append(row.Replies, figure{Name: string(code), Value: count(s.Load.Failed[code])})
+	}
+	for _, method := range slices.Sorted(maps.Keys(s.Lists)) {
+		lists := s.Lists[method]
+		kind := strings.ReplaceAll(strings.TrimSuffix(method, "/list"), "/", " ")
+		row.Lists = append(row.Lists, listRow{kind, count(lists.Items), count(lists.Scopes), lasting(lists.Oldest, now), lists.Stale > 0})
 	}
 	return row
 }

@@ -33,6 +33,10 @@ func big(n int) (*Handler, *messages.Snapshot) {
 		for i := range row.Load.Durations.Counts {
 			row.Load.Durations.Counts[i] = uint64(i)
 		}
+		row.Lists = map[string]messages.ListsSnapshot{
+			"tools/list":               {Lists: 1, Scopes: n / 20, Items: 17, Oldest: now.Add(-time.Minute)},
+			"resources/templates/list": {Lists: 2, Scopes: 2, Items: 3, Oldest: now, Stale: 1},
+		}
 		snap.Servers = append(snap.Servers, row)
 		for i := range n / 20 {
 			key := messages.Key{Server: name, Scope: fmt.Sprintf("tenant-%d/conversation-%06d", i%50, i)}
@@ -55,6 +59,9 @@ func TestSizeOfAPageDoesNotGrowWithTheSessions(t *testing.T) {
 		require.NoError(t, pages.ExecuteTemplate(&page, "index", h.index(snap, parseQuery(url.Values{"sort": {"-calls"}}), false)))
 		require.Equal(t, pageSize, strings.Count(page.String(), `<tr data-key="session?`))
 		sizes[n] = page.Len()
+		require.Contains(t, page.String(), `<b>17</b> tools</span> <small>`+count(n/20)+` scopes, `)
+		require.Equal(t, 20, strings.Count(page.String(), `<b>3</b> resources templates</span>`))
+		require.Equal(t, 20, strings.Count(page.String(), `>stale</span>`))
 	}
 	require.InDelta(t, sizes[1000], sizes[10_000], 2000)
 	require.Less(t, sizes[10_000], 250_000)

@@ -53,6 +53,8 @@ const (
 	metricSlotsUsed     = "mcpactor.slot.used"
 	metricSlotsLimit    = "mcpactor.slot.limit"
 	metricServerUp      = "mcpactor.server.up"
+	metricListScopes    = "mcpactor.list.scopes"
+	metricListAge       = "mcpactor.list.age"
 	metricEventsDropped = "mcpactor.event.dropped"
 	metricStrays        = "mcpactor.answer.stray"
 

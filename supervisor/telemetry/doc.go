@@ -66,6 +66,10 @@
 //	mcpactor.slot.limit, up-down counter, {slot}: MaxSessions
 //	mcpactor.server.up, gauge: 1 if the server has answered, 0 if it is down
 //	    mcpactor.server
+//	mcpactor.list.scopes, up-down counter, {scope}: scopes that have asked for lists of the catalogue
+//	    mcpactor.server, mcp.method.name
+//	mcpactor.list.age, gauge, s: age of the oldest list of the catalogue
+//	    mcpactor.server, mcp.method.name
 //	mcpactor.event.dropped, counter, {event}: events dropped for slow handlers
 //	mcpactor.answer.stray, counter, {answer}: answers of other connections
 //

@@ -44,6 +44,9 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	strays := counter(metricStrays, "{answer}", "Answers that were dropped, because they belong to other connections.")
 	up, err := m.meter.Int64ObservableGauge(metricServerUp, metric.WithDescription("1 if the server has answered, 0 if the last dial did not reach it."))
 	all, errs = append(all, up), append(errs, err)
+	scopes := upDown(metricListScopes, "{scope}", "Scopes that have asked for lists of the catalogue.")
+	age, err := m.meter.Int64ObservableGauge(metricListAge, metric.WithUnit("s"), metric.WithDescription("Age of the oldest list of the catalogue."))
+	all, errs = append(all, age), append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -64,6 +67,11 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 			}
 			o.ObserveInt64(inFlight, int64(srv.Load.InFlight), of)
 			o.ObserveInt64(waiting, int64(srv.Load.Waiting), of)
+			for method, lists := range srv.Lists {
+				of := m.with(labels{server: srv.Name, method: method})
+				o.ObserveInt64(scopes, int64(lists.Scopes), of)
+				o.ObserveInt64(age, int64(snap.Time.Sub(lists.Oldest).Seconds()), of)
+			}
 			switch srv.Health {
 			case messages.HealthUp:
 				o.ObserveInt64(up, 1, of)

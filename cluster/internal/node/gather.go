@@ -257,6 +257,18 @@ func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.Serv
 		}
 		all.Load.Failed[code] += count
 	}
+	for method, lists := range one.Lists { // of its own catalogue
+		if all.Lists == nil {
+			all.Lists = map[string]messages.ListsSnapshot{}
+		}
+		sum := all.Lists[method]
+		if sum.Oldest.IsZero() || lists.Oldest.Before(sum.Oldest) {
+			sum.Oldest = lists.Oldest
+		}
+		sum.Lists, sum.Scopes, sum.Stale = sum.Lists+lists.Lists, sum.Scopes+lists.Scopes, sum.Stale+lists.Stale
+		sum.Items = max(sum.Items, lists.Items)
+		all.Lists[method] = sum
+	}
 	add(&all.Load, &one.Load)
 }
 

@@ -61,12 +61,13 @@ func messageFrom(w reflect.Value, of reflect.Type, refs Refs) (any, error) {
 	return m.Interface(), pids.err
 }
 
-// HasParams reports whether an operation that is [Known] has parameters of any size: a field that is no
-// string.
+// HasParams reports whether an operation that is [Known] has parameters of any size: a field that is neither a
+// string nor a flag.
 func HasParams(op messages.Operation) bool {
 	of := reflect.TypeOf(op).Elem()
 	for i := range of.NumField() {
-		if field := of.Field(i); !field.Anonymous && field.Type.Kind() != reflect.String {
+		field := of.Field(i)
+		if kind := field.Type.Kind(); !field.Anonymous && kind != reflect.String && kind != reflect.Bool {
 			return true
 		}
 	}

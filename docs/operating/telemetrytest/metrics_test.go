@@ -68,6 +68,15 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 		is(1, 0, "mcpactor.call.replays", map[string]any{"mcpactor.server": "s"})
 		is(2, 1, "mcp.client.session.duration", map[string]any{"mcpactor.server": "s", "error.type": "_OTHER"})
 
+		// A list.
+		list := &messages.ListTools{Header: messages.To("s", "a"), Shared: true}
+		_, err = h.Client().Do(t.Context(), list)
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second) // synctest
+		of := map[string]any{"mcpactor.server": "s", "mcp.method.name": "tools/list"}
+		is(1, 0, "mcpactor.list.scopes", of)
+		is(3, 0, "mcpactor.list.age", of)
+
 		// Outcomes.
 		_, err = h.call(t.Context(), "a", "wrong")
 		require.NoError(t, err)

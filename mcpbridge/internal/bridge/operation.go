@@ -73,6 +73,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		}, func(page *mcp.ListToolsResult) (next string) {
 			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
+			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
 			return page.NextCursor
 		})
 		return &messages.ToolList{Result: all}, err
@@ -82,6 +83,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		}, func(page *mcp.ListResourcesResult) (next string) {
 			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
+			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
 			return page.NextCursor
 		})
 		return &messages.ResourceList{Result: all}, err
@@ -91,6 +93,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
 		}, func(page *mcp.ListResourceTemplatesResult) (next string) {
 			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
+			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
 			return page.NextCursor
 		})
 		return &messages.ResourceTemplateList{Result: all}, err
@@ -100,11 +103,24 @@ func (c caller) list(ctx context.Context, op messages.Operation) (messages.Resul
 			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 		}, func(page *mcp.ListPromptsResult) (next string) {
 			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
+			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
 			return page.NextCursor
 		})
 		return &messages.PromptList{Result: all}, err
 	}
 	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
+}
+
+// narrower returns for how long, and for whom, both of two parts of a list may be kept. A part without a ttlMs says nothing
+// about the time.
+func narrower(one, two mcp.Cacheable) mcp.Cacheable {
+	if one.TTLMs <= 0 || two.TTLMs > 0 && two.TTLMs < one.TTLMs {
+		one.TTLMs = two.TTLMs
+	}
+	if one.CacheScope != "private" {
+		one.CacheScope = two.CacheScope
+	}
+	return one
 }
 
 // callParams returns a copy of the parameters of a call.

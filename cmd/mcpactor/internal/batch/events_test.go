@@ -73,6 +73,7 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		{&messages.SessionEvicted{Stamp: stamp, Reason: messages.EvictCap}, `"reason":"cap"`},
 		{&messages.SessionClosed{Stamp: stamp, Cause: "c", Lifetime: time.Minute}, `"lifetime":"1m0s","cause":"c"`},
 		{&messages.CallReplayed{Stamp: stamp, ID: "x", Method: "tools/call", Target: "t", Attempt: 2}, `"attempt":2,"method":"tools/call","target":"t"`},
+		{&messages.CatalogueChanged{Stamp: stamp, Method: "tools/list"}, `"method":"tools/list"`},
 		{&messages.OwnerTerminated{Stamp: stamp, Owner: "o", Scopes: []string{"a"}, Cancelled: 2}, `"owner":"o","scopes":["a"],"cancelled":2`},
 		{&messages.ToolsChanged{Stamp: stamp}, ``},
 		{&messages.PromptsChanged{Stamp: stamp}, ``},

@@ -1,0 +1,287 @@
+// Package catalogue decides on which session the list of a server is fetched, and which scopes it serves.
+package catalogue
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// maxAge is how long a list is served as current after the last session that had listed the same has closed.
+	maxAge = 5 * time.Minute
+	// retryAfter is how long a list is served as it is after it could not be fetched again.
+	retryAfter = 5 * time.Second
+	// maxTries is how many sessions list in a row until the shared list is settled.
+	maxTries = 3
+	// maxShelves bounds the lists that are remembered.
+	maxShelves = 1 << 12
+	// maxScopes bounds the scopes that are counted for one list.
+	maxScopes = 1 << 12
+)
+
+// Catalogue keeps what servers list: tools, prompts, resources and templates. Scopes of one class see the same, so
+// that one list serves them all. The catalogue sends nothing: who wants a list asks, and is told to wait for the
+// listing of another, to list, or what the list is.
+//
+//	unknown ──Ask: Run──▶ being listed ──Listed──▶ known ──Ask──▶ Answer
+//	   ▲                       │                     │ change, end of ttl: Ask: Run on an open session
+//	   └──── Listed: failure ──┘                     └─ maxAge without an open session: stale
+//
+// A session that is open has its own list, which is compared with the shared one. The shared list is replaced when
+// two open sessions list the same other one, or when it is stale.
+//
+// Its owner reports facts with Opened, Lost, Closed, Changed and Listed. All methods take constant time, but Forget and
+// Snapshot, whose time grows with the lists, of which there is a bounded number.
+type Catalogue struct {
+	shelves map[place]*shelf
+	recent  ring.Ring[*shelf] // the least recently asked for first
+}
+
+// place is where a list belongs.
+type place struct{ server, class, method string }
+
+// List is what a server has listed. It is read-only.
+type List struct {
+	Result  messages.Result // lists that are the same share it
+	Receipt messages.Receipt
+	Server  *mcp.InitializeResult // of the session, or nil
+	Digest  string                // of what was listed: lists with the same digest are the same
+	Items   int                   // how many things it has
+	At      time.Time             // when it was fetched
+	Until   time.Time             // until when the server says that it is current, or zero
+	Private bool                  // the server says that it is for this scope only
+	Stored  bool                  // it is from the store
+}
+
+// expired reports whether the time that the server has given is over.
+func (l *List) expired(now time.Time) bool { return !l.Until.IsZero() && !now.Before(l.Until) }
+
+// Listing is one listing under way. The one who was told to run it lists on the session On, and reports Listed.
+type Listing struct {
+	On       messages.Key
+	Remember bool              // a list from the store will do
+	Done     chan struct{}     // closed by Listed
+	Failure  *messages.Failure // why there is no list; set before Done is closed
+
+	shelf  *shelf
+	held   *held  // of the session, if that was open
+	opened uint64 // how often the session has been opened when it is listed on
+	seen   uint64 // the changes that were announced before
+	told   uint64 // those that the session itself has announced before
+}
+
+// Method returns the method of the list.
+func (l *Listing) Method() string { return l.shelf.method }
+
+// StoreKey returns the key of the list in a store.
+func (l *Listing) StoreKey() messages.Key {
+	sum := sha256.Sum256([]byte(l.shelf.class))
+	return mcpbridge.ListKey(l.shelf.server, fmt.Sprintf("%s %x", l.shelf.method, sum))
+}
+
+// Question asks for a list.
+type Question struct {
+	Key    messages.Key
+	Method string
+	Class  string   // see [mcpbridge.Server.ClassOf]
+	Of     *Session // of the key, or nil
+}
+
+// Answer has one field of List, Wait and Run set.
+type Answer struct {
+	List   *List
+	Shared bool      // List is not that of the key's own open session
+	Stale  bool      // the server may list something else by now
+	Until  time.Time // when List may be stale, or zero
+
+	Wait *Listing // ask again when it is done
+	Run  *Listing // list, and report Listed
+}
+
+// New returns a catalogue without lists.
+func New() *Catalogue { return &Catalogue{shelves: map[place]*shelf{}} }
+
+// Ask answers a question.
+func (c *Catalogue) Ask(q Question, now time.Time) Answer {
+	sh := c.shelfOf(q.Key, q.Class, q.Method)
+	sh.note(q.Key.Scope)
+	own := q.Of.heldOf(q.Method, sh)
+	open := q.Of != nil && q.Of.open
+	switch {
+	case own != nil && own.listing != nil:
+		return Answer{Wait: own.listing}
+	case sh.listing != nil && (sh.shared == nil && !open || sh.listing.On == q.Key):
+		return Answer{Wait: sh.listing}
+	case open && (own == nil || own.list == nil || own.seen < sh.changes || own.list.expired(now)):
+		return c.run(sh, q.Key, q.Of)
+	case own != nil && own.list != nil: // also while the session has lost its connection
+		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
+	case sh.shared == nil:
+		return c.run(sh, q.Key, q.Of)
+	}
+	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
+		switch due := by.seen < sh.changes || sh.shared.expired(now); {
+		case !due:
+			sh.tries = 0
+		case sh.tries < maxTries:
+			sh.tries++
+			return c.run(sh, by.of.key, by.of)
+		default: // there is a change with each listing
+			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
+		}
+	}
+	return Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
+}
+
+// run begins a listing on the session of a key. of is that session, or nil if there is none.
+func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
+	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, opened: 1, seen: sh.changes}
+	switch {
+	case of == nil:
+	case of.open:
+		l.opened, l.told, l.held = of.opened, of.told[sh.method], of.hold(sh)
+		l.held.listing = l
+	default:
+		l.opened = of.opened + 1
+	}
+	l.Remember = l.held == nil && sh.isShared(on)
+	if sh.listing == nil {
+		sh.listing = l
+	}
+	return Answer{Run: l}
+}
+
+// Listed notes the end of a listing: a list, which the catalogue owns from then on, or a failure. of is the session that it was fetched on, or nil if that
+// is not open any more, or if it is from the store. Listed reports whether the list that others got before was replaced, and whether
+// the list belongs into the store, which keeps what scopes share.
+func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
+	defer close(l.Done)
+	sh := l.shelf
+	if sh.listing == l {
+		sh.listing = nil
+	}
+	if l.held != nil && l.held.listing == l {
+		l.held.listing = nil
+	}
+	if l.Failure = failure; failure != nil {
+		if sh.shared != nil {
+			sh.retryAt = now.Add(retryAfter)
+		}
+		return false, false
+	}
+	if list.Private && sh.isShared(l.On) { // nobody else may have it
+		replaced = sh.shared != nil
+		sh.private, sh.shared = true, nil
+		sh, of = c.shelfOf(l.On, sh.class, sh.method), nil // which changes were announced meanwhile is not known: the session lists again
+	}
+	if sh.shared != nil && sh.shared.Digest == list.Digest {
+		list.Result = sh.shared.Result
+	}
+	if of != nil && of.open && of.opened == l.opened && of.told[sh.method] == l.told {
+		of.hold(sh).put(list, l.seen)
+	}
+	replaced = sh.take(list, now) || replaced
+	sh.review(now)
+	if unsaved = sh.shared == list && sh.isShared(l.On) && sh.saved != list.Digest; unsaved {
+		sh.saved = list.Digest
+	}
+	return replaced, unsaved && !list.Stored
+}
+
+// Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again.
+func (c *Catalogue) Opened(s *Session, key messages.Key, now time.Time) {
+	s.Lost(now)
+	s.opened++
+	s.key, s.open, s.told = key, true, nil
+	for _, h := range s.lists {
+		h.list = nil
+	}
+}
+
+// Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
+// again as well. class is that of the session, or "" if it is not known.
+func (c *Catalogue) Changed(s *Session, class, method string) {
+	if s.told == nil {
+		s.told = map[string]uint64{}
+	}
+	s.told[method]++
+	sh := c.shelves[c.placeOf(s.key, class, method)]
+	if h := s.lists[method]; h != nil {
+		sh = h.shelf
+	}
+	if sh != nil {
+		sh.changes++
+	}
+}
+
+// Forget forgets the lists of a server.
+func (c *Catalogue) Forget(server string) {
+	for sh := range c.recent.All() {
+		if sh.server == server {
+			c.remove(sh)
+		}
+	}
+}
+
+// placeOf returns where the list of a key belongs.
+func (c *Catalogue) placeOf(key messages.Key, class, method string) place {
+	at := place{key.Server, class, method}
+	if sh := c.shelves[at]; sh != nil && sh.private {
+		at.class = mcpbridge.OwnListClass(key.Scope)
+	}
+	return at
+}
+
+// shelfOf returns the shelf for a key, and makes it if there is none.
+func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
+	at := c.placeOf(key, class, method)
+	sh := c.shelves[at]
+	if sh == nil {
+		sh = &shelf{place: at, voices: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
+		c.shelves[at] = sh
+	}
+	c.recent.Remove(&sh.node)
+	c.recent.Push(&sh.node, sh)
+	if c.recent.Count > maxShelves {
+		c.remove(c.recent.First())
+	}
+	return sh
+}
+
+// remove forgets a shelf. A listing for it goes on, for those who wait.
+func (c *Catalogue) remove(sh *shelf) {
+	c.recent.Remove(&sh.node)
+	delete(c.shelves, sh.place)
+}
+
+// Snapshot returns what is known of each server, in no order.
+func (c *Catalogue) Snapshot(now time.Time) map[string]map[string]messages.ListsSnapshot {
+	all := map[string]map[string]messages.ListsSnapshot{}
+	for sh := range c.recent.All() {
+		if sh.shared == nil {
+			continue
+		}
+		if all[sh.server] == nil {
+			all[sh.server] = map[string]messages.ListsSnapshot{}
+		}
+		one := all[sh.server][sh.method]
+		one.Lists++
+		one.Scopes += len(sh.scopes)
+		one.Items = max(one.Items, sh.shared.Items)
+		if sh.stale(now) {
+			one.Stale++
+		}
+		if one.Oldest.IsZero() || sh.shared.At.Before(one.Oldest) {
+			one.Oldest = sh.shared.At
+		}
+		all[sh.server][sh.method] = one
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package catalogue
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// ListOf returns the result of an operation that lists.
+func ListOf(result messages.Result, at time.Time) *List {
+	switch r := result.(type) {
+	case *messages.ToolList:
+		return listOf(r, r.Result.Tools, r.Result.Cacheable, at)
+	case *messages.PromptList:
+		return listOf(r, r.Result.Prompts, r.Result.Cacheable, at)
+	case *messages.ResourceList:
+		return listOf(r, r.Result.Resources, r.Result.Cacheable, at)
+	case *messages.ResourceTemplateList:
+		return listOf(r, r.Result.ResourceTemplates, r.Result.Cacheable, at)
+	}
+	return &List{Result: result, Receipt: *result.GetReceipt(), At: at}
+}
+
+// listOf returns a list of things. A ttlMs of 0 is no hint: the results of older protocols have none.
+func listOf[T any](result messages.Result, things []T, hint mcp.Cacheable, at time.Time) *List {
+	l := &List{Result: result, Receipt: *result.GetReceipt(), Digest: digestOf(things), Items: len(things), At: at, Private: hint.CacheScope == "private"}
+	if hint.TTLMs > 0 {
+		l.Until = at.Add(time.Duration(hint.TTLMs) * time.Millisecond)
+	}
+	return l
+}
+
+// digestOf returns a digest of what was listed, in whatever order.
+func digestOf[T any](things []T) string {
+	var sums []string
+	for _, thing := range things {
+		text, err := json.Marshal(thing)
+		if err != nil {
+			text = fmt.Append(nil, err)
+		}
+		sums = append(sums, fmt.Sprintf("%x", sha256.Sum256(text)))
+	}
+	slices.Sort(sums)
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(sums, " "))))
+}
+
+// Copy returns a result for one asker, who may change it, but not what the schemas and the metadata in it refer to.
+func (l *List) Copy(from *messages.Listing) messages.Result {
+	receipt := l.Receipt
+	if from.Shared {
+		receipt.Generation, receipt.Attempt, receipt.Replayed = 0, 0, false
+	}
+	switch r := l.Result.(type) {
+	case *messages.ToolList:
+		result := *r.Result
+		result.Tools = copies(result.Tools)
+		return &messages.ToolList{Receipt: receipt, Result: &result, Listing: from}
+	case *messages.PromptList:
+		result := *r.Result
+		result.Prompts = copies(result.Prompts)
+		return &messages.PromptList{Receipt: receipt, Result: &result, Listing: from}
+	case *messages.ResourceList:
+		result := *r.Result
+		result.Resources = copies(result.Resources)
+		return &messages.ResourceList{Receipt: receipt, Result: &result, Listing: from}
+	case *messages.ResourceTemplateList:
+		result := *r.Result
+		result.ResourceTemplates = copies(result.ResourceTemplates)
+		return &messages.ResourceTemplateList{Receipt: receipt, Result: &result, Listing: from}
+	}
+	return l.Result
+}
+
+// copies returns copies of things.
+func copies[T any](things []*T) []*T {
+	all := make([]*T, len(things))
+	for i, thing := range things {
+		if thing != nil {
+			copied := *thing
+			all[i] = &copied
+		}
+	}
+	return all
+}
+
+// stored is a list in the store.
+type stored struct {
+	At     time.Time             `json:"at"`
+	Server *mcp.InitializeResult `json:"server,omitempty"`
+	Result any                   `json:"result"`
+}
+
+// Encode returns the list for a store.
+func (l *List) Encode() (json.RawMessage, error) {
+	switch r := l.Result.(type) {
+	case *messages.ToolList:
+		return json.Marshal(stored{l.At, l.Server, r.Result})
+	case *messages.PromptList:
+		return json.Marshal(stored{l.At, l.Server, r.Result})
+	case *messages.ResourceList:
+		return json.Marshal(stored{l.At, l.Server, r.Result})
+	case *messages.ResourceTemplateList:
+		return json.Marshal(stored{l.At, l.Server, r.Result})
+	}
+	return nil, fmt.Errorf("%T is no list", l.Result)
+}
+
+// Decode returns the list of a method from a store, or nil if it cannot be read.
+func Decode(method string, data json.RawMessage) *List {
+	var result messages.Result
+	var into any
+	switch method {
+	case "tools/list":
+		r := &messages.ToolList{Result: &mcp.ListToolsResult{}}
+		result, into = r, r.Result
+	case "prompts/list":
+		r := &messages.PromptList{Result: &mcp.ListPromptsResult{}}
+		result, into = r, r.Result
+	case "resources/list":
+		r := &messages.ResourceList{Result: &mcp.ListResourcesResult{}}
+		result, into = r, r.Result
+	case "resources/templates/list":
+		r := &messages.ResourceTemplateList{Result: &mcp.ListResourceTemplatesResult{}}
+		result, into = r, r.Result
+	}
+	s := stored{Result: into}
+	if json.Unmarshal(data, &s) != nil || s.Result != into {
+		return nil
+	}
+	l := ListOf(result, s.At)
+	l.Server, l.Stored = s.Server, true
+	return l
+}

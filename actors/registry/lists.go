@@ -1,0 +1,232 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// lister is the innermost interceptor. It answers questions to the catalogue, and passes everything else on. It runs
+// in the goroutine of the operation, so that whoever waits for a list has a deadline and can be cancelled.
+type lister struct {
+	cfg     *contract.Config
+	mailbox *mailbox.Mailbox // of the registry
+	next    actors.Runner
+}
+
+// From the goroutines of operations to the registry.
+type (
+	// listAsked asks the catalogue.
+	listAsked struct {
+		key    messages.Key
+		method string
+		class  string  // of the key, if of is not nil
+		of     *server // whose configuration says so
+		reply  chan<- listAnswer
+	}
+	// listReturned brings the end of a listing.
+	listReturned struct {
+		listing    *catalogue.Listing
+		generation uint64 // of the session that was listed on
+		list       *catalogue.List
+		failure    *messages.Failure
+	}
+)
+
+// listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
+type listAnswer struct {
+	catalogue.Answer
+	classOf *server // find out the class of the key, which may take long, and ask again
+}
+
+// asksCatalogue reports whether an operation takes a list of the catalogue.
+func asksCatalogue(op messages.Operation) bool {
+	switch op := op.(type) {
+	case *messages.ListTools:
+		return op.Shared
+	case *messages.ListResources:
+		return op.Shared
+	case *messages.ListResourceTemplates:
+		return op.Shared
+	case *messages.ListPrompts:
+		return op.Shared
+	}
+	return false
+}
+
+// run answers an operation from the catalogue, or passes it on. It may block until ctx ends.
+func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	if !asksCatalogue(op) {
+		return l.next(ctx, op)
+	}
+	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method()}, false
+	for ctx.Err() == nil {
+		switch a := l.ask(ctx, q); {
+		case a.List != nil:
+			return copyOf(a.List, a.Answer), nil
+		case a.classOf != nil:
+			q.of, q.class = a.classOf, a.classOf.ClassOf(ctx, q.key)
+		case a.Wait != nil:
+			if f := wait(ctx, a.Wait); f != nil && (a.Wait.On == q.key || isOfServer(f.Code)) {
+				return nil, f
+			}
+		case a.Run != nil:
+			if a.Run.Remember && l.remember(a.Run) {
+				continue
+			}
+			result, err := l.list(ctx, op, a.Run)
+			if own := a.Run.On == q.key; own && (err != nil || again) {
+				return result, err
+			} else if own {
+				again = true // the catalogue has it, unless it has changed already
+			}
+		case ctx.Err() == nil:
+			return l.next(ctx, op)
+		}
+	}
+	code := messages.CodeCancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = messages.CodeDeadline
+	}
+	return nil, messages.NewFailure(op, code, "the list has not come")
+}
+
+// ask asks the catalogue.
+func (l lister) ask(ctx context.Context, q listAsked) (a listAnswer) {
+	reply := make(chan listAnswer, 1)
+	q.reply = reply
+	l.mailbox.PostUserMessage(&q)
+	select {
+	case a = <-reply:
+	case <-ctx.Done():
+	}
+	return a
+}
+
+// wait waits for the end of a listing of another, and returns its failure.
+func wait(ctx context.Context, listing *catalogue.Listing) *messages.Failure {
+	select {
+	case <-listing.Done:
+		return listing.Failure
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// list lists on the session that the catalogue has named, and reports the outcome.
+func (l lister) list(ctx context.Context, op messages.Operation, listing *catalogue.Listing) (messages.Result, error) {
+	report := &listReturned{listing: listing, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
+	defer func() { l.mailbox.PostUserMessage(report) }()
+	h := *op.Head()
+	h.Key = listing.On
+	result, err := l.next(ctx, messages.With(op, h))
+	if err != nil {
+		if !errors.As(err, &report.failure) {
+			report.failure = messages.NewFailure(op, messages.CodeInternal, err.Error())
+		}
+		return nil, err
+	}
+	report.failure, report.generation, report.list = nil, result.GetReceipt().Generation, catalogue.ListOf(result, time.Now())
+	return copyOf(report.list, catalogue.Answer{Until: report.list.Until}), nil
+}
+
+// remember takes a list from the store, if there is one.
+func (l lister) remember(listing *catalogue.Listing) bool {
+	list := loadList(l.cfg, listing)
+	if list != nil {
+		l.mailbox.PostUserMessage(&listReturned{listing: listing, list: list})
+	}
+	return list != nil
+}
+
+// copyOf returns a list for one asker.
+func copyOf(list *catalogue.List, a catalogue.Answer) messages.Result {
+	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale})
+}
+
+// isOfServer reports whether the failure of a listing for one scope is that for all of its class.
+func isOfServer(code messages.Code) bool {
+	return slices.Contains([]messages.Code{
+		messages.CodeUnavailable, messages.CodeUnauthorized, messages.CodeServerError, messages.CodeProtocol, messages.CodeRateLimited, messages.CodeInvalid,
+	}, code)
+}
+
+// onListAsked answers a question to the catalogue.
+func (r *registry) onListAsked(msg *listAsked) {
+	srv := r.servers[msg.key.Server]
+	if srv == nil || r.stopping {
+		msg.reply <- listAnswer{}
+		return
+	}
+	reg := r.currentOf(msg.key)
+	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key)}
+	if q.Class == "" {
+		if msg.of != srv {
+			msg.reply <- listAnswer{classOf: srv}
+			return
+		}
+		q.Class = msg.class
+	}
+	if reg != nil {
+		q.Of = &reg.lists
+	}
+	msg.reply <- listAnswer{Answer: r.catalogue.Ask(q, time.Now())}
+}
+
+// classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
+func (r *registry) classOf(srv *server, reg *registration, key messages.Key) string {
+	if srv.ListClass == nil && (r.cfg.OwnLists || reg != nil && reg.ownLists || r.owners.handlerOf(key.Scope) != nil) {
+		return mcpbridge.OwnListClass(key.Scope)
+	}
+	if srv.ListClass == nil && srv.PerKey == nil && srv.class == "" {
+		return mcpbridge.OwnListClass(key.Scope)
+	}
+	return srv.class
+}
+
+// onListReturned notes the end of a listing.
+func (r *registry) onListReturned(msg *listReturned) {
+	var of *catalogue.Session
+	if reg := r.currentOf(msg.listing.On); reg != nil && reg.generation == msg.generation {
+		of = &reg.lists
+		if msg.list != nil {
+			msg.list.Server = reg.info.Server
+		}
+	}
+	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
+	if unsaved {
+		r.saveList(msg.listing, msg.list)
+	}
+	if replaced {
+		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: r.cfg.Name}
+		r.publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
+	}
+}
+
+// noteChange notes that a server announces other lists.
+func (r *registry) noteChange(reg *registration, n messages.Notification) {
+	for _, method := range listed(n) {
+		r.catalogue.Changed(&reg.lists, r.classOf(reg.server, reg, reg.key), method)
+	}
+}
+
+// listed returns the methods of the lists that a notification is about.
+func listed(n messages.Notification) []string {
+	switch n.(type) {
+	case *messages.ToolsChanged:
+		return []string{"tools/list"}
+	case *messages.PromptsChanged:
+		return []string{"prompts/list"}
+	case *messages.ResourcesChanged:
+		return []string{"resources/list", "resources/templates/list"}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package mcpbridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// OwnListClass returns the class of the keys of a scope that share their lists with no other scope.
+func OwnListClass(scope string) string { return "scope " + scope }
+
+// ClassOf returns the class of a key, see ListClass. It is not secret. Without ListClass, keys are one class if their
+// sessions are opened in the same way: the server has no Auth and no HTTPClient, and PerKey returns the same for
+// them. It blocks as long as PerKey does.
+func (s *Server) ClassOf(ctx context.Context, key messages.Key) string {
+	key = key.Normal()
+	switch {
+	case s.ListClass != nil:
+		class, err := guard.Call(func() (string, error) { return s.ListClass(key), nil })
+		opening, invalid := s.opening("")
+		if err != nil || invalid != nil || class == "" {
+			return OwnListClass(key.Scope)
+		}
+		return "class " + opening + " " + class
+	case s.Auth != nil, s.HTTPClient != nil:
+		return OwnListClass(key.Scope)
+	}
+	one, err := s.ForKey(ctx, key)
+	if err != nil { // the dial will fail as well, and say why
+		return OwnListClass(key.Scope)
+	}
+	memory := "" // the same for all keys and in all processes, without PerKey
+	if s.PerKey != nil {
+		memory = fmt.Sprintf("%p", one.InMemory)
+	}
+	opening, err := one.opening(memory)
+	if err != nil {
+		return OwnListClass(key.Scope)
+	}
+	return "opening " + opening
+}
+
+// opening identifies what the opening of a session depends on. The error is that of a set-up call that cannot be
+// encoded, and so cannot be sent.
+func (s *Server) opening(memory string) (string, error) {
+	text, err := json.Marshal([]any{
+		s.Command, s.Args, s.Env, s.InheritEnv, s.Dir, s.URL, s.Transport, s.Headers, s.Setup, s.ProtocolVersion, memory,
+	})
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+}

@@ -56,9 +56,9 @@ type conn struct {
 	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
-// seconds opens second sessions, and compares their answers with those of a first one: see [controls].
+// seconds opens second sessions: see [controls].
 type seconds interface {
-	compare(ctx context.Context, first *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error)
+	open(ctx context.Context, first *conn, p permit) (*control, *mcpbridge.Error)
 	// endFor ends the second session that is kept for a first one.
 	endFor(ctx context.Context, first *conn) error
 }
@@ -221,7 +221,7 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 // Close ends the session on the server, also the second one that an inquiry may have opened. Then it ends the transport.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
-	c.doubts.end(ctx)
+	c.doubts.endAndWait(ctx)
 	c.link.Closing()
 	defer c.at.releaseIdle()
 	second := c.seconds.endFor(ctx, c)
@@ -233,7 +233,7 @@ func (c *conn) Close(ctx context.Context) error {
 func (c *conn) Detach(ctx context.Context) error {
 	c.isClosing.Store(true)
 	defer c.leave.Do(c.at.release)
-	c.doubts.end(ctx)
+	c.doubts.endAndWait(ctx)
 	c.link.Closing()
 	c.cancel()
 	c.closing.Do(func() {

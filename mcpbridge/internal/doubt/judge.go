@@ -45,6 +45,7 @@ func KindOf(method, tool string, e *mcpbridge.Error) Kind {
 // Check is a request that changes nothing, and shows whether the server knows the session.
 type Check uint8
 
+// The checks.
 const (
 	Ping Check = iota
 	List       // one page of a list that the server has declared

@@ -16,12 +16,15 @@ const (
 	holdTimeout = time.Second
 	// AliveFor is how long the verdict holds that a refusal is not about the session.
 	AliveFor = 30 * time.Second
-	// PauseMin and PauseMax bound the pause between two inquiries after the first has remained unsettled.
+	// PauseMin is the pause after the first inquiry that has remained unsettled. PauseMax bounds the later ones.
+	PauseMin = time.Second
+	// PauseMax bounds the pause between two inquiries.
+	PauseMax = 30 * time.Second
+	// PaceMax bounds the time between two rounds of checks while the server is away. paceMin is the first such time.
+	PaceMax = time.Second
+	paceMin = 100 * time.Millisecond
 	// paceOther is the time between two rounds of checks otherwise.
-	PauseMin, PauseMax = time.Second, 30 * time.Second
-	paceOther          = time.Second
-	// paceMin and PaceMax bound the time between two rounds of checks while the server is away.
-	paceMin, PaceMax = 100 * time.Millisecond, time.Second
+	paceOther = time.Second
 	// awayLimit is how long the server must be away before a control is opened.
 	awayLimit = 2 * time.Second
 	// attachTimeout is how long a server may take to answer on a session that is to be resumed. Then a control is opened.

@@ -193,6 +193,7 @@ type simulation struct {
 	unknown   time.Time // when the server last did not know the session
 	known     time.Time // when it last knew it
 	lied      bool      // the control was refused or forgotten, so that the session is believed alive
+	flaps     bool      // a front was away while the control was opened, and then answered only the first session
 	roundAt   time.Time
 	proofs    int
 	pause     time.Duration // after an inquiry that is unsettled, at most
@@ -283,6 +284,7 @@ func (m *simulation) act() {
 		}
 	case 1:
 		m.server.front = []int{0, 0, 503, 404}[m.n(4)]
+		m.flaps = m.flaps || m.control && m.server.front != 0
 		m.say("front %d", m.server.front)
 	case 2:
 		m.server.limit = m.rarely(4)
@@ -433,7 +435,7 @@ func (m *simulation) began(do func() *Inquiry) {
 	do()
 	if i := m.machine.running; i != nil && i != before {
 		m.check(before == nil, "two inquiries")
-		m.inquiry, m.since, m.lied, m.isSettled = i, m.now, false, false
+		m.inquiry, m.since, m.lied, m.flaps, m.isSettled = i, m.now, false, false, false
 	}
 	m.carryOut()
 }
@@ -608,13 +610,13 @@ func (m *simulation) settled(i *Inquiry) {
 	// A session that was silent, and not refused, is believed alive while the server opens others.
 	wasSilent := i.round[Ping].read() == readSilent || i.round[List].read() == readSilent
 	isHonest := !m.lied && !wasSilent && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
-	switch {
-	case i.Verdict == Dead:
-		m.check(!m.unknown.Before(m.since), "dead, but the server knew the session")
+	switch i.Verdict {
+	case Dead:
+		m.check(m.flaps || !m.unknown.Before(m.since), "dead, but the server knew the session")
 		if i.isAway {
 			m.met["a front, and dead"]++
 		}
-	case i.Verdict == Alive:
+	case Alive:
 		m.check(!isHonest || i.isAttach || !m.known.Before(m.since), "alive, but the server did not know the session")
 		for _, k := range i.kinds {
 			if !i.isAttach {
@@ -665,7 +667,7 @@ func (m *simulation) rest() {
 	wasEnded := m.ended
 	m.server.front, m.server.limit = 0, false
 	m.say("the faults end")
-	isProvable := !m.server.modest && !m.server.balanced && !(m.server.pingsAny && (m.server.noList || m.server.noListing))
+	isProvable := !m.server.modest && !m.server.balanced && (!m.server.pingsAny || !m.server.noList && !m.server.noListing)
 	for end := m.now.Add(PauseMax + AliveFor + 20*time.Second); m.now.Before(end) && m.broken == "" && m.machine.dead == nil; {
 		if !m.server.knows {
 			m.call()

@@ -7,8 +7,8 @@ import (
 
 const (
 	// FreshLimit is how long a server may refuse a session that it has just opened as unknown.
+	FreshLimit = 2 * time.Second
 	// FreshInterval is the time before the first repetition of the request.
-	FreshLimit    = 2 * time.Second
 	FreshInterval = 50 * time.Millisecond
 )
 

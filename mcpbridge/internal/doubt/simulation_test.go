@@ -199,6 +199,7 @@ type simulation struct {
 	pause     time.Duration // after an inquiry that is unsettled, at most
 	pauseEnd  time.Time
 	isSettled bool
+	late      *Inquiry // the inquiry that found that a fresh session has become known
 	alive     map[Kind]time.Time
 
 	log    []string
@@ -501,7 +502,7 @@ func (m *simulation) decided(d Decision) {
 	case Expire:
 		m.reports++
 	case Known:
-		m.session.IsFresh = false
+		m.session.IsFresh, m.late = false, m.inquiry
 	}
 	if isQuestion {
 		m.questions = append(m.questions, &question{Decision: d})
@@ -612,6 +613,7 @@ func (m *simulation) settled(i *Inquiry) {
 	isHonest := !m.lied && !wasSilent && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
 	switch i.Verdict {
 	case Dead:
+		m.check(m.late != i, "dead, but the server knew the session late")
 		m.check(m.flaps || !m.unknown.Before(m.since), "dead, but the server knew the session")
 		if i.isAway {
 			m.met["a front, and dead"]++

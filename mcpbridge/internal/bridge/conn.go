@@ -58,7 +58,7 @@ type conn struct {
 
 // seconds opens second sessions: see [controls].
 type seconds interface {
-	open(ctx context.Context, first *conn, p permit) (*control, *mcpbridge.Error)
+	open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error)
 	// endFor ends the second session that is kept for a first one.
 	endFor(ctx context.Context, first *conn) error
 }
@@ -221,7 +221,7 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 // Close ends the session on the server, also the second one that an inquiry may have opened. Then it ends the transport.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
-	c.doubts.endAndWait(ctx)
+	c.doubts.end(ctx)
 	c.link.Closing()
 	defer c.at.releaseIdle()
 	second := c.seconds.endFor(ctx, c)
@@ -233,7 +233,7 @@ func (c *conn) Close(ctx context.Context) error {
 func (c *conn) Detach(ctx context.Context) error {
 	c.isClosing.Store(true)
 	defer c.leave.Do(c.at.release)
-	c.doubts.endAndWait(ctx)
+	c.doubts.end(ctx)
 	c.link.Closing()
 	c.cancel()
 	c.closing.Do(func() {

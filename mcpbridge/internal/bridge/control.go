@@ -47,7 +47,7 @@ func (k *control) isSame() bool { return k.conn.sessionID() == k.first.sessionID
 func (k *control) keep() { k.all.keep(k) }
 
 // open opens a second session for a first one.
-func (cs *controls) open(ctx context.Context, first *conn, p permit) (*control, *mcpbridge.Error) {
+func (cs *controls) open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error) {
 	second, e := cs.opener.open(ctx, first.at, attempt{
 		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load()},
 		credentials: first.Credentials, control: true,

@@ -67,7 +67,7 @@ func (d *doubts) noteIn(ctx context.Context, fact func(*doubt.Machine, doubt.Ses
 	if isRunning && !wasRunning {
 		d.ctx = ctx
 		d.step, d.stop = context.WithCancel(ctx)
-		d.leave = context.AfterFunc(ctx, func() { d.end() })
+		d.leave = context.AfterFunc(ctx, func() { d.cut(ctx) })
 	}
 	for _, decision := range d.machine.Take() {
 		d.carryOut(decision)
@@ -157,15 +157,20 @@ func (d *doubts) open(ctx context.Context, decision doubt.Decision) {
 	})
 }
 
-// end ends the running inquiry, and returns it, or nil. No other will begin.
-func (d *doubts) end() (i *doubt.Inquiry) {
-	d.note(func(m *doubt.Machine, s doubt.Session) { i = m.End(s) })
-	return i
+// cut ends the running inquiry if it is the one that ends with ctx.
+func (d *doubts) cut(ctx context.Context) {
+	d.note(func(m *doubt.Machine, s doubt.Session) {
+		if m.IsRunning() && d.ctx == ctx {
+			m.End(s)
+		}
+	})
 }
 
-// endAndWait ends the running inquiry, and waits for its end.
-func (d *doubts) endAndWait(ctx context.Context) {
-	if i := d.end(); i != nil {
+// end ends the running inquiry, and waits for its end. No other will begin.
+func (d *doubts) end(ctx context.Context) {
+	var i *doubt.Inquiry
+	d.note(func(m *doubt.Machine, s doubt.Session) { i = m.End(s) })
+	if i != nil {
 		select {
 		case <-i.Done:
 		case <-ctx.Done():

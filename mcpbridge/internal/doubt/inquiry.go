@@ -9,17 +9,58 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// Verdict is the result of an inquiry.
-type Verdict uint8
-
-// The verdicts.
 const (
-	Unsettled Verdict = iota
-	Away              // unsettled, because the server cannot be reached, or not always
-	Alive             // the server knows the session: the refusal is about something else
-	Dead              // the server does not know the session; over a transport without sessions: it refuses even the list
-	Late              // the server had just opened the session, and knows it only now
+	// proofTimeout is how long a server may take to answer a check with an id that was never issued.
+	proofTimeout = time.Second
+	// holdTimeout is how long calls that are not sent yet wait for the verdict after a check was refused.
+	holdTimeout = time.Second
+	// AliveFor is how long the verdict holds that a refusal is not about the session.
+	AliveFor = 30 * time.Second
+	// PauseMin is the pause after the first inquiry that has remained unsettled. PauseMax bounds the later ones.
+	PauseMin = time.Second
+	// PauseMax bounds the pause between two inquiries.
+	PauseMax = 30 * time.Second
+	// PaceMax bounds the time between two rounds of checks while the server is away. paceMin is the first such time.
+	PaceMax = time.Second
+	paceMin = 100 * time.Millisecond
+	// paceOther is the time between two rounds of checks otherwise.
+	paceOther = time.Second
+	// awayLimit is how long the server must be away before a control is opened.
+	awayLimit = 2 * time.Second
+	// attachTimeout is how long a server may take to answer on a session that is to be resumed. Then a control is opened.
+	attachTimeout = time.Second
+	// leastWait is the least time that each of the two sessions has to answer while the server is away.
+	leastWait = 500 * time.Millisecond
 )
+
+// memory is what a [Machine] knows between inquiries.
+type memory struct {
+	decided []Decision
+	ended   bool
+	running *Inquiry           // nil while there is none
+	dead    *Inquiry           // the inquiry that has found the session dead, or nil
+	alive   map[Kind]time.Time // until when a kind of refusal is known not to be about the session
+	next    time.Time          // when the next inquiry may begin
+	pause   time.Duration      // the pause after the last inquiry
+	asked   time.Time          // when the last checks began
+	waiting int                // how many callers wait for a verdict
+	step    int                // the number of the last step of an inquiry
+
+	front    *mcpbridge.Error // the last answer of a front; nil while the server is heard
+	fronts   int              // how many answers of fronts there were
+	since    time.Time        // when the first of them answered since the server was heard
+	balanced [16]byte         // the digest of a refusal that one server of several gives, or zero
+}
+
+// noteFront notes what a front has answered.
+func (m *memory) noteFront(s Session, e *mcpbridge.Error) {
+	if m.front == nil {
+		m.since = s.Now
+	}
+	m.front = e
+	m.fronts++
+	m.alive = nil
+}
 
 // Inquiry settles doubt for all callers that wait for its verdict, by checks and a control. Each state but the first
 // and the last three waits for the answers to the checks of one step.
@@ -45,7 +86,7 @@ type Inquiry struct {
 	Failure *mcpbridge.Error // why the control could not be opened
 	Refusal *mcpbridge.Error // of the last check of an attempt to attach
 
-	machine  *Machine
+	machine  *memory
 	hasID    bool
 	isAttach bool
 	kinds    Kinds              // of the refusals before the last round
@@ -65,7 +106,7 @@ type Inquiry struct {
 	limit  time.Duration // for the answers
 
 	began      uint64        // how many operations had begun when the round did
-	fronts     int           // Machine.fronts then
+	fronts     int           // memory.fronts then
 	mixed      int           // how often a front answered one check, and the server the other
 	pace       time.Duration // the time before the next round
 	least      time.Duration // the least such time
@@ -489,6 +530,48 @@ func (i *Inquiry) settled(s Session, v Verdict) {
 	default:
 		i.found(s, v)
 	}
+}
+
+// judgeAttach judges the checks on a session that is to be resumed. They are repeated if they may have refreshed the
+// credentials. Without an answer the control decides. So a dial fails only if no new session can be opened.
+func (i *Inquiry) judgeAttach(s Session, got Answers) {
+	f := got.judgeAttach(s.HasList)
+	if f.verdict == Unsettled && s.MayRefresh && i.tries == 1 {
+		i.ask(s, attaching, Ask, attachTimeout, Ping, List)
+		return
+	}
+	isGone := false
+	for _, a := range got {
+		if a != nil && a.Refusal != nil && !isGone {
+			i.Refusal, isGone = a.Refusal, a.read() == readGone
+		}
+	}
+	switch i.round, i.again = got, f.again; {
+	case isGone:
+		i.conclude(s, Dead)
+	case f.verdict == Alive:
+		i.conclude(s, Alive)
+	case i.Refusal != nil && i.Refusal.Class == mcpbridge.RateLimited:
+		i.conclude(s, Unsettled)
+	default:
+		if len(i.again) == 0 {
+			i.again = []Check{Ping, List}
+		}
+		i.isAway = true
+		i.control(s)
+	}
+}
+
+// comparedAttach concludes with what the control has shown.
+func (i *Inquiry) comparedAttach(s Session, v Verdict) {
+	switch {
+	case v == Dead:
+	case i.round[Ping].isKnown(), v == Alive && (i.Failure == nil || i.Failure.Class != mcpbridge.Unauthorized):
+		v = Alive
+	default:
+		v = Unsettled
+	}
+	i.conclude(s, v)
 }
 
 // findBalance repeats the checks that were refused like a call, although the server knows the session.

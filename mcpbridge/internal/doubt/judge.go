@@ -42,6 +42,18 @@ func KindOf(method, tool string, e *mcpbridge.Error) Kind {
 	return Kind{method, tool, e.Status, e.Code, wire.EvidenceOf(e).Digest}
 }
 
+// Verdict is the result of an inquiry.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Unsettled Verdict = iota
+	Away              // unsettled, because the server cannot be reached, or not always
+	Alive             // the server knows the session: the refusal is about something else
+	Dead              // the server does not know the session; over a transport without sessions: it refuses even the list
+	Late              // the server had just opened the session, and knows it only now
+)
+
 // Check is a request that changes nothing, and shows whether the server knows the session.
 type Check uint8
 
@@ -155,6 +167,15 @@ func (got Answers) judge(isAlike func(*mcpbridge.Error) bool, hasList bool) (f f
 	return f
 }
 
+// judgeAttach is judge for a session that is to be resumed. The answer that there is no ping is enough.
+func (got Answers) judgeAttach(hasList bool) finding {
+	f := got.judge(func(*mcpbridge.Error) bool { return true }, hasList)
+	if got[Ping].hasNoPing() || got[Ping].isKnown() && got[List].read() != readRefused { // some servers answer a ping on any session
+		f.verdict = Alive
+	}
+	return f
+}
+
 // judgeControl returns what follows when the checks that the first session has refused are repeated on the second
 // session, and then on the first. Silence of the first session shows nothing while the server opens
 // sessions. But if a front seems to answer only the first session, it is the server itself.
@@ -217,48 +238,6 @@ func judgeOpening(e *mcpbridge.Error) Verdict {
 // haveSameCredentials reports whether two requests were sent with the same credentials.
 func haveSameCredentials(a, b *Answer) bool {
 	return a == nil || b == nil || reflect.DeepEqual(a.Credentials, b.Credentials)
-}
-
-// Outcome returns what a refusal in doubt means after a verdict other than alive. earlier is true if
-// the server has accepted an earlier request of the operation.
-func (i *Inquiry) Outcome(e *mcpbridge.Error, earlier, isResumable bool) *mcpbridge.Error {
-	settled, notRun := *e, !earlier && i.provesNotRun(e)
-	settled.Doubt = false
-	switch {
-	case i.Verdict == Late && notRun:
-		settled.Class = mcpbridge.NotSent
-		return &settled
-	case i.Verdict != Dead:
-		return e
-	}
-	settled.Class, settled.Session = mcpbridge.Lost, mcpbridge.Gone
-	settled.Detail, settled.Quote = "the server refuses the session", e.ForCaller() // the words of the server may quote arguments
-	if !isResumable {
-		settled.Session = mcpbridge.Broken
-	}
-	if notRun {
-		settled.Class = mcpbridge.Expired
-	}
-	return &settled
-}
-
-// provesNotRun reports whether a refusal of a call on a dead session shows that the call did not run. It does so if a
-// check was refused alike, and a check with an id that was never issued was refused in the same words: such a server
-// refuses a session before it looks at a request. Without session ids, a 4xx without the id of the call is
-// believed, unless it is a page.
-func (i *Inquiry) provesNotRun(e *mcpbridge.Error) bool {
-	isAlike := func(refusal *mcpbridge.Error) bool { return wire.Alike(e, refusal) }
-	switch {
-	case !slices.ContainsFunc(i.refused, isAlike), e.Class == mcpbridge.Lost, e.Status >= 500,
-		e.Status == http.StatusFound, e.Status == http.StatusSeeOther, e.Status == http.StatusRequestTimeout:
-		return false
-	case !i.hasID && e.Status >= 300 && !e.Own && !wire.EvidenceOf(e).Front:
-		return true
-	}
-	digest := wire.EvidenceOf(e).Digest
-	return digest != wire.Evidence{}.Digest && slices.ContainsFunc(i.unknown, func(unknown *mcpbridge.Error) bool {
-		return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Digest == digest
-	})
 }
 
 // Kinds are the kinds of the refusals of calls.

@@ -9,97 +9,12 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-const (
-	// proofTimeout is how long a server may take to answer a check with an id that was never issued.
-	proofTimeout = time.Second
-	// holdTimeout is how long calls that are not sent yet wait for the verdict after a check was refused.
-	holdTimeout = time.Second
-	// AliveFor is how long the verdict holds that a refusal is not about the session.
-	AliveFor = 30 * time.Second
-	// PauseMin is the pause after the first inquiry that has remained unsettled. PauseMax bounds the later ones.
-	PauseMin = time.Second
-	// PauseMax bounds the pause between two inquiries.
-	PauseMax = 30 * time.Second
-	// PaceMax bounds the time between two rounds of checks while the server is away. paceMin is the first such time.
-	PaceMax = time.Second
-	paceMin = 100 * time.Millisecond
-	// paceOther is the time between two rounds of checks otherwise.
-	paceOther = time.Second
-	// awayLimit is how long the server must be away before a control is opened.
-	awayLimit = 2 * time.Second
-	// attachTimeout is how long a server may take to answer on a session that is to be resumed. Then a control is opened.
-	attachTimeout = time.Second
-	// leastWait is the least time that each of the two sessions has to answer while the server is away.
-	leastWait = 500 * time.Millisecond
-)
-
 // Machine settles doubt about one session, once for all callers. The caller reports each fact with what it knows of the
 // session at that time, then takes the decisions with Take. It calls Wake at the time that Due returns.
 //
 // A session is unheard from the answer of a front until the server has answered a check. Meanwhile [Machine.Admit]
 // lets no operation be sent. The zero Machine has no doubt.
-type Machine struct {
-	decided []Decision
-	ended   bool
-	running *Inquiry           // nil while there is none
-	dead    *Inquiry           // the inquiry that has found the session dead, or nil
-	alive   map[Kind]time.Time // until when a kind of refusal is known not to be about the session
-	next    time.Time          // when the next inquiry may begin
-	pause   time.Duration      // the pause after the last inquiry
-	asked   time.Time          // when the last checks began
-	waiting int                // how many callers wait for a verdict
-	step    int                // the number of the last step of an inquiry
-
-	front    *mcpbridge.Error // the last answer of a front; nil while the server is heard
-	fronts   int              // how many answers of fronts there were
-	since    time.Time        // when the first of them answered since the server was heard
-	balanced [16]byte         // the digest of a refusal that one server of several gives, or zero
-}
-
-// Session is what is known of a session when a fact is reported.
-type Session struct {
-	Now time.Time
-	// Begun is how many operations have begun. Succeeded is the number of the last one that had a result.
-	Begun, Succeeded uint64
-	// ConnectTimeout is how long a control may take.
-	ConnectTimeout time.Duration
-
-	HasEnded   bool // the connection has been cut
-	HasID      bool // a check can be sent with an id that was never issued
-	HasList    bool // the server has declared a list
-	IsFresh    bool // it has answered nothing since initialize
-	MayRefuse  bool // a refusal can be about the session
-	MayRefresh bool // it has credentials that an attempt to resume it may refresh
-	Resumable  bool // the server keeps the session without its connection
-}
-
-// Do is what is to be done.
-type Do string
-
-// The decisions. What Stop ends, and what follows from an earlier step, needs no report, but for a control.
-const (
-	Stop    Do = "stop"    // the questions and the opening of the last step are moot
-	Ask     Do = "ask"     // send Check on the session; then Answered
-	Unknown Do = "unknown" // send Check with a session id that was never issued; then Answered
-	Compare Do = "compare" // send Check on the control; then Answered
-	Open    Do = "open"    // open a control; then Opened, NotOpened or NotAllowed
-	Keep    Do = "keep"    // keep the control for the next dial
-	Discard Do = "discard" // end the control; then Done
-	Known   Do = "known"   // the server knows the fresh session now
-	Expire  Do = "expire"  // the session is dead, because of Refusal; then Done
-)
-
-// Decision is what the machine has decided.
-type Decision struct {
-	Do         Do
-	Step       int // to be given to Answered
-	Check      Check
-	MayRefresh bool             // of Ask: the check may refresh the credentials
-	IsAway     bool             // of Open: while the server is away, the pace of its controls is limited
-	IsFree     bool             // of Open: it needs no permit
-	Until      time.Time        // of Open
-	Refusal    *mcpbridge.Error // of Expire
-}
+type Machine struct{ memory }
 
 // Take returns the decisions since the last call. They are to be carried out in this order.
 func (m *Machine) Take() []Decision {
@@ -161,15 +76,6 @@ func (m *Machine) Front(s Session, k Kind, e *mcpbridge.Error) *Inquiry {
 	return m.start(s, kinds...)
 }
 
-func (m *Machine) noteFront(s Session, e *mcpbridge.Error) {
-	if m.front == nil {
-		m.since = s.Now
-	}
-	m.front = e
-	m.fronts++
-	m.alive = nil
-}
-
 // Admit returns no inquiry and no error when an operation may be sent. An inquiry says that it waits, until a time
 // that may be zero, and is to be admitted again then. The error says that the operation is not sent. After a check was
 // refused, an operation waits for holdTimeout at most. With untilHeard, it also waits while the session is unheard.
@@ -216,7 +122,7 @@ func (m *Machine) start(s Session, kinds ...Kind) *Inquiry {
 	if m.front != nil {
 		pace = paceMin
 	}
-	m.running = &Inquiry{machine: m, later: kinds, hasID: s.HasID, pace: paceMin, Done: make(chan struct{})}
+	m.running = &Inquiry{machine: &m.memory, later: kinds, hasID: s.HasID, pace: paceMin, Done: make(chan struct{})}
 	i := m.running
 	if i.due = m.asked.Add(pace); !s.Now.Before(i.due) {
 		i.check(s)
@@ -226,7 +132,7 @@ func (m *Machine) start(s Session, kinds ...Kind) *Inquiry {
 
 // Attach begins an inquiry into a session that the server may still know. A control decides if the session gives no answer.
 func (m *Machine) Attach(s Session) *Inquiry {
-	m.running = &Inquiry{machine: m, state: attaching, kinds: Kinds{{}}, hasID: s.HasID, isAttach: true, Done: make(chan struct{})}
+	m.running = &Inquiry{machine: &m.memory, state: attaching, kinds: Kinds{{}}, hasID: s.HasID, isAttach: true, Done: make(chan struct{})}
 	i := m.running
 	i.ask(s, attaching, Ask, attachTimeout, Ping, List)
 	return i

@@ -26,7 +26,7 @@ var (
 )
 
 // manySchedules is how many schedules meet all crossings that matter.
-const manySchedules = 5000
+const manySchedules = 50_000
 
 // crossings are what a long run must have met.
 var crossings = []string{

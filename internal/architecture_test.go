@@ -57,6 +57,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
+	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/redact mcpbridge/internal/rpc " +
@@ -66,7 +67,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge mcpbridge/internal/bridge"},
 

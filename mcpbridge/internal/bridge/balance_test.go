@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -26,15 +27,15 @@ func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T
 				refusal := func(said byte) *mcpbridge.Error {
 					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{said}}}
 				}
-				answers := map[rune]*answer{'r': {refusal: refusal(1)}, 'o': {refusal: refusal(2)}, 'a': {}}
-				a := &fakeSubject{list: &answer{}}
+				answers := map[rune]*doubt.Answer{'r': {Refusal: refusal(1)}, 'o': {Refusal: refusal(2)}, 'a': {}}
+				a := &fakeSubject{list: &doubt.Answer{}}
 				for _, ping := range pings {
 					a.pings = append(a.pings, answers[ping])
 				}
 				d := doubts{about: a}
 				e := d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal(1))
 				require.Equal(t, named, e.Detail != "", e.Detail)
-				require.LessOrEqual(t, a.asked, 1)
+				require.LessOrEqual(t, a.rounds, 1)
 			})
 		})
 	}

@@ -5,7 +5,8 @@
 // Its rooms are the packages beside this one. Imports point one way. A test checks this, also for the files
 // within each package.
 //
-//	bridge       opens sessions, runs operations, settles doubt about a session
+//	bridge       opens sessions, runs operations, sends what settles doubt about a session
+//	doubt        decides whether a server knows a session, and sends nothing
 //	streamable   the transport over streamable HTTP
 //	sse          the transport over HTTP+SSE
 //	stdio        the transport to processes

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
@@ -84,11 +85,7 @@ func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
 
 // Doubt begins an inquiry, and does not wait for it.
 func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
-	k := kind{method: method}
-	if refusal != nil {
-		k.status, k.code, k.digest = refusal.Status, refusal.Code, wire.EvidenceOf(refusal).Digest
-	}
-	c.doubts.inquire(k)
+	c.doubts.inquire(doubt.KindOf(method, "", refusal))
 }
 
 // Announced returns the notifications that the server has said it may send.

@@ -2,60 +2,28 @@ package bridge
 
 import (
 	"context"
-	"time"
+	"math/rand/v2"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// runChecks runs checks at the same time, until isEnough reports that the answers are enough, or limit is over. Once it
-// reports half, the others have only halfTimeout.
-func (c *conn) runChecks(ctx context.Context, limit time.Duration, isEnough func(answers) (enough, half bool), checks ...check) (got answers) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	type answered struct {
-		check
-		*answer
+// send sends a check. It returns nil if the session has no such check.
+func (c *conn) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
+	as := ""
+	if do == doubt.Unknown {
+		as = neverIssued(c.cs.ID())
 	}
-	came := make(chan answered, len(checks))
-	open := 0
-	for _, which := range checks {
-		if send := c.checkFunc(which); send != nil {
-			open++
-			go func() { came <- answered{which, c.try(ctx, "", send)} }()
-		}
+	switch list := listOf(c.info.Server.Capabilities); {
+	case which == doubt.List && list != nil:
+		return c.try(ctx, as, list)
+	case which == doubt.Ping && !c.isModern(): // that protocol has no ping
+		return c.try(ctx, as, func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) })
 	}
-	for ; open > 0; open-- {
-		select {
-		case a := <-came:
-			got[a.check] = a.answer
-		case <-ctx.Done():
-			return got
-		}
-		enough, half := isEnough(got)
-		if enough {
-			return got
-		}
-		if half {
-			defer time.AfterFunc(halfTimeout, cancel).Stop()
-		}
-	}
-	return got
-}
-
-// untilAll waits for all answers.
-func untilAll(answers) (enough, half bool) { return false, false }
-
-// checkFunc returns the function that sends a check, or nil if the session has no such check.
-func (c *conn) checkFunc(which check) func(context.Context, *mcp.ClientSession) error {
-	if which == checkList {
-		return listOf(c.info.Server.Capabilities)
-	}
-	if c.isModern() { // that protocol has no ping
-		return nil
-	}
-	return func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) }
+	return nil
 }
 
 // listOf returns a function that gets one page of a list that the server has declared, or nil.
@@ -82,7 +50,7 @@ func listOf(can *mcp.ServerCapabilities) func(context.Context, *mcp.ClientSessio
 }
 
 // try sends a check on the session. If as is not empty, the check carries that session id instead.
-func (c *conn) try(ctx context.Context, as string, send func(context.Context, *mcp.ClientSession) error) *answer {
+func (c *conn) try(ctx context.Context, as string, send func(context.Context, *mcp.ClientSession) error) *doubt.Answer {
 	life := c.Cut
 	if !wire.MayRefresh(ctx) {
 		life = wire.WithoutRefresh(life)
@@ -96,9 +64,29 @@ func (c *conn) try(ctx context.Context, as string, send func(context.Context, *m
 	defer c.link.Forget(ex)
 	err := send(ex, c.cs)
 	ex.Finish(err == nil, cancel)
-	a := &answer{credentials: ex.Credentials()}
+	a := &doubt.Answer{Credentials: ex.Credentials()}
 	if err != nil {
-		a.refusal = c.explain(ctx, ex, err)
+		a.Refusal = c.explain(ctx, ex, err)
 	}
 	return a
+}
+
+// neverIssued returns a random id with digits and letters where the given one has them.
+func neverIssued(id string) string {
+	isHex := strings.Trim(strings.ToLower(id), "0123456789abcdef-") == ""
+	return strings.Map(func(r rune) rune {
+		letters := 26
+		if isHex {
+			letters = 6
+		}
+		switch {
+		case '0' <= r && r <= '9':
+			return '0' + rune(rand.IntN(10))
+		case 'a' <= r && r <= 'z':
+			return 'a' + rune(rand.IntN(letters))
+		case 'A' <= r && r <= 'Z':
+			return 'A' + rune(rand.IntN(letters))
+		}
+		return r
+	}, id)
 }

@@ -56,9 +56,9 @@ type conn struct {
 	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
-// seconds opens second sessions, and compares their answers with those of a first one: see [controls].
+// seconds opens second sessions: see [controls].
 type seconds interface {
-	compare(ctx context.Context, first *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error)
+	open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error)
 	// endFor ends the second session that is kept for a first one.
 	endFor(ctx context.Context, first *conn) error
 }

@@ -3,16 +3,15 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// controls opens second sessions, and compares their answers with those of sessions in doubt. It keeps a second
+// controls opens second sessions, whose answers are compared with those of sessions in doubt. It keeps a second
 // session that answers until the next dial of its key adopts it.
 type controls struct {
 	opener *opener
@@ -21,12 +20,13 @@ type controls struct {
 	kept map[messages.Key]*control
 }
 
-// control is a second session that is kept.
+// control is a second session.
 type control struct {
+	all   *controls
 	conn  *conn
 	first *conn
 	ended func()      // to be called when it has ended, or is adopted
-	timer *time.Timer // ends it if no dial adopts it
+	timer *time.Timer // ends it if no dial adopts it; nil until it is kept
 }
 
 // end ends the second session.
@@ -35,112 +35,49 @@ func (k *control) end() {
 	k.ended()
 }
 
-// leastWait is the least time that each of the two sessions has to answer while the server is away.
-const leastWait = 500 * time.Millisecond
+// send sends a check on the second session.
+func (k *control) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
+	return k.conn.send(ctx, do, which)
+}
 
-// compare opens a second session, and repeats there the checks that were refused on c. If the second session
-// answers, with the same credentials, and c refuses once more, then c is dead, and the second session is kept.
-// Otherwise the second session is ended. got are the answers on c. isAway is true if the server has not answered
-// on c, or a front has. The error is that of the opening.
-func (cs *controls) compare(ctx context.Context, c *conn, got answers, again []check, isAway bool, p permit) (verdict, *mcpbridge.Error) {
-	ctx, cancel := context.WithTimeout(wire.WithoutRefresh(ctx), c.ConnectTimeout)
-	defer cancel()
-	defer func() { p.ended() }() // p is a free permit if the second session is kept
-	var first answers
-	hasID := c.hasID()
-	if !hasID { // without ids, a server may give the place of the first session to the second
-		first = c.runChecks(ctx, checkTimeout, untilAll, again...)
-		if slices.ContainsFunc(again, func(which check) bool { return first[which].read() == readKnown }) {
-			return verdictAlive, nil
-		}
-	}
-	began := time.Now()
-	second, e := cs.opener.open(ctx, c.at, attempt{
-		DialRequest: mcpbridge.DialRequest{Key: c.key, Roots: c.roots.Load()},
-		credentials: c.Credentials, control: true,
+// isSame reports whether the second session has the id of the first.
+func (k *control) isSame() bool { return k.conn.sessionID() == k.first.sessionID() }
+
+// keep keeps the second session for the next dial.
+func (k *control) keep() { k.all.keep(k) }
+
+// open opens a second session for a first one.
+func (cs *controls) open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error) {
+	second, e := cs.opener.open(ctx, first.at, attempt{
+		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load()},
+		credentials: first.Credentials, control: true,
 	})
 	if e != nil {
-		return judgeOpening(e), e
+		return nil, e
 	}
-	p.opened()
-	limit := checkTimeout
-	if isAway {
-		limit = min(limit, max(leastWait, 2*time.Since(began)))
-	}
-	theirs := second.persist(ctx, limit, again)
-	switch {
-	case !hasID || theirs == (answers{}):
-	case second.sessionID() == c.sessionID(): // the second session has replaced the first, so that the earlier refusals count
-		first = got
-	case isAway: // what answers like a front may be the server itself: do not persist
-		first = c.runChecks(ctx, limit, untilAll, again...)
-	default:
-		first = c.persist(ctx, limit, again)
-	}
-	v := got.judgeControl(again, theirs, first)
-	if v == verdictDead && ctx.Err() == nil {
-		cs.keep(second, c, p.ended)
-		p = freePermit
-		return v, nil
-	}
-	second.discard()
-	if v == verdictDead {
-		v = verdictUnsettled
-	}
-	return v, nil
-}
-
-// persist runs checks, and repeats them if a front answers: behind it there may be several servers, one of which is away.
-func (c *conn) persist(ctx context.Context, limit time.Duration, checks []check) (got answers) {
-	for range persistence {
-		got = c.runChecks(ctx, limit, untilAll, checks...)
-		if !got.meetsFront() || !wire.Sleep(ctx, persistPause) {
-			break
-		}
-	}
-	return got
-}
-
-// compareUntil is compare for a dial, and returns when ctx ends. Then compare continues in the background, and ends
-// its session.
-func (cs *controls) compareUntil(ctx context.Context, c *conn, got answers, again []check) (verdict, *mcpbridge.Error) {
-	type found struct {
-		verdict
-		*mcpbridge.Error
-	}
-	compared := make(chan found, 1)
-	go func() {
-		v, e := cs.compare(ctx, c, got, again, true, freePermit)
-		compared <- found{v, e}
-	}()
-	select {
-	case f := <-compared:
-		return f.verdict, f.Error
-	case <-ctx.Done():
-		return verdictUnsettled, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "timed out while connecting"}
-	}
+	return &control{all: cs, conn: second, first: first, ended: p.ended}, nil
 }
 
 // keep keeps a second session until it is adopted, at most for the connect timeout of the first.
-func (cs *controls) keep(second, first *conn, ended func()) {
+func (cs *controls) keep(k *control) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if before := cs.kept[second.key]; before != nil && before.timer.Stop() {
+	key := k.conn.key
+	if before := cs.kept[key]; before != nil && before.timer.Stop() {
 		go before.end()
 	}
 	if cs.kept == nil {
 		cs.kept = map[messages.Key]*control{}
 	}
-	k := &control{conn: second, first: first, ended: ended}
-	k.timer = time.AfterFunc(first.ConnectTimeout, func() {
+	k.timer = time.AfterFunc(k.first.ConnectTimeout, func() {
 		cs.mu.Lock()
-		if cs.kept[second.key] == k {
-			delete(cs.kept, second.key)
+		if cs.kept[key] == k {
+			delete(cs.kept, key)
 		}
 		cs.mu.Unlock()
 		k.end()
 	})
-	cs.kept[second.key] = k
+	cs.kept[key] = k
 }
 
 // take removes and returns the control of a key, or returns nil. If first is not nil, the control must belong to it.
@@ -182,7 +119,7 @@ func (cs *controls) endFor(ctx context.Context, first *conn) error {
 		return nil
 	}
 	if err := k.conn.Close(ctx); err != nil {
-		cs.keep(k.conn, first, k.ended)
+		cs.keep(k)
 		return fmt.Errorf("the second session, which was opened to settle doubt: %w", err)
 	}
 	k.ended()

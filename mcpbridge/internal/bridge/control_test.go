@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/messages"
@@ -237,7 +238,7 @@ func TestRefusalOfASessionThatLivesIsTheCallersOwn(t *testing.T) {
 				}
 				require.Equal(t, 1, s.count("tools/list"), "the verdict holds for a while")
 				require.Zero(t, s.count(rpc.MethodInitialize))
-				time.Sleep(aliveFor + time.Second)
+				time.Sleep(doubt.AliveFor + time.Second)
 				do(c)
 				require.Equal(t, 2, s.count("tools/list"))
 				require.Empty(t, downs())
@@ -296,7 +297,7 @@ func TestDoubtThatCannotBeSettledLeavesTheSession(t *testing.T) {
 				do(c)
 			}
 			require.Equal(t, 1, s.count("ping"), "%s: it is not asked again at once", name)
-			time.Sleep(pauseMax)
+			time.Sleep(doubt.PauseMax)
 			do(c)
 			require.Equal(t, 2, s.count("ping"), name)
 		}

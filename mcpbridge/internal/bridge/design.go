@@ -120,14 +120,14 @@ The transports find a fault, this package judges it, and the actor of the sessio
 	 any other refusal                  Exchange.Explain              Doubt ───┐
 	 three streams that end at once     stream.ended                  Doubt ───┤
 	                                                                           ▼
-	                                            doubts: one inquiry for all callers, in a goroutine of its own;
-	                                            judge.go decides, and sends nothing
+	                                            doubt.Machine: one inquiry for all callers. It decides, and
+	                                            sends nothing; doubts carries out what it decides
 	                                                                           │
 	                            checks: ping, and one page of a list ──list──▶ alive for 30 s
 	                                    ▲                        │
 	                                    └── the server is away ──┼─ refused alike
 	                                                             ▼
-	                            controls.compare: the checks on a second session
+	                            the control: the checks on a second session
 	                                   │                               │
 	                          refused alike: alive            answers: the first is dead
 	                          (the second is ended)           (the second is kept; if refusals have the ids
@@ -149,8 +149,8 @@ The transports find a fault, this package judges it, and the actor of the sessio
 Who decides: the transports decide what is evidence; this package decides what the evidence means for a session; the
 strategy of the supervisor decides whether to restart, and when.
 
-What may block: Bridge.Dial until its context ends, and then for cleanupTimeout at most; doubts.run until the
-session is cut. Methods of transport.Watcher never block. What may take time, such as waiting for the end of
+What may block: Bridge.Dial until its context ends, and then for cleanupTimeout at most; the checks and the
+control of doubts, in goroutines, until the session is cut. Methods of transport.Watcher never block. What may take time, such as waiting for the end of
 a process, is done in a goroutine of its own.
 
 # A question of a server

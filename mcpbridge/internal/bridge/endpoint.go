@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
@@ -111,7 +112,7 @@ func (p *controlPace) mayOpen() bool {
 	if p.failed && now.Before(p.next) {
 		return false
 	}
-	p.failed, p.next = true, now.Add(paceMax)
+	p.failed, p.next = true, now.Add(doubt.PaceMax)
 	return true
 }
 

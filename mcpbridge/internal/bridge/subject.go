@@ -2,90 +2,53 @@ package bridge
 
 import (
 	"context"
-	"math/rand/v2"
-	"strings"
+	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 )
 
 // The methods of this file make conn the [subject] of its doubts.
 
-func (c *conn) mayRefuse() bool {
-	return c.link.MayRefuseSession() && (!c.info.Stateless || !c.isModern())
-}
-
-func (c *conn) operations() uint64               { return c.begun.Load() }
-func (c *conn) succeededSince(count uint64) bool { return c.result.Load() > count }
-func (c *conn) untilCut() context.Context        { return c.Cut }
-func (c *conn) expire(e *mcpbridge.Error)        { c.link.Expire(e) }
-
-// becomesKnown repeats the checks on a session that has answered nothing since initialize: its server may not
-// know it yet. It reports whether the server knows the session at last, with the same credentials.
-func (c *conn) becomesKnown(ctx context.Context, got answers) bool {
+func (c *conn) state() doubt.Session {
 	session := c.link.Resumable()
-	if session == nil || !session.IsFresh() {
-		return false
+	return doubt.Session{
+		Now: time.Now(), Begun: c.begun.Load(), Succeeded: c.result.Load(),
+		ConnectTimeout: c.ConnectTimeout,
+		HasEnded:       c.Cut.Err() != nil,
+		HasID:          c.cs != nil && c.hasID(),
+		HasList:        c.info.Server != nil && listOf(c.info.Server.Capabilities) != nil,
+		IsFresh:        session != nil && session.IsFresh(),
+		MayRefuse:      c.link.MayRefuseSession() && (!c.info.Stateless || !c.isModern()),
+		MayRefresh:     c.Credentials != nil,
+		Resumable:      session != nil,
 	}
-	for range wire.WhileFresh(ctx) {
-		again := c.runChecks(ctx, checkTimeout, untilAll, checkPing, checkList)
-		for which, a := range again {
-			if a.read() == readKnown && got[which].read() == readRefused {
-				c.link.Succeeded()
-				return haveSameCredentials(a, got[which])
-			}
-		}
-	}
-	return false
 }
 
-// control compares with a second session. While the server is away, the pace of the endpoint limits that.
-func (c *conn) control(ctx context.Context, got answers, again []check, isAway bool) verdict {
-	if isAway && !c.at.pace.mayOpen() {
-		return verdictAway
+func (c *conn) untilCut() context.Context { return c.Cut }
+func (c *conn) known()                    { c.link.Succeeded() }
+func (c *conn) expire(e *mcpbridge.Error) { c.link.Expire(e) }
+
+// open opens a control. While the server is away, the pace of the endpoint limits that.
+func (c *conn) open(ctx context.Context, decision doubt.Decision) (controlled, *mcpbridge.Error) {
+	if decision.IsAway && !c.at.pace.mayOpen() {
+		return nil, nil
 	}
 	p := freePermit
-	if o := c.owner.Load(); o != nil && o.admit != nil {
+	if o := c.owner.Load(); !decision.IsFree && o != nil && o.admit != nil {
 		var err error
 		if p.opened, p.ended, err = o.admit(ctx); err != nil {
-			return verdictAway
+			return nil, nil
 		}
 	}
-	v, e := c.seconds.compare(ctx, c, got, again, isAway, p)
-	if isAway {
+	k, e := c.seconds.open(ctx, c, p)
+	if decision.IsAway {
 		c.at.pace.opened(e == nil)
 	}
-	return v
+	if e != nil {
+		p.ended()
+		return nil, e
+	}
+	p.opened()
+	return k, nil
 }
-
-func (c *conn) repeat(ctx context.Context, which check) *answer {
-	return c.runChecks(ctx, checkTimeout, untilAll, which)[which]
-}
-
-// asUnknown runs a check with a session id that was never issued, and looks like that of this session.
-func (c *conn) asUnknown(ctx context.Context, which check) *mcpbridge.Error {
-	return c.try(ctx, neverIssued(c.cs.ID()), c.checkFunc(which)).refusal
-}
-
-// neverIssued returns a random id with digits and letters where the given one has them.
-func neverIssued(id string) string {
-	isHex := strings.Trim(strings.ToLower(id), "0123456789abcdef-") == ""
-	return strings.Map(func(r rune) rune {
-		letters := 26
-		if isHex {
-			letters = 6
-		}
-		switch {
-		case '0' <= r && r <= '9':
-			return '0' + rune(rand.IntN(10))
-		case 'a' <= r && r <= 'z':
-			return 'a' + rune(rand.IntN(letters))
-		case 'A' <= r && r <= 'Z':
-			return 'A' + rune(rand.IntN(letters))
-		}
-		return r
-	}, id)
-}
-
-// hasList reports whether the server has declared a list.
-func (c *conn) hasList() bool { return listOf(c.info.Server.Capabilities) != nil }

@@ -1,11 +1,18 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -21,46 +28,24 @@ const (
 	answerTime = verdictTimeout / 50
 )
 
-// admit returns nil when an operation may be sent. After a check was refused, it waits for the verdict, for holdTimeout
-// at most. With untilHeard, it also waits while the session is unheard. Its error says that the operation was not sent.
-func (d *doubts) admit(ctx context.Context, untilHeard bool) *mcpbridge.Error {
+// admit returns nil when an operation may be sent. After a check was refused, it waits for the verdict. With untilHeard,
+// it also waits while the session is unheard. Its error says that the operation was not sent.
+func (d *doubts) admit(ctx context.Context, untilHeard bool) (e *mcpbridge.Error) {
 	for d.holds.Load() {
-		d.mu.Lock()
-		i, front, until := d.running, d.front, d.until
+		var i *doubt.Inquiry
+		var until time.Time
+		d.note(func(m *doubt.Machine, s doubt.Session) { i, until, e = m.Admit(s, untilHeard) })
 		switch {
-		case d.dead != nil:
-			d.mu.Unlock()
-			return d.notSent()
-		case d.ended, d.about.untilCut().Err() != nil, front == nil && (i == nil || !time.Now().Before(until)):
-			d.mu.Unlock()
-			return nil
-		case front != nil && !untilHeard:
-			d.mu.Unlock()
-			return &mcpbridge.Error{Class: mcpbridge.Unavailable, Session: mcpbridge.Unheard, Withheld: true, Detail: front.Detail, RetryAfter: front.RetryAfter}
 		case i == nil:
-			i = d.start(kind{})
-		}
-		if front != nil {
-			until = time.Time{}
-		}
-		d.mu.Unlock()
-		if !d.wait(ctx, i.done, until) {
-			if front == nil {
-				return nil // the caller notices the end of ctx
-			}
+			return e
+		case d.wait(ctx, i, until):
+		case !until.IsZero():
+			return nil // the caller notices the end of ctx
+		default:
 			untilHeard = false
 		}
 	}
 	return nil
-}
-
-// notSent returns the error for an operation that was not sent because the session is dead.
-func (d *doubts) notSent() *mcpbridge.Error {
-	e := &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Gone, Withheld: true, Detail: "the server refuses the session"}
-	if !d.about.isResumable() {
-		e.Session = mcpbridge.Broken
-	}
-	return e
 }
 
 // settle waits for the verdict on an error in doubt, within bounds. It returns the error without doubt, or
@@ -73,7 +58,7 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 		return certain(e)
 	case wire.EvidenceOf(e).Front:
 		return d.settleFront(ctx, op, ex, e)
-	case !d.about.mayRefuse():
+	case !d.about.state().MayRefuse:
 		return certain(e)
 	}
 	limit := verdictTimeout
@@ -82,17 +67,25 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for k := kindOf(op, e); ; {
-		i, isAlive := d.inquire(k)
+	for {
+		i, isAlive := d.inquire(kindOf(op, e))
 		switch {
 		case isAlive:
-			return d.balance.name(certain(e))
-		case i == nil || !d.wait(ctx, i.done, time.Time{}):
+			e = certain(e)
+			d.note(func(m *doubt.Machine, _ doubt.Session) { m.Name(e) })
 			return e
-		case i.verdict != verdictAlive: // otherwise this refusal may be later than the checks: inquire again
-			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+		case i == nil || !d.wait(ctx, i, time.Time{}):
+			return e
+		case i.Verdict != doubt.Alive: // otherwise this refusal may be later than the checks: inquire again
+			return i.Outcome(e, ex.HadEarlierRequests(), d.about.state().Resumable)
 		}
 	}
+}
+
+// inquire returns the inquiry that settles doubt about a kind of refusal: see [doubt.Machine.Refused].
+func (d *doubts) inquire(k doubt.Kind) (i *doubt.Inquiry, isAlive bool) {
+	d.note(func(m *doubt.Machine, s doubt.Session) { i, isAlive = m.Refused(s, k) })
+	return i, isAlive
 }
 
 // settleFront returns what the answer of a front means. A page with 404 or 410 may be the server's own refusal of a
@@ -101,11 +94,11 @@ func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wir
 	ctx, cancel := context.WithTimeout(ctx, verdictTimeout)
 	defer cancel()
 	i := d.unheard(op, e)
-	for i != nil && wire.IsMissing(e.Status) && d.wait(ctx, i.done, time.Time{}) {
-		if i.verdict == verdictDead {
-			return i.outcome(e, ex.HadEarlierRequests(), d.about.isResumable())
+	for i != nil && wire.IsMissing(e.Status) && d.wait(ctx, i, time.Time{}) {
+		if i.Verdict == doubt.Dead {
+			return i.Outcome(e, ex.HadEarlierRequests(), d.about.state().Resumable)
 		}
-		if i.verdict != verdictAway { // with this verdict it ended because nobody waited for it
+		if i.Verdict != doubt.Away { // with this verdict it ended because nobody waited for it
 			break
 		}
 		i = d.unheard(op, e)
@@ -115,50 +108,53 @@ func (d *doubts) settleFront(ctx context.Context, op messages.Operation, ex *wir
 	return unheard
 }
 
-// unheard notes that a front has answered in place of the server, and begins an inquiry. It returns the inquiry, or nil.
-func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) *inquiry {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.noteFront(e)
-	kinds := []kind{{}}
-	if wire.IsMissing(e.Status) {
-		kinds = append(kinds, kindOf(op, e))
-	}
-	switch {
-	case d.dead != nil:
-		return d.dead
-	case d.running != nil:
-		d.running.later = d.running.later.with(kinds...)
-		return d.running
-	case d.ended:
-		return nil
-	}
-	return d.start(kinds...)
+// unheard notes that a front has answered in place of the server: see [doubt.Machine.Front].
+func (d *doubts) unheard(op messages.Operation, e *mcpbridge.Error) (i *doubt.Inquiry) {
+	d.note(func(m *doubt.Machine, s doubt.Session) { i = m.Front(s, kindOf(op, e), e) })
+	return i
 }
 
 // wait waits for the end of an inquiry. It returns false if ctx ends first, if its deadline is near, or at the time
 // until, unless that is zero.
-func (d *doubts) wait(ctx context.Context, done <-chan struct{}, until time.Time) bool {
+func (d *doubts) wait(ctx context.Context, i *doubt.Inquiry, until time.Time) bool {
 	if at, ok := ctx.Deadline(); ok && (until.IsZero() || at.Add(-answerTime).Before(until)) {
 		until = at.Add(-answerTime)
 	}
-	d.mu.Lock()
-	d.waiting++
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		d.waiting--
-		d.mu.Unlock()
-	}()
+	d.note(func(m *doubt.Machine, _ doubt.Session) { m.Wait() })
+	defer d.note(func(m *doubt.Machine, _ doubt.Session) { m.Leave() })
 	var due <-chan time.Time
 	if !until.IsZero() {
 		due = time.After(time.Until(until))
 	}
 	select {
-	case <-done:
+	case <-i.Done:
 		return true
 	case <-due:
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// kindOf returns the kind of a refusal.
+func kindOf(op messages.Operation, e *mcpbridge.Error) doubt.Kind {
+	tool := ""
+	if call, ok := op.(*messages.CallTool); ok {
+		tool = call.Params.Name
+	}
+	return doubt.KindOf(op.Method(), tool, e)
+}
+
+// isAboutResource reports whether a refusal repeats the URI of the resource that was read.
+func isAboutResource(op messages.Operation, e *mcpbridge.Error) bool {
+	read, ok := op.(*messages.ReadResource)
+	var said *jsonrpc.Error
+	return ok && e.Code == rpc.CodeInvalidParams && errors.As(e.Err, &said) &&
+		(strings.Contains(said.Message, read.Params.URI) || bytes.Contains(said.Data, []byte(read.Params.URI)))
+}
+
+// certain returns a copy of an error without doubt.
+func certain(e *mcpbridge.Error) *mcpbridge.Error {
+	settled := *e
+	settled.Doubt = false
+	return &settled
 }

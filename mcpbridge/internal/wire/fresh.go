@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// freshLimit is how long a server may refuse a session that it has just opened as unknown.
-	// freshInterval is the time before the first repetition of the request.
-	freshLimit    = 2 * time.Second
-	freshInterval = 50 * time.Millisecond
+	// FreshLimit is how long a server may refuse a session that it has just opened as unknown.
+	FreshLimit = 2 * time.Second
+	// FreshInterval is the time before the first repetition of the request.
+	FreshInterval = 50 * time.Millisecond
 )
 
-// WhileFresh yields at growing intervals until freshLimit is over or ctx ends.
+// WhileFresh yields at growing intervals until FreshLimit is over or ctx ends.
 func WhileFresh(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
-		limit := time.Now().Add(freshLimit)
-		for wait := freshInterval; time.Now().Add(wait).Before(limit) && Sleep(ctx, wait); wait = min(2*wait, freshLimit/5) {
+		limit := time.Now().Add(FreshLimit)
+		for wait := FreshInterval; time.Now().Add(wait).Before(limit) && Sleep(ctx, wait); wait = min(2*wait, FreshLimit/5) {
 			if !yield() {
 				return
 			}

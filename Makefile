@@ -45,8 +45,10 @@ soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race
 	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
 .PHONY: simulation
-simulation: ## run schedules of the actors for SIMULATE (5m) from a fresh seed, then some with the race detector
-	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry -simulation.seed=0 -simulation.time=$(SIMULATE)
+simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the actors, of doubt about sessions, of a cluster
+	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry ./mcpbridge/internal/doubt -simulation.seed=0 -simulation.time=$(SIMULATE)
+	go -C cluster test -timeout 1h -run '^TestSimulation$$' -v ./internal/node -simulation.seed=0 -simulation.time=$(SIMULATE)
+	go -C cluster test -timeout 1h -run '^TestEveryCut$$' ./internal/node -simulation.cuts=1
 	go test -timeout 1h -run '^TestSimulation$$' -race ./actors/registry -simulation.seed=0 -simulation.seeds=1000
 
 .PHONY: mutations

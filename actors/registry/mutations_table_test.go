@@ -1,0 +1,157 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutation is a bug that a simulation must find. Each change replaces a text that is in a file of the module once.
+type mutation struct {
+	name    string
+	changes []change
+}
+
+type change struct{ file, before, after string }
+
+// mutated returns the changed files, by their paths in the module.
+func (m mutation) mutated(t *testing.T) map[string]string {
+	changed := map[string]string{}
+	for _, c := range m.changes {
+		text, ok := changed[c.file]
+		if !ok {
+			source, err := os.ReadFile(filepath.Join(moduleRoot, c.file))
+			require.NoError(t, err, m.name)
+			text = string(source)
+		}
+		require.Equal(t, 1, strings.Count(text, c.before), "%s: the text %q is not in %s once", m.name, c.before, c.file)
+		changed[c.file] = strings.Replace(text, c.before, c.after, 1)
+	}
+	return changed
+}
+
+// The texts of the mutations are in the source. make mutations shows that the simulations find them.
+func TestMutationsFitTheSource(t *testing.T) {
+	for _, m := range append(mutations, doubtMutations...) {
+		m.mutated(t)
+	}
+}
+
+// moduleRoot is the folder of the module.
+const moduleRoot = "../.."
+
+const (
+	inCalls    = "actors/internal/session/calls.go"
+	inDial     = "actors/internal/session/dial.go"
+	inDrain    = "actors/internal/session/drain.go"
+	inRelease  = "actors/internal/session/release.go"
+	inDeadline = "actors/internal/session/deadlines.go"
+	inCall     = "actors/internal/contract/call.go"
+	inGate     = "actors/internal/admission/gate.go"
+	inTurns    = "actors/internal/admission/turns.go"
+	inJudge    = "mcpbridge/internal/doubt/judge.go"
+	inInquiry  = "mcpbridge/internal/doubt/inquiry.go"
+	inMachine  = "mcpbridge/internal/doubt/machine.go"
+	inOutcome  = "mcpbridge/internal/doubt/outcome.go"
+)
+
+var mutations = []mutation{
+	{"a call that is cancelled as it runs is not reported", []change{{
+		inCalls, "	s.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || !s.running.Has(k) {\n		s.report(&k.Answered)\n	}\n",
+	}}},
+	{"a slot is returned twice", []change{{inGate, "	if !s.Held {\n		return\n	}\n	s.count(-1)", "	s.count(-1)"}}},
+	{"a second reply after a deadline", []change{{
+		inCalls, "	case k.Replied:\n	case e == nil:", "	case k.Replied && k.Answered.Code != messages.CodeDeadline:\n	case e == nil:",
+	}}},
+	{"a replay without the annotations of the tool", []change{{inCalls, "if k.NeedsHint && !s.decideReplay(c, k) {", "if k.NeedsHint && s.drainOrder != nil && !s.decideReplay(c, k) {"}}},
+	{"the connection of an abandoned dial is not closed", []change{
+		{inDial, "	s.endDial(c, msg.conn)\n", "	s.endDial(c, nil)\n"},
+		{inDial, "if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "if false {"},
+	}},
+	{"only a goroutine closes the connection of an abandoned dial", []change{{inDial, "	s.endDial(c, msg.conn)\n", "	s.endDial(c, nil)\n"}}},
+	{"the caller is answered before the registry is told", []change{{
+		inCalls, "	s.report(&k.Answered)\n	s.cfg.Post.Send(k.Caller, reply)\n", "	s.cfg.Post.Send(k.Caller, reply)\n	s.report(&k.Answered)\n",
+	}}},
+	{"a grant that crosses becameIdle is ignored", []change{{
+		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(c, msg)\n", "	case *contract.Grant:\n",
+	}}},
+	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingConn != nil:", "case s.closingConn != nil:"}}},
+	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.Lost != nil\n", "k.Runs > 1, false\n"}}},
+	{"a timer is not awaited at the end", []change{{
+		inDeadline, "	if s.wakeTimer == nil || s.wakeTimer.Stop() {\n		s.wakeTimer = nil\n		return true\n	}\n	return false",
+		"	if s.wakeTimer != nil {\n		s.wakeTimer.Stop()\n	}\n	s.wakeTimer = nil\n	return true",
+	}}},
+	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && !s.expired {", "if s.resumable != nil {"}}},
+	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
+
+	{"a session keeps its slot while it is queued", []change{{inGate, "	g.returnSlot(s)\n	g.enqueue(s, now)", "	g.enqueue(s, now)"}}},
+	{"a permit is not given to others", []change{{inGate, "	p.dialing--\n	g.released(p)", "	p.dialing--"}}},
+	{"a permit is not returned", []change{{inGate, "	g.returnStart(s)\n	g.returnPermit(s.Place)\n", "	g.returnStart(s)\n"}}},
+	{"the permit to start a process is not returned", []change{{inGate, "		s.starting = false\n		g.starts--\n", "		s.starting = false\n"}}},
+	{"a probe that has ended is counted", []change{{inGate, "	s.Dialing = false\n	s.Place.Endpoint.EndProbe(s)\n", "	s.Dialing = false\n"}}},
+	{"nothing wakes those who wait for the next probe", []change{{inTurns, "		g.probes.set(ep, ep.Next)\n", "		_ = ep\n"}}},
+	{"a free slot does not wake the tenant", []change{{inGate, "	if s.Tenant != nil {\n		g.unstick(s.Tenant)\n	}\n	g.use(s)\n	g.changed = true", "	g.use(s)\n	g.changed = true"}}},
+	{"a free slot wakes nobody", []change{{inGate, "		g.unstick(s.Tenant)\n	}\n	g.use(s)\n	g.changed = true", "		g.unstick(s.Tenant)\n	}\n	g.use(s)"}}},
+	{"the quota of a tenant is not looked at", []change{{inTurns, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
+	{"the cap is not looked at", []change{{inTurns, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
+	{"the permits of a place are not looked at", []change{{inTurns, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
+	{"a session that is pinned may be evicted", []change{{"actors/internal/admission/session.go", "	case s.Draining || s.Pinned:", "	case s.Draining:"}}},
+	{"a pin outlives its session", []change{{"actors/internal/admission/session.go", "	s.pin(false)\n", ""}}},
+	{"a second session does not hold the slot", []change{{inGate, "	if s.lent = s.Held && s.controls > 0; s.lent {", "	if s.lent = false; s.lent {"}}},
+	{"a second session keeps its permit", []change{{"actors/internal/admission/control.go", "		k.dialing = false\n		g.returnPermit(k.place)\n", "		k.dialing = false\n"}}},
+
+	{"a session does not wait for the one before it", []change{{"actors/registry/admission.go", " && r.entries[reg.key].predecessor(reg) == nil", ""}}},
+	{"a session that becomes idle as it dials loses its slot", []change{{"actors/registry/admission.go", "	if reg.Dialing || reg.Draining {\n		return\n	}\n	reg.wantsDial = false", "	if reg.Draining {\n		return\n	}\n	reg.wantsDial = false"}}},
+	{"the end of a backoff is missed", []change{{"actors/registry/admission.go", "			reg.backoffTimer = contract.After(r.mailbox, wait, &backoffDue{reg})\n", ""}}},
+	{"the generation is that of the spawning", []change{{"actors/registry/admission.go", "&contract.Grant{Generation: r.entries[reg.key].generation}", "&contract.Grant{}"}}},
+	{"the next session of a key is not told of the end of the one before", []change{{"actors/registry/registration.go", "	case e.current != nil:\n		r.advance(c, e.current)\n", "	case e.current != nil:\n"}}},
+	{"a call that is handed back is forgotten", []change{{"actors/registry/cancellation.go", "		k.Kept = reg.drainedBy.Restart\n		r.accept(c, k)\n", "		k.Kept = reg.drainedBy.Restart\n"}}},
+	{"a close command forgets a session that waits", []change{{"actors/registry/close.go", "		r.drain(c, reg, closing.drain)\n	}\n}", "	}\n}"}}},
+	{"a close command waits for what has closed", []change{{"actors/registry/drain.go", "		delete(closing.waiting, reg)\n", ""}}},
+	{"what could not be closed is forgotten", []change{{"actors/registry/drain.go", "		r.leftovers.add(reg.key, left)\n", ""}}},
+	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.outstanding--\n", ""}}},
+	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.disown(c, msg.Call)\n	}\n", ""}}},
+	{"interceptors answer twice", []change{{"actors/registry/intercepting.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},
+	{"a call of interceptors stays counted", []change{{"actors/registry/intercepting.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
+
+	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
+	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.abortDial, s.conn = nil, msg.conn\n", "	s.abortDial = nil\n"}}},
+	{"a connection that was being detached in a drain is not closed", []change{{inDrain, "		s.oldConn, s.resumable = nil, s.oldConn\n", "		s.oldConn = nil\n"}}},
+	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
+	{"a session that is lost is not resumed", []change{{inRelease, "		s.resumable = msg.conn\n", "		_ = msg\n"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.oldConn != nil || s.abortDial != nil:", "	case s.abortDial != nil:"}}},
+	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.running.Count >= s.limits.MaxInFlight {", "if s.running.Count > s.limits.MaxInFlight {"}}},
+	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
+	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
+	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.wakeBy(c, k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
+	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(c, k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
+}
+
+// doubtMutations are in the settling of doubt about sessions, which has a simulation of its own.
+var doubtMutations = []mutation{
+	{"dead without a second refusal of the first session", []change{{inJudge, "(one.read() == readGone || before.isRefusal() && one.isRefusal() && wire.Alike(one.Refusal, before.Refusal))", "true"}}},
+	{"a result of an operation that was sent before the refusal counts as life", []change{{inInquiry, "\tcase s.Succeeded > i.began, f.verdict == Alive:", "\tcase s.Succeeded > 0, f.verdict == Alive:"}}},
+	{"the proof is not required", []change{{inOutcome, "return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Digest == digest", "return isAlike(unknown)"}}},
+	{"alive is remembered without the digest of the text", []change{{inMachine, "import (\n", "import (\n\t\"maps\"\n\t\"slices\"\n"}, {inMachine, "\tcase s.Now.Before(m.alive[k]):", "\tcase slices.ContainsFunc(slices.Collect(maps.Keys(m.alive)), func(other Kind) bool { other.digest = k.digest; return other == k }):"}}},
+	{"an unsettled inquiry pauses although the server was away", []change{{inInquiry, "\tcase Away, Late:\n", "\tcase Away:\n\t\tm.next = s.Now.Add(PauseMax)\n\tcase Late:\n"}}},
+	{"operations are held until the verdict, however late", []change{{inMachine, "if i == nil || !s.Now.Before(i.holdUntil) {", "if i == nil || i.holdUntil.IsZero() {"}}},
+	{"the control is not ended at the end of the session", []change{{inInquiry, "\tcase comparing, confirming:\n\t\ti.discard(Unsettled)\n", "\tcase comparing, confirming:\n\t\ti.conclude(s, Unsettled)\n"}}},
+	{"a control that opens after the end of the session is used", []change{{inInquiry, "if i.isSame = isSame; i.machine.ended {", "if i.isSame = isSame; false {"}}},
+	{"the answer to an earlier step is believed", []change{{inMachine, "i != nil && step == m.step && i.open[which] {", "i != nil && i.open[which] {"}}},
+	{"a front is never forgotten", []change{{inInquiry, "\tif m.fronts == i.fronts && v != Away {\n\t\tm.front = nil\n", "\tif m.fronts == i.fronts && v == Dead {\n\t\tm.front = nil\n"}}},
+	{"each caller has an inquiry of its own", []change{{inMachine, "\tcase m.running != nil:\n\t\tm.running.later = m.running.later.with(k)\n\t\treturn m.running, false\n", ""}}},
+	{"rounds follow at once while the server is away", []change{{inInquiry, "\t\ti.due = s.Now.Add(max(i.pace, i.least))", "\t\ti.due = s.Now"}}},
+	{"an inquiry begins without a pause after the last checks", []change{{inMachine, "\tif i.due = m.asked.Add(pace); !s.Now.Before(i.due) {", "\tif i.due = s.Now.Add(0 * pace); true {"}}},
+	{"alive is remembered although a front has answered since", []change{{inInquiry, "\tm.alive = nil\n", ""}}},
+	{"a refusal that came during the checks is settled by them", []change{{inInquiry, "\t\tfor _, k := range i.kinds {\n\t\t\tm.alive[k]", "\t\tfor _, k := range i.allKinds() {\n\t\t\tm.alive[k]"}}},
+	{"a control that is not kept is not ended", []change{{inInquiry, "\tcase v != Dead:\n\t\ti.discard(v)\n\tcase", "\tcase v != Dead:\n\t\ti.compared(s, v)\n\tcase"}}},
+	{"the dead session is forgotten", []change{{inInquiry, "\tcase Dead:\n\t\tm.dead = i\n", "\tcase Dead:\n\t\tm.next = s.Now.Add(PauseMax)\n"}}},
+	{"a session that knows its requests late is dead", []change{{inInquiry, "\t\t\t\ti.settled(s, Late)", "\t\t\t\ti.settled(s, Dead)"}}},
+	{"any refusal of the first session confirms that it is dead", []change{{inJudge, "before.isRefusal() && one.isRefusal() && wire.Alike(one.Refusal, before.Refusal))", "one.isRefusal() || one.read() == readSilent)"}}},
+	{"a check that both sessions are refused shows that the first is dead", []change{{inJudge, "case other.isAnswer() && !isSame && (one", "case (other.isAnswer() || isSame) && (one"}}},
+	{"one refused check is enough", []change{{inJudge, "\t\t\tf.again = append(f.again, Check(which))\n\t\t}\n\t}\n\tswitch {", "\t\t\tf.again = append(f.again, Check(which))\n\t\t}\n\t}\n\tswitch {\n\tcase len(f.again) > 0:\n\t\treturn finding{verdict: Dead}"}}},
+	{"an attempt to attach takes a page of a front for the end of the session", []change{{inInquiry, "a.Refusal, a.read() == readGone", "a.Refusal, a.read() == readGone || a.read() == readAway"}}},
+}

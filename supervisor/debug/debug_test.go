@@ -59,11 +59,13 @@ func show(t *testing.T, cfg supervisor.Config, page debug.Config, test func(t *t
 	})
 }
 
-// call calls the tool of a scope.
+// call calls a tool, and waits until the page has the events of the call, which can come
+// after the reply.
 func (w *world) call(scope string) {
 	w.t.Helper()
 	_, err := w.sup.Client().CallTool(w.t.Context(), "s", scope, &mcp.CallToolParams{Name: "note"})
 	require.NoError(w.t, err)
+	synctest.Wait()
 }
 
 // get requests a path below the page, when it shows what is now.

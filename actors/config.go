@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -40,12 +41,10 @@ type Config struct {
 
 	Interceptors []Interceptor // the first one is the outermost
 
-	OwnLists bool // what servers list may depend on the scope, whatever their configuration says
-
-	Handler        *actor.PID    // for requests of servers, or nil
-	Asked          bool          // servers are told that they may send requests
-	HandlerTimeout time.Duration // for the answer of Handler
-	Subscriber     *actor.PID    // for notifications of servers, or nil
+	Capabilities   *mcp.ClientCapabilities // that are declared to servers, unless the scope declares others; or nil
+	Handler        *actor.PID              // for requests of servers, or nil
+	HandlerTimeout time.Duration           // for the answer of Handler
+	Subscriber     *actor.PID              // for notifications of servers, or nil
 
 	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil
 	LeaveOpen bool            // Stop does not close MCP sessions that can be resumed

@@ -37,4 +37,6 @@ type Info struct {
 	Stateless bool
 	// Attached is true if the session of [DialRequest.Resume] was resumed.
 	Attached bool
+	// Declared says which capabilities were declared when the session was opened: see [Declared].
+	Declared string
 }

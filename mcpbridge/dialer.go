@@ -3,6 +3,8 @@ package mcpbridge
 import (
 	"context"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -48,6 +50,9 @@ type DialRequest struct {
 	Stderr *Stderr
 	// Roots are the first roots of the session, or nil.
 	Roots *messages.SetRoots
+	// Capabilities are declared to the server, in place of those of the [Bridge]. With nil, those of the Bridge
+	// are. Read-only.
+	Capabilities *mcp.ClientCapabilities
 	// Attributes and Trace are those of the first operation that waits for the session. The
 	// context of Dial has them as well, see [messages.AttributesOf]. They are empty for a dial
 	// that no operation waits for.

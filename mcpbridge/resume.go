@@ -29,6 +29,8 @@ type Resume struct {
 	Identity string `json:"identity,omitempty"`
 	// Cookies are those that the server has set, in the form of a Cookie header.
 	Cookies string `json:"cookies,omitempty"`
+	// Declared says which capabilities were declared when the session was opened: see [Declared].
+	Declared string `json:"declared,omitempty"`
 }
 
 // String says whether there is a session, without its id.

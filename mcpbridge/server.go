@@ -149,7 +149,7 @@ type Server struct {
 	PerKey func(ctx context.Context, key messages.Key) (Server, error)
 	// ListClass returns the class of a key: keys of one class see the same tools, prompts and resources, and share the
 	// lists of these, see [messages.Listing]. Set it if keys see the same although the server has Auth, an
-	// HTTPClient, or keys with handlers or roots of their own; or if they do not, because a call, such as a login,
+	// HTTPClient, or keys with handlers, subscribers or roots of their own; or if they do not, because a call, such as a login,
 	// changes what a session lists: then return the scope. The function must be fast, must return the same for the
 	// same key, and is called from several goroutines at once. With "", the key shares nothing. Defaults to nil:
 	// keys whose sessions are opened in the same way are one class.

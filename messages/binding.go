@@ -1,9 +1,12 @@
 package messages
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
 
 // Bind binds a scope to the actors that it belongs to. It replaces what an earlier Bind of the
-// scope has set; without Owner and without Handler it only removes that. The scope needs no
+// scope has set; without Owner, Handler and Subscriber it only removes that. The scope needs no
 // session.
 //
 // The supervisor watches the owner. When the owner terminates, the operations of the scope
@@ -14,11 +17,11 @@ import "github.com/asynkron/protoactor-go/actor"
 // The owner must be an actor.
 //
 // Without an owner, a binding ends with another Bind only. At most 65,536 scopes may be bound to
-// handlers without owners: one more is refused with [CodeBusy], unless the handler of another one has
-// terminated, whose binding is then removed.
+// handlers or subscribers without owners: one more is refused with [CodeBusy], unless the handler of another
+// one, or its subscriber if it has no handler, has terminated: that binding is then removed.
 //
-// Servers only ask for what the configuration of the supervisor declares: if that is nothing, a Bind
-// with a Handler is refused with [CodeInvalid].
+// Servers only ask for what is declared to them: if that is nothing, a Bind with a Handler is refused with
+// [CodeInvalid].
 //
 // To cancel a single operation with its asker, see [Header.Owner].
 //
@@ -35,6 +38,16 @@ type Bind struct {
 	// handler, unless the operation has a [Header.Handler]. With nil, the supervisor's
 	// handler gets them.
 	Handler *actor.PID `json:"handler,omitempty"`
+	// Capabilities are declared to the servers of the scope, in place of those of the supervisor's
+	// configuration: what the client declares on whose behalf the scope calls. With nil, those of the
+	// configuration are. They are part of the opening of an MCP session: one that is open keeps what it was
+	// told. Bind a scope before its first call, therefore. Scopes that declare different capabilities share no
+	// lists, see [Listing]. Read-only once sent.
+	Capabilities *mcp.ClientCapabilities `json:"capabilities,omitempty"`
+	// Subscriber gets every [Notification] of the servers of the scope but [Progress], in addition to the
+	// EventStream and to the supervisor's subscriber. Its mailbox is not bounded. With nil, nobody else gets
+	// them.
+	Subscriber *actor.PID `json:"subscriber,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -10,8 +10,9 @@ import (
 // supervisor: it is fetched once for all scopes that see the same, and no session is opened for it while one of them is
 // known. A scope with an open session gets what this session lists.
 //
-// Scopes see the same if their sessions are opened in the same way: with the same result of PerKey, without Auth, an
-// HTTPClient, roots or a handler of the scope; or if ListClass of the server says so.
+// Scopes see the same if their sessions are opened in the same way: with the same result of PerKey and the same
+// capabilities, without Auth, an HTTPClient, roots, a handler or a subscriber of the scope; or if ListClass of the
+// server says so, and they declare the same capabilities.
 type Listing struct {
 	// Server is what the server said about itself on the session that was listed, with its instructions, or nil if
 	// that is not known. Read-only.

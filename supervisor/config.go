@@ -103,7 +103,8 @@ type Config struct {
 	// Capabilities are the client capabilities that are declared to servers. Up to protocol
 	// 2025-11-25, initialize declares them. Roots are in the field RootsV2: a server that
 	// supports roots may use them instead of its own configuration. Defaults to elicitation
-	// by form if there is a Handler. Set it if only scopes or operations have handlers.
+	// by form if there is a Handler. Set it if only scopes or operations have handlers. A scope may declare
+	// others: see [messages.Bind].
 	Capabilities *mcp.ClientCapabilities
 	// Subscriber gets every [messages.Notification] but progress, in addition to the
 	// EventStream. Its mailbox is not bounded. Defaults to nil.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -96,7 +95,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
-		Interceptors: s.intercepted.around(cfg.Interceptors), OwnLists: cfg.Capabilities != nil && cfg.Capabilities.RootsV2 != nil, Handler: cfg.Handler, Asked: asked(cfg.Capabilities), HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Interceptors: s.intercepted.around(cfg.Interceptors),
+		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
 		Store: store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
@@ -125,11 +125,6 @@ func (s *Supervisor) logStopped(left int) {
 		return
 	}
 	s.logger.Info().Msg("supervisor stopped")
-}
-
-// asked reports whether a capability lets servers send requests.
-func asked(can *mcp.ClientCapabilities) bool {
-	return can != nil && (can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0)
 }
 
 // unbounded returns a bound, or math.MaxInt for -1.

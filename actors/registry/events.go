@@ -7,14 +7,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onNotified publishes a notification, and sends it to the subscriber.
+// onNotified publishes a notification, and sends it to the subscribers.
 func (r *registry) onNotified(c actor.Context, msg *contract.Notified) {
 	msg.Heard.Remove()
 	contract.About(r.cfg.Logger.Debug(), registrationOf(msg.Of).key, registrationOf(msg.Of).generation).Type("notification", msg.Note).Msg("notification received")
 	r.noteChange(registrationOf(msg.Of), msg.Note)
-	if r.cfg.Subscriber != nil {
-		r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
-	}
+	r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
+	r.cfg.Post.Send(r.owners.bindingOf(registrationOf(msg.Of).key.Scope).Subscriber, msg.Note)
 	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,11 +27,13 @@ type lister struct {
 type (
 	// listAsked asks the catalogue.
 	listAsked struct {
-		key    messages.Key
-		method string
-		class  string  // of the key, if of is not nil
-		of     *server // whose configuration says so
-		reply  chan<- listAnswer
+		key      messages.Key
+		method   string
+		of       *server        // whose configuration says what class is, or nil
+		bind     *messages.Bind // the binding of the scope that said so
+		class    string         // of the key
+		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
+		reply    chan<- listAnswer
 	}
 	// listReturned brings the end of a listing.
 	listReturned struct {
@@ -44,7 +47,8 @@ type (
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
 	catalogue.Answer
-	classOf *server // find out the class of the key, which may take long, and ask again
+	classOf *server        // find out the class of the key, which may take long, and ask again
+	bind    *messages.Bind // of the scope
 }
 
 // asksCatalogue reports whether an operation takes a list of the catalogue.
@@ -73,7 +77,8 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 		case a.List != nil:
 			return copyOf(a.List, a.Answer), nil
 		case a.classOf != nil:
-			q.of, q.class = a.classOf, a.classOf.ClassOf(ctx, q.key)
+			can := cmp.Or(a.bind.Capabilities, l.cfg.Capabilities)
+			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
 		case a.Wait != nil:
 			if f := wait(ctx, a.Wait); f != nil && (a.Wait.On == q.key || isOfServer(f.Code)) {
 				return nil, f
@@ -166,28 +171,31 @@ func (r *registry) onListAsked(msg *listAsked) {
 		msg.reply <- listAnswer{}
 		return
 	}
-	reg := r.currentOf(msg.key)
+	reg, bind, declared := r.currentOf(msg.key), r.owners.bindingOf(msg.key.Scope), r.declared
 	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key)}
 	if q.Class == "" {
-		if msg.of != srv {
-			msg.reply <- listAnswer{classOf: srv}
+		if msg.of != srv || msg.bind != bind {
+			msg.reply <- listAnswer{classOf: srv, bind: bind}
 			return
 		}
-		q.Class = msg.class
+		q.Class, declared = msg.class, msg.declared
 	}
 	if reg != nil {
 		q.Of = &reg.lists
+		if reg.wasOpen && reg.info.Declared != declared { // the scope was bound after the session was opened
+			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
+		}
 	}
 	msg.reply <- listAnswer{Answer: r.catalogue.Ask(q, time.Now())}
 }
 
 // classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
 func (r *registry) classOf(srv *server, reg *registration, key messages.Key) string {
-	if srv.ListClass == nil && (r.cfg.OwnLists || reg != nil && reg.ownLists || r.owners.handlerOf(key.Scope) != nil) {
+	switch bind := r.owners.bindingOf(key.Scope); {
+	case srv.ListClass == nil && (reg != nil && reg.ownLists || bind.Handler != nil || bind.Subscriber != nil):
 		return mcpbridge.OwnListClass(key.Scope)
-	}
-	if srv.ListClass == nil && srv.PerKey == nil && srv.class == "" {
-		return mcpbridge.OwnListClass(key.Scope)
+	case bind.Capabilities != nil:
+		return ""
 	}
 	return srv.class
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"container/list"
 	"fmt"
 	"maps"
@@ -8,14 +9,15 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxUnowned is how many scopes may be bound to a handler without an owner: nothing but the end of
-// the handler, or another Bind, ends such a binding.
+// maxUnowned is how many scopes may be bound without an owner: nothing but the end of the handler or of the
+// subscriber, or another Bind, ends such a binding.
 const maxUnowned = 1 << 16
 
 // owners are the bindings of scopes, and the actors that scopes and calls belong to.
@@ -23,7 +25,7 @@ type owners struct {
 	bindings map[string]*messages.Bind // by scope
 	all      map[ownerName]*owner
 	unowned  int          // bindings without an owner
-	orphans  []*heldScope // those of unowned whose handler has terminated, the oldest first
+	orphans  []*heldScope // those of unowned whose holder has terminated, the oldest first
 }
 
 // ownerName identifies the actor of a PID.
@@ -32,8 +34,8 @@ type ownerName struct{ address, id string }
 // nameOf returns the name of the actor of a PID.
 func nameOf(pid *actor.PID) ownerName { return ownerName{pid.Address, pid.Id} }
 
-// owner is an actor that scopes or calls belong to, or that handles the requests of scopes without an
-// owner. The registry watches it once, for as long as there are any.
+// owner is an actor that scopes or calls belong to, or that is the handler or the subscriber of scopes without
+// an owner. The registry watches it once, for as long as there are any.
 type owner struct {
 	pid    *actor.PID
 	scopes map[string]*list.Element      // whose bindings end with it
@@ -45,7 +47,7 @@ type owner struct {
 // heldScope is a scope whose binding ends with an actor.
 type heldScope struct {
 	scope string
-	owned bool           // it belongs to the actor, which does not only handle its requests
+	owned bool           // it belongs to the actor, which is not only its handler or subscriber
 	bind  *messages.Bind // the binding
 }
 
@@ -64,12 +66,9 @@ func newOwners() owners {
 	return owners{bindings: map[string]*messages.Bind{}, all: map[ownerName]*owner{}}
 }
 
-// holderOf returns the actor whose end ends a binding.
+// holderOf returns the actor whose end ends a binding, or nil for a Bind that only removes one.
 func holderOf(bind *messages.Bind) *actor.PID {
-	if bind.Owner != nil {
-		return bind.Owner
-	}
-	return bind.Handler
+	return cmp.Or(bind.Owner, bind.Handler, bind.Subscriber)
 }
 
 // onBind binds a scope, or removes its binding.
@@ -93,22 +92,24 @@ func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 		}
 	}
 	for _, reg := range r.index.ofScope(key.Scope) {
-		reg.send(&contract.HandlerBound{Handler: cmd.Handler})
+		reg.send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
 }
 
 // bindRejection returns the failure of a Bind that cannot do what it says, or nil.
 func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
-	switch {
-	case cmd.Handler != nil && !r.cfg.Asked:
+	switch can := cmp.Or(cmd.Capabilities, r.cfg.Capabilities); {
+	case cmd.Capabilities != nil && holderOf(cmd) == nil:
+		return messages.NewFailure(cmd, messages.CodeInvalid, "capabilities: the binding belongs to nobody: set Owner, Handler or Subscriber")
+	case cmd.Handler != nil && !asks(can):
 		return messages.NewFailure(cmd, messages.CodeInvalid,
-			"handler: no server would ask it, because no capability is declared: set Capabilities of the configuration, such as elicitation, or its Handler")
-	case cmd.Handler == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
+			"handler: no server would ask it, because no capability is declared: set Capabilities, such as elicitation, here or in the configuration, or Handler of the configuration")
+	case holderOf(cmd) == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
 		return nil
 	case r.owners.unowned >= maxUnowned && !r.forgetOrphan(c):
 		return messages.NewFailure(cmd, messages.CodeBusy,
-			fmt.Sprintf("%d scopes are bound to handlers without owners: name an owner, or remove bindings", r.owners.unowned))
+			fmt.Sprintf("%d scopes are bound to handlers or subscribers without owners: name an owner, or remove bindings", r.owners.unowned))
 	}
 	return nil
 }
@@ -131,7 +132,12 @@ func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
 	}
 }
 
-// forgetOrphan removes a binding without an owner whose handler has terminated. It reports whether there
+// asks reports whether a capability lets servers send requests.
+func asks(can *mcp.ClientCapabilities) bool {
+	return can != nil && (can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0)
+}
+
+// forgetOrphan removes a binding without an owner whose holder has terminated. It reports whether there
 // was one.
 func (r *registry) forgetOrphan(c actor.Context) bool {
 	for len(r.owners.orphans) > 0 {
@@ -159,12 +165,12 @@ func (o *owner) release(scope string) {
 	}
 }
 
-// handlerOf returns the handler of a scope, or nil.
-func (s *owners) handlerOf(scope string) *actor.PID {
-	if bind := s.bindings[scope]; bind != nil {
-		return bind.Handler
-	}
-	return nil
+// unbound is the binding of a scope that has none.
+var unbound = new(messages.Bind)
+
+// bindingOf returns the binding of a scope, which is not nil.
+func (s *owners) bindingOf(scope string) *messages.Bind {
+	return cmp.Or(s.bindings[scope], unbound)
 }
 
 // watchOwner returns an owner, which it watches if it does not yet.

@@ -209,7 +209,7 @@ func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) 
 	reg.Of = reg
 	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.key, &reg.server.Server, reg.limits
-	spec.Registry, spec.Registration, spec.Handler = r.mailbox, reg, r.owners.handlerOf(reg.key.Scope)
+	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.bindingOf(reg.key.Scope)
 	var props *actor.Props
 	props, reg.mailbox = session.Props(spec)
 	reg.pid = c.SpawnPrefix(props, "session")

@@ -50,6 +50,7 @@ type registry struct {
 	gate          *admission.Gate
 	tenants       map[string]*tenant // that have sessions
 	catalogue     *catalogue.Catalogue
+	declared      string // see [mcpbridge.Declared], of the configuration
 	generations   *generations
 
 	gateTimer     *time.Timer
@@ -124,7 +125,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			MaxSessions: cfg.MaxSessions, MaxStarts: max(minStarts, runtime.GOMAXPROCS(0)),
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
-		catalogue:     catalogue.New(),
+		catalogue: catalogue.New(), declared: mcpbridge.Declared(cfg.Capabilities),
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
 		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},

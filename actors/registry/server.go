@@ -14,15 +14,18 @@ type server struct {
 	own    mcpbridge.Limits  // as they were configured
 	limits *mcpbridge.Limits // of the server, or of the supervisor; read-only
 	turns  *admission.Server // at its places
-	class  string            // of the lists of all keys, or "" if they may have different ones
+	class  string            // of the lists of all keys whose scopes declare no capabilities, or "" if they may have different ones
 }
 
 // newServer returns a server. One with PerKey has no address of its own: PerKey leads each of its
 // sessions to one.
 func (r *registry) newServer(srv mcpbridge.Server) *server {
 	s := &server{Server: srv, own: srv.Limits, limits: limitsOf(r.cfg, srv.Limits)}
-	if srv.ListClass == nil && srv.Auth == nil && srv.HTTPClient == nil && srv.PerKey == nil {
-		s.class = srv.ClassOf(context.Background(), messages.Key{Server: srv.Name})
+	if srv.ListClass == nil && srv.PerKey == nil {
+		s.class = srv.ClassOf(context.Background(), messages.Key{Server: srv.Name}, r.cfg.Capabilities)
+		if s.class == mcpbridge.OwnListClass(messages.DefaultScope) {
+			s.class = ""
+		}
 	}
 	address := ""
 	if srv.PerKey == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/eventstream"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -154,7 +155,7 @@ func (s *simulation) start() {
 	events := relay.New(1<<14, s.take, nil, nil)
 	s.cfg = actors.Config{
 		Name: "simulated", Dialer: &s.world, Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
-		Events: events, Post: relay.NewPost(s.system, events, nil), Asked: true,
+		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 		MaxSessions: 1 + s.n(4), MaxInFlight: 1 + s.n(3), MaxWaiting: 1 + s.n(8), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.n(4) == 1,
 		IdleTimeout: time.Duration(s.n(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
 		DrainTimeout: drainTimeout, CloseTimeout: closeTimeout, HandlerTimeout: time.Second,

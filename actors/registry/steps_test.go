@@ -72,7 +72,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		m := new(mailbox.Mailbox)
 		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
-			Events: events, Post: relay.NewPost(system, events, nil), Asked: true,
+			Events: events, Post: relay.NewPost(system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000,
 			ConnectTimeout: time.Minute, CallTimeout: time.Hour, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
 			Stopped: func([]messages.Left) { close(stopped) },
@@ -297,7 +297,7 @@ func TestBindingsWithoutOwnersAreBounded(t *testing.T) {
 
 func TestAHandlerThatNoServerWouldAskIsRefused(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
-		w.cfg.Asked = false
+		w.cfg.Capabilities = nil
 		box := protocol.NewFuture(w.system, nil)
 		defer box.Close()
 		w.system.Root.RequestWithCustomSender(w.pid, &messages.Bind{Scope: "a", Handler: w.pid}, box.PID)

@@ -22,8 +22,8 @@ type (
 		UpTo   uint64
 		Detail string // of the failures
 	}
-	// HandlerBound says which handler the scope has, or none.
-	HandlerBound struct{ Handler *actor.PID }
+	// ScopeBound brings the binding of the scope.
+	ScopeBound struct{ Bind *messages.Bind }
 	// Grant allows one dial.
 	Grant struct{ Generation uint64 } // of the last MCP session of the key, which may have opened since the session was spawned
 	// AbandonDial aborts the dial, so that another session can dial.

@@ -23,7 +23,7 @@ type Spec struct {
 	Limits       *mcpbridge.Limits     // read-only
 	Registry     *mailbox.Mailbox      // of the registry
 	Registration contract.Registration // in the messages of the session
-	Handler      *actor.PID            // of the scope, or nil
+	Bind         *messages.Bind        // of the scope; not nil, read-only
 	Generation   uint64                // of the last MCP session of the key
 	Floor        uint64                // the first generation is higher, unless the store has a record to resume
 	NoResume     bool                  // the record in the store is of an MCP session that is being closed
@@ -34,7 +34,7 @@ type Spec struct {
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
 		cfg: spec.Config, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
-		handler: spec.Handler, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, cleanup: spec.Cleanup,
+		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, cleanup: spec.Cleanup,
 	}
 	d.mailbox.Parent = spec.Registry
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -91,7 +91,7 @@ type durable struct {
 
 	cleanup *Cleanup // the work of an actor that closes leftovers, or nil
 
-	handler   *actor.PID           // of the scope, or nil
+	bind      *messages.Bind       // of the scope; not nil, read-only
 	questions ring.Ring[*question] // of the server, without an answer
 
 	drainOrder *contract.Drain // the last drain message, or nil

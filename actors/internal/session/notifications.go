@@ -43,5 +43,5 @@ func (s *session) onEarlyNotification(msg *notificationReceived) {
 // expectsNotifications reports whether a caller wants the notifications of the session, so
 // that the session is useful even without calls.
 func (s *session) expectsNotifications() bool {
-	return len(s.settings.Subscriptions) > 0 || s.cfg.Subscriber != nil
+	return len(s.settings.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil
 }

@@ -81,8 +81,8 @@ func (s *session) handlerOf(q *question) *actor.PID {
 	switch {
 	case common != nil:
 		return common
-	case s.handler != nil:
-		return s.handler
+	case s.bind.Handler != nil:
+		return s.bind.Handler
 	}
 	return s.cfg.Handler
 }

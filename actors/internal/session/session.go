@@ -279,8 +279,8 @@ func (s *session) always(c actor.Context) {
 		s.onAsked(c, msg)
 	case *questionOver:
 		s.withdraw(c, msg.question, msg.reason)
-	case *contract.HandlerBound:
-		s.handler = msg.Handler
+	case *contract.ScopeBound:
+		s.bind = msg.Bind
 	case *contract.TailTo:
 		s.onTail(c, msg.Subscriber)
 	case *stderrReady:

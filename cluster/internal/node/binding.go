@@ -72,7 +72,9 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 func scopeOf(bind *messages.Bind) string { return messages.Key{Scope: bind.Scope}.Normal().Scope }
 
 // removes reports whether a Bind only removes a binding.
-func removes(bind *messages.Bind) bool { return bind.Owner == nil && bind.Handler == nil }
+func removes(bind *messages.Bind) bool {
+	return bind.Owner == nil && bind.Handler == nil && bind.Subscriber == nil
+}
 
 // addBinding notes a Bind of a caller here, and returns its version.
 func (n *node) addBinding(bind *messages.Bind) bindVersion {

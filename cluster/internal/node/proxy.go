@@ -144,6 +144,7 @@ func (n *node) adopt(c actor.Context, s *served) {
 		h.Owner = n.proxyOf(c, s, h.Owner, false)
 	case *messages.Bind:
 		cmd.Owner, cmd.Handler = n.proxyOf(c, s, cmd.Owner, true), n.proxyOf(c, s, cmd.Handler, true)
+		cmd.Subscriber = n.proxyOf(c, s, cmd.Subscriber, true)
 	case *messages.Tail:
 		cmd.Subscriber = n.proxyOf(c, s, cmd.Subscriber, true)
 	}
@@ -426,7 +427,7 @@ func named(cmd messages.Command) []*actor.PID {
 	case messages.Operation:
 		return []*actor.PID{cmd.Head().Owner}
 	case *messages.Bind:
-		return []*actor.PID{cmd.Owner, cmd.Handler}
+		return []*actor.PID{cmd.Owner, cmd.Handler, cmd.Subscriber}
 	case *messages.Tail:
 		return []*actor.PID{cmd.Subscriber}
 	}

@@ -10,6 +10,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// capabilities are the form in which the capabilities of a client cross: the SDK leaves RootsV2 out of theirs.
+type capabilities struct {
+	*mcp.ClientCapabilities
+	Roots *mcp.RootCapabilities `json:"roots,omitempty"`
+}
+
 // fieldsOf returns a struct with the fields of a message but for those that it embeds. A PID crosses
 // as a text.
 func fieldsOf(of reflect.Type) reflect.Type {
@@ -19,8 +25,11 @@ func fieldsOf(of reflect.Type) reflect.Type {
 		if field.Anonymous {
 			continue
 		}
-		if field.Type == reflect.TypeFor[*actor.PID]() {
+		switch field.Type {
+		case reflect.TypeFor[*actor.PID]():
 			field.Type = reflect.TypeFor[string]()
+		case reflect.TypeFor[*mcp.ClientCapabilities]():
+			field.Type = reflect.TypeFor[*capabilities]()
 		}
 		fields = append(fields, reflect.StructField{Name: field.Name, Type: field.Type, Tag: field.Tag})
 	}
@@ -34,9 +43,16 @@ func fieldsFrom(m any, fields reflect.Type, refs Refs) (any, error) {
 	for i := range fields.NumField() {
 		field := fields.Field(i)
 		from := reflect.ValueOf(m).Elem().FieldByName(field.Name)
-		if pid, ok := from.Interface().(*actor.PID); ok {
+		switch value := from.Interface().(type) {
+		case *actor.PID:
 			name, _ := jsonName(field)
-			from = reflect.ValueOf(pids.ref(name, pid))
+			from = reflect.ValueOf(pids.ref(name, value))
+		case *mcp.ClientCapabilities:
+			var can *capabilities
+			if value != nil {
+				can = &capabilities{value, value.RootsV2}
+			}
+			from = reflect.ValueOf(can)
 		}
 		w.Elem().Field(i).Set(from)
 	}
@@ -46,15 +62,33 @@ func fieldsFrom(m any, fields reflect.Type, refs Refs) (any, error) {
 	return w.Interface(), pids.err
 }
 
+// decoded returns the capabilities as the SDK has them, or nil.
+func (c *capabilities) decoded() *mcp.ClientCapabilities {
+	if c == nil {
+		return nil
+	}
+	can := new(mcp.ClientCapabilities)
+	if c.ClientCapabilities != nil { // with roots alone, nothing of it was decoded
+		can = c.ClientCapabilities
+	}
+	if can.RootsV2 = c.Roots; c.Roots != nil {
+		can.Roots = *c.Roots
+	}
+	return can
+}
+
 // messageFrom returns a pointer to a message with these fields.
 func messageFrom(w reflect.Value, of reflect.Type, refs Refs) (any, error) {
 	m, pids := reflect.New(of), pids{refs: refs}
 	for i := range w.NumField() {
 		field, from := w.Type().Field(i), w.Field(i)
 		to := m.Elem().FieldByName(field.Name)
-		if _, ok := to.Interface().(*actor.PID); ok {
+		switch to.Interface().(type) {
+		case *actor.PID:
 			name, _ := jsonName(field)
 			from = reflect.ValueOf(pids.pid(name, from.String()))
+		case *mcp.ClientCapabilities:
+			from = reflect.ValueOf(from.Interface().(*capabilities).decoded())
 		}
 		to.Set(from)
 	}

@@ -52,7 +52,7 @@ type Bridge struct {
 // nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, &b.controls}
+	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b

@@ -64,6 +64,7 @@ type sdkClient struct {
 	*mcp.Client
 	send         mcp.MethodHandler
 	capabilities *mcp.ClientCapabilities
+	declared     string // see [mcpbridge.Declared]
 }
 
 func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
@@ -98,7 +99,7 @@ func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClien
 	}
 	c := &sdkClient{
 		Client:       mcp.NewClient(&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"}, options),
-		capabilities: capabilities,
+		capabilities: capabilities, declared: mcpbridge.Declared(capabilities),
 	}
 	var receive mcp.MethodHandler
 	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {

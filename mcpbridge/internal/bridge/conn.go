@@ -143,7 +143,7 @@ func (c *conn) Resume() *mcpbridge.Resume {
 	id := session.SessionID()
 	return &mcpbridge.Resume{
 		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
-		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(),
+		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(), Declared: c.info.Declared,
 	}
 }
 

@@ -49,7 +49,7 @@ func (k *control) keep() { k.all.keep(k) }
 // open opens a second session for a first one.
 func (cs *controls) open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error) {
 	second, e := cs.opener.open(ctx, first.at, attempt{
-		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load()},
+		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load(), Capabilities: first.client.capabilities},
 		credentials: first.Credentials, control: true,
 	})
 	if e != nil {
@@ -102,7 +102,8 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 		return nil
 	}
 	c := k.conn
-	if c.at != at || c.identity != identityOf(req.credentials) || req.Only || c.hasExpired() || ctx.Err() != nil {
+	fits := c.at == at && c.identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declared
+	if !fits || req.Only || c.hasExpired() || ctx.Err() != nil {
 		go k.end() // the dial does not wait for it
 		return nil
 	}

@@ -94,7 +94,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
 	roots := c.client.capabilities.RootsV2
 	if roots == nil {
-		return &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "the configured capabilities have no roots"}
+		return &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "the declared capabilities have no roots"}
 	}
 	c.roots.Store(op)
 	if !roots.ListChanged || c.isModern() {

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,7 @@ type opener struct {
 	client *sdkClient
 	strays *atomic.Uint64 // see [mcpbridge.Bridge]
 	log    *bridgeLog
+	sdkLog slog.Handler
 	seconds
 }
 
@@ -118,7 +121,10 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	if !stop() {
 		return connecting.Err() // giveUp has cut it in the meantime
 	}
-	c.info.Server = c.cs.InitializeResult()
+	c.info.Server, c.info.Declared = c.cs.InitializeResult(), c.client.declared
+	if req.Resume != nil {
+		c.info.Declared = req.Resume.Declared
+	}
 	c.info.Stateless = c.isResumable() && !c.hasID()
 	c.dialing.Store(nil)
 	c.IsOpen.Store(true)
@@ -131,9 +137,19 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	return nil
 }
 
+// clientFor returns the client for a session that declares capabilities, or those of the bridge if they are nil.
+func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *sdkClient {
+	switch shared := cmp.Or(at.client, o.client); {
+	case capabilities == nil, mcpbridge.Declared(capabilities) == shared.declared:
+		return shared
+	default:
+		return cmp.Or(newCustomClient(&at.Server, capabilities, o.sdkLog), newClient(capabilities, o.sdkLog))
+	}
+}
+
 // prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.client, key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds}
+	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
@@ -143,9 +159,6 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 		o.log.noteSkipped(at.Name, bytes)
 	}
 	c.Panicked = func(p *guard.Panic) { o.log.panicked(at.Name, p) }
-	if at.client != nil {
-		c.client = at.client
-	}
 	c.Session.Custom = c.heardOnWire
 	c.ConnectTimeout = connectTimeout
 	if deadline, ok := ctx.Deadline(); ok {

@@ -1,0 +1,45 @@
+package node
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// What a scope declares, and its subscriber, hold on whichever member its session lives, until the binding ends.
+func TestCapabilitiesAndSubscriberOfAScopeReachAllMembers(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a := w.members[0]
+		can := &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}, Sampling: &mcp.SamplingCapabilities{}}
+		owner, _ := a.spawn(nil)
+		for _, m := range w.members {
+			scope := w.scopeOf(m, 0)
+			subscriber, got := a.spawn(nil)
+			a.send(&messages.Bind{Scope: scope, Owner: owner, Subscriber: subscriber, Capabilities: can}).reply()
+			a.send(call(scope, "count")).text()
+			var dialed mcpbridge.DialRequest
+			w.server.set(func() {
+				for c := range w.server.open[messages.Key{Server: "s", Scope: scope}] {
+					dialed = c.req
+				}
+			})
+			require.Equal(t, can.RootsV2, dialed.Capabilities.RootsV2)
+			require.NotNil(t, dialed.Capabilities.Sampling)
+			require.Nil(t, dialed.Capabilities.Elicitation)
+
+			dialed.Heard(&messages.ServerLog{Data: "news"}, nil)
+			require.Equal(t, "news", (<-got.got).(*messages.ServerLog).Data)
+			a.send(&messages.Bind{Scope: scope, Owner: owner}).reply()
+			dialed.Heard(&messages.ServerLog{Data: "more"}, nil)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.Empty(t, got.got)
+		}
+	})
+}

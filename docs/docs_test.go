@@ -98,7 +98,7 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
 		&messages.CallReplayed{}, &messages.OwnerTerminated{}, &messages.CatalogueChanged{},
 		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
-		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{},
+		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{}, &messages.ElicitationCompleted{},
 	} {
 		typ := reflect.TypeOf(event).Elem()
 		row := regexp.MustCompile("(?m)^\\| .*`" + typ.Name() + "`.*$").FindString(page)
@@ -109,7 +109,7 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 17, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
+	require.Equal(t, 18, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
 }
 
 func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {

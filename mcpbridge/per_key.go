@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ func (s *Server) with(result *Server) (*Server, error) {
 		switch {
 		case dependent[field]:
 			to.Field(i).Set(from.Field(i))
+		case field == "ProtocolVersion": // zero is that of the server
+			all.ProtocolVersion = cmp.Or(result.ProtocolVersion, s.ProtocolVersion)
 		case !comparedOtherwise[field] && !from.Field(i).IsZero() && !reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()):
 			return nil, fmt.Errorf("%s: is different from that of the server, but must not depend on the key", strings.ToLower(field[:1])+field[1:])
 		}

@@ -129,10 +129,10 @@ type Server struct {
 	CustomNotifications []string
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
-	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup and
-	// InMemory of the result may be different from those of this configuration, but a command
+	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory and
+	// ProtocolVersion of the result may be different from those of this configuration, but a command
 	// cannot become a URL. The other fields apply to all keys: in the result they are the same,
-	// or zero. The function usually returns a changed copy of this configuration. Defaults to
+	// or zero. A ProtocolVersion that is empty is that of this configuration. The function usually returns a changed copy of this configuration. Defaults to
 	// nil: all keys have this configuration.
 	//
 	// PerKey is called for each dial, in the goroutine of the dial, and from several

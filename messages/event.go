@@ -1,6 +1,10 @@
 package messages
 
-import "time"
+import (
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
 
 // Event says what happened to a session, or what its server sent without being asked.
 // Events are published on the EventStream of the actor system, those of one session in the
@@ -216,6 +220,8 @@ type ResourceUpdated struct {
 	Stamp
 	notified
 	URI string `json:"uri"`
+	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
+	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
 }
 
 // ServerLog is a log message of the server, see [SetLogLevel].
@@ -229,6 +235,23 @@ type ServerLog struct {
 	Logger string `json:"logger,omitempty" log:"-"`
 	// Data is the message: any decoded JSON, which must not be trusted. Read-only.
 	Data any `json:"data,omitempty" log:"-"`
+	// Operation is the operation that the message belongs to, or empty if that is not known, as in
+	// [Origin].
+	Operation OperationRef `json:"operation,omitzero"`
+	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
+	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
+}
+
+// ElicitationCompleted says that the user has done what an [Elicit] with a URL asked for, outside of
+// the agent.
+type ElicitationCompleted struct {
+	named[ElicitationCompleted]
+	Stamp
+	notified
+	// ElicitationID is that of the parameters of the [Elicit].
+	ElicitationID string `json:"elicitationId" log:"-"`
+	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
+	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
 }
 
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
@@ -245,4 +268,6 @@ type Progress struct {
 	Total float64 `json:"total,omitempty"`
 	// Message says what the server is doing, or is empty.
 	Message string `json:"message,omitempty" log:"-"`
+	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
+	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
 }

@@ -141,6 +141,12 @@ func (e *ServerLog) String() string { return line(e) }
 func (e *ServerLog) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
+func (e *ElicitationCompleted) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *ElicitationCompleted) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
 func (e *CustomNotification) String() string { return line(e) }
 
 // LogValue returns the event for a log.

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"encoding/json"
 	"log/slog"
 	"time"
 )
@@ -39,6 +40,10 @@ type Receipt struct {
 	Replayed bool `json:"replayed"`
 	// Supervisor is the id of the PID of the supervisor.
 	Supervisor string `json:"supervisor"`
+	// Verbatim is the result as the server has sent it, if [Header.Verbatim] asked for it and the method has
+	// a result: a JSON object, which must not be trusted. The pages of a list are one object. A list from the
+	// catalogue may have none. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
 // GetReceipt returns the receipt itself.

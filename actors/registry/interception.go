@@ -71,9 +71,10 @@ func (i *interception) replyFor(result messages.Result, err error) (reply messag
 // readdressed returns a result that names the call as its operation: an interceptor may
 // have made the result, or may have kept it from another operation.
 func readdressed(result messages.Result, k *contract.Call) messages.Result {
-	mine := *result.GetReceipt()
+	said := result.GetReceipt()
+	mine := *said
 	mine.Key, mine.ID, mine.Target, mine.Supervisor = k.Key, k.Op.RequestID(), messages.TargetOf(k.Op), k.Supervisor
-	if mine == *result.GetReceipt() {
+	if mine.Key == said.Key && mine.ID == said.ID && mine.Target == said.Target && mine.Supervisor == said.Supervisor {
 		return result
 	}
 	from := reflect.ValueOf(result).Elem()

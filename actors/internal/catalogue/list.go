@@ -92,22 +92,23 @@ func copies[T any](things []*T) []*T {
 
 // stored is a list in the store.
 type stored struct {
-	At     time.Time             `json:"at"`
-	Server *mcp.InitializeResult `json:"server,omitempty"`
-	Result any                   `json:"result"`
+	At       time.Time             `json:"at"`
+	Server   *mcp.InitializeResult `json:"server,omitempty"`
+	Result   any                   `json:"result"`
+	Verbatim json.RawMessage       `json:"verbatim,omitempty"`
 }
 
 // Encode returns the list for a store.
 func (l *List) Encode() (json.RawMessage, error) {
 	switch r := l.Result.(type) {
 	case *messages.ToolList:
-		return json.Marshal(stored{l.At, l.Server, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
 	case *messages.PromptList:
-		return json.Marshal(stored{l.At, l.Server, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
 	case *messages.ResourceList:
-		return json.Marshal(stored{l.At, l.Server, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
 	case *messages.ResourceTemplateList:
-		return json.Marshal(stored{l.At, l.Server, r.Result})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
 	}
 	return nil, fmt.Errorf("%T is no list", l.Result)
 }
@@ -134,6 +135,7 @@ func Decode(method string, data json.RawMessage) *List {
 	if json.Unmarshal(data, &s) != nil || s.Result != into {
 		return nil
 	}
+	result.GetReceipt().Verbatim = s.Verbatim
 	l := ListOf(result, s.At)
 	l.Server, l.Stored = s.Server, true
 	return l

@@ -23,9 +23,14 @@ func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 		return
 	}
 	msg.note.SetStamp(stamp)
-	if updated, ok := msg.note.(*messages.ResourceUpdated); ok {
-		for _, subscriber := range s.settings.Subscribers(updated.URI) {
-			s.cfg.Post.Send(subscriber, updated)
+	switch note := msg.note.(type) {
+	case *messages.ResourceUpdated:
+		for _, subscriber := range s.settings.Subscribers(note.URI) {
+			s.cfg.Post.Send(subscriber, note)
+		}
+	case *messages.ServerLog:
+		if only := s.running.First(); note.Operation.Method == "" && s.running.Count == 1 && !only.Replied {
+			note.Operation = messages.RefTo(only.Op)
 		}
 	}
 	s.report(&contract.Notified{Of: s.registration, Note: msg.note, Heard: msg.heard})

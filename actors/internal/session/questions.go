@@ -21,13 +21,13 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 	}
 	origin := q.req.GetOrigin()
 	if q.of != nil {
-		origin.Operation = refTo(q.of)
+		origin.Operation = messages.RefTo(q.of)
 	}
 	var end time.Time // of the last call that it may belong to
 	for k := range q.calls {
 		end = latest(end, k.Deadline)
 		if len(q.calls) == 1 {
-			origin.Operation = refTo(k.Op)
+			origin.Operation = messages.RefTo(k.Op)
 		}
 	}
 	if len(q.calls) > 0 && end.Before(origin.Deadline) {
@@ -39,11 +39,6 @@ func (s *session) onAsked(c actor.Context, msg *asked) {
 	}
 	s.questions.Push(&q.node, q)
 	s.cfg.Post.Request(q.handler, q.req, q.pid)
-}
-
-// refTo returns the name of an operation.
-func refTo(op messages.Operation) messages.OperationRef {
-	return messages.OperationRef{ID: op.RequestID(), Method: op.Method(), Target: messages.TargetOf(op)}
 }
 
 // attribute finds the running calls that a question may belong to: those of its operation if

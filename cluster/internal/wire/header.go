@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"reflect"
 	"time"
 	"unicode/utf8"
@@ -12,16 +13,18 @@ import (
 
 // header is a [messages.Header].
 type header struct {
-	Key        messages.Key      `json:"key"`
-	ID         string            `json:"id,omitempty"`
-	Timeout    *time.Duration    `json:"timeout,omitempty"` // in ns; nil without a deadline
-	Wait       *time.Duration    `json:"wait,omitempty"`    // likewise, until WaitUntil
-	Replay     messages.Replay   `json:"replay,omitempty"`
-	Subscriber string            `json:"subscriber,omitempty"`
-	Owner      string            `json:"owner,omitempty"`
-	Handler    string            `json:"handler,omitempty"`
-	Attributes map[string]string `json:"attributes,omitempty"`
-	Trace      messages.Trace    `json:"trace,omitzero"`
+	Key        messages.Key               `json:"key"`
+	ID         string                     `json:"id,omitempty"`
+	Timeout    *time.Duration             `json:"timeout,omitempty"` // in ns; nil without a deadline
+	Wait       *time.Duration             `json:"wait,omitempty"`    // likewise, until WaitUntil
+	Replay     messages.Replay            `json:"replay,omitempty"`
+	Subscriber string                     `json:"subscriber,omitempty"`
+	Owner      string                     `json:"owner,omitempty"`
+	Handler    string                     `json:"handler,omitempty"`
+	Attributes map[string]string          `json:"attributes,omitempty"`
+	Trace      messages.Trace             `json:"trace,omitzero"`
+	Extra      map[string]json.RawMessage `json:"extra,omitempty"`
+	Verbatim   bool                       `json:"verbatim,omitempty"`
 }
 
 func newHeader(h *messages.Header, refs Refs) (header, error) {
@@ -29,6 +32,7 @@ func newHeader(h *messages.Header, refs Refs) (header, error) {
 	to := header{
 		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Replay: h.Replay, Trace: h.Trace,
 		Subscriber: pids.ref("subscriber", h.Subscriber), Owner: pids.ref("owner", h.Owner), Handler: pids.ref("handler", h.Handler),
+		Extra: h.Extra, Verbatim: h.Verbatim,
 	}
 	if h.Attributes.Len() > 0 {
 		to.Attributes = map[string]string{}
@@ -47,6 +51,7 @@ func (h *header) header(refs Refs) (messages.Header, error) {
 	to := messages.Header{
 		Key: h.Key, ID: h.ID, Deadline: deadline(h.Timeout), WaitUntil: deadline(h.Wait), Replay: h.Replay, Trace: h.Trace, Attributes: messages.NewAttributes(h.Attributes),
 		Subscriber: pids.pid("subscriber", h.Subscriber), Owner: pids.pid("owner", h.Owner), Handler: pids.pid("handler", h.Handler),
+		Extra: h.Extra, Verbatim: h.Verbatim,
 	}
 	return to, pids.err
 }

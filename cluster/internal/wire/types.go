@@ -72,6 +72,7 @@ func init() {
 	Register[messages.ResourcesChanged]("resources-changed")
 	Register[messages.ResourceUpdated]("resource-updated")
 	Register[messages.ServerLog]("server-log")
+	Register[messages.ElicitationCompleted]("elicitation-completed")
 	Register[messages.CustomNotification]("custom-notification")
 	Register[messages.Progress]("progress")
 	Register[messages.StderrLine]("stderr-line")

@@ -49,6 +49,11 @@ func (c *conn) ask(ctx context.Context, req messages.Request) messages.Answer {
 // origin returns the exchange that a question of the server belongs to, or nil.
 func (c *conn) origin(params mcp.Params) *wire.Exchange { return c.Questions.Origin(params, c) }
 
+// logOf returns the operation that a log message belongs to, or nothing.
+func (c *conn) logOf(params *mcp.LoggingMessageParams) messages.OperationRef {
+	return c.Questions.LogOf(params)
+}
+
 // currentRoots returns the roots of the session, or nil.
 func (c *conn) currentRoots() *messages.SetRoots { return c.roots.Load() }
 

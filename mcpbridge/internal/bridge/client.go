@@ -27,6 +27,8 @@ type handler interface {
 	ask(context.Context, messages.Request) messages.Answer
 	// origin returns the exchange that a question of the server belongs to, or nil if that is not known.
 	origin(mcp.Params) *wire.Exchange
+	// logOf returns the operation that a log message belongs to, or nothing if that is not known.
+	logOf(*mcp.LoggingMessageParams) messages.OperationRef
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
 	// logLevel returns the log level that requests name, or nothing.
@@ -49,12 +51,13 @@ func handlerOf(ctx context.Context) handler {
 // nobody is the handler of no session.
 type nobody struct{}
 
-func (nobody) hear(messages.Notification)       {}
-func (nobody) origin(mcp.Params) *wire.Exchange { return nil }
-func (nobody) currentRoots() *messages.SetRoots { return nil }
-func (nobody) logLevel() string                 { return "" }
-func (nobody) carriesParams() bool              { return false }
-func (nobody) isModern() bool                   { return false }
+func (nobody) hear(messages.Notification)                                 {}
+func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef) { return of }
+func (nobody) origin(mcp.Params) *wire.Exchange                           { return nil }
+func (nobody) currentRoots() *messages.SetRoots                           { return nil }
+func (nobody) logLevel() string                                           { return "" }
+func (nobody) carriesParams() bool                                        { return false }
+func (nobody) isModern() bool                                             { return false }
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -84,10 +87,16 @@ func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClien
 			handlerOf(ctx).hear(&messages.ResourcesChanged{})
 		},
 		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI})
+			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
-			handlerOf(ctx).hear(&messages.ServerLog{Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data})
+			of := handlerOf(ctx).logOf(req.Params)
+			handlerOf(ctx).hear(&messages.ServerLog{
+				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta,
+			})
+		},
+		ElicitationCompleteHandler: func(ctx context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
+			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta})
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
 	}
@@ -225,13 +234,20 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
+		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !h.isModern() {
+			params, err := withFields(req.GetParams(), extra)
+			if err != nil {
+				return nil, err
+			}
+			req = withParams{req, params}
+		}
 		if wanted && req.GetParams() != nil && h.carriesParams() {
 			params, err := rpc.EncodeParams(req.GetParams())
 			if err != nil {
 				return nil, err
 			}
 			ex.Carries(params)
-			req = withoutParams{req}
+			req = withParams{req, nil}
 		}
 		result, err := next(ctx, method, req)
 		raw := ex.Result()
@@ -241,7 +257,14 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if err := results.Check(method, raw, h.isModern()); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
-		return results.Decode(method, raw)
+		result, err = results.Decode(method, raw)
+		if isVerbatim(ex.Operation, method) {
+			if err != nil && json.Valid(raw) { // it has parts that the SDK does not know
+				result, err = results.Decode(method, []byte("{}"))
+			}
+			ex.Keep(raw)
+		}
+		return result, err
 	}
 }
 
@@ -271,9 +294,3 @@ func setMeta(params mcp.Params, key, value string) {
 	meta[key] = value
 	params.SetMeta(meta)
 }
-
-// withoutParams is a request whose parameters the SDK does not encode.
-type withoutParams struct{ mcp.Request }
-
-// GetParams returns nil.
-func (withoutParams) GetParams() mcp.Params { return nil }

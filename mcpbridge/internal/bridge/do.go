@@ -37,7 +37,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	defer c.Questions.Forget(ex)
 	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
 		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams) {
-			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message}, op)
+			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message, Meta: p.Meta}, op)
 		})
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}
@@ -50,6 +50,9 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		last = c.result.Load()
 	}
 	c.link.Succeeded()
+	if op.Head().Verbatim {
+		result.GetReceipt().Verbatim = verbatim(op, ex.Kept())
+	}
 	if list, ok := result.(*messages.ToolList); ok {
 		c.setHints(list.Result.Tools, edits)
 	}

@@ -169,7 +169,7 @@ func resultOf(config *mcpbridge.Server) (string, error) {
 			fmt.Fprintf(sum, "%d:%s", len(part), part)
 		}
 	}
-	add(config.Command, config.Dir, config.URL, fmt.Sprintf("%p", config.InMemory))
+	add(config.Command, config.Dir, config.URL, config.ProtocolVersion, fmt.Sprintf("%p", config.InMemory))
 	add(config.Args...)
 	for _, values := range []map[string]string{config.Env, config.Headers} {
 		var all []string

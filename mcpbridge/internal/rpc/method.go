@@ -10,6 +10,7 @@ const (
 	methodCallTool     = "tools/call"
 	MethodCancelled    = "notifications/cancelled"
 	MethodToolsChanged = "notifications/tools/list_changed"
+	MethodLog          = "notifications/message"
 	MethodProgress     = "notifications/progress"
 	MethodListRoots    = "roots/list"
 	MethodRootsChanged = "notifications/roots/list_changed"

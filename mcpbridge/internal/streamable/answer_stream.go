@@ -147,6 +147,8 @@ func (a *answerStream) read(e rpc.Event) []byte {
 			return e.With(nil)
 		case req.IsCall() && rpc.IsQuestion(req.Method):
 			return e.With(a.s.Questions.Mark(e.Data, a.ex))
+		case req.Method == rpc.MethodLog:
+			e = rpc.ParseEvent(e.With(a.s.Questions.MarkLog(e.Data, a.ex)))
 		}
 	}
 	return a.s.readEvent(e, msg, a.ex, a)

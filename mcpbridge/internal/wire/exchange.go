@@ -66,9 +66,10 @@ type Exchange struct {
 	failure  error            // the error in that response, if it is one
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
 
-	wanted bool            // the exchange takes the result of the last request
-	result json.RawMessage // the result that was taken, or nil
-	params json.RawMessage // of the last request, if the SDK sends it without them
+	wanted bool              // the exchange takes the result of the last request
+	result json.RawMessage   // the result that was taken, or nil
+	params json.RawMessage   // of the last request, if the SDK sends it without them
+	kept   []json.RawMessage // results that the operation wants as they came
 
 	resumptions int // attempts to resume a stream that broke off
 
@@ -174,7 +175,7 @@ func (ex *Exchange) Params() json.RawMessage {
 func (ex *Exchange) Restart() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.sent, ex.handedOver, ex.unprocessed = false, false, false
+	ex.sent, ex.handedOver, ex.unprocessed, ex.kept = false, false, false, nil
 	ex.accepted, ex.earlier, ex.begun, ex.answered, ex.refusal = false, false, false, false, nil
 }
 
@@ -283,6 +284,20 @@ func (ex *Exchange) Result() json.RawMessage {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.result
+}
+
+// Keep keeps a copy of the result of the last request, as it came.
+func (ex *Exchange) Keep(result json.RawMessage) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.kept = append(ex.kept, bytes.Clone(result))
+}
+
+// Kept returns the results that were kept.
+func (ex *Exchange) Kept() []json.RawMessage {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.kept
 }
 
 // Refused notes what came in place of a response.

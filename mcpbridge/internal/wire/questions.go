@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Questions finds the exchange that a question of the server belongs to. The SDK does not say over which stream a
@@ -24,13 +26,42 @@ type Questions struct {
 // is returned as it is.
 func (q *Questions) Mark(request []byte, ex *Exchange) []byte {
 	key, mark := q.markOf(ex)
-	marked, err := with(request, "params", func(params json.RawMessage) ([]byte, error) {
+	return withMeta(request, key, mark)
+}
+
+// MarkLog returns a log message, as JSON, with the name of the operation of its exchange, which may be over when the SDK
+// handles the message.
+func (q *Questions) MarkLog(note []byte, ex *Exchange) []byte {
+	if ex.Operation == nil {
+		return note
+	}
+	return withMeta(note, q.keyOf(), messages.RefTo(ex.Operation))
+}
+
+// LogOf removes the mark from the parameters of a log message, and returns the operation, or nothing if it has no mark.
+func (q *Questions) LogOf(params *mcp.LoggingMessageParams) (of messages.OperationRef) {
+	mark, marked := params.Meta[q.keyOf()]
+	if !marked {
+		return of
+	}
+	if delete(params.Meta, q.keyOf()); len(params.Meta) == 0 {
+		params.Meta = nil
+	}
+	if data, err := json.Marshal(mark); err == nil {
+		json.Unmarshal(data, &of) //nolint:errcheck // it is a mark of ours
+	}
+	return of
+}
+
+// withMeta returns a message, as JSON, with a member of its _meta, or as it is if it cannot have one.
+func withMeta(message []byte, key string, value any) []byte {
+	marked, err := with(message, "params", func(params json.RawMessage) ([]byte, error) {
 		return with(params, "_meta", func(meta json.RawMessage) ([]byte, error) {
-			return with(meta, key, func(json.RawMessage) ([]byte, error) { return json.Marshal(mark) })
+			return with(meta, key, func(json.RawMessage) ([]byte, error) { return json.Marshal(value) })
 		})
 	})
 	if err != nil {
-		return request
+		return message
 	}
 	return marked
 }
@@ -54,14 +85,27 @@ func with(object json.RawMessage, name string, change func(json.RawMessage) ([]b
 	return json.Marshal(members)
 }
 
-// markOf returns the mark of an exchange, and the key of the mark.
-func (q *Questions) markOf(ex *Exchange) (key, mark string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// prepare makes the key.
+func (q *Questions) prepare() {
 	if q.exchanges == nil {
 		q.key = "mcpactor-" + Nonce()
 		q.exchanges, q.marks = map[string]*Exchange{}, map[*Exchange]string{}
 	}
+}
+
+// keyOf returns the key of the marks.
+func (q *Questions) keyOf() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.prepare()
+	return q.key
+}
+
+// markOf returns the mark of an exchange, and the key of the mark.
+func (q *Questions) markOf(ex *Exchange) (key, mark string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.prepare()
 	mark, ok := q.marks[ex]
 	if !ok && !ex.IsOver() {
 		q.last++

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -13,38 +15,41 @@ const maxEvents = 1000
 
 // eventLine is the line of output for one event. Its names are those of the JSON of events.
 type eventLine struct {
-	Event      string          `json:"event"`
-	ID         json.RawMessage `json:"id,omitempty"`
-	Server     string          `json:"server,omitempty"`
-	Scope      string          `json:"scope,omitempty"`
-	Generation uint64          `json:"generation,omitempty"`
-	Time       time.Time       `json:"time,omitzero"`
-	Attached   *bool           `json:"attached,omitempty"`
-	Protocol   string          `json:"protocol,omitempty"`
-	Attempt    int             `json:"attempt,omitempty"`
-	Delay      string          `json:"delay,omitempty"`
-	Elapsed    string          `json:"elapsed,omitempty"`
-	Lifetime   string          `json:"lifetime,omitempty"`
-	Cause      string          `json:"cause,omitempty"`
-	RetryAt    time.Time       `json:"retryAt,omitzero"`
-	Reason     string          `json:"reason,omitempty"`
-	URI        string          `json:"uri,omitempty"`
-	Level      string          `json:"level,omitempty"`
-	Logger     string          `json:"logger,omitempty"`
-	Data       any             `json:"data,omitempty"`
-	Method     string          `json:"method,omitempty"`
-	Target     string          `json:"target,omitempty"`
-	Params     any             `json:"params,omitempty"`
-	Progress   *float64        `json:"progress,omitempty"`
-	Total      float64         `json:"total,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Tool       string          `json:"tool,omitempty"`
-	Change     string          `json:"change,omitempty"`
-	Fields     []string        `json:"fields,omitempty"`
-	Owner      string          `json:"owner,omitempty"`
-	Scopes     []string        `json:"scopes,omitempty"`
-	Cancelled  *int            `json:"cancelled,omitempty"`
-	Count      int             `json:"count,omitempty"`
+	Event       string          `json:"event"`
+	ID          json.RawMessage `json:"id,omitempty"`
+	Server      string          `json:"server,omitempty"`
+	Scope       string          `json:"scope,omitempty"`
+	Generation  uint64          `json:"generation,omitempty"`
+	Time        time.Time       `json:"time,omitzero"`
+	Attached    *bool           `json:"attached,omitempty"`
+	Protocol    string          `json:"protocol,omitempty"`
+	Attempt     int             `json:"attempt,omitempty"`
+	Delay       string          `json:"delay,omitempty"`
+	Elapsed     string          `json:"elapsed,omitempty"`
+	Lifetime    string          `json:"lifetime,omitempty"`
+	Cause       string          `json:"cause,omitempty"`
+	RetryAt     time.Time       `json:"retryAt,omitzero"`
+	Reason      string          `json:"reason,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Level       string          `json:"level,omitempty"`
+	Logger      string          `json:"logger,omitempty"`
+	Data        any             `json:"data,omitempty"`
+	Operation   any             `json:"operation,omitempty"`
+	Elicitation string          `json:"elicitationId,omitempty"`
+	Meta        mcp.Meta        `json:"meta,omitempty"`
+	Method      string          `json:"method,omitempty"`
+	Target      string          `json:"target,omitempty"`
+	Params      any             `json:"params,omitempty"`
+	Progress    *float64        `json:"progress,omitempty"`
+	Total       float64         `json:"total,omitempty"`
+	Message     string          `json:"message,omitempty"`
+	Tool        string          `json:"tool,omitempty"`
+	Change      string          `json:"change,omitempty"`
+	Fields      []string        `json:"fields,omitempty"`
+	Owner       string          `json:"owner,omitempty"`
+	Scopes      []string        `json:"scopes,omitempty"`
+	Cancelled   *int            `json:"cancelled,omitempty"`
+	Count       int             `json:"count,omitempty"`
 }
 
 // lineOf returns the line of an event: what the line has of the event's JSON.
@@ -52,7 +57,7 @@ func lineOf(event messages.Event) *eventLine {
 	stamp, l := event.GetStamp(), &eventLine{}
 	if log, ok := event.(*messages.ServerLog); ok { // its data may be no JSON
 		l.Data = log.Data
-		event = &messages.ServerLog{Stamp: stamp, Level: log.Level, Logger: log.Logger}
+		event = &messages.ServerLog{Stamp: stamp, Level: log.Level, Logger: log.Logger, Operation: log.Operation, Meta: log.Meta}
 	}
 	if data, err := json.Marshal(event); err == nil {
 		json.Unmarshal(data, l) //nolint:errcheck // it was JSON

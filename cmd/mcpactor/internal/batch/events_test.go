@@ -59,6 +59,7 @@ func TestLineOfADefinitionSaysWhatChanged(t *testing.T) {
 func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC)
 	stamp := messages.Stamp{Key: messages.Key{Server: "s", Scope: "a"}, Generation: 2, Time: at}
+	meta, of := mcp.Meta{"k": "v"}, messages.OperationRef{ID: "x", Method: "tools/call", Target: "t"}
 	var covered []string
 	for _, c := range []struct {
 		event messages.Event
@@ -78,10 +79,11 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		{&messages.ToolsChanged{Stamp: stamp}, ``},
 		{&messages.PromptsChanged{Stamp: stamp}, ``},
 		{&messages.ResourcesChanged{Stamp: stamp}, ``},
-		{&messages.ResourceUpdated{Stamp: stamp, URI: "u"}, `"uri":"u"`},
-		{&messages.ServerLog{Stamp: stamp, Level: "info", Logger: "l", Data: map[string]any{"k": "v\n"}}, `"level":"info","logger":"l","data":{"k":"v\n"}`},
+		{&messages.ResourceUpdated{Stamp: stamp, URI: "u", Meta: meta}, `"uri":"u","meta":{"k":"v"}`},
+		{&messages.ServerLog{Stamp: stamp, Level: "info", Logger: "l", Data: map[string]any{"k": "v\n"}, Operation: of, Meta: meta}, `"level":"info","logger":"l","data":{"k":"v\n"},"operation":{"id":"x","method":"tools/call","target":"t"},"meta":{"k":"v"}`},
+		{&messages.ElicitationCompleted{Stamp: stamp, ElicitationID: "e", Meta: meta}, `"elicitationId":"e","meta":{"k":"v"}`},
 		{&messages.CustomNotification{Stamp: stamp, Method: "acme/x", Params: json.RawMessage(`{ "k": "v\n" }`)}, `"method":"acme/x","params":{"k":"v\n"}`},
-		{&messages.Progress{Stamp: stamp, ID: "x", Progress: 0.5, Total: 2, Message: "m"}, `"progress":0.5,"total":2,"message":"m"`},
+		{&messages.Progress{Stamp: stamp, ID: "x", Progress: 0.5, Total: 2, Message: "m", Meta: meta}, `"meta":{"k":"v"},"progress":0.5,"total":2,"message":"m"`},
 	} {
 		value := reflect.ValueOf(c.event).Elem()
 		name := value.Type().Name()

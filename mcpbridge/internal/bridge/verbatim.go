@@ -1,0 +1,79 @@
+package bridge
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// What a program passes on for others must not lose what the SDK does not know: the parameters of an operation can have
+// further fields ([messages.Header.Extra]), and its result can be had as it came ([messages.Header.Verbatim]).
+
+// extraOf returns the further fields of a request with this method that is sent for an operation, which may be nil.
+func extraOf(op messages.Operation, method string) map[string]json.RawMessage {
+	if op == nil || op.Method() != method {
+		return nil
+	}
+	return op.Head().Extra
+}
+
+// isVerbatim reports whether the result of a request with this method is kept as it came.
+func isVerbatim(op messages.Operation, method string) bool {
+	return op != nil && op.Head().Verbatim && op.Method() == method
+}
+
+// withFields returns parameters with further fields.
+func withFields(params mcp.Params, extra map[string]json.RawMessage) (mcp.Params, error) {
+	data, err := rpc.EncodeParams(params)
+	if err != nil {
+		return nil, err
+	}
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, err
+	}
+	for name, value := range extra {
+		if _, own := object[name]; !own {
+			object[name] = value
+		}
+	}
+	data, err = json.Marshal(object)
+	return &customParams{fields: data}, err
+}
+
+// withParams is a request with other parameters. With nil, the SDK encodes none.
+type withParams struct {
+	mcp.Request
+	params mcp.Params
+}
+
+// GetParams returns the other parameters.
+func (r withParams) GetParams() mcp.Params { return r.params }
+
+// verbatim returns the result of an operation as it came. raw are the results of its requests: of a list, the pages.
+func verbatim(op messages.Operation, raw []json.RawMessage) json.RawMessage {
+	items := map[string]string{
+		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
+	}[op.Method()]
+	switch {
+	case len(raw) == 0:
+		return nil
+	case items == "" || len(raw) == 1:
+		return raw[len(raw)-1] // the last round, if the server has asked for input
+	}
+	object, all := map[string]json.RawMessage{}, []json.RawMessage{}
+	for _, page := range raw {
+		var list []json.RawMessage
+		if json.Unmarshal(page, &object) != nil || json.Unmarshal(object[items], &list) != nil {
+			return nil
+		}
+		all = append(all, list...)
+	}
+	delete(object, "nextCursor")
+	object[items], _ = json.Marshal(all) //nolint:errcheck // it was JSON
+	joined, _ := json.Marshal(object)    //nolint:errcheck // likewise
+	return joined
+}

@@ -73,7 +73,7 @@ func verbatim(op messages.Operation, raw []json.RawMessage) json.RawMessage {
 		all = append(all, list...)
 	}
 	delete(object, "nextCursor")
-	object[items], _ = json.Marshal(all) //nolint:errcheck // it was JSON
-	joined, _ := json.Marshal(object)    //nolint:errcheck // likewise
+	object[items], _ = json.Marshal(all) // it was JSON
+	joined, _ := json.Marshal(object)
 	return joined
 }

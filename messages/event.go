@@ -165,8 +165,8 @@ type OwnerTerminated struct {
 	Cancelled int `json:"cancelled"`
 }
 
-// CatalogueChanged says that a list which scopes share was replaced by another one. Its stamp has no scope and no
-// generation.
+// CatalogueChanged says that a list was fetched after which scopes that have none of their own see something else: another
+// list, or one at all after a failure, or one that is no longer stale. Its stamp has no scope and no generation.
 type CatalogueChanged struct {
 	named[CatalogueChanged]
 	Stamp

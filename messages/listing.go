@@ -10,6 +10,10 @@ import (
 // supervisor: it is fetched once for all scopes that see the same, and no session is opened for it while one of them is
 // known. A scope with an open session gets what this session lists.
 //
+// With Fresh, a list that is Stale is fetched again first, on a session that is opened for it: one for all who wait. While
+// the server is down, it is probed until the deadline. So an operation with Fresh and a late deadline is a watch, whose
+// reply comes when the server is back. Others are told by [CatalogueChanged].
+//
 // Scopes see the same if their sessions are opened in the same way: with the same result of PerKey and the same
 // capabilities, without Auth, an HTTPClient, roots, a handler or a subscriber of the scope; or if ListClass of the
 // server says so, and they declare the same capabilities.
@@ -25,9 +29,11 @@ type Listing struct {
 	// Shared is true if the list was not fetched on the open session of the scope itself. Then the
 	// generation of the reply is 0.
 	Shared bool `json:"shared,omitempty"`
-	// Stale is true if the server may list something else by now: for 5 minutes no session has been open that
-	// listed the same, the time that the server has given is over, or a change cannot be fetched.
+	// Stale is true if the server may list something else by now: it is down, for 5 minutes no session has been open
+	// that listed the same, the time that the server has given is over, or a change cannot be fetched.
 	Stale bool `json:"stale,omitempty"`
+	// Down is true if the server is known to be down. It is probed only while operations wait for it.
+	Down bool `json:"down,omitempty"`
 }
 
 // ListsSnapshot is what the catalogue knows of a server's lists of one method, in a [ServerSnapshot].

@@ -99,6 +99,8 @@ type ListTools struct {
 	idempotent // it only reads
 	// Shared accepts the list of the catalogue, see [Listing].
 	Shared bool `json:"shared,omitempty"`
+	// Fresh, with Shared, has a list that is Stale fetched again, see [Listing].
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Method returns "tools/list".
@@ -121,6 +123,8 @@ type ListResources struct {
 	idempotent // it only reads
 	// Shared accepts the list of the catalogue, see [Listing].
 	Shared bool `json:"shared,omitempty"`
+	// Fresh, with Shared, has a list that is Stale fetched again, see [Listing].
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Method returns "resources/list".
@@ -143,6 +147,8 @@ type ListResourceTemplates struct {
 	idempotent // it only reads
 	// Shared accepts the list of the catalogue, see [Listing].
 	Shared bool `json:"shared,omitempty"`
+	// Fresh, with Shared, has a list that is Stale fetched again, see [Listing].
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Method returns "resources/templates/list".
@@ -200,6 +206,8 @@ type ListPrompts struct {
 	idempotent // it only reads
 	// Shared accepts the list of the catalogue, see [Listing].
 	Shared bool `json:"shared,omitempty"`
+	// Fresh, with Shared, has a list that is Stale fetched again, see [Listing].
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Method returns "prompts/list".

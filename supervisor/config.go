@@ -69,7 +69,7 @@ type Config struct {
 	// FailFast makes calls fail with unavailable at once while their server is known to be
 	// down, apart from the calls whose dials probe it. While a proxy in front of the server
 	// answers in its place, calls of open sessions fail within half a second, in which the
-	// server is asked. Defaults to false: calls wait for the server until their deadline, and
+	// server is asked. Lists with Fresh wait all the same. Defaults to false: calls wait for the server until their deadline, and
 	// then fail with the last cause.
 	FailFast bool
 

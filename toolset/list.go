@@ -23,6 +23,7 @@ type list struct {
 	tools []*Tool           // of the last list; read-only
 	known []*Tool           // as tools, but kept while the supervisor does not know the server
 	begun bool              // known was listed
+	watch bool              // a watch waits for the server, see [Toolset.watch]
 	told  map[string]uint64 // by supervisor, the newest generation that [Toolset.Outcome] has seen: the members of a cluster may count apart
 
 	wanted, seen uint64    // how many events may have changed the list, and how many it reflects
@@ -76,6 +77,9 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if from.Down || errors.Is(err, messages.CodeUnavailable) {
+		t.watch(l)
+	}
 	switch {
 	case err == nil:
 		if l.begun {
@@ -93,6 +97,41 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		l.tools, t.all = nil, nil
 	}
 	return err
+}
+
+const (
+	// watchTime is how long one operation of a watch waits.
+	watchTime = time.Hour
+	// watchPause is how long a watch waits at least until it asks again.
+	watchPause = time.Second
+)
+
+// watch has a server that is down probed until it is back, or the toolset is closed. The caller holds the mutex.
+func (t *Toolset) watch(l *list) {
+	if l.watch {
+		return
+	}
+	l.watch = true
+	go func() {
+		for err := error(messages.CodeUnavailable); errors.Is(err, messages.CodeUnavailable) && t.ctx.Err() == nil; {
+			h := messages.To(l.key.Server, l.key.Scope)
+			h.Deadline = time.Now().Add(watchTime)
+			if _, err = t.client.Do(t.ctx, &messages.ListTools{Header: h, Shared: true, Fresh: true}); err != nil {
+				pause := watchPause
+				if f, is := errors.AsType[*messages.Failure](err); is {
+					pause = max(pause, f.RetryAfter)
+				}
+				select {
+				case <-time.After(pause):
+				case <-t.ctx.Done():
+				}
+			}
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		l.watch = false
+		l.wanted++
+	}()
 }
 
 // refresh waits until a list reflects all events before the call. The caller waits since began.

@@ -131,8 +131,9 @@ func (f *intercepting) onStarted(c actor.Context) {
 // rejects without a session go to the registry at once, and so do all that nothing intercepts.
 func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 	limits := f.limits(k.Key.Server)
+	asks, _ := contract.AsksCatalogue(k.Op)
 	switch waiting := f.waiting + f.unpassed; {
-	case len(f.cfg.Interceptors) == 0 && !asksCatalogue(k.Op), malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
+	case len(f.cfg.Interceptors) == 0 && !asks, malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
 		f.accept(c, k)
 	case f.handBack(c, k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:

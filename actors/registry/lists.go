@@ -29,6 +29,8 @@ type (
 	listAsked struct {
 		key      messages.Key
 		method   string
+		fresh    bool
+		late     bool           // only say whether the server is down
 		of       *server        // whose configuration says what class is, or nil
 		bind     *messages.Bind // the binding of the scope that said so
 		class    string         // of the key
@@ -49,33 +51,29 @@ type listAnswer struct {
 	catalogue.Answer
 	classOf *server        // find out the class of the key, which may take long, and ask again
 	bind    *messages.Bind // of the scope
+	down    *endpointDown  // the server is known to be down, or nil
+	fails   bool           // the operation does not wait for it
 }
 
-// asksCatalogue reports whether an operation takes a list of the catalogue.
-func asksCatalogue(op messages.Operation) bool {
-	switch op := op.(type) {
-	case *messages.ListTools:
-		return op.Shared
-	case *messages.ListResources:
-		return op.Shared
-	case *messages.ListResourceTemplates:
-		return op.Shared
-	case *messages.ListPrompts:
-		return op.Shared
-	}
-	return false
+// endpointDown says why a server is down, and when it is probed next.
+type endpointDown struct {
+	cause *mcpbridge.Error
+	next  time.Time
 }
 
 // run answers an operation from the catalogue, or passes it on. It may block until ctx ends.
 func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	if !asksCatalogue(op) {
+	asks, fresh := contract.AsksCatalogue(op)
+	if !asks {
 		return l.next(ctx, op)
 	}
-	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method()}, false
+	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method(), fresh: fresh}, false
 	for ctx.Err() == nil {
 		switch a := l.ask(ctx, q); {
 		case a.List != nil:
-			return copyOf(a.List, a.Answer), nil
+			return copyOf(a.List, a), nil
+		case a.fails:
+			return nil, a.down.failure(op)
 		case a.classOf != nil:
 			can := cmp.Or(a.bind.Capabilities, l.cfg.Capabilities)
 			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
@@ -97,11 +95,32 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 			return l.next(ctx, op)
 		}
 	}
-	code := messages.CodeCancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		code = messages.CodeDeadline
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, messages.NewFailure(op, messages.CodeCancelled, "the list has not come")
 	}
-	return nil, messages.NewFailure(op, code, "the list has not come")
+	return nil, l.late(op, q)
+}
+
+// lateTime bounds the question why a list is late.
+const lateTime = time.Second / 2
+
+// late returns the failure of an operation whose list has not come in time.
+func (l lister) late(op messages.Operation, q listAsked) *messages.Failure {
+	ctx, cancel := context.WithTimeout(context.Background(), lateTime)
+	defer cancel()
+	q.late = true
+	down := l.ask(ctx, q).down
+	if down == nil {
+		return messages.NewFailure(op, messages.CodeDeadline, "the list has not come")
+	}
+	return down.failure(op)
+}
+
+// failure returns the failure of an operation that waits no longer.
+func (d *endpointDown) failure(op messages.Operation) *messages.Failure {
+	f := messages.NewFailure(op, messages.CodeUnavailable, d.cause.ForCaller())
+	contract.RetryIn(f, time.Until(d.next))
+	return f
 }
 
 // ask asks the catalogue.
@@ -140,7 +159,7 @@ func (l lister) list(ctx context.Context, op messages.Operation, listing *catalo
 		return nil, err
 	}
 	report.failure, report.generation, report.list = nil, result.GetReceipt().Generation, catalogue.ListOf(result, time.Now())
-	return copyOf(report.list, catalogue.Answer{Until: report.list.Until}), nil
+	return copyOf(report.list, listAnswer{Answer: catalogue.Answer{Until: report.list.Until}}), nil
 }
 
 // remember takes a list from the store, if there is one.
@@ -153,8 +172,8 @@ func (l lister) remember(listing *catalogue.Listing) bool {
 }
 
 // copyOf returns a list for one asker.
-func copyOf(list *catalogue.List, a catalogue.Answer) messages.Result {
-	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale})
+func copyOf(list *catalogue.List, a listAnswer) messages.Result {
+	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil})
 }
 
 // isOfServer reports whether the failure of a listing for one scope is that for all of its class.
@@ -172,7 +191,18 @@ func (r *registry) onListAsked(msg *listAsked) {
 		return
 	}
 	reg, bind, declared := r.currentOf(msg.key), r.owners.bindingOf(msg.key.Scope), r.declared
-	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key)}
+	ep, down := srv.turns.Home.Endpoint, (*endpointDown)(nil)
+	if reg != nil {
+		ep = reg.Place.Endpoint
+	}
+	if ep.Down {
+		down = &endpointDown{causeOf(ep, reg), ep.Next}
+	}
+	if msg.late {
+		msg.reply <- listAnswer{down: down}
+		return
+	}
+	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key), Down: ep.Down, Fresh: msg.fresh}
 	if q.Class == "" {
 		if msg.of != srv || msg.bind != bind {
 			msg.reply <- listAnswer{classOf: srv, bind: bind}
@@ -186,7 +216,9 @@ func (r *registry) onListAsked(msg *listAsked) {
 			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
 		}
 	}
-	msg.reply <- listAnswer{Answer: r.catalogue.Ask(q, time.Now())}
+	a := listAnswer{Answer: r.catalogue.Ask(q, time.Now()), down: down}
+	a.fails = r.cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
+	msg.reply <- a
 }
 
 // classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.

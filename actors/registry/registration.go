@@ -248,7 +248,7 @@ func (r *registry) unavailable(k *contract.Call, srv *server, reg *registration,
 	}
 	var f *messages.Failure
 	switch {
-	case r.cfg.FailFast && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.unconnected()):
+	case r.cfg.FailFast && !k.Watches() && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.unconnected()):
 		f = k.Unavailable(causeOf(ep, reg))
 		contract.RetryIn(f, ep.Next.Sub(now))
 	case reg != nil && reg.breakerOpen(now) && !reg.mayHaveNewCredentials():

@@ -92,6 +92,8 @@ type Question struct {
 	Method string
 	Class  string   // see [mcpbridge.Server.ClassOf]
 	Of     *Session // of the key, or nil
+	Down   bool     // the server is known to be down
+	Fresh  bool     // a list that is stale, and that no open session lists, is fetched again
 }
 
 // Answer has one field of List, Wait and Run set.
@@ -117,14 +119,16 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	switch {
 	case own != nil && own.listing != nil:
 		return Answer{Wait: own.listing}
-	case sh.listing != nil && (sh.shared == nil && !open || sh.listing.On == q.Key):
+	case sh.listing != nil && ((sh.shared == nil || sh.mustList(q, now)) && !open || sh.listing.On == q.Key):
 		return Answer{Wait: sh.listing}
 	case open && (own == nil || own.list == nil || own.seen < sh.changes || own.list.expired(now)):
 		return c.run(sh, q.Key, q.Of)
-	case own != nil && own.list != nil: // also while the session has lost its connection
+	case own != nil && own.list != nil && (open || !q.Fresh): // also while the session has lost its connection
 		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
-	case sh.shared == nil:
-		return c.run(sh, q.Key, q.Of)
+	case sh.shared == nil, own != nil && own.list != nil, sh.mustList(q, now):
+		a := c.run(sh, q.Key, q.Of)
+		a.Run.Remember = a.Run.Remember && !q.Fresh
+		return a
 	}
 	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
 		switch due := by.seen < sh.changes || sh.shared.expired(now); {
@@ -137,7 +141,12 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
 		}
 	}
-	return Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
+	a := Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
+	if q.Down && sh.backers().Count == 0 {
+		a.Stale, a.Until = true, now
+	}
+	sh.missed = sh.missed || a.Stale
+	return a
 }
 
 // run begins a listing on the session of a key. of is that session, or nil if there is none.
@@ -159,7 +168,7 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 }
 
 // Listed notes the end of a listing: a list, which the catalogue owns from then on, or a failure. of is the session that it was fetched on, or nil if that
-// is not open any more, or if it is from the store. Listed reports whether the list that others got before was replaced, and whether
+// is not open any more, or if it is from the store. Listed reports whether what others got before was replaced: another list, a stale one, or a failure; and whether
 // the list belongs into the store, which keeps what scopes share.
 func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
 	defer close(l.Done)
@@ -171,6 +180,7 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		l.held.listing = nil
 	}
 	if l.Failure = failure; failure != nil {
+		sh.missed = true
 		if sh.shared != nil {
 			sh.retryAt = now.Add(retryAfter)
 		}
@@ -188,6 +198,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		of.hold(sh).put(list, l.seen)
 	}
 	replaced = sh.take(list, now) || replaced
+	if sh.missed && sh.shared == list && !list.Stored {
+		replaced, sh.missed = true, false
+	}
 	sh.review(now)
 	if unsaved = sh.shared == list && sh.isShared(l.On) && sh.saved != list.Digest; unsaved {
 		sh.saved = list.Digest

@@ -22,6 +22,7 @@ type shelf struct {
 	alone   time.Time           // since when no open session lists the same, or zero if one does
 	retryAt time.Time           // the shared list is not fetched again before
 	tries   int                 // how often it was fetched again in vain
+	missed  bool                // somebody has got a stale list, or none, since it was fetched
 	scopes  map[string]struct{} // that have asked
 }
 
@@ -61,6 +62,12 @@ func (sh *shelf) stale(now time.Time) bool {
 	}
 	end := sh.until()
 	return !end.IsZero() && !now.Before(end)
+}
+
+// mustList reports whether the shared list is stale, no open session can list it again, and the one who asks wants it
+// fresh.
+func (sh *shelf) mustList(q Question, now time.Time) bool {
+	return q.Fresh && sh.shared != nil && sh.backers().Count == 0 && (q.Down || sh.stale(now))
 }
 
 // take makes a list the shared one if it may be that. It reports whether it differs from the one before.

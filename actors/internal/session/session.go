@@ -340,9 +340,14 @@ func (s *session) onDirective(c actor.Context, msg *contract.Directive) {
 	}
 }
 
-// failParked answers all parked calls with a failure.
+// failParked answers all parked calls with a failure, but for those that wait for a server that is down.
 func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
+	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
 	for _, k := range s.parked.Take() {
+		if isDown && k.Watches() {
+			s.parked.Push(k)
+			continue
+		}
 		f := k.Unavailable(cause)
 		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
 		s.reply(c, k, f)

@@ -126,7 +126,7 @@ func TestErrorsOfRequestsNameTheField(t *testing.T) {
 		`{"id":1,"op":"close_matching","scopes":"["}`:                              "scopes: ",
 		`{"id":1,"op":"close_all","scopes":"*"}`:                                   "scopes: is only for close_matching",
 		`{"id":1,"server":"s","tool":"t","argument":{}}`:                           "argument: is only for complete",
-		`{"id":1,"server":"s","tool":"t","arg":{}}`:                                "arg: is not a field; the fields are argument, arguments, id,",
+		`{"id":1,"server":"s","tool":"t","arg":{}}`:                                "arg: is not a field; the fields are argument, arguments, fresh, id,",
 	} {
 		_, err := parseRequest([]byte(line))
 		require.ErrorContains(t, err, want, line)

@@ -34,19 +34,21 @@ func (c *Client) CallTool(ctx context.Context, server, scope string, params *mcp
 	return ask[*messages.ToolResult](ctx, c, &messages.CallTool{Header: messages.To(server, scope), Params: params})
 }
 
-// ListTools lists the tools of a server, with all pages.
+// ListTools returns the tools of a server, with all pages, from the catalogue: it opens no session while the list is
+// known. See [messages.Listing], which has the instructions of the server as well. To list on the session of the scope
+// itself, pass a [messages.ListTools] to Do.
 func (c *Client) ListTools(ctx context.Context, server, scope string) (*messages.ToolList, error) {
-	return ask[*messages.ToolList](ctx, c, &messages.ListTools{Header: messages.To(server, scope)})
+	return ask[*messages.ToolList](ctx, c, &messages.ListTools{Header: messages.To(server, scope), Shared: true})
 }
 
-// ListResources lists the resources of a server, with all pages.
+// ListResources returns the resources of a server, with all pages, as [Client.ListTools] does.
 func (c *Client) ListResources(ctx context.Context, server, scope string) (*messages.ResourceList, error) {
-	return ask[*messages.ResourceList](ctx, c, &messages.ListResources{Header: messages.To(server, scope)})
+	return ask[*messages.ResourceList](ctx, c, &messages.ListResources{Header: messages.To(server, scope), Shared: true})
 }
 
-// ListResourceTemplates lists the resource templates of a server, with all pages.
+// ListResourceTemplates returns the resource templates of a server, with all pages, as [Client.ListTools] does.
 func (c *Client) ListResourceTemplates(ctx context.Context, server, scope string) (*messages.ResourceTemplateList, error) {
-	return ask[*messages.ResourceTemplateList](ctx, c, &messages.ListResourceTemplates{Header: messages.To(server, scope)})
+	return ask[*messages.ResourceTemplateList](ctx, c, &messages.ListResourceTemplates{Header: messages.To(server, scope), Shared: true})
 }
 
 // ReadResource reads a resource on the session of a server and a scope.
@@ -54,9 +56,9 @@ func (c *Client) ReadResource(ctx context.Context, server, scope, uri string) (*
 	return ask[*messages.ResourceContents](ctx, c, &messages.ReadResource{Header: messages.To(server, scope), Params: &mcp.ReadResourceParams{URI: uri}})
 }
 
-// ListPrompts lists the prompts of a server, with all pages.
+// ListPrompts returns the prompts of a server, with all pages, as [Client.ListTools] does.
 func (c *Client) ListPrompts(ctx context.Context, server, scope string) (*messages.PromptList, error) {
-	return ask[*messages.PromptList](ctx, c, &messages.ListPrompts{Header: messages.To(server, scope)})
+	return ask[*messages.PromptList](ctx, c, &messages.ListPrompts{Header: messages.To(server, scope), Shared: true})
 }
 
 // GetPrompt gets a prompt with its arguments filled in.

@@ -107,7 +107,7 @@ type outputList struct {
 // list, and none ends it for the others. It has the attributes and the trace of the first one.
 func (c *Client) listOutputs(ctx context.Context, key messages.Key, tool string) (*outputList, *jsonschema.Resolved, error) {
 	fetch := c.target.outputs.fetches.DoChan(fmt.Sprintf("%q %q", key.Server, key.Scope), func() (any, error) {
-		reply, err := c.ListTools(caller.Shared(context.Background(), ctx), key.Server, key.Scope)
+		reply, err := ask[*messages.ToolList](caller.Shared(context.Background(), ctx), c, &messages.ListTools{Header: messages.To(key.Server, key.Scope)})
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,9 @@ import (
 func TestClientHasTheListsOfAKeyFromTheCatalogue(t *testing.T) {
 	offer := func(srv *mcpbridge.Server) {
 		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Instructions: "Be kind."})
-		mcp.AddTool(s, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+		mcp.AddTool(s, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
 		s.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
 		s.AddResource(&mcp.Resource{URI: "file:///r", Name: "r"}, nil)
 		s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///{t}", Name: "e"}, nil)

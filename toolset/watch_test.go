@@ -72,7 +72,11 @@ func TestServerThatIsDownIsProbedWhileAToolsetListsIt(t *testing.T) {
 			for i := range scopes {
 				require.Equal(c, "s0__a", c.tools(fmt.Sprint(i)))
 			}
-			c.require(1, 1)
+			snapshot, err := c.sup.Client().Inspect(c.Context())
+			require.NoError(c, err)
+			require.Equal(c, 1, snapshot.Servers[0].States[messages.StateReady], "one lists for all")
+			_, lists := c.counts()
+			require.Equal(c, 1, lists)
 			before = l.dials.Load()
 			time.Sleep(time.Minute)
 			require.Equal(c, before, l.dials.Load())

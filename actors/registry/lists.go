@@ -78,7 +78,11 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 			can := cmp.Or(a.bind.Capabilities, l.cfg.Capabilities)
 			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
 		case a.Wait != nil:
-			if f := wait(ctx, a.Wait); f != nil && (a.Wait.On == q.key || isOfServer(f.Code)) {
+			f := wait(ctx, a.Wait)
+			if f == nil || fresh && f.Code == messages.CodeUnavailable { // it may have waited for less long
+				continue
+			}
+			if a.Wait.On == q.key || isOfServer(f.Code) {
 				return nil, f
 			}
 		case a.Run != nil:

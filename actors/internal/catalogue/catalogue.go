@@ -119,7 +119,7 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	switch {
 	case own != nil && own.listing != nil:
 		return Answer{Wait: own.listing}
-	case sh.listing != nil && ((sh.shared == nil || sh.mustList(q, now)) && !open || sh.listing.On == q.Key):
+	case sh.listing != nil && (open && sh.listing.On == q.Key || !open && (sh.shared == nil || sh.mustList(q, now))):
 		return Answer{Wait: sh.listing}
 	case open && (own == nil || own.list == nil || own.seen < sh.changes || own.list.expired(now)):
 		return c.run(sh, q.Key, q.Of)

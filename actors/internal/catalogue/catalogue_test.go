@@ -23,6 +23,8 @@ type world struct {
 	common    map[string]int // by class: the list that its sessions have, unless they have one of their own
 	announced map[string]int // by class, or by scope if private: the step of the last change that a session was told
 	private   bool           // what is listed is for one scope only
+	down      bool           // the server is known to be down
+	fresh     bool           // whoever asks wants a list that is not stale
 	ttl       time.Duration
 	running   []*run
 	runs      int
@@ -143,8 +145,12 @@ func (w *world) ask(k *key) Answer {
 	if !k.open && w.rand.IntN(2) == 0 {
 		of = nil // the registry has forgotten it
 	}
-	a := w.catalogue.Ask(Question{Key: k.Key, Method: method, Class: k.class, Of: of}, w.now)
+	q := Question{Key: k.Key, Method: method, Class: k.class, Of: of, Down: w.down, Fresh: w.fresh}
+	a := w.catalogue.Ask(q, w.now)
 	w.note()
+	if q.Fresh && a.Stale {
+		require.True(w.t, slices.ContainsFunc(w.keys, func(other *key) bool { return other.open }), "who waits for a fresh list gets a stale one only while a session could list it")
+	}
 	switch {
 	case a.Run != nil:
 		w.runs++
@@ -239,7 +245,9 @@ func (w *world) act() {
 			w.finish(w.running[w.rand.IntN(len(w.running))], w.rand.IntN(4) == 0)
 		}
 	default:
+		w.down, w.fresh = w.rand.IntN(8) == 0, w.rand.IntN(4) == 0
 		w.ask(k)
+		w.down, w.fresh = false, false
 	}
 }
 

@@ -1,0 +1,133 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// scripted is a dialer of the server scripted, whose dials take their turns with dials. The turns of a synctest
+// bubble order all access.
+type scripted struct {
+	stub
+	dials []func(ctx context.Context) (mcpbridge.Conn, error)
+	down  []func(*mcpbridge.Error) // of each dial
+	live  int                      // connections that are not closed
+	most  int
+}
+
+func (d *scripted) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	if req.Key.Server != "scripted" {
+		return d.stub.Dial(ctx, req)
+	}
+	d.down = append(d.down, req.Down)
+	if len(d.down) > len(d.dials) {
+		return nil, errors.New("there is no such dial")
+	}
+	conn, err := d.dials[len(d.down)-1](ctx)
+	if err == nil {
+		d.live++
+		d.most = max(d.most, d.live)
+	}
+	return conn, err
+}
+
+// opens returns a connection whose end takes a time.
+func (d *scripted) opens(ends time.Duration) *endingConn {
+	return &endingConn{stubConn: stubConn{s: &d.stub, cut: make(chan struct{})}, d: d, ends: ends}
+}
+
+// endingConn is a connection whose end takes a time. Its calls fail with err, if there is one.
+type endingConn struct {
+	stubConn
+	d    *scripted
+	ends time.Duration
+	err  *mcpbridge.Error
+}
+
+func (c *endingConn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.stubConn.Do(ctx, op)
+}
+
+func (c *endingConn) Detach(context.Context) error {
+	time.Sleep(c.ends)
+	c.once.Do(func() { c.d.live-- })
+	return nil
+}
+func (c *endingConn) Close(ctx context.Context) error { return c.Detach(ctx) }
+
+// inScript runs a scenario with the server scripted.
+func inScript(t *testing.T, d *scripted, scenario func(w *watchedRegistry)) {
+	inWatchedRegistry(t, scenario, func(cfg *actors.Config) {
+		cfg.Dialer = d
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "scripted"})
+	})
+	require.Zero(t, d.live, "all connections are closed")
+}
+
+// callScripted calls a tool of the server scripted.
+func (w *watchedRegistry) callScripted() *protocol.Future {
+	return w.send(&messages.CallTool{Header: messages.To("scripted", "a"), Params: &mcp.CallToolParams{Name: "fast"}})
+}
+
+// Guarantees 2 and 8: a dial that was abandoned may open a connection nevertheless. It is closed, and the next dial of the key
+// waits for that.
+func TestTheConnectionOfAnAbandonedDialIsClosedBeforeTheNextDial(t *testing.T) {
+	d := &scripted{}
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}
+		},
+		func(ctx context.Context) (mcpbridge.Conn, error) {
+			<-ctx.Done()
+			return d.opens(time.Second), nil
+		},
+		func(context.Context) (mcpbridge.Conn, error) { return d.opens(0), nil },
+	}
+	inScript(t, d, func(w *watchedRegistry) {
+		call := w.callScripted()
+		time.Sleep(5 * time.Second)
+		require.Len(t, d.down, 2, "the probe runs")
+		w.send(&messages.Forget{Server: "scripted"}) // it abandons the probe
+		require.IsType(t, &messages.ToolResult{}, <-call.Reply)
+		require.Len(t, d.down, 3)
+		require.Equal(t, 1, d.most, "at a time")
+		require.Equal(t, 1, d.live)
+	})
+}
+
+// B4: a connection may tell of its end late. That of an earlier incarnation ends nothing.
+func TestTheLateEndOfAnEarlierConnectionRestartsNothing(t *testing.T) {
+	d := &scripted{}
+	lost := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true}
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) {
+			conn := d.opens(0)
+			conn.err = lost
+			return conn, nil
+		},
+		func(context.Context) (mcpbridge.Conn, error) { return d.opens(0), nil },
+	}
+	inScript(t, d, func(w *watchedRegistry) {
+		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
+		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		d.down[0](lost)
+		synctest.Wait()
+		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		require.Len(t, d.down, 2, "dials")
+		require.Equal(t, messages.StateReady, w.entries[messages.Key{Server: "scripted", Scope: "a"}].current.state())
+	})
+}

@@ -215,6 +215,9 @@ func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registr
 	if _, ok := closing.waiting[reg]; !ok {
 		closing.waiting[reg] = struct{}{}
 		reg.closeCommands = append(reg.closeCommands, closing)
+		if reg.Cleanup {
+			closing.cleanups++
+		}
 		r.drain(c, reg, closing.drain)
 	}
 }
@@ -254,8 +257,7 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	return key, false
 }
 
-// cleanUp spawns a session actor that closes the leftovers of a key, unless the command
-// has already done so.
+// cleanUp has the leftovers of a key closed for a close command, unless the command has already done so.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
 	left := closing.leftovers[key]
 	delete(closing.leftovers, key)
@@ -263,20 +265,25 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 		return
 	}
 	closing.begun[key] = true
+	r.drainFor(c, closing, r.startCleanup(c, key, left, closing.drain.Leave))
+}
+
+// startCleanup spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
+// be left. The next session of the key waits for it.
+func (r *registry) startCleanup(c actor.Context, key messages.Key, left []contract.Leftover, leave bool) *registration {
 	e := r.entry(key)
 	srv := r.servers[key.Server]
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server})
 	}
-	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: closing.drain.Leave}, leftovers: left, closeCommands: []*closeCommand{closing}}
-	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: closing.drain.Leave}})
+	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: leave}, leftovers: left}
+	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: leave}})
 	if r.servers[key.Server] != srv {
 		r.gate.Remove(srv.turns) // when this session has left
 	}
 	r.setState(reg, messages.StateDraining)
 	e.draining = append(e.draining, reg)
-	closing.waiting[reg] = struct{}{}
-	closing.cleanups++
+	return reg
 }
 
 // replyIfDone replies to a close command if nothing is left to wait for.

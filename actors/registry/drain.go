@@ -103,13 +103,16 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 	r.stopIfEmpty()
 }
 
-// closeRecord has a close command close the MCP session in the store of a key whose session was closed before it
-// could resume it.
+// closeRecord has the MCP session in the store closed of a key whose session was closed or restarted before it could
+// resume it.
 func (r *registry) closeRecord(c actor.Context, reg *registration) {
 	for _, closing := range reg.closeCommands {
 		if !closing.replied && !closing.drain.Leave {
 			r.cleanUp(c, closing, reg.key)
 			return
 		}
+	}
+	if reg.drainedBy.Restart && !reg.drainedBy.Moves {
+		r.startCleanup(c, reg.key, nil, false)
 	}
 }

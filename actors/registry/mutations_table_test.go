@@ -112,6 +112,7 @@ var mutations = []mutation{
 	{"a close command forgets a session that waits", []change{{"actors/registry/close.go", "		r.drain(c, reg, closing.drain)\n	}\n}", "	}\n}"}}},
 	{"a close command waits for what has closed", []change{{"actors/registry/drain.go", "		delete(closing.waiting, reg)\n", ""}}},
 	{"what could not be closed is forgotten", []change{{"actors/registry/drain.go", "		r.leftovers.add(reg.key, left)\n", ""}}},
+	{"a restart leaves the MCP session in the store", []change{{"actors/registry/drain.go", "	if reg.drainedBy.Restart && !reg.drainedBy.Moves {", "	if false {"}}},
 	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.disown(c, msg.Call)\n	}\n", ""}}},
 	{"interceptors answer twice", []change{{"actors/registry/intercepting.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},

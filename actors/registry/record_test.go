@@ -77,6 +77,23 @@ func TestASessionInTheStoreIsClosedWhileItIsBeingResumed(t *testing.T) {
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = o, o })
 }
 
+// Guarantee 8: a restart closes the MCP session of its key also before a session has resumed what the store has of it.
+func TestASessionInTheStoreIsClosedByARestartWhileItIsBeingResumed(t *testing.T) {
+	o := &oneRecord{key: messages.Key{Server: "s", Scope: "stored"}}
+	o.record = &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 3}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		call := w.call("stored", "fast")
+		time.Sleep(time.Second / 2)
+		restarted := w.send(&messages.Restart{Key: o.key})
+		require.Equal(t, messages.CodeUnavailable, (<-restarted.Reply).(*messages.Failure).Code)
+		require.Equal(t, messages.CodeUnavailable, (<-call.Reply).(*messages.Failure).Code)
+		require.False(t, o.record.Valid(), "its record has no session any more")
+		require.Equal(t, uint64(3), o.record.Generation)
+		require.True(t, o.resumed[0])
+		require.NotContains(t, o.resumed[1:], true)
+	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = o, o })
+}
+
 // A session that is evicted while it resumes what the store has of its key leaves that to the next one, which may
 // have been spawned before the first has ended.
 func TestASessionInTheStoreIsResumedAfterAnEviction(t *testing.T) {

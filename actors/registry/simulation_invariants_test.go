@@ -261,7 +261,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		if s.dialing[by] {
 			s.crossed("a drain during a dial")
 		}
-		s.onDrained(by, msg)
+		s.onDrained(by)
 	case *contract.BecameIdle:
 		if reg := registrationOf(msg.Of); reg.Dialing {
 			s.crossed("a session was granted a dial as it became idle")
@@ -319,20 +319,11 @@ func (s *simulation) remember() {
 	}
 }
 
-// onDrained notes that a session drains: its pin ends, and if its key is restarted before it is open, it leaves the
-// session that the store has of its key as it is.
-func (s *simulation) onDrained(by *mailbox.Mailbox, how *contract.Drain) {
+// onDrained notes that a session drains: its pin ends.
+func (s *simulation) onDrained(by *mailbox.Mailbox) {
 	for _, reg := range s.registry.registrations {
 		if reg.mailbox == by {
 			delete(s.pins, reg.key)
-		}
-		if reg.mailbox != by || reg.wasOpen || !how.Restart {
-			continue
-		}
-		for _, of := range s.world.sessions {
-			if of.stored && of.key == reg.key {
-				of.excuse = "its key was restarted before it was opened"
-			}
 		}
 	}
 }

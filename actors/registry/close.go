@@ -257,8 +257,13 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	return key, false
 }
 
-// cleanUp has the leftovers of a key closed for a close command, unless the command has already done so.
+// cleanUp has the leftovers of a key closed for a close command, unless the command has already done so. If another
+// member of the cluster has got the key, it may have resumed them from the store: they stay.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
+	if !closing.drain.Moves && !r.owns(key) {
+		r.keepLeftovers(closing, key)
+		return
+	}
 	left := closing.leftovers[key]
 	delete(closing.leftovers, key)
 	if len(left) == 0 && closing.begun[key] {
@@ -266,6 +271,15 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 	}
 	closing.begun[key] = true
 	r.drainFor(c, closing, r.startCleanup(c, key, left, closing.drain.Leave))
+}
+
+// keepLeftovers keeps the leftovers of a key for the next close command.
+func (r *registry) keepLeftovers(closing *closeCommand, key messages.Key) {
+	if left := closing.leftovers[key]; len(left) > 0 {
+		delete(closing.leftovers, key)
+		r.leftovers.add(key, left)
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: left[0].Reason})
+	}
 }
 
 // startCleanup spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
@@ -313,10 +327,7 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
 	}
 	for key, more := closing.nextLeftover(); more && len(closing.leftovers) > 0; key, more = closing.nextLeftover() {
-		left := closing.leftovers[key]
-		delete(closing.leftovers, key)
-		r.leftovers.add(key, left)
-		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: left[0].Reason})
+		r.keepLeftovers(closing, key)
 	}
 	for _, key := range closing.stored {
 		if !closing.begun[key] {

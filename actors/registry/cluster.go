@@ -29,10 +29,13 @@ func (r *registry) tellTimeouts(c actor.Context) {
 	r.cfg.Post.Send(r.cluster.HandBack, t)
 }
 
+// owns reports whether this member owns a key.
+func (r *registry) owns(key messages.Key) bool { return r.cluster.Owns == nil || r.cluster.Owns(key) }
+
 // handBack sends a call whose key another member owns to the cluster, and reports whether it has
 // done so. The call has left the registry then.
 func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
-	if r.cluster.Owns == nil || r.cluster.Owns(k.Key) {
+	if r.owns(k.Key) {
 		return false
 	}
 	if _, is := k.Op.(*contract.Reopen); is {

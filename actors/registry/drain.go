@@ -112,7 +112,7 @@ func (r *registry) closeRecord(c actor.Context, reg *registration) {
 			return
 		}
 	}
-	if reg.drainedBy.Restart && !reg.drainedBy.Moves {
+	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {
 		r.startCleanup(c, reg.key, nil, false)
 	}
 }

@@ -190,7 +190,7 @@ func (f *intercepting) onPassedOn(c actor.Context, msg *passedOn) {
 // onWithdrawn cancels a call that was passed on, also if it was handed back since.
 func (f *intercepting) onWithdrawn(c actor.Context, k *contract.Call) {
 	cancelCall(k, "")
-	if f.cluster.Owns != nil && !f.cluster.Owns(k.Key) && k.Op.RequestID() != "" {
+	if !f.owns(k.Key) && k.Op.RequestID() != "" {
 		f.cfg.Post.Send(f.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
 	}
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,20 +50,24 @@ var actions = []action{
 	}},
 	{"another operation", 6, (*simulation).otherOperation},
 	{"calls one after the other", 2, func(s *simulation) {
-		s.serially(5, messages.Key{Server: s.anyServer(), Scope: "alone-" + s.nextID()})
+		key := messages.Key{Server: s.anyServer(), Scope: "alone-" + s.nextID()}
+		s.owners.of[key.Scope] = s.anySupervisor()
+		s.serially(5, key)
 	}},
 	{"close", 9, (*simulation).close},
 	{"restart", 4, func(s *simulation) {
-		s.send(&messages.Restart{Key: s.anyKey(), ID: s.nextID()}, s.nextID(), drainTimeout+2*closeTimeout+connectTimeout+time.Second, nil)
+		key := s.anyKey()
+		s.send(s.supervisorFor(key), &messages.Restart{Key: key, ID: s.nextID()}, s.nextID(), drainTimeout+2*closeTimeout+connectTimeout+time.Second, nil)
 	}},
 	{"forget", 2, func(s *simulation) {
-		s.send(&messages.Forget{Server: s.anyServer(), ID: s.nextID()}, s.nextID(), time.Second, nil)
+		s.send(s.anySupervisor(), &messages.Forget{Server: s.anyServer(), ID: s.nextID()}, s.nextID(), time.Second, nil)
 	}},
 	{"pin", 4, func(s *simulation) {
-		s.pin(s.anyKey(), s.n(2) == 1)
+		key := s.anyKey()
+		s.pin(s.supervisorFor(key), key, s.n(2) == 1)
 	}},
 	{"cancel a scope", 2, func(s *simulation) {
-		s.send(&messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
+		s.send(s.anySupervisor(), &messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
 	}},
 	{"bind", 4, (*simulation).bind},
 	{"end a process", 4, func(s *simulation) {
@@ -75,11 +80,18 @@ var actions = []action{
 	}},
 	{"reload", 4, (*simulation).reload},
 	{"inspect", 1, func(s *simulation) {
-		s.send(&messages.Inspect{ID: s.nextID(), Limit: -1}, s.nextID(), time.Second, nil)
+		s.send(s.anySupervisor(), &messages.Inspect{ID: s.nextID(), Limit: -1}, s.nextID(), time.Second, nil)
 	}},
 	{"notify", 2, func(s *simulation) {
 		if c := s.anyConn(); c != nil && c.req.Heard != nil {
 			go c.req.Heard(&messages.ToolsChanged{}, nil)
+		}
+	}},
+	{"kill a process", 2, (*simulation).killOne},
+	{"restart a supervisor", 2, (*simulation).restartOne},
+	{"move a scope", 4, func(s *simulation) {
+		if scope := scopes[s.n(len(scopes))]; s.isCluster {
+			s.move(scope, s.n(4) > 0)
 		}
 	}},
 	{"plant a bug", 1, func(s *simulation) {
@@ -175,7 +187,9 @@ func (s *simulation) cancel() {
 	back := s.choose(len(s.commands), func(r *random) int { return min(r.IntN(len(s.commands)), r.IntN(8)) })
 	if op, is := s.commands[len(s.commands)-1-back].message.(messages.Operation); is {
 		s.logf("%s is cancelled", op.RequestID())
-		s.system.Root.Send(s.pid, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+		cmd := &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()}
+		s.system.Root.Send(s.commands[len(s.commands)-1-back].at.pid, cmd)
+		s.router.cancel(cmd)
 	}
 }
 
@@ -219,14 +233,15 @@ func (s *simulation) close() {
 	case 4:
 		cmd = &messages.CloseAll{ID: id, Now: now}
 	}
-	s.send(cmd, id, s.registry.closeTime()+time.Second, nil)
+	to := s.supervisorFor(key)
+	s.send(to, cmd, id, to.registry.closeTime()+time.Second, nil)
 }
 
 // pin pins the session of a key, or ends that.
-func (s *simulation) pin(key messages.Key, release bool) {
-	s.send(&messages.Pin{Key: key, ID: s.nextID(), Release: release}, s.nextID(), time.Second, func(reply any) {
+func (s *simulation) pin(to *supervisor, key messages.Key, release bool) {
+	s.send(to, &messages.Pin{Key: key, ID: s.nextID(), Release: release}, s.nextID(), time.Second, func(reply any) {
 		if _, done := reply.(*messages.Pinned); done {
-			s.pins[key] = !release
+			to.pins[key] = !release
 		}
 	})
 }
@@ -239,16 +254,15 @@ func (s *simulation) bind() {
 	if s.n(3) == 1 {
 		cmd.Handler = s.process("handler").pid
 	}
-	s.send(cmd, cmd.ID, time.Second, nil)
+	s.send(s.anySupervisor(), cmd, cmd.ID, time.Second, nil)
 }
 
 // reload changes, removes or adds one server, or changes the limits of one.
 func (s *simulation) reload() {
-	for _, reg := range s.registry.registrations {
-		if reg.Queued() {
-			s.crossed("a reload with sessions that are queued")
-			break
-		}
+	if slices.ContainsFunc(s.living(), func(p *supervisor) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(p.registry.registrations)), (*registration).Queued)
+	}) {
+		s.crossed("a reload with sessions that are queued")
 	}
 	name := s.anyServer()
 	servers := map[string]mcpbridge.Server{}
@@ -276,15 +290,18 @@ func (s *simulation) reload() {
 		servers[name] = srv
 	}
 	s.world.changed[name] = true
-	s.world.excuseStored(name)
+	s.excuse("its server was changed", func(of *served) bool { return of.key.Server == name && (s.isKept(of) || s.cfg.LeaveOpen) })
 	list := []mcpbridge.Server{}
 	for _, name := range serverNames {
 		if srv, there := servers[name]; there {
 			list = append(list, srv)
 		}
 	}
-	reload := &protocol.Reload{Servers: list, Apply: func() { s.world.servers = servers }}
-	s.send(reload, "reload "+s.nextID(), s.registry.closeTime()+time.Second, nil)
+	s.world.servers = servers // of processes that start from now on
+	for _, p := range s.living() {
+		reload := &protocol.Reload{Servers: list, Apply: func() { p.servers = servers }}
+		s.send(p, reload, "reload "+s.nextID(), p.registry.closeTime()+time.Second, nil)
+	}
 }
 
 // newServer returns a version of a server.

@@ -19,8 +19,10 @@ import (
 // afterStep checks what holds after each step.
 func (s *simulation) afterStep() {
 	s.checkEvents()
-	if !s.stopped {
-		s.checkGate()
+	for _, p := range s.living() {
+		if !p.stopped {
+			p.checkGate()
+		}
 	}
 }
 
@@ -41,7 +43,7 @@ func (s *simulation) checkEvents() {
 		case *messages.SessionRestarted:
 			s.checkGeneration(e.Stamp, e.Attached)
 		case *messages.SessionEvicted:
-			if s.pins[e.Key] && e.Reason != messages.EvictIdle {
+			if s.supervisorNamed(e.Supervisor).pins[e.Key] && e.Reason != messages.EvictIdle {
 				s.violate("a session that is pinned was evicted", "%s: %s", e.Key, e.Reason)
 			}
 			s.crossed("a session was evicted: " + string(e.Reason))
@@ -70,13 +72,16 @@ func (s *simulation) checkCause(key messages.Key, cause string) {
 	}
 }
 
-// checkGeneration checks that a new session of a key has a new generation.
+// checkGeneration checks that a new session of a key has a new generation, also in another process if the store has it.
 func (s *simulation) checkGeneration(stamp messages.Stamp, attached bool) {
 	last := s.generations[stamp.Key]
-	if attached && stamp.Generation < last || !attached && stamp.Generation <= last {
-		s.violate("a generation is wrong", "%s: %d after %d, resumed %v", stamp.Key, stamp.Generation, last, attached)
+	if last.Supervisor != stamp.Supervisor && s.failed[stamp.Key] {
+		last = messages.Stamp{}
 	}
-	s.generations[stamp.Key] = stamp.Generation
+	if attached && stamp.Generation < last.Generation || !attached && stamp.Generation <= last.Generation {
+		s.violate("a generation is wrong", "%s: %d after %d, resumed %v", stamp.Key, stamp.Generation, last.Generation, attached)
+	}
+	s.generations[stamp.Key] = stamp
 }
 
 // checkDeadLetter checks that a message is not lost.
@@ -90,20 +95,20 @@ func (s *simulation) checkDeadLetter(e *actor.DeadLetterEvent) {
 }
 
 // checkGate checks the quotas.
-func (s *simulation) checkGate() {
-	g := s.registry.gate
+func (p *supervisor) checkGate() {
+	s, g := p.s, p.registry.gate
 	if g.Sessions.Open > g.Sessions.Limit || g.Sessions.Open < 0 {
 		s.violate("the cap does not hold", "%d slots of %d", g.Sessions.Open, g.Sessions.Limit)
 	}
-	if s.registry.waiting < 0 {
-		s.violate("waiting calls are counted wrong", "%d calls wait", s.registry.waiting)
+	if p.registry.waiting < 0 {
+		s.violate("waiting calls are counted wrong", "%d calls wait", p.registry.waiting)
 	}
-	for name, srv := range s.registry.servers {
+	for name, srv := range p.registry.servers {
 		if q := srv.turns.Quota; q.Open > q.Limit && !s.changed[name] {
 			s.violate("the quota of a server does not hold", "%s has %d slots of %d", name, q.Open, q.Limit)
 		}
 	}
-	for name, t := range s.registry.tenants {
+	for name, t := range p.registry.tenants {
 		if t.Open > t.Limit || t.waiting < 0 {
 			s.violate("the quota of a tenant does not hold", "%s has %d slots of %d, and %d waiting calls", name, t.Open, t.Limit, t.waiting)
 		}
@@ -113,7 +118,7 @@ func (s *simulation) checkGate() {
 // checkInTime looks for commands that should have their replies.
 func (s *simulation) checkInTime() {
 	for _, k := range s.commands {
-		if over := time.Since(k.by) - s.late; over > 0 && len(k.replies) == 0 {
+		if over := time.Since(k.by) - s.late; over > 0 && len(k.replies) == 0 && !k.gone {
 			s.violate("a late reply", "%v has no reply, %v too late", k, over)
 		}
 	}
@@ -143,24 +148,30 @@ func (s *simulation) sleepChecked(d time.Duration) {
 
 // checkRest checks that nothing is counted when nothing is left to do.
 func (s *simulation) checkRest() {
-	if !s.intact() {
-		return
+	for _, p := range s.living() {
+		if s.intact() && !p.stopped {
+			p.checkRest()
+		}
 	}
+}
+
+func (p *supervisor) checkRest() {
 	var snap *messages.Snapshot
-	s.send(&messages.Inspect{Limit: -1}, "the last look", time.Second, func(reply any) { snap, _ = reply.(*messages.Snapshot) })
+	s := p.s
+	s.send(p, &messages.Inspect{Limit: -1}, "the last look", time.Second, func(reply any) { snap, _ = reply.(*messages.Snapshot) })
 	s.runUntil(time.Second, "a snapshot", func() bool { return s.unanswered == 0 })
 	if snap == nil {
 		return
 	}
-	if snap.Waiting != 0 || snap.Open != s.total {
-		s.violate("not at rest", "%d calls wait, %d slots for %d transports", snap.Waiting, snap.Open, s.total)
+	if snap.Waiting != 0 || snap.Open != p.total {
+		s.violate("not at rest", "%d calls wait, %d slots for %d transports", snap.Waiting, snap.Open, p.total)
 	}
 	for _, one := range snap.Sessions {
 		if one.Outstanding != 0 || one.Waiting != 0 {
 			s.violate("not at rest", "%s has %d outstanding calls, %d waiting", one.Key, one.Outstanding, one.Waiting)
 		}
 	}
-	r := s.registry
+	r := p.registry
 	if n := len(r.calls) + len(r.controls) + r.pending + r.closings.all.Count + len(r.cancellations.queues) + r.unpassed; n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
 			len(r.calls), len(r.controls), r.pending, r.closings.all.Count, len(r.cancellations.queues), r.unpassed)
@@ -170,15 +181,15 @@ func (s *simulation) checkRest() {
 			s.violate("not at rest", "owner %v has %d calls", name, len(o.calls))
 		}
 	}
-	if s.intercepting != nil && s.intercepting.interceptions.all.Count > 0 {
-		s.violate("not at rest", "%d operations run through interceptors", s.intercepting.interceptions.all.Count)
+	if n := p.intercepting.interceptions.all.Count; n > 0 {
+		s.violate("not at rest", "%d operations run through interceptors", n)
 	}
 }
 
 // checkRecovery checks that each server works again: soon, one call after the other succeeds.
 func (s *simulation) checkRecovery() {
 	for _, name := range serverNames {
-		if s.registry.servers[name] == nil {
+		if _, there := s.servers[name]; !there {
 			continue
 		}
 		works := false
@@ -196,12 +207,15 @@ func (s *simulation) checkRecovery() {
 	}
 }
 
-// checkEnd checks that nothing is left after the registry has stopped.
+// checkEnd checks that nothing is left after the supervisors have stopped.
 func (s *simulation) checkEnd() {
 	s.checkEvents()
 	for _, k := range s.commands {
 		if !s.intact() {
 			return
+		}
+		if k.gone {
+			continue
 		}
 		if len(k.replies) != 1 {
 			s.violate("no reply", "%v has %d replies", k, len(k.replies))
@@ -209,10 +223,40 @@ func (s *simulation) checkEnd() {
 		}
 		s.checkReply(k)
 	}
-	if !s.intact() {
-		return
+	told := map[messages.Key]bool{}
+	for _, p := range s.living() {
+		if !s.intact() {
+			return
+		}
+		p.checkEnd()
+		for _, left := range p.left {
+			told[left.Key] = true
+		}
 	}
-	r := s.registry
+	for _, of := range s.sessions {
+		if of.known && of.excuse == "" && !told[of.key] && !s.isStored(of) {
+			s.violate("a session is left on its server", "%s of %s", of.id, of.key)
+		}
+		if of.known && s.isStored(of) && of.excuse == "" && !told[of.key] && !s.mayBeLeft(of) {
+			s.violate("a session that the store has is left on its server", "%s of %s", of.id, of.key)
+		}
+	}
+	for _, p := range s.processes {
+		if len(p.watchers) > 0 && len(s.living()) == len(s.all) { // questions of a process that was killed watch it still
+			s.violate("something is left", "%s is watched by %v", p.name, p.watchers)
+		}
+	}
+}
+
+// mayBeLeft reports whether a session of the store may be left open at the end: by the configuration, or because nobody has its
+// key any more.
+func (s *simulation) mayBeLeft(of *served) bool {
+	return s.cfg.LeaveOpen || s.isCluster && s.ownerOf(of.key) == nil
+}
+
+// checkEnd checks that nothing is left of a supervisor that has stopped.
+func (p *supervisor) checkEnd() {
+	s, r := p.s, p.registry
 	if n := len(r.registrations) + len(r.entries) + r.gate.Sessions.Open + r.closings.all.Count + len(r.tenants) + len(r.calls) + r.waiting + len(r.controls); n != 0 {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
 			len(r.registrations), len(r.entries), r.gate.Sessions.Open, r.closings.all.Count, len(r.tenants), len(r.calls), r.waiting, len(r.controls))
@@ -225,40 +269,31 @@ func (s *simulation) checkEnd() {
 			s.violate("something is left", "%s: %d places have turns, %d slots, %d pins", srv.Name, srv.turns.Waiting(), srv.turns.Quota.Open, srv.turns.Quota.Pins)
 		}
 	}
-	for key, n := range s.live {
+	for key, n := range p.live {
 		if n != 0 {
 			s.violate("a transport is left", "%s has %d", key, n)
 		}
 	}
-	told := map[messages.Key]bool{}
-	for _, left := range s.left {
-		told[left.Key] = true
-	}
-	for _, of := range s.world.sessions {
-		if of.known && of.excuse == "" && !told[of.key] {
-			s.violate("a session is left on its server", "%s of %s", of.id, of.key)
-		}
-	}
-	for _, p := range s.processes {
-		if len(p.watchers) > 0 {
-			s.violate("something is left", "%s is watched by %v", p.name, p.watchers)
-		}
-	}
+}
+
+// supervisorNamed returns the supervisor with a name.
+func (s *simulation) supervisorNamed(name string) *supervisor {
+	return s.all[slices.IndexFunc(s.all, func(p *supervisor) bool { return p.cfg.Name == name })]
 }
 
 // onRead counts crossings.
 func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 	case *contract.Grant:
-		s.dialing[by] = true
+		s.dials[by] = true
 	case *contract.AbandonDial:
-		if s.dialing[by] {
+		if s.dials[by] {
 			s.crossed("a dial was abandoned")
 		} else {
 			s.crossed("an order to abandon a dial came too late")
 		}
 	case *contract.Drain:
-		if s.dialing[by] {
+		if s.dials[by] {
 			s.crossed("a drain during a dial")
 		}
 		s.onDrained(by)
@@ -292,7 +327,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		s.crossed("an interceptor was too slow")
 	default:
 		if fmt.Sprintf("%T", msg) == "*session.dialed" {
-			s.dialing[by] = false
+			s.dials[by] = false
 		}
 	}
 }
@@ -313,27 +348,17 @@ func (s *simulation) remember() {
 		if s.n(2) == 0 {
 			continue
 		}
-		of := &served{id: fmt.Sprint("stored-", i), key: key, at: s.addressOf(s.servers[key.Server], key), known: s.n(2) == 0, stored: true}
-		s.world.sessions = append(s.world.sessions, of)
+		of := &served{id: fmt.Sprint("stored-", i), key: key, at: s.addressOf(s.servers[key.Server], key), known: s.n(2) == 0}
+		s.sessions = append(s.sessions, of)
 		s.stored[key] = &mcpbridge.Record{Resume: *resumeOf(of), Generation: 7}
 	}
 }
 
 // onDrained notes that a session drains: its pin ends.
 func (s *simulation) onDrained(by *mailbox.Mailbox) {
-	for _, reg := range s.registry.registrations {
-		if reg.mailbox == by {
-			delete(s.pins, reg.key)
-		}
-	}
-}
-
-// excuseStored excuses the sessions of a server from before the simulation: nobody closes those of a server that
-// is not configured as it was.
-func (w *world) excuseStored(server string) {
-	for _, of := range w.sessions {
-		if of.stored && of.key.Server == server {
-			of.excuse = "its server was changed"
+	if p := s.supervisorOf(by); p != nil {
+		if reg := p.registrationOf(by); reg != nil {
+			delete(p.pins, reg.key)
 		}
 	}
 }

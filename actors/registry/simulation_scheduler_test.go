@@ -36,14 +36,13 @@ type scheduler struct {
 	waiting  []*turn // the others, the oldest first
 	names    map[*mailbox.Mailbox]string
 	nameOf   func(*mailbox.Mailbox) string // of a mailbox that has none yet
+	in       func(*mailbox.Mailbox) *supervisor
 	observe  func(to *mailbox.Mailbox, message any)
 	policy   int // how many steps a priority lasts, or 0 without priorities
 	preempts bool
 	late     time.Duration // for how long time has passed while an actor had something to do
 	steps    int
 	ended    bool // nothing waits any more
-
-	lingering int // goroutines that let time pass
 
 	began time.Time
 	keep  bool // the log
@@ -53,6 +52,7 @@ type scheduler struct {
 // turn is a goroutine that waits for its turn.
 type turn struct {
 	label   string
+	in      *supervisor      // the process, or nil
 	mailbox *mailbox.Mailbox // of an actor that reads, or the one that is posted to; or nil
 	actor   bool             // an actor runs
 	ctx     context.Context  // of work of the bridge; nil for what takes no time
@@ -108,20 +108,12 @@ func (s *scheduler) Read(by *mailbox.Mailbox, message any) {
 	}
 }
 
-// work waits for the turn of what the world does. If it is not ready, it waits until it is.
-func (s *scheduler) work(ctx context.Context, label string, ready func() bool) {
+// work waits for the turn of what the world does in a process, or elsewhere. If it is not ready, it waits until it is.
+func (s *scheduler) work(in *supervisor, ctx context.Context, label string, ready func() bool) {
 	if _, known := ctx.Deadline(); !known && ctx.Done() != nil { // sleep does not know when it ends
 		defer context.AfterFunc(ctx, s.arrive)()
 	}
-	s.wait(&turn{label: label, ctx: ctx, ready: ready})
-}
-
-// linger lets time pass in the goroutine that has the turn, and waits for another turn.
-func (s *scheduler) linger(d time.Duration, label string) {
-	s.lingering++
-	time.Sleep(d)
-	s.work(context.Background(), label, nil)
-	s.lingering--
+	s.wait(&turn{label: label, in: in, ctx: ctx, ready: ready})
 }
 
 // wait waits until the goroutine is chosen.
@@ -156,6 +148,7 @@ func (s *scheduler) rest() {
 		if t.mailbox == nil {
 			continue
 		}
+		t.in = s.in(t.mailbox)
 		if s.names[t.mailbox] == "" {
 			s.names[t.mailbox] = s.nameOf(t.mailbox)
 		}
@@ -170,7 +163,14 @@ func (s *scheduler) rest() {
 }
 
 // isReady reports whether the goroutine may be chosen.
-func (s *scheduler) isReady(t *turn) bool { return s.ended || t.ready == nil || t.ready() }
+func (s *scheduler) isReady(t *turn) bool {
+	return s.ended || t.in.runs() && (t.ready == nil || t.ready())
+}
+
+// isDone reports whether nothing waits, but in processes that were killed.
+func (s *scheduler) isDone() bool {
+	return !slices.ContainsFunc(s.waiting, func(t *turn) bool { return t.in.runs() })
+}
 
 // isQuick reports whether the goroutine waits for nothing but a processor: time does not pass before its turn.
 func (s *scheduler) isQuick(t *turn) bool {
@@ -263,7 +263,7 @@ func (s *scheduler) pass(d time.Duration, works bool) {
 // sleep lets time pass until something comes to wait, or the work of the bridge is over because its context is.
 func (s *scheduler) sleep(d time.Duration) {
 	for _, t := range s.waiting {
-		if t.ctx == nil {
+		if t.ctx == nil || !t.in.runs() {
 			continue
 		}
 		if at, ok := t.ctx.Deadline(); ok && time.Until(at) > 0 {

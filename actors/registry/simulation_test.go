@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -28,38 +27,41 @@ import (
 
 type random = rand.Rand
 
-// simulation is one schedule of a registry and its sessions: what callers do and what happens to the servers, and
-// in which order the actors and all that waits for them take their turns.
+// simulation is one schedule of the registries of some supervisors and their sessions: what callers do, what happens to the
+// servers and to the processes, and in which order the actors and all that waits for them take their turns.
 type simulation struct {
 	scheduler
 	world
 
-	cfg          actors.Config
-	maxDials     int
-	system       *actor.ActorSystem
-	registry     *registry
-	intercepting *intercepting // nil without interceptors
-	pid          *actor.PID
+	cfg        actors.Config
+	intercepts bool // there are interceptors
+	maxDials   int
+	store      *world // nil without a store
+	most       int    // how many supervisors run at once
+	isCluster  bool   // they share the keys
+	system     *actor.ActorSystem
+	all        []*supervisor
+	owners     ownership
+	router     *router
 
-	generations map[messages.Key]uint64 // of the last session that was opened
-	sessionOf   map[generation]*served  // that has run calls
-	pins        map[messages.Key]bool   // sessions that must not be evicted
+	generations map[messages.Key]messages.Stamp // of the last session that was opened
+	sessionOf   map[generation]*served          // that has run calls
 
 	commands   []*command
 	unanswered int
 	processes  []*process
+	registered []*actor.PID
 	codes      map[messages.Code]int
 	twice      map[string]bool // operations that an interceptor has run more than once
+	lost       map[string]bool // operations that the router has answered for a process that was killed
 	version    int             // of the servers
 	plantedIn  int             // messages of sessions until one has a bug; 0 is none
 	bugs       int
-	stopping   bool
-	stopped    bool
-	left       []messages.Left
+	isStopping bool // all supervisors are told to stop
 
 	subscription *eventstream.Subscription // to what the engine publishes
 	events       []any                     // since the last step; guarded by scheduler.mu
-	dialing      map[*mailbox.Mailbox]bool
+	dials        map[*mailbox.Mailbox]bool // sessions that dial
 	crossings    map[string]int
 
 	violation string // the first one, or ""
@@ -133,20 +135,15 @@ var simulatedSystem = sync.OnceValue(func() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 })
 
-// start makes the configuration, and starts the registry.
+// start makes the configuration, and starts the supervisors.
 func (s *simulation) start() {
 	s.part()
 	s.acting.Store(true)
 	s.scheduler.self, s.arrived, s.began = goroutine(), make(chan struct{}, 1), time.Now()
-	s.scheduler.names, s.nameOf, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.onRead
-	s.codes, s.twice, s.dialing, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[*mailbox.Mailbox]bool{}, map[string]int{}
-	s.sessionOf = map[generation]*served{}
-	s.generations, s.pins = map[messages.Key]uint64{}, map[messages.Key]bool{}
-	s.world = world{
-		s: s, servers: map[string]mcpbridge.Server{}, addresses: map[string]*address{}, adoptable: map[messages.Key]*control{},
-		live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{}, ranOn: map[string]*served{}, executed: map[string]int{}, mayRun: map[string]int{}, sent: map[string]int{},
-		causes: map[messages.Key]int{}, changed: map[string]bool{}, stored: map[messages.Key]*mcpbridge.Record{},
-	}
+	s.scheduler.names, s.nameOf, s.in, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.supervisorOf, s.onRead
+	s.codes, s.twice, s.lost, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[string]bool{}, map[string]int{}
+	s.dials, s.sessionOf, s.generations = map[*mailbox.Mailbox]bool{}, map[generation]*served{}, map[messages.Key]messages.Stamp{}
+	s.world, s.router = newWorld(s), &router{s: s}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
 	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
 	s.maxDials = 1 + s.n(2)
@@ -154,20 +151,16 @@ func (s *simulation) start() {
 	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)
 	s.cfg = actors.Config{
-		Name: "simulated", Dialer: &s.world, Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
+		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 		MaxSessions: 1 + s.n(4), MaxInFlight: 1 + s.n(3), MaxWaiting: 1 + s.n(8), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.n(4) == 1,
 		IdleTimeout: time.Duration(s.n(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
 		DrainTimeout: drainTimeout, CloseTimeout: closeTimeout, HandlerTimeout: time.Second,
-		Stopped: func(left []messages.Left) { s.stopped, s.left = true, left },
-		Probe:   s.probe,
 	}
 	if s.n(2) == 1 {
 		s.cfg.Tenant, s.cfg.MaxSessionsPerTenant = tenantOfScope, 1+s.n(2)
 	}
-	if s.n(3) == 1 {
-		s.cfg.Interceptors = []actors.Interceptor{s.intercept}
-	}
+	s.intercepts = s.n(3) == 1
 	if s.n(3) == 1 {
 		s.cfg.Handler = s.process("handler").pid
 	}
@@ -175,29 +168,26 @@ func (s *simulation) start() {
 		s.cfg.Subscriber = s.process("subscriber").pid
 	}
 	for _, name := range serverNames {
-		srv := s.newServer(name, 0)
-		s.world.servers[name] = srv
-		s.cfg.Servers = append(s.cfg.Servers, srv)
+		s.world.servers[name] = s.newServer(name, 0)
 	}
-	if s.n(3) == 1 {
-		s.cfg.Store, s.world.slowStore = &s.world, s.n(2) == 1
+	if s.most = 1; s.n(2) == 1 {
+		s.store, s.slowStore, s.cfg.LeaveOpen = &s.world, s.n(2) == 1, s.n(2) == 1
+		s.most = 1 + s.n(3)
 		s.remember()
 	}
-	s.logf("sessions %d, in flight %d, waiting %d, dials %d, per tenant %d, interceptors %d, store %v, fail fast %v", s.cfg.MaxSessions, s.cfg.MaxInFlight,
-		s.cfg.MaxWaiting, s.maxDials, s.cfg.MaxSessionsPerTenant, len(s.cfg.Interceptors), s.cfg.Store != nil, s.cfg.FailFast)
-	m := new(mailbox.Mailbox)
-	shared := contract.Config{Config: s.cfg, Dispatcher: &s.scheduler, Random: func() float64 { return float64(s.n(8)) / 8 }}
-	s.registry = newRegistry(&shared, m)
-	var root actor.Actor = s.registry
-	if len(s.cfg.Interceptors) > 0 {
-		s.intercepting = newIntercepting(s.registry)
-		root = s.intercepting
+	s.isCluster = s.most > 1
+	s.owners = ownership{map[string]*supervisor{}, map[string]*supervisor{}}
+	s.logf("sessions %d, in flight %d, waiting %d, dials %d, per tenant %d, interceptors %v, store %v, leave open %v, fail fast %v, processes %d", s.cfg.MaxSessions, s.cfg.MaxInFlight,
+		s.cfg.MaxWaiting, s.maxDials, s.cfg.MaxSessionsPerTenant, s.intercepts, s.store != nil, s.cfg.LeaveOpen, s.cfg.FailFast, s.most)
+	for range s.most {
+		s.startSupervisor()
 	}
-	s.scheduler.names[m] = "registry"
-	s.pid = s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return root }, shared.RunsOn(m)...))
+	for i, scope := range scopes {
+		s.owners.of[scope] = s.all[i%len(s.all)]
+	}
 }
 
-// finish ends all faults, waits until all is answered and at rest, and stops the registry; or stops it at once.
+// finish ends all faults, waits until all is answered and at rest, and stops the supervisors; or stops them at once.
 func (s *simulation) finish() {
 	s.part()
 	switch s.n(3) {
@@ -217,19 +207,26 @@ func (s *simulation) finish() {
 		s.some(30)
 		s.heal()
 	}
-	s.runUntil(2*time.Minute, "the registry has stopped", func() bool { return s.stopped && s.unanswered == 0 })
-	s.runUntil(time.Minute, "nothing waits", func() bool { return len(s.waiting)+s.lingering == 0 })
+	s.runUntil(2*time.Minute, "the supervisors have stopped", func() bool { return s.haveStopped() && s.unanswered == 0 })
+	s.runUntil(time.Minute, "nothing waits", s.isQuiet)
 	s.checkEnd()
 	s.ended = true
-	s.drainAfterViolation()
+	s.drainGoroutines()
 	s.system.EventStream.Unsubscribe(s.subscription)
-	for _, k := range s.commands {
-		s.system.ProcessRegistry.Remove(k.pid)
-	}
-	for _, p := range s.processes {
-		s.system.ProcessRegistry.Remove(p.pid)
+	for _, pid := range s.registered {
+		s.system.ProcessRegistry.Remove(pid)
 	}
 	time.Sleep(3 * time.Second) // for the throttle of the dead letters
+}
+
+// haveStopped reports whether all supervisors have stopped, but those that were killed.
+func (s *simulation) haveStopped() bool {
+	return !slices.ContainsFunc(s.living(), func(p *supervisor) bool { return !p.stopped })
+}
+
+// isQuiet reports whether nothing waits or lets time pass.
+func (s *simulation) isQuiet() bool {
+	return s.isDone() && !slices.ContainsFunc(s.living(), func(p *supervisor) bool { return p.lingering > 0 })
 }
 
 // heal ends all faults.
@@ -244,19 +241,25 @@ func (s *simulation) heal() {
 // unpin ends all pins, which may keep calls waiting.
 func (s *simulation) unpin() {
 	s.rest()
-	for _, name := range serverNames {
-		for _, scope := range scopes {
-			s.pin(messages.Key{Server: name, Scope: scope}, true)
+	for _, p := range s.living() {
+		for _, name := range serverNames {
+			for _, scope := range scopes {
+				s.pin(p, messages.Key{Server: name, Scope: scope}, true)
+			}
 		}
 	}
 }
 
-// stop tells the registry to stop.
+// stop tells all supervisors to stop.
 func (s *simulation) stop() {
 	s.rest()
 	s.logf("== stop")
-	s.stopping = true
-	s.system.Root.Send(s.pid, &protocol.Stop{})
+	s.isStopping = true
+	for _, p := range s.living() {
+		if p.takes() {
+			p.stop()
+		}
+	}
 }
 
 // runUntil lets everything happen until a condition holds, which must be soon.
@@ -276,56 +279,34 @@ func (s *simulation) runUntil(limit time.Duration, what string, until func() boo
 
 // atRest reports whether nothing happens for a while, and no session is about to be opened or closed.
 func (s *simulation) atRest() bool {
-	if len(s.waiting) == 0 {
+	if s.isDone() {
 		s.sleepChecked(400 * time.Millisecond)
 	}
-	for _, reg := range s.registry.registrations {
-		if reg.Dialing || reg.Draining || reg.Queued() && s.registry.exhausted(reg) == "" {
-			return false
+	for _, p := range s.living() {
+		for _, reg := range p.registry.registrations {
+			if reg.Dialing || reg.Draining || reg.Queued() && p.registry.exhausted(reg) == "" {
+				return false
+			}
 		}
 	}
-	return len(s.waiting)+s.lingering == 0
+	return s.isQuiet()
 }
 
-// drainAfterViolation lets all goroutines end after a violation.
-func (s *simulation) drainAfterViolation() {
-	if s.intact() {
-		return
-	}
-	if !s.stopping {
-		s.stop()
-	}
-	for n := 0; n < 100_000 && (!s.stopped || len(s.waiting)+s.lingering > 0); n++ {
-		if !s.step(s.isReady) {
-			time.Sleep(time.Minute)
-			s.rest()
+// drainGoroutines lets all goroutines end after a violation, and those of processes that were killed.
+func (s *simulation) drainGoroutines() {
+	s.healed = true
+	for _, p := range s.all {
+		if !p.stopping {
+			p.stop()
 		}
 	}
-}
-
-// nameOfMailbox returns the name of the actor of a session.
-func (s *simulation) nameOfMailbox(m *mailbox.Mailbox) string {
-	for _, reg := range s.registry.registrations {
-		if reg.mailbox == m {
-			return fmt.Sprintf("%s session %d", reg.key, reg.serial)
+	running := func(p *supervisor) bool { return !p.stopped || p.lingering > 0 }
+	for n, quiet := 0, 0; n < 100_000 && (quiet < 2 || slices.ContainsFunc(s.all, running)); n++ {
+		if quiet++; s.step(s.isReady) {
+			quiet = 0
+			continue
 		}
-	}
-	return "a session that has ended"
-}
-
-// probe panics at a message of a session, once a bug was planted.
-func (s *simulation) probe(c actor.Context) {
-	if s.plantedIn == 0 {
-		return
-	}
-	if s.plantedIn--; s.plantedIn > 0 {
-		return
-	}
-	if reg := s.registry.registrations[c.Self().Id]; reg != nil {
-		s.logf("a bug in %s at %T", reg.key, c.Message())
-		s.causes[reg.key]++
-		s.crossed("a bug in a session")
-		panic(planted)
+		time.Sleep(time.Minute)
 	}
 }
 

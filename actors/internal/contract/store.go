@@ -28,13 +28,13 @@ func (s KeyStore) Load() (known *mcpbridge.Record) {
 	return known
 }
 
-// SaveSession saves what is needed to resume an MCP session, and its generation.
-func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) {
+// SaveSession saves what is needed to resume an MCP session, and its generation. It reports whether the store has them.
+func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved bool) {
 	record := &mcpbridge.Record{Generation: generation}
 	if resume := conn.Resume(); resume != nil {
 		record.Resume = *resume
 	}
-	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
 }
 
 // SaveGeneration saves the generation of an MCP session that was closed, so that no later
@@ -51,17 +51,17 @@ func (s KeyStore) SaveGeneration(generation uint64) {
 	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
 }
 
-// Try runs a request to the store, and logs its error.
-func (s KeyStore) Try(what string, f func(context.Context) error) {
+// Try runs a request to the store, and logs its error. It reports whether the request has succeeded.
+func (s KeyStore) Try(what string, f func(context.Context) error) (done bool) {
 	if s.Cfg.Store == nil {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Cfg.CloseTimeout)
 	defer cancel()
 	began := time.Now()
 	err := f(ctx)
 	if err == nil {
-		return
+		return true
 	}
 	line := Span(About(s.Cfg.Logger.Warn(), s.Key, 0), "elapsed", time.Since(began))
 	var panicked *guard.Panic
@@ -70,4 +70,5 @@ func (s KeyStore) Try(what string, f func(context.Context) error) {
 		err = fmt.Errorf("panic: %T", panicked.Value) // the value may be a record
 	}
 	line.Err(err).Msg("store failed to " + what)
+	return false
 }

@@ -52,8 +52,8 @@ func (s *session) answerAfterBug(c actor.Context) {
 	case *toolsListed, *heardAgain:
 		s.requests--
 	case *dialed:
-		s.abortDial, s.oldConn = nil, msg.conn
-		s.generation = max(s.generation, msg.generation)
+		s.dialEnded(msg)
+		s.oldConn = msg.conn
 	case *contract.Drain:
 		s.drainOrder = msg
 	case *timerFired:

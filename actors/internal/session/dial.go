@@ -29,6 +29,7 @@ type dialAttempt struct {
 	ops      []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
+	saved      bool   // the store has that MCP session
 	floor      uint64 // as in durable
 	reopens    bool   // there was a previous MCP session
 	stateless  bool   // that MCP session kept nothing on the server
@@ -103,7 +104,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		return failed(err)
 	}
 	info := conn.Info()
-	msg = &dialed{conn: conn, generation: d.generation, missed: missed, elapsed: time.Since(began)}
+	msg = &dialed{conn: conn, generation: d.generation, saved: d.saved || known != nil, missed: missed, elapsed: time.Since(began)}
 	if known != nil && !info.Attached {
 		msg.expired = d.generation
 	}
@@ -114,7 +115,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
 			go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
 		}
-		d.store.SaveSession(conn, msg.generation)
+		msg.saved = d.store.SaveSession(conn, msg.generation)
 	}
 	return msg
 }
@@ -146,7 +147,7 @@ func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 	self := &s.mailbox
 	d := dialAttempt{
 		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
-		generation: s.generation, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
+		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
@@ -238,7 +239,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		s.since = s.openedAt
 	}
 	info := s.conn.Info()
-	s.wasOpen, s.generation, s.stateless = true, msg.generation, info.Stateless
+	s.wasOpen, s.generation, s.saved, s.stateless = true, msg.generation, msg.saved, info.Stateless
 	s.report(&contract.Opened{Of: s.registration, Generation: s.generation, Info: info, Restarted: restarted, Expired: msg.expired, Elapsed: elapsed, Dialed: msg.elapsed, Lifetime: lifetime})
 	for _, uri := range msg.missed {
 		s.onNotification(c, &notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
@@ -266,10 +267,17 @@ func (s *session) lifetime() time.Duration {
 	return time.Since(s.since)
 }
 
+// dialEnded notes what is known of the MCP session of a dial that came too late.
+func (s *session) dialEnded(msg *dialed) {
+	s.abortDial, s.generation = nil, max(s.generation, msg.generation)
+	if msg.conn != nil {
+		s.saved = msg.saved
+	}
+}
+
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(c actor.Context, msg *dialed) {
-	s.abortDial = nil
-	s.generation = max(s.generation, msg.generation)
+	s.dialEnded(msg)
 	if s.refusedAgain(msg) {
 		s.failParked(c, s.refused, s.refusedUntil)
 	}

@@ -120,7 +120,7 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	generation := s.generation
 	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, s.store()
 	keep := s.drainOrder.Leave // the record
-	leave := keep && conn.Resume() != nil
+	leave := keep && s.saved && conn.Resume() != nil && (conn == s.conn || !s.hasExpired())
 	s.cfg.Async(&s.mailbox, func() any {
 		if pause {
 			<-time.After(cancelPause)
@@ -138,8 +138,8 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 
 // onDialedDraining takes the connection of a dial that was running when the drain came.
 func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
-	s.abortDial, s.conn = nil, msg.conn
-	s.generation = max(s.generation, msg.generation) // the store has it
+	s.dialEnded(msg)
+	s.conn = msg.conn
 	s.continueDraining(c)
 }
 

@@ -73,6 +73,7 @@ type durable struct {
 
 	wasOpen      bool      // there has been a connection
 	stateless    bool      // the last MCP session kept nothing on the server
+	saved        bool      // the store has the last MCP session
 	openedUnused bool      // the last connection was opened for no call, and no call came since
 	noResume     bool      // the record in the store is of an MCP session that is being closed
 	openedAt     time.Time // when the last connection was opened
@@ -94,8 +95,9 @@ type durable struct {
 	bind      *messages.Bind       // of the scope; not nil, read-only
 	questions ring.Ring[*question] // of the server, without an answer
 
-	drainOrder *contract.Drain // the last drain message, or nil
-	mailbox    mailbox.Mailbox
+	drainOrder  *contract.Drain        // the last drain message, or nil
+	lastMessage contract.SessionClosed // is sent when the session is closed
+	mailbox     mailbox.Mailbox
 }
 
 // store returns the store of the key.

@@ -15,6 +15,7 @@ type (
 		conn       mcpbridge.Conn
 		err        error
 		generation uint64
+		saved      bool     // the store has the MCP session
 		expired    uint64   // as in opened
 		missed     []string // resources that are subscribed, and may have changed meanwhile
 		elapsed    time.Duration

@@ -49,7 +49,7 @@ func (s *session) onConnDetached(msg *connDetached) {
 
 // onLateDial releases the connection that the previous incarnation has dialed.
 func (s *session) onLateDial(c actor.Context, msg *dialed) {
-	s.abortDial, s.oldConn, s.closingConn = nil, msg.conn, nil
-	s.generation = max(s.generation, msg.generation)
+	s.dialEnded(msg)
+	s.oldConn, s.closingConn = msg.conn, nil
 	s.releaseOld(c)
 }

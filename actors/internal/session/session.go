@@ -47,9 +47,8 @@ type session struct {
 
 	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
 
-	closingConn mcpbridge.Conn         // the connection that is being detached or closed, or nil
-	lastMessage contract.SessionClosed // sent when the session is closed
-	graceEnds   time.Time              // when calls that run on oldConn, or while draining, are cut off
+	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
+	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
 }
 
 // newSession returns the next incarnation of a session.

@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// ownership says which supervisor of a cluster has the keys of which scope.
+type ownership struct {
+	of     map[string]*supervisor // by scope
+	moving map[string]*supervisor // by scope: the one that hands it over, while it has no owner
+}
+
+// scopesOf returns the scopes of a supervisor.
+func (o *ownership) scopesOf(p *supervisor) (all []string) {
+	for _, scope := range slices.Sorted(maps.Keys(o.of)) {
+		if o.of[scope] == p {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
+// pass gives the scopes of a supervisor that has ended to others.
+func (o *ownership) pass(p *supervisor, to func() *supervisor) {
+	for _, scope := range o.scopesOf(p) {
+		o.of[scope] = to()
+	}
+	for _, scope := range slices.Sorted(maps.Keys(o.moving)) {
+		if o.moving[scope] == p {
+			delete(o.moving, scope)
+			o.of[scope] = to()
+		}
+	}
+}
+
+// ownerOf returns the supervisor of a cluster that has a key, or nil while it moves.
+func (s *simulation) ownerOf(key messages.Key) *supervisor { return s.owners.of[key.Scope] }
+
+// owns reports whether a supervisor has a key.
+func (s *simulation) owns(p *supervisor, key messages.Key) bool {
+	return !s.isCluster || s.ownerOf(key) == p
+}
+
+// move has a scope handed over to another supervisor.
+func (s *simulation) move(scope string, leave bool) {
+	from := s.owners.of[scope]
+	if from == nil || !from.takes() {
+		return
+	}
+	s.logf("%s of %s moves", scope, from.name)
+	delete(s.owners.of, scope)
+	s.owners.moving[scope] = from
+	release := &protocol.Release{Match: func(key messages.Key) bool { return key.Scope == scope }, Leave: leave, Now: s.n(4) == 1}
+	s.send(from, release, "release "+s.nextID(), from.registry.closeTime()+time.Second, func(any) {
+		if s.owners.moving[scope] != from {
+			return
+		}
+		delete(s.owners.moving, scope)
+		takes := slices.DeleteFunc(s.taking(), func(p *supervisor) bool { return p == from })
+		if len(takes) == 0 && !s.isStopping {
+			takes = append(takes, from)
+		}
+		if len(takes) == 0 {
+			return
+		}
+		s.owners.of[scope] = takes[s.n(len(takes))]
+		s.crossed("a scope has moved")
+	})
+}
+
+// router sends the calls that supervisors hand back to those that have their keys, as the nodes of a cluster do.
+type router struct {
+	s      *simulation
+	resent []*resent // that have no reply yet
+}
+
+// resent is a call that a supervisor has handed back, and the process that gets its reply.
+type resent struct {
+	*protocol.HandedBack
+	r    *router
+	pid  *actor.PID
+	from *supervisor // that has taken it from its caller
+	at   *supervisor // that it was sent to, or nil
+}
+
+// handBack is the process that takes what a supervisor hands back.
+type handBack struct {
+	r *router
+	p *supervisor
+}
+
+// pid returns the PID that takes what a supervisor hands back.
+func (r *router) pid(p *supervisor) *actor.PID { return r.s.register(&handBack{r, p}) }
+
+// SendUserMessage takes a call.
+func (h *handBack) SendUserMessage(_ *actor.PID, message any) {
+	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
+	case *protocol.HandedBack:
+		h.r.s.crossed("a call was handed to another process")
+		for _, x := range h.r.resent {
+			if x.pid.Equal(msg.Caller) {
+				again := *msg
+				again.Caller = x.Caller
+				x.HandedBack, x.at = &again, nil
+				go x.send()
+				return
+			}
+		}
+		x := &resent{HandedBack: msg, r: h.r, from: h.p}
+		x.pid = h.r.s.register(x)
+		h.r.resent = append(h.r.resent, x)
+		go x.send()
+	case *protocol.Withdrawn:
+		h.r.cancel(msg.Cancel)
+	}
+}
+
+// send waits until somebody has the key, and sends the call there.
+func (x *resent) send() {
+	s, op := x.r.s, x.Op
+	ctx, cancel := context.WithDeadline(context.Background(), op.Head().Deadline)
+	defer cancel()
+	x.from.work(ctx, "routing of "+op.RequestID(), func() bool { return ctx.Err() != nil || s.ownerOf(op.Head().Key) != nil || s.isStopping })
+	if x.at = s.ownerOf(op.Head().Key); ctx.Err() != nil || x.at == nil {
+		x.fail(messages.CodeDeadline, x.MayHaveRun)
+		return
+	}
+	s.system.Root.RequestWithCustomSender(x.at.pid, &protocol.ResentCall{
+		Op: op, Values: x.Values, Intercepted: x.Intercepted, Runs: x.Runs, MayHaveRun: x.MayHaveRun, Detail: x.Detail,
+	}, x.pid)
+}
+
+// SendUserMessage takes the reply.
+func (x *resent) SendUserMessage(_ *actor.PID, message any) {
+	if !slices.Contains(x.r.resent, x) {
+		return
+	}
+	x.r.resent = slices.DeleteFunc(x.r.resent, func(other *resent) bool { return other == x })
+	x.r.s.system.Root.Send(x.Caller, actor.UnwrapEnvelopeMessage(message))
+}
+
+// fail answers the call.
+func (x *resent) fail(code messages.Code, mayHaveRun bool) {
+	f := messages.NewFailure(x.Op, code, "by the router")
+	f.MayHaveRun = mayHaveRun
+	x.SendUserMessage(nil, f)
+}
+
+// lose answers the calls that a process has taken with it.
+func (r *router) lose(p *supervisor) {
+	for _, x := range slices.Clone(r.resent) {
+		switch {
+		case x.from == p:
+			r.resent = slices.DeleteFunc(r.resent, func(other *resent) bool { return other == x })
+		case x.at == p:
+			r.s.lost[x.Op.RequestID()] = true
+			x.fail(messages.CodeLost, true)
+		}
+	}
+}
+
+// cancel cancels an operation where it is.
+func (r *router) cancel(cmd *messages.Cancel) {
+	for _, x := range r.resent {
+		if x.at != nil && x.Op.RequestID() == cmd.ID {
+			r.s.system.Root.Send(x.at.pid, cmd)
+		}
+	}
+}
+
+// These are processes of the engine.
+func (*resent) SendSystemMessage(*actor.PID, any)   {}
+func (*resent) Stop(*actor.PID)                     {}
+func (*resent) Prompt()                             {}
+func (*handBack) SendSystemMessage(*actor.PID, any) {}
+func (*handBack) Stop(*actor.PID)                   {}
+func (*handBack) Prompt()                           {}
+
+// register adds a process to the engine, which finish removes.
+func (s *simulation) register(p actor.Process) *actor.PID {
+	pid, _ := s.system.ProcessRegistry.Add(p, s.system.ProcessRegistry.NextId())
+	s.registered = append(s.registered, pid)
+	return pid
+}

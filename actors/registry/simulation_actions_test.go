@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,9 +86,16 @@ var actions = []action{
 	}},
 	{"notify", 2, func(s *simulation) {
 		if c := s.anyConn(); c != nil && c.req.Heard != nil {
+			c.of.at.lists++
 			go c.req.Heard(&messages.ToolsChanged{}, nil)
 		}
 	}},
+	{"check", 3, func(s *simulation) {
+		key := s.anyKey()
+		s.send(s.supervisorFor(key), &messages.Check{Key: key, ID: s.nextID()}, s.nextID(), time.Second, nil)
+	}},
+	{"tail", 3, (*simulation).tail},
+	{"stop an actor", 1, (*simulation).stopActor},
 	{"kill a process", 2, (*simulation).killOne},
 	{"restart a supervisor", 2, (*simulation).restartOne},
 	{"move a scope", 4, func(s *simulation) {
@@ -197,7 +206,7 @@ func (s *simulation) otherOperation() {
 	h := s.header(s.anyKey())
 	subscriber := s.process("subscriber").pid
 	var op messages.Operation
-	switch s.n(7) {
+	switch s.n(11) {
 	case 0:
 		op = &messages.Open{Header: h}
 	case 1:
@@ -214,6 +223,12 @@ func (s *simulation) otherOperation() {
 		op = &messages.SetLogLevel{Header: h, Level: "error"}
 	case 6:
 		op = &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: "file:///a"}}
+	case 7:
+		op = &messages.Custom{Header: h, Name: []string{"acme/do", "acme/unknown"}[s.rarely(2, 4)]}
+	case 8, 9:
+		op = &messages.ListTools{Header: h, Shared: true}
+	case 10:
+		op = &messages.ListPrompts{Header: h, Shared: true}
 	}
 	s.do(op, nil)
 }
@@ -244,6 +259,28 @@ func (s *simulation) pin(to *supervisor, key messages.Key, release bool) {
 			to.pins[key] = !release
 		}
 	})
+}
+
+// tail follows the stderr of a server, or ends that.
+func (s *simulation) tail() {
+	key := messages.Key{Server: "command", Scope: scopes[s.n(len(scopes))]}
+	cmd := &messages.Tail{Key: key, ID: s.nextID()}
+	if s.n(4) > 0 {
+		cmd.Subscriber = s.process("subscriber").pid
+	}
+	s.send(s.supervisorFor(key), cmd, cmd.ID, time.Second, nil)
+}
+
+// stopActor stops an actor of a session, as user code may do. It does so in few schedules: whoever is stopped like that
+// cannot see to the order of what ends.
+func (s *simulation) stopActor() {
+	p := s.anySupervisor()
+	all := slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
+	if at := s.n(max(1, len(all))); s.meddles && len(all) > 0 {
+		s.crossed("user code has stopped an actor")
+		s.meddledWith[all[at].key] = true
+		s.system.Root.Stop(all[at].pid)
+	}
 }
 
 func (s *simulation) bind() {
@@ -311,9 +348,18 @@ func (s *simulation) newServer(name string, version int) mcpbridge.Server {
 	case "command":
 		srv.Command = fmt.Sprint("command-", version)
 	case "keyed":
-		srv.URL, srv.PerKey, srv.PerKeyID = fmt.Sprint("http://keyed.invalid/", version), notCalled, "id"
+		srv.URL, srv.PerKeyID = fmt.Sprint("http://keyed.invalid/", version), "id"
+		base := srv
+		srv.PerKey = func(_ context.Context, key messages.Key) (mcpbridge.Server, error) {
+			found := base
+			found.URL = addressOf(found.URL, key)
+			return found, nil
+		}
 	default:
 		srv.URL = fmt.Sprint("http://", name, ".invalid/", version)
+	}
+	if name == "one" {
+		srv.CustomMethods = []string{"acme/do"}
 	}
 	if name == "other" {
 		srv.KeepAlive = 5 * time.Second

@@ -179,6 +179,17 @@ func (s *simulation) process(kind string) *process {
 // SendUserMessage answers a question in its turn, or never.
 func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	_, message, sender := actor.UnwrapEnvelope(message)
+	if line, is := message.(*messages.StderrLine); is {
+		p.s.crossed("a line of stderr reached its subscriber")
+		if line.Key.Server != "command" {
+			p.s.violate("a line of another server", "%s", line.Key)
+		}
+		go func() {
+			p.s.work(nil, context.Background(), p.name+" takes a line of "+line.Key.String(), nil)
+			p.s.system.Root.Send(sender, taken{p.pid})
+		}()
+		return
+	}
 	if _, asked := message.(messages.Request); !asked {
 		return
 	}
@@ -193,6 +204,14 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 		}
 	}()
 }
+
+// taken says that a subscriber has handled a line of stderr.
+type taken struct{ by *actor.PID }
+
+func (t taken) TakenBy() *actor.PID { return t.by }
+
+// IgnoreDeadLetterLogging keeps it out of the log of dead letters.
+func (taken) IgnoreDeadLetterLogging() {}
 
 // SendSystemMessage takes watchers.
 func (p *process) SendSystemMessage(_ *actor.PID, message any) {
@@ -289,6 +308,35 @@ func tenantOfScope(key messages.Key) string {
 	return "odd"
 }
 
+// checkList checks that a list is one of the server of the key, at its address.
+func (s *simulation) checkList(k *command, op messages.Operation) {
+	names := []string{}
+	shared := false
+	switch reply := k.replies[0].(type) {
+	case *messages.ToolList:
+		for _, tool := range reply.Result.Tools {
+			names = append(names, tool.Name)
+		}
+		shared = reply.Listing != nil && reply.Listing.Shared
+	case *messages.PromptList:
+		for _, prompt := range reply.Result.Prompts {
+			names = append(names, prompt.Name)
+		}
+		shared = reply.Listing != nil && reply.Listing.Shared
+	}
+	if shared {
+		s.crossed("a list was shared")
+	}
+	key := op.Head().Key
+	for _, name := range names {
+		at := s.newServer(key.Server, 0)
+		base, is := strings.CutSuffix(at.Command+at.URL, "0")
+		if found := strings.HasPrefix(name, base); !is || !found || key.Server == "keyed" && !strings.Contains(name, fmt.Sprintf("/%d ", len(key.Scope)%2)) {
+			s.violate("a list of another server", "%s has %s", key, name)
+		}
+	}
+}
+
 // reply says what a failure of an operation may say.
 func (s *simulation) checkReply(k *command) {
 	op, is := k.message.(messages.Operation)
@@ -297,6 +345,10 @@ func (s *simulation) checkReply(k *command) {
 		return // they are put back in each new session
 	}
 	if !is || s.twice[k.id] || s.lost[k.id] {
+		return
+	}
+	if asksCatalogue(op) { // it may list more than once, on several sessions
+		s.checkList(k, op)
 		return
 	}
 	executed, replayed := s.world.executed[k.id], false

@@ -51,7 +51,7 @@ func (c *simConn) breakOff(told bool) {
 		return
 	}
 	c.blame()
-	c.broken = true
+	c.broken, c.of.told = true, false // the session may be told of this first
 	if c.Resume() == nil {
 		c.of.known = false
 	}
@@ -86,6 +86,12 @@ const (
 func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	w, s, id := c.w, c.w.s, op.RequestID()
 	label := fmt.Sprintf("%v %s %s", c, op.Method(), id)
+	if of, is := ctx.Value(valueKey{}).(string); is && of != id {
+		s.violate("the context of another caller", "%s has that of %s", id, of)
+	}
+	if c.Resume() == nil && s.rarely(2, 4) == 1 {
+		c.req.Stderr.Put(func() string { return label })
+	}
 	_, isOpen := op.(*messages.Open)
 	_, isCall := op.(*messages.CallTool)
 	c.p.work(ctx, label, nil)
@@ -199,7 +205,11 @@ func (c *simConn) result(op messages.Operation) messages.Result {
 		return &messages.ToolResult{Result: &mcp.CallToolResult{}}
 	case *messages.ListTools:
 		c.listed = true
-		return &messages.ToolList{Result: &mcp.ListToolsResult{}}
+		return &messages.ToolList{Result: &mcp.ListToolsResult{Tools: []*mcp.Tool{{Name: c.of.at.thing()}}}}
+	case *messages.ListPrompts:
+		return &messages.PromptList{Result: &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{{Name: c.of.at.thing()}}}}
+	case *messages.Custom:
+		return &messages.CustomResult{}
 	case *messages.ReadResource:
 		return &messages.ResourceContents{Result: &mcp.ReadResourceResult{}}
 	}

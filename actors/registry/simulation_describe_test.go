@@ -42,6 +42,10 @@ func describe(message any) string {
 		about = msg.of.key.String()
 	case *closeDue:
 		about = fmt.Sprint(msg.of.reply.ID, msg.of.upTo)
+	case *listAsked:
+		about = msg.key.String() + " " + msg.method + " " + msg.class
+	case *listReturned:
+		about = msg.listing.On.String() + " " + msg.listing.Method()
 	case *passedOn:
 		about = msg.call.Op.RequestID()
 	case *withdrawn:

@@ -144,7 +144,7 @@ func (p *supervisor) resumes(req mcpbridge.DialRequest, at *address) *served {
 		if of.id != req.Resume.SessionID {
 			continue
 		}
-		if of.told && p.s.store == nil && p.s.bugs == 0 {
+		if of.told && p.s.store == nil && p.s.bugs == 0 && !p.s.meddles {
 			p.s.violate("an expired session is resumed", "%s of %s", of.id, req.Key)
 		}
 		if of.known && of.at == at {
@@ -164,6 +164,9 @@ func (p *supervisor) open(req mcpbridge.DialRequest, by int) {
 	s, key, tenant := p.s, req.Key, tenantOfScope(req.Key)
 	if by < 0 {
 		return
+	}
+	if len(s.meddledWith) > 0 {
+		return // what a stopped actor has opened is closed beside what follows
 	}
 	if live := s.live(key); live > 1 {
 		s.violate("two transports of a key", "%s has %d transports", key, live)

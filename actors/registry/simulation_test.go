@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -21,7 +19,6 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/relay"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -47,17 +44,19 @@ type simulation struct {
 	generations map[messages.Key]messages.Stamp // of the last session that was opened
 	sessionOf   map[generation]*served          // that has run calls
 
-	commands   []*command
-	unanswered int
-	processes  []*process
-	registered []*actor.PID
-	codes      map[messages.Code]int
-	twice      map[string]bool // operations that an interceptor has run more than once
-	lost       map[string]bool // operations that the router has answered for a process that was killed
-	version    int             // of the servers
-	plantedIn  int             // messages of sessions until one has a bug; 0 is none
-	bugs       int
-	isStopping bool // all supervisors are told to stop
+	commands    []*command
+	unanswered  int
+	processes   []*process
+	registered  []*actor.PID
+	codes       map[messages.Code]int
+	twice       map[string]bool // operations that an interceptor has run more than once
+	lost        map[string]bool // operations that the router has answered for a process that was killed
+	version     int             // of the servers
+	plantedIn   int             // messages of sessions until one has a bug; 0 is none
+	bugs        int
+	meddles     bool // user code stops actors
+	meddledWith map[messages.Key]bool
+	isStopping  bool // all supervisors are told to stop
 
 	subscription *eventstream.Subscription // to what the engine publishes
 	events       []any                     // since the last step; guarded by scheduler.mu
@@ -86,11 +85,6 @@ var (
 	serverNames = []string{"one", "command", "keyed", "other"}
 	scopes      = []string{"a", "b", "cc"}
 )
-
-// notCalled is the PerKey of a server: the scripted bridge knows its results.
-func notCalled(context.Context, messages.Key) (mcpbridge.Server, error) {
-	return mcpbridge.Server{}, errors.New("is not called")
-}
 
 // violate notes that something does not hold. Only the first violation counts. Whoever has the turn, or the
 // scheduler, calls it.
@@ -147,6 +141,7 @@ func (s *simulation) start() {
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
 	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
 	s.maxDials = 1 + s.n(2)
+	s.meddles, s.meddledWith = s.n(8) == 1, map[messages.Key]bool{}
 	s.system = simulatedSystem()
 	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)

@@ -43,7 +43,11 @@ type address struct {
 	name  string
 	down  bool // nothing answers
 	front bool // something else answers
+	lists int  // how often what it lists has changed
 }
+
+// thing returns the name of what it lists now.
+func (at *address) thing() string { return fmt.Sprint(at.name, " ", at.lists) }
 
 // served is an MCP session as its server knows it.
 type served struct {
@@ -79,13 +83,16 @@ type control struct {
 func (w *world) addressOf(srv mcpbridge.Server, key messages.Key) *address {
 	name := srv.Command + srv.URL
 	if srv.PerKey != nil {
-		name += fmt.Sprint("/", len(key.Scope)%2)
+		name = addressOf(srv.URL, key)
 	}
 	if w.addresses[name] == nil {
 		w.addresses[name] = &address{name: name}
 	}
 	return w.addresses[name]
 }
+
+// addressOf returns the URL of a key of a server with PerKey.
+func addressOf(url string, key messages.Key) string { return fmt.Sprint(url, "/", len(key.Scope)%2) }
 
 // fault chooses one of n outcomes of what the world does. 0 is none.
 func (w *world) fault(n, rate int) int {

@@ -189,7 +189,8 @@ func (s *session) onStopping() {
 // are none, but user code can stop any actor before.
 func (s *session) onStopped(c actor.Context) {
 	s.stopTimer()
-	s.tail.stderr.Follow(nil)
+	s.onTail(c, nil)
+	s.unwatchSubscribers(c)
 	if s.abortDial != nil {
 		s.abortDial(nil)
 	}

@@ -87,6 +87,9 @@ var mutations = []mutation{
 	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && !s.expired {", "if s.resumable != nil {"}}},
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
 
+	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
+	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
+	{"who comes last dials first", []change{{inGate, "		s.line.sessions.Push(&s.turn, s)", "		s.line.sessions.PushFront(&s.turn, s)"}}},
 	{"a session keeps its slot while it is queued", []change{{inGate, "	g.returnSlot(s)\n	g.enqueue(s, now)", "	g.enqueue(s, now)"}}},
 	{"a permit is not given to others", []change{{inGate, "	p.dialing--\n	g.released(p)", "	p.dialing--"}}},
 	{"a permit is not returned", []change{{inGate, "	g.returnStart(s)\n	g.returnPermit(s.Place)\n", "	g.returnStart(s)\n"}}},

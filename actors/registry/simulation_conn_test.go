@@ -242,6 +242,7 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 	}
 	c.p.work(ctx, "second session of "+label, nil)
 	opened()
+	c.p.controlled[c.key] = true
 	w.s.crossed("a second session was opened")
 	if c.p.registry.entries[c.key] == nil || c.p.registry.entries[c.key].current == nil {
 		w.s.crossed("a second session of a session that drains")

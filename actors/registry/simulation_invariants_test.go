@@ -18,12 +18,13 @@ import (
 
 // afterStep checks what holds after each step.
 func (s *simulation) afterStep() {
-	s.checkEvents()
 	for _, p := range s.living() {
 		if !p.stopped {
 			p.checkGate()
+			p.checkOrder()
 		}
 	}
+	s.checkEvents()
 }
 
 // checkEvents looks for events without a cause.
@@ -46,6 +47,7 @@ func (s *simulation) checkEvents() {
 			if s.supervisorNamed(e.Supervisor).pins[e.Key] && e.Reason != messages.EvictIdle {
 				s.violate("a session that is pinned was evicted", "%s: %s", e.Key, e.Reason)
 			}
+			s.supervisorNamed(e.Supervisor).checkEviction(e)
 			s.crossed("a session was evicted: " + string(e.Reason))
 		case *actor.DeadLetterEvent:
 			s.checkDeadLetter(e)
@@ -287,6 +289,8 @@ func (s *simulation) supervisorNamed(name string) *supervisor {
 // onRead counts crossings.
 func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
+	case *messages.Tail:
+		s.supervisorOf(by).use(msg.Key)
 	case *contract.Grant:
 		s.dials[by] = true
 	case *contract.AbandonDial:
@@ -340,7 +344,9 @@ var wantedCrossings = []string{
 	"a dial was abandoned", "an order to abandon a dial came too late", "a drain during a dial", "a session was granted a dial as it became idle",
 	"a probe was abandoned", "calls were handed back", "calls have waited too long", "a call was replayed", "a fault of a session that drains",
 	"a session was unheard", "an interceptor was too slow", "a reload with sessions that are queued", "a second session was opened",
-	"a second session was adopted", "a session was given up", "a bug in a session", "a question reached its handler",
+	"a second session was adopted", "a list was shared", "a line of stderr reached its subscriber", "user code has stopped an actor",
+	"a process was killed", "a session of another process was resumed", "a scope has moved", "a supervisor was stopped, and another one started",
+	"a call was handed to another process", "a session was given up", "a bug in a session", "a question reached its handler",
 	"a session was evicted: " + string(messages.EvictCap), "a session was evicted: " + string(messages.EvictServerCap),
 	"a session was evicted: " + string(messages.EvictTenantQuota), "a session was evicted: " + string(messages.EvictIdle),
 }

@@ -28,14 +28,16 @@ type supervisor struct {
 	intercepting *intercepting
 	pid          *actor.PID
 
-	servers   map[string]mcpbridge.Server // as its dialer knows them
-	live      map[messages.Key]int        // transports, but controls
-	total     int
-	tenants   map[string]int            // the same, by tenant
-	dialing   map[string]int            // by server and address
-	adoptable map[messages.Key]*control // second sessions that the next dial adopts
-	pins      map[messages.Key]bool     // sessions that must not be evicted
-	lingering int                       // goroutines that let time pass
+	servers    map[string]mcpbridge.Server // as its dialer knows them
+	live       map[messages.Key]int        // transports, but controls
+	total      int
+	tenants    map[string]int            // the same, by tenant
+	dialing    map[string]int            // by server and address
+	adoptable  map[messages.Key]*control // second sessions that the next dial adopts
+	pins       map[messages.Key]bool     // sessions that must not be evicted
+	lingering  int                       // goroutines that let time pass
+	order      order
+	controlled map[messages.Key]bool // that have had a second session, whose slot it used
 
 	dead     bool // it was killed: nothing of it runs any more
 	stopping bool
@@ -67,6 +69,7 @@ func (s *simulation) startSupervisor() *supervisor {
 	p := &supervisor{
 		s: s, cfg: s.cfg, mailbox: new(mailbox.Mailbox), live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{},
 		adoptable: map[messages.Key]*control{}, pins: map[messages.Key]bool{}, servers: s.servers,
+		order: newOrder(), controlled: map[messages.Key]bool{},
 	}
 	if s.store != nil {
 		p.name = fmt.Sprint("process ", len(s.all), ": ")

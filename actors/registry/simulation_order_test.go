@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// order is what a simulation knows of the order in which a supervisor evicts sessions, and lets them dial. It looks at the
+// sessions after each step.
+type order struct {
+	used   map[*registration]int // the step in which a session was used last
+	queued map[*registration]int // the step in which it was queued
+	looks  map[*registration]look
+	passed map[string]int // by server, place and line: how many others were served since it was its turn
+
+	wasDown map[*admission.Place]bool // those that wait there may have changed their order
+}
+
+// look is what changes when a session is used.
+type look struct {
+	calls       uint64
+	outstanding int
+	stateSince  uint64
+	dialing     bool
+	dialedAt    time.Time
+	pinned      bool
+	held        bool
+	mayDial     bool // it is queued, and nothing but the turns of others keeps it from a dial
+}
+
+// mostPassed is how many others of the same rank may be served before it is one's turn. There are at most 4 servers, 3
+// places of one, and 2 lines of a place.
+const mostPassed = 8
+
+// sessions returns the sessions of a supervisor in the order of their spawning.
+func (p *supervisor) sessions() []*registration {
+	return slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
+}
+
+// use notes that a session is used without a call.
+func (p *supervisor) use(key messages.Key) {
+	if reg := p.registry.currentOf(key); reg != nil {
+		p.order.used[reg] = p.s.steps
+	}
+}
+
+// newOrder returns the order of a supervisor without sessions.
+func newOrder() order {
+	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]look{}, map[string]int{}, map[*admission.Place]bool{}}
+}
+
+// checkOrder looks at what a step has changed.
+func (p *supervisor) checkOrder() {
+	o, all := &p.order, p.sessions()
+	for _, reg := range all {
+		if reg.Place.Endpoint.Down {
+			o.wasDown[reg.Place] = true
+		}
+		before := o.looks[reg]
+		now := look{reg.calls, reg.outstanding, reg.stateSince, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all)}
+		unlike := now
+		if unlike.mayDial = before.mayDial; unlike != before && !reg.Draining {
+			o.used[reg] = p.s.steps
+		}
+		o.looks[reg] = now
+		switch _, was := o.queued[reg]; {
+		case reg.Queued() && !was:
+			o.queued[reg] = p.s.steps
+		case was && !reg.Queued():
+			if reg.Dialing && !before.dialing && before.mayDial {
+				p.checkTurn(reg, all)
+			}
+			delete(o.queued, reg)
+		}
+	}
+	waits := map[string]bool{}
+	for _, reg := range all {
+		if o.looks[reg].mayDial {
+			for _, group := range groupsOf(reg) {
+				waits[group] = true
+			}
+		}
+	}
+	maps.DeleteFunc(o.passed, func(group string, _ int) bool { return !waits[group] })
+	gone := func(reg *registration) bool { return p.registry.registrations[reg.pid.Id] != reg }
+	maps.DeleteFunc(o.used, func(reg *registration, _ int) bool { return gone(reg) })
+	maps.DeleteFunc(o.queued, func(reg *registration, _ int) bool { return gone(reg) })
+	maps.DeleteFunc(o.looks, func(reg *registration, _ look) bool { return gone(reg) })
+}
+
+// mayDial reports whether a session is queued, and could dial now if it were its turn.
+func (p *supervisor) mayDial(reg *registration, all []*registration) bool {
+	if !reg.Queued() || reg.Place.Endpoint.Down || reg.server.turns.Quota.Room() == 0 || reg.Tenant != nil && reg.Tenant.Room() == 0 {
+		return false
+	}
+	dials, starts := 0, 0
+	for _, other := range all {
+		if other.Dialing && other.Place == reg.Place {
+			dials++
+		}
+		if other.Dialing && other.server.Command != "" {
+			starts++
+		}
+	}
+	return dials < reg.server.limits.MaxDials && (reg.server.Command == "" || starts < minStarts)
+}
+
+// groupsOf returns the names of those that take turns for a session: its server, its place and its line.
+func groupsOf(reg *registration) [3]string {
+	server := reg.server.Name
+	place := fmt.Sprintf("%s at %p", server, reg.Place)
+	return [3]string{server, place, fmt.Sprintf("%s of %p", place, reg.Tenant)}
+}
+
+// checkTurn checks that it was the turn of a session that dials. In its line it was the first. The others of a rank have
+// waited for a bounded number of turns.
+func (p *supervisor) checkTurn(reg *registration, all []*registration) {
+	mine := groupsOf(reg)
+	served := map[string]bool{}
+	for _, other := range all {
+		theirs := groupsOf(other)
+		was, queued := p.order.queued[other]
+		if other == reg || !queued || !other.Queued() || !p.order.looks[other].mayDial {
+			continue
+		}
+		if theirs == mine && was < p.order.queued[reg] && !p.order.wasDown[reg.Place] {
+			p.s.violate("not its turn", "%s dials before %s, which has waited for longer", reg.key, other.key)
+		}
+		for i, group := range theirs {
+			isBeside := i == 0 || theirs[i-1] == mine[i-1]
+			if isBeside && group != mine[i] && !served[group] {
+				served[group] = true
+				if p.order.passed[group]++; p.order.passed[group] > mostPassed {
+					p.s.violate("not its turn", "%s waits, and others are served again and again: %s", other.key, reg.key)
+				}
+			}
+		}
+	}
+	for _, group := range mine {
+		delete(p.order.passed, group)
+	}
+}
+
+// checkEviction checks that the session that was evicted is the least recently used one.
+func (p *supervisor) checkEviction(e *messages.SessionEvicted) {
+	entry := p.registry.entries[e.Key]
+	if e.Reason == messages.EvictIdle || entry == nil || len(entry.draining) == 0 {
+		return
+	}
+	evicted := entry.draining[len(entry.draining)-1]
+	for _, other := range p.sessions() {
+		isBeside := other.Held && !other.Draining && !other.Pinned && other.outstanding == 0 && !p.controlled[other.key]
+		switch e.Reason {
+		case messages.EvictServerCap:
+			isBeside = isBeside && other.server.turns.Quota == evicted.server.turns.Quota
+		case messages.EvictTenantQuota:
+			isBeside = isBeside && other.tenant == evicted.tenant
+		}
+		if isBeside && (evicted.outstanding > 0 || p.order.used[other] < p.order.used[evicted]) && p.order.used[other] < p.s.steps {
+			p.s.violate("the least recently used idle session stays", "%s was evicted: %s was used later, or had calls", evicted.key, other.key)
+		}
+	}
+}

@@ -16,14 +16,14 @@ import (
 type order struct {
 	used   map[*registration]int // the step in which a session was used last
 	queued map[*registration]int // the step in which it was queued
-	looks  map[*registration]look
+	looks  map[*registration]seen
 	passed map[string]int // by server, place and line: how many others were served since it was its turn
 
 	wasDown map[*admission.Place]bool // those that wait there may have changed their order
 }
 
-// look is what changes when a session is used.
-type look struct {
+// seen is what changes when a session is used.
+type seen struct {
 	calls       uint64
 	outstanding int
 	stateSince  uint64
@@ -52,7 +52,7 @@ func (p *supervisor) use(key messages.Key) {
 
 // newOrder returns the order of a supervisor without sessions.
 func newOrder() order {
-	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]look{}, map[string]int{}, map[*admission.Place]bool{}}
+	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[string]int{}, map[*admission.Place]bool{}}
 }
 
 // checkOrder looks at what a step has changed.
@@ -63,7 +63,7 @@ func (p *supervisor) checkOrder() {
 			o.wasDown[reg.Place] = true
 		}
 		before := o.looks[reg]
-		now := look{reg.calls, reg.outstanding, reg.stateSince, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all)}
+		now := seen{reg.calls, reg.outstanding, reg.stateSince, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all)}
 		unlike := now
 		if unlike.mayDial = before.mayDial; unlike != before && !reg.Draining {
 			o.used[reg] = p.s.steps
@@ -91,7 +91,7 @@ func (p *supervisor) checkOrder() {
 	gone := func(reg *registration) bool { return p.registry.registrations[reg.pid.Id] != reg }
 	maps.DeleteFunc(o.used, func(reg *registration, _ int) bool { return gone(reg) })
 	maps.DeleteFunc(o.queued, func(reg *registration, _ int) bool { return gone(reg) })
-	maps.DeleteFunc(o.looks, func(reg *registration, _ look) bool { return gone(reg) })
+	maps.DeleteFunc(o.looks, func(reg *registration, _ seen) bool { return gone(reg) })
 }
 
 // mayDial reports whether a session is queued, and could dial now if it were its turn.

@@ -657,9 +657,11 @@ func (i *Inquiry) conclude(s Session, v Verdict) {
 	case Unsettled:
 		m.pause = min(max(2*m.pause, PauseMin), PauseMax)
 		m.next = s.Now.Add(m.pause)
-	case Away, Late:
+	case Away:
+	case Late:
+		m.pause, m.next = 0, time.Time{}
 	case Alive:
-		m.pause = 0
+		m.pause, m.next = 0, time.Time{}
 		if m.alive == nil || len(m.alive) > maxKinds {
 			m.alive = map[Kind]time.Time{}
 		}

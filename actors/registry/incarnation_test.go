@@ -100,9 +100,11 @@ func TestTheConnectionOfAnAbandonedDialIsClosedBeforeTheNextDial(t *testing.T) {
 	inScript(t, d, func(w *watchedRegistry) {
 		call := w.callScripted()
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.Len(t, d.down, 2, "the probe runs")
 		w.send(&messages.Forget{Server: "scripted"}) // it abandons the probe
 		require.IsType(t, &messages.ToolResult{}, <-call.Reply)
+		synctest.Wait()
 		require.Len(t, d.down, 3)
 		require.Equal(t, 1, d.most, "at a time")
 		require.Equal(t, 1, d.live)
@@ -124,9 +126,11 @@ func TestTheLateEndOfAnEarlierConnectionRestartsNothing(t *testing.T) {
 	inScript(t, d, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		synctest.Wait()
 		d.down[0](lost)
 		synctest.Wait()
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		synctest.Wait()
 		require.Len(t, d.down, 2, "dials")
 		require.Equal(t, messages.StateReady, w.entries[messages.Key{Server: "scripted", Scope: "a"}].current.state())
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ import (
 // are cancelled.
 type resumable struct {
 	endingConn
-	isClosed, isDetached bool
+	isClosed, isDetached atomic.Bool
 	fails                error
 	deaf                 time.Duration
 }
@@ -37,12 +38,12 @@ func (c *resumable) Do(ctx context.Context, op messages.Operation) (messages.Res
 }
 
 func (c *resumable) Detach(ctx context.Context) error {
-	c.isDetached = true
+	c.isDetached.Store(true)
 	return c.endingConn.Detach(ctx)
 }
 
 func (c *resumable) Close(ctx context.Context) error {
-	c.isClosed = true
+	c.isClosed.Store(true)
 	return errors.Join(c.endingConn.Detach(ctx), c.fails)
 }
 
@@ -72,8 +73,8 @@ func TestASessionThatTheStoreDoesNotHaveIsNotLeftOpen(t *testing.T) {
 			conn := d.opensResumable()
 			d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
 			inWatchedRegistry(t, func(w *watchedRegistry) { require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply) }, leavingOpen(d, store))
-			require.Equal(t, name == "saved", conn.isDetached)
-			require.Equal(t, name != "saved", conn.isClosed)
+			require.Equal(t, name == "saved", conn.isDetached.Load())
+			require.Equal(t, name != "saved", conn.isClosed.Load())
 		})
 	}
 }
@@ -96,9 +97,9 @@ func TestASessionThatHasExpiredIsNotLeftOpen(t *testing.T) {
 		w.callScripted()
 		synctest.Wait()
 		require.Len(t, d.down, 2)
-		require.True(t, conn.isDetached)
+		require.True(t, conn.isDetached.Load())
 	}, leavingOpen(d, &oneRecord{}))
-	require.True(t, conn.isClosed)
+	require.True(t, conn.isClosed.Load())
 }
 
 // G1: also a bug in a session that drains forgets nothing of what could not be closed.
@@ -107,19 +108,18 @@ func TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed(t *testing.T)
 	conn := d.opensResumable()
 	conn.fails, conn.deaf = errors.New("502"), 2*time.Second
 	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
-	isPlanted := false
+	var isPlanted atomic.Bool
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
 		synctest.Wait()
 		closed := w.send(&messages.CloseScope{Scope: "a", Now: true})
 		require.Len(t, (<-closed.Reply).(*messages.Closed).Left, 1)
-		require.True(t, isPlanted)
+		require.True(t, isPlanted.Load())
 	}, func(cfg *actors.Config) {
 		cfg.Dialer = d
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "scripted"})
 		cfg.Probe = func(c actor.Context) {
-			if conn.isClosed && !isPlanted && fmt.Sprintf("%T", c.Message()) == "*session.callReturned" {
-				isPlanted = true
+			if conn.isClosed.Load() && fmt.Sprintf("%T", c.Message()) == "*session.callReturned" && !isPlanted.Swap(true) {
 				panic(planted)
 			}
 		}
@@ -139,11 +139,12 @@ func TestASessionInTheStoreIsNotClosedOnceAnotherMemberHasItsKey(t *testing.T) {
 	s := &slowList{oneRecord{key: messages.Key{Server: "s", Scope: "stored"}}}
 	s.record = &mcpbridge.Record{Resume: *(&resumable{}).Resume(), Generation: 3}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
-		owns := true
-		w.system.Root.Send(w.pid, &protocol.Cluster{Owns: func(messages.Key) bool { return owns }, HandBack: protocol.NewFuture(w.system, nil).PID})
+		var owns atomic.Bool
+		owns.Store(true)
+		w.system.Root.Send(w.pid, &protocol.Cluster{Owns: func(messages.Key) bool { return owns.Load() }, HandBack: protocol.NewFuture(w.system, nil).PID})
 		closed := w.send(&messages.CloseScope{Scope: "stored"})
 		synctest.Wait()
-		owns = false
+		owns.Store(false)
 		require.Empty(t, (<-closed.Reply).(*messages.Closed).Left)
 		require.True(t, s.record.Valid())
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })

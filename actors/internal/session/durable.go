@@ -74,6 +74,7 @@ type durable struct {
 	wasOpen      bool      // there has been a connection
 	stateless    bool      // the last MCP session kept nothing on the server
 	saved        bool      // the store has the last MCP session
+	gone         bool      // the server no longer knew it when its connection was lost
 	openedUnused bool      // the last connection was opened for no call, and no call came since
 	noResume     bool      // the record in the store is of an MCP session that is being closed
 	openedAt     time.Time // when the last connection was opened

@@ -44,18 +44,16 @@ type Supervisor struct {
 	servers     atomic.Pointer[[]string]
 }
 
-// Start starts a supervisor in an actor system, which it never shuts down. The supervisor
+// Start starts a supervisor in an actor system, which it never shuts down. With nil it makes a
+// system of its own that logs nothing, for programs without other actors. The supervisor
 // takes commands when Start returns. Sessions are opened on first use. The error names the
 // invalid fields of cfg.
 func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
-	cfg = cfg.WithDefaults()
-	err := cfg.validate()
 	if system == nil {
-		err = errors.Join(errors.New("system: is nil: make one with actor.NewActorSystem"), err)
-	} else {
-		err = errors.Join(err, reachable(system, &cfg))
+		system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	}
-	if err != nil {
+	cfg = cfg.WithDefaults()
+	if err := errors.Join(cfg.validate(), reachable(system, &cfg)); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	logger := relay.NewLogger(cfg.Logger)

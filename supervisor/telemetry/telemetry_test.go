@@ -37,7 +37,7 @@ func TestNothingIsAddedWithoutAProvider(t *testing.T) {
 	require.Nil(t, tel.metrics)
 
 	_, _, err = Start(nil, supervisor.Config{}, Config{})
-	require.ErrorContains(t, err, "supervisor: system: is nil")
+	require.ErrorContains(t, err, "supervisor: servers: is empty")
 	_, _, err = Start(nil, supervisor.Config{}, Config{MeterProvider: broken{}})
 	require.ErrorContains(t, err, "telemetry: no such instrument")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -54,10 +55,16 @@ type Record struct {
 	Generation uint64 `json:"generation"`
 	// List is what a server has listed, in the record of a [ListKey], which has no session.
 	List json.RawMessage `json:"list,omitempty"`
+	// Call is a call of a toolset that waits for an approval, in the record of a [CallKey], which has
+	// no session.
+	Call json.RawMessage `json:"call,omitempty"`
 }
 
-// listScope begins the scope of each ListKey. No other scope has control characters.
-const listScope = "\x1flist "
+// The scopes of records without a session begin with these. No other scope has control characters.
+const (
+	listScope = "\x1flist "
+	callScope = "\x1fcall "
+)
 
 // ListKey returns the key of the record with a list of a server. id says which list it is.
 func ListKey(server, id string) messages.Key {
@@ -66,6 +73,15 @@ func ListKey(server, id string) messages.Key {
 
 // IsListKey reports whether a key is one that ListKey has returned.
 func IsListKey(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) }
+
+// CallKey returns the key of the record with a call that waits for an approval: of the toolset of a
+// scope, under an id.
+func CallKey(scope, id string) messages.Key {
+	return messages.Key{Server: "toolset", Scope: callScope + strconv.Quote(scope) + " " + id}
+}
+
+// IsCallKey reports whether a key is one that CallKey has returned.
+func IsCallKey(key messages.Key) bool { return strings.HasPrefix(key.Scope, callScope) }
 
 // String returns the generation and the endpoint, without the id.
 func (r Record) String() string {

@@ -139,55 +139,6 @@ func ExamplePolicy() {
 	// The call was refused: the call was not approved: system files are off limits. The tool did not run. Do not try again unless the user asks for it.
 }
 
-// Approver is an actor whose calls need an approval. It is not blocked by the question.
-type Approver struct {
-	sessions *actor.PID
-	tools    *toolset.Toolset
-	done     chan string
-}
-
-func (a *Approver) Receive(c actor.Context) {
-	switch msg := c.Message().(type) {
-	case *actor.Started:
-		root, self, tools := c.ActorSystem().Root, c.Self(), a.tools
-		go func() {
-			ctx := context.Background()
-			call, err := tools.Approve(ctx, "notes__read", `{"path": "list.txt"}`)
-			if err != nil {
-				root.Send(self, err) // a *messages.Failure
-				return
-			}
-			root.Send(self, call)
-		}()
-	case *messages.CallTool:
-		c.Request(a.sessions, msg)
-	case *messages.ToolResult:
-		a.done <- a.tools.Outcome(msg, nil).Text()
-	case *messages.Failure:
-		a.done <- a.tools.Outcome(nil, msg).Text()
-	}
-}
-
-func ExampleToolset_Approve() {
-	ctx := context.Background()
-	system, sup := newOffice("notes")
-	defer sup.Stop(ctx)
-	tools, err := toolset.New(system, sup, toolset.Config{
-		Servers: []toolset.Server{{Name: "notes"}},
-		Policy: &toolset.Policy{Ask: func(context.Context, toolset.Proposal) (toolset.Decision, error) {
-			return toolset.Decision{Verdict: toolset.Allow}, nil
-		}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer tools.Close()
-	agent := &Approver{sessions: sup.PID(), tools: tools, done: make(chan string)}
-	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return agent }))
-	fmt.Println(<-agent.done)
-	// Output: Done.
-}
-
 // A model gets the tools that matter for its task, and finds another one.
 func ExampleToolset_Select() {
 	ctx := context.Background()

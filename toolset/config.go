@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -26,6 +27,19 @@ type Config struct {
 	ListTimeout time.Duration
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
+	// Store keeps the calls that are [Pending] across restarts of the process, such as a store of
+	// package resume. It may be that of the supervisor. The toolset of a scope finds the calls of an
+	// earlier one of this scope; no two of them may run at once. Defaults to none: the calls are
+	// pending until the toolset is closed.
+	Store mcpbridge.Store
+	// MaxText bounds the text of one result that [Toolset.Outcome] gives to a model, in bytes. Of a
+	// longer one the middle is left out, and the model reads it with [ReadTool]. It is at least
+	// 1,024. Defaults to 128 KiB; -1 means no bound.
+	MaxText int
+	// MaxData bounds the images, the audio and the other binary data of one result, in bytes. Each
+	// counts at least 1 KiB. What exceeds it becomes a line of text. Defaults to 8 MiB; -1 means no
+	// bound.
+	MaxData int
 }
 
 // Server selects the tools of one server, or of each server whose name matches a pattern,
@@ -63,6 +77,8 @@ func (c Config) withDefaults() Config {
 	if c.ListTimeout == 0 {
 		c.ListTimeout = 10 * time.Second
 	}
+	c.MaxText = cmp.Or(c.MaxText, 128<<10)
+	c.MaxData = cmp.Or(c.MaxData, 8<<20)
 	return c
 }
 
@@ -75,6 +91,12 @@ func (c Config) validate() error {
 	}
 	if c.ListTimeout < 0 {
 		wrong("listTimeout: %v is negative", c.ListTimeout)
+	}
+	if c.MaxText < minText && c.MaxText != -1 {
+		wrong("maxText: %d is less than %d, and not -1", c.MaxText, minText)
+	}
+	if c.MaxData < -1 {
+		wrong("maxData: %d is negative, and not -1", c.MaxData)
 	}
 	seen := map[string]int{}
 	for i, srv := range c.Servers {

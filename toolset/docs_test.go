@@ -13,7 +13,7 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")
 	require.NoError(t, err)
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[Config](), reflect.TypeFor[Server](), reflect.TypeFor[DefinitionChanged](), reflect.TypeFor[Policy](), reflect.TypeFor[Decision](),
+		reflect.TypeFor[Config](), reflect.TypeFor[Server](), reflect.TypeFor[DefinitionChanged](), reflect.TypeFor[Policy](), reflect.TypeFor[Decision](), reflect.TypeFor[PoolConfig](),
 	} {
 		for i := range typ.NumField() {
 			if name := typ.Field(i).Name; name != "Servers" && name != "Verdict" && typ.Field(i).IsExported() {
@@ -28,7 +28,7 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool) {
+	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool, ReadTool) {
 		require.Contains(t, string(docs), "`"+name+"`")
 	}
 	failures := string(docs)[strings.Index(string(docs), "\n## Failures\n"):]

@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -81,60 +80,41 @@ func Example() {
 	// {"content":[{"type":"text","text":"Buy milk."}],"is_error":false,"tool_use_id":"toolu_1","type":"tool_result"}
 }
 
-// Agent is an actor: it takes the tools and the result of a call as messages.
+// Agent is an actor that runs a model.
 type Agent struct {
-	sessions *actor.PID
-	tools    *toolset.Toolset
-	done     chan string
+	tools *actor.PID // Toolset.PID()
+	done  chan string
 }
 
 func (a *Agent) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
-	case *actor.Started:
-		root, self, tools := c.ActorSystem().Root, c.Self(), a.tools
-		go func() {
-			set, err := tools.Tools(context.Background()) // returns within ListTimeout
-			if err != nil {
-				root.Send(self, err) // a *messages.Failure
-				return
-			}
-			root.Send(self, set)
-		}()
-	case *toolset.Set:
-		call, err := msg.Call("files__read", `{"path": "notes.txt"}`)
-		if err != nil {
-			a.done <- toolset.Explain(err) // the tool or the arguments are wrong
-			return
-		}
-		c.Request(a.sessions, call)
-	case *messages.ToolResult:
-		a.done <- a.tools.Outcome(msg, nil).Text()
-	case *messages.Failure:
-		a.done <- a.tools.Outcome(nil, msg).Text()
+	case *actor.Started: // the model wants to call a tool
+		c.Request(a.tools, &toolset.Use{ID: "toolu_1", Name: "files__read", Arguments: `{"path": "notes.txt"}`})
+	case *toolset.Told: // a result or a failure, for the model
+		a.done <- msg.ID + ": " + msg.Output.Text()
 	}
 }
 
-// An actor waits for nothing: a goroutine sends it the Set.
+// An actor sends a Use, and gets what the model is told.
 func Example_actor() {
 	ctx := context.Background()
-	system := newSystem()
-	sup, err := supervisor.Start(system, supervisor.Config{
+	sup, err := supervisor.Start(nil, supervisor.Config{
 		Servers: []mcpbridge.Server{{Name: "files", InMemory: newFiles()}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "files"}}})
+	tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Server{{Name: "files"}}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer tools.Close()
 
-	agent := &Agent{sessions: sup.PID(), tools: tools, done: make(chan string)}
-	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return agent }))
+	agent := &Agent{tools: tools.PID(), done: make(chan string)}
+	sup.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return agent }))
 	fmt.Println(<-agent.done)
-	// Output: Buy milk.
+	// Output: toolu_1: Buy milk.
 }
 
 // askModel stands for a request to a model, which wants to call a tool.

@@ -62,6 +62,9 @@ var (
 	unusable = explanation{what: "SERVER cannot be used as it is configured.", next: "Do not try again before somebody has corrected that. Continue without this server.", final: true}
 )
 
+// pendingText is for a call that waits for an answer.
+const pendingText = "The call waits for an approval, and has not run yet. Its result is told after the approval. Do not repeat the call."
+
 // explanationOf returns what a model is told of a failure.
 func explanationOf(f *messages.Failure) explanation {
 	e, known := explanations[f.Code]
@@ -97,6 +100,9 @@ func Explain(err error) string {
 		return ""
 	case !errors.As(err, &f) || f == nil:
 		return "The call failed: " + quoted(err.Error()) + " " + onlyAsked
+	}
+	if _, waits := errors.AsType[*Pending](err); waits {
+		return pendingText
 	}
 	e := explanationOf(f)
 	texts := []string{serverIn(e.what, f.Key.Server)}
@@ -151,14 +157,15 @@ func quoted(detail string) string {
 	if len(detail) > maxQuoted {
 		return strings.ToValidUTF8(detail[:maxQuoted], "") + "…"
 	}
-	if strings.HasSuffix(detail, ".") {
+	if strings.HasSuffix(detail, ".") || strings.HasSuffix(detail, "?") {
 		return detail
 	}
 	return detail + "."
 }
 
 // Outcome converts what came of a call for a model: the result, or if err is not nil the text of
-// [Explain], as an error. If the session of the server is a newer one than that of the last
+// [Explain], as an error unless the call is [Pending]. A result that is larger than
+// [Config.MaxText] and [Config.MaxData] allow is cut; the result itself is not changed. If the session of the server is a newer one than that of the last
 // outcome, it adds that the state of the session is gone: as a part at the end of a result, or as
 // a sentence of the explanation. It says so once for each session. Use it for all calls of a
 // conversation, because it compares each with the one before.
@@ -174,12 +181,12 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 				text += " " + serverIn(gone, f.Key.Server)
 			}
 		}
-		return Output{Parts: []Part{{Text: text}}, IsError: true}
+		return Output{Parts: []Part{{Text: text}}, IsError: text != pendingText}
 	}
 	if result == nil {
 		return Convert(nil)
 	}
-	out := Convert(result.Result)
+	out := t.fit(Convert(result.Result))
 	if gone := t.gone(result.Key, result.Supervisor, result.Generation); gone != "" {
 		note := "Note: SERVER has a new session since its last result. " + gone
 		out.Parts = append(out.Parts, Part{Text: serverIn(note, result.Key.Server)})
@@ -187,31 +194,33 @@ func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {
 	return out
 }
 
+// sessions has the newest generation that a model was told of, by key and supervisor: the members of
+// a cluster may count apart.
+type sessions map[messages.Key]map[string]uint64
+
 // gone notes the session of an outcome, by its supervisor and its generation. If it is newer than that of the last outcome of the key,
 // gone returns what became of the state. If it has the generation that another member of a
 // cluster had, that member may have left it, or both count apart.
 func (t *Toolset) gone(key messages.Key, of string, generation uint64) string {
-	if t == nil || t.ctx == nil || generation == 0 {
+	if t == nil || t.ctx == nil || generation == 0 || t.listOf(key) == nil {
 		return ""
 	}
-	l := t.listOf(key)
-	if l == nil {
-		return ""
-	}
+	key = key.Normal()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	gone := isGone
-	for supervisor, told := range l.told {
+	known, gone := t.told[key], isGone
+	for supervisor, told := range known {
 		if told == generation && supervisor != of {
 			gone = mayBeGone
 		}
 	}
-	if len(l.told) == 0 || generation <= l.told[of] {
+	if len(known) == 0 || generation <= known[of] {
 		gone = ""
 	}
-	if l.told == nil {
-		l.told = map[string]uint64{}
+	if known == nil {
+		known = map[string]uint64{}
+		t.told[key] = known
 	}
-	l.told[of] = max(l.told[of], generation)
+	known[of] = max(known[of], generation)
 	return gone
 }

@@ -20,11 +20,10 @@ type list struct {
 	server Server // with the name and the scope of the key
 	fetch  singleflight.Group
 
-	tools []*Tool           // of the last list; read-only
-	known []*Tool           // as tools, but kept while the supervisor does not know the server
-	begun bool              // known was listed
-	watch bool              // a watch waits for the server, see [Toolset.watch]
-	told  map[string]uint64 // by supervisor, the newest generation that [Toolset.Outcome] has seen: the members of a cluster may count apart
+	tools []*Tool // of the last list; read-only
+	known []*Tool // as tools, but kept while the supervisor does not know the server
+	begun bool    // known was listed
+	watch bool    // a watch waits for the server, see [Toolset.watch]
 
 	wanted, seen uint64    // how many events may have changed the list, and how many it reflects
 	opened, on   session   // the last one that was opened, and the one that was listed, if that is the key's own

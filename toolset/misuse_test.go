@@ -23,9 +23,7 @@ func TestToolsetWithoutItsSupervisorIsRefused(t *testing.T) {
 		_, err = toolset.New(newSystem(), w.sup, toolset.Config{ListTimeout: -1})
 		require.ErrorContains(w, err, "system: is not that of the supervisor")
 		require.ErrorContains(w, err, "listTimeout")
-		_, err = toolset.New(nil, w.sup, toolset.Config{})
-		require.ErrorContains(w, err, "system: is not that of the supervisor")
-		tools, err := toolset.New(w.sup.System(), w.sup, toolset.Config{})
+		tools, err := toolset.New(nil, w.sup, toolset.Config{})
 		require.NoError(w, err)
 		tools.Close()
 	})
@@ -49,8 +47,6 @@ func TestToolsetThatWasNotMadeSaysSo(t *testing.T) {
 		for _, set := range []*toolset.Set{nil, {}} {
 			require.Empty(w, set.Anthropic())
 			require.Nil(w, set.Tool("a"))
-			_, err := set.Call("a", nil)
-			require.ErrorIs(w, err, messages.CodeInvalid)
 		}
 	})
 }

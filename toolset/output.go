@@ -29,7 +29,7 @@ type Part struct {
 	Text string
 	// Content is the content that the part was made from, such as an [*mcp.ImageContent]
 	// with its data. It is nil for structured content, for an empty result, and for what
-	// [Toolset.Outcome] adds.
+	// [Toolset.Outcome] adds or cuts.
 	Content mcp.Content
 }
 

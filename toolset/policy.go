@@ -23,8 +23,8 @@ type Policy struct {
 	// the server says: do not trust them.
 	Decide func(Proposal) Decision
 	// Ask is called if Decide returns [Ask] and no answer is remembered. It asks, for example, a
-	// person, and returns the answer. If it returns [Ask] or an error, the call is denied. nil
-	// denies. ctx ends when the answer is no longer wanted: the context of the call ended, or
+	// person, and returns the answer. If it returns [Ask] or an error, the call is denied; an Ask
+	// that has only told a person of the call returns [Defer]. nil denies. ctx ends when the answer is no longer wanted: the context of the call ended, or
 	// the answer to another call was remembered. The call does not wait for an Ask that ignores
 	// this.
 	Ask func(ctx context.Context, p Proposal) (Decision, error)
@@ -55,13 +55,16 @@ const (
 	Allow Verdict = "allow"
 	// Deny answers the call with a failure of code [messages.CodeRefused].
 	Deny Verdict = "deny"
+	// Defer leaves the decision to [Toolset.Answer]: the call ends with a [Pending] and is not sent
+	// before the answer, which may come from another process.
+	Defer Verdict = "defer"
 )
 
 // Decision is the decision about a call.
 type Decision struct {
 	Verdict Verdict
-	// Remember applies an answer of [Policy.Ask] to all later calls of the tool with the same
-	// digest. Decide still decides first.
+	// Remember applies an answer of [Policy.Ask] or [Toolset.Answer] to all later calls of the tool
+	// with the same digest. Decide still decides first.
 	Remember bool
 	// Reason tells the model why the call is denied. It may be empty.
 	Reason string
@@ -70,28 +73,13 @@ type Decision struct {
 // subject is what an answer is remembered for.
 type subject struct{ server, tool, digest string }
 
-// approve returns nil if a call may be sent, and waits for an answer where one is needed.
-func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) error {
+// approve returns the decision about a call, and waits for an answer where one is needed.
+func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) (Decision, error) {
 	decision, decided, err := p.decide(tool, call)
-	if err == nil && !decided {
-		decision, err = p.ask(ctx, tool, call)
+	if err != nil || decided {
+		return decision, err
 	}
-	if err != nil {
-		return err
-	}
-	return refusal(call, decision)
-}
-
-// allows returns nil if a call may be sent without a question.
-func (p *Policy) allows(tool *Tool, call *messages.CallTool) error {
-	decision, decided, err := p.decide(tool, call)
-	switch {
-	case err != nil:
-		return err
-	case !decided:
-		return messages.NewFailure(call, messages.CodeRefused, "the call needs an approval: use Toolset.Approve")
-	}
-	return refusal(call, decision)
+	return p.ask(ctx, tool, call)
 }
 
 // decide returns the decision about a call if nobody has to be asked.
@@ -101,13 +89,18 @@ func (p *Policy) decide(tool *Tool, call *messages.CallTool) (d Decision, decide
 		if err != nil {
 			return Decision{}, false, broken(call, err)
 		}
-		if d.Verdict == Allow || d.Verdict == Deny {
+		if d.final() {
 			return d, true, nil
 		}
 	}
-	d, decided, _ = p.recall(tool)
-	return d, decided, nil
+	if answer, known, _ := p.recall(subjectOf(tool)); known {
+		return answer, true, nil
+	}
+	return d, d.Verdict == Defer, nil
 }
+
+// final reports whether a decision needs no answer.
+func (d Decision) final() bool { return d.Verdict == Allow || d.Verdict == Deny }
 
 // ask asks about a call, unless an answer is remembered meanwhile.
 func (p *Policy) ask(ctx context.Context, tool *Tool, call *messages.CallTool) (Decision, error) {
@@ -121,14 +114,14 @@ func (p *Policy) ask(ctx context.Context, tool *Tool, call *messages.CallTool) (
 	defer cancel()
 	answers := p.question(asking, call, proposal(tool, call))
 	for {
-		d, known, news := p.recall(tool)
+		d, known, news := p.recall(subjectOf(tool))
 		if known {
 			return d, nil
 		}
 		select {
 		case a := <-answers:
-			if a.err == nil && a.Remember && (a.Verdict == Allow || a.Verdict == Deny) {
-				p.remember(tool, a.Decision)
+			if a.err == nil {
+				p.remember(subjectOf(tool), a.Decision)
 			}
 			if ctx.Err() != nil { // also if Ask returns an error for this reason
 				return Decision{}, unanswered(ctx, call)
@@ -174,26 +167,31 @@ func broken(call *messages.CallTool, err error) error {
 
 // recall returns the remembered answer for a tool, and a channel that is closed when another
 // answer is remembered.
-func (p *Policy) recall(tool *Tool) (d Decision, known bool, news <-chan struct{}) {
+func (p *Policy) recall(about subject) (d Decision, known bool, news <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.news == nil {
 		p.news = make(chan struct{})
 	}
-	d, known = p.remembered[subjectOf(tool)]
+	d, known = p.remembered[about]
 	return d, known, p.news
 }
 
-// remember keeps an answer for a tool.
-func (p *Policy) remember(tool *Tool, d Decision) {
+// remember keeps an answer for a tool if that is wanted.
+func (p *Policy) remember(about subject, d Decision) {
+	if !d.Remember || !d.final() {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.remembered == nil {
 		p.remembered = map[subject]Decision{}
 	}
-	p.remembered[subjectOf(tool)] = d
-	close(p.news)
-	p.news = make(chan struct{})
+	p.remembered[about] = d
+	if p.news != nil {
+		close(p.news)
+		p.news = nil
+	}
 }
 
 func subjectOf(tool *Tool) subject { return subject{tool.Server, tool.Original, tool.Digest} }
@@ -204,11 +202,8 @@ func proposal(tool *Tool, call *messages.CallTool) Proposal {
 	return Proposal{Tool: tool, Arguments: bytes.Clone(raw)}
 }
 
-// refusal returns the failure of a call that is not allowed, or nil.
+// refusal returns the failure of a call that is not allowed.
 func refusal(call *messages.CallTool, d Decision) error {
-	if d.Verdict == Allow {
-		return nil
-	}
 	detail := "the call was not approved"
 	if d.Reason != "" {
 		detail += ": " + d.Reason

@@ -318,29 +318,17 @@ func TestPolicyIsSharedByToolsets(t *testing.T) {
 	})
 }
 
-func TestActorGetsAnApprovedMessageAndNoOther(t *testing.T) {
+func TestApprovedMessageIsSentByTheProgram(t *testing.T) {
 	guarded(t, func(ctx context.Context, w *world, p *person, runs func(string) int) {
-		set, err := w.Tools(ctx)
-		require.NoError(w, err)
-		call, err := set.Call("one__a", nil)
-		require.NoError(w, err)
-		require.Equal(w, "a", call.Params.Name)
-		_, err = set.Call("two__c", nil)
+		_, err := w.Approve(ctx, "two__c", nil)
 		require.ErrorIs(w, err, messages.CodeRefused)
-		_, err = set.Call("one__b", nil)
-		require.ErrorIs(w, err, messages.CodeRefused)
-		require.ErrorContains(w, err, "the call needs an approval: use Toolset.Approve")
-		require.Empty(w, p.questions())
-
-		p.answers <- toolset.Decision{Verdict: toolset.Allow, Remember: true}
-		call, err = w.Approve(ctx, "one__b", nil)
+		p.answers <- toolset.Decision{Verdict: toolset.Allow}
+		call, err := w.Approve(ctx, "one__b", nil)
 		require.NoError(w, err)
 		require.Equal(w, 0, runs("b"))
 		_, err = w.sup.Client().Do(ctx, call)
 		require.NoError(w, err)
 		require.Equal(w, 1, runs("b"))
-		_, err = set.Call("one__b", nil)
-		require.NoError(w, err, "the answer is remembered")
 	})
 }
 
@@ -371,11 +359,6 @@ func TestPolicyThatCannotAskDenies(t *testing.T) {
 					_, err := w.Call(ctx, "one__a", nil)
 					require.ErrorIs(w, err, test.err)
 					require.ErrorContains(w, err, test.text)
-				}
-				if set, err := w.Tools(ctx); test.policy.Decide != nil {
-					require.NoError(w, err)
-					_, err = set.Call("one__a", nil)
-					require.ErrorIs(w, err, messages.CodeInternal)
 				}
 			})
 		})

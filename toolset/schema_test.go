@@ -9,6 +9,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // many renders about 200 KB of elements, separated by commas.
@@ -67,7 +69,7 @@ func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 		string(set.Tool("s__large").Parameters()))
 	require.Equal(t, large, set.Tool("s__large").InputSchema)
 	require.JSONEq(t, `{"type":"object","properties":{}}`, string(set.Tool("s__small").Parameters()))
-	call, err := set.Call("s__large", map[string]any{"a": 1})
+	call, err := set.prepare(t.Context(), messages.Header{}, "s__large", map[string]any{"a": 1})
 	require.NoError(t, err)
 	require.Equal(t, "large", call.Params.Name)
 }

@@ -22,7 +22,7 @@ func TestEachServerHasItsScope(t *testing.T) {
 			set, err := w.Tools(ctx)
 			require.NoError(w, err)
 			require.Equal(w, key.Scope, set.Tool(name).Scope)
-			call, err := set.Call(name, nil)
+			call, err := w.Approve(ctx, name, nil)
 			require.NoError(w, err)
 			require.Equal(w, key, call.Key)
 		}

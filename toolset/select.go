@@ -27,16 +27,17 @@ const (
 )
 
 // findTool is the definition of FindTool.
-var findTool = newFindTool()
-
-func newFindTool() *Tool {
-	const description = "Finds more tools. Describe what you want to do. The tools that match best are listed with their parameters, and you can call them from then on."
-	schema := json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+var findTool = newOwnTool(FindTool, "Find tools",
+	"Finds more tools. Describe what you want to do. The tools that match best are listed with their parameters, and you can call them from then on.",
+	fmt.Sprintf(`{"type":"object","properties":{`+
 		`"query":{"type":"string","description":"what the tool should do, in a few words"},`+
 		`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"the number of tools, by default %d"}},"required":["query"]}`, maxFound, defaultFound))
-	from := &mcp.Tool{Name: FindTool, Title: "Find tools", Description: description, InputSchema: schema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
+
+// newOwnTool returns a tool that the toolset itself answers.
+func newOwnTool(name, title, description, schema string) *Tool {
+	from := &mcp.Tool{Name: name, Title: title, Description: description, InputSchema: json.RawMessage(schema), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
 	tool := newTool(Server{}, from)
-	tool.Name, tool.Metadata = FindTool, map[string]any{"tool_type": FindTool, "display_name": tool.Title}
+	tool.Name, tool.Metadata = name, map[string]any{"tool_type": name, "display_name": tool.Title}
 	return tool
 }
 
@@ -72,15 +73,15 @@ func (s *Set) Rank(query string, n int) []*Tool {
 // definitions of all of them. If there are more than n, the Set lists in [Set.Tools]:
 //
 //   - the n tools that match the query best, as by [Set.Rank]
-//   - the n tools that [Toolset.Find] has found last
-//   - [FindTool], with which the model finds more.
+//   - the n tools that the model has found last
+//   - [FindTool], with which the model finds more, and [ReadTool] if something was left out.
 //
 // All other tools can be called as well. Give the same query in all requests of a task, such as
 // the first message of the user: then tools are added to the list, and stay in it, which the
 // caches of the APIs need.
 func (t *Toolset) Select(ctx context.Context, query string, n int) (*Set, error) {
 	set, err := t.Tools(ctx)
-	if err != nil || len(set.Tools) <= n {
+	if err != nil || len(set.catalog.tools) <= n {
 		return set, err
 	}
 	n = max(0, n)
@@ -89,7 +90,7 @@ func (t *Toolset) Select(ctx context.Context, query string, n int) (*Set, error)
 		listed[tool] = true
 	}
 	t.mu.Lock()
-	found := slices.Clone(t.found)
+	found, rest := slices.Clone(t.found), t.rest
 	t.mu.Unlock()
 	for _, name := range found[max(0, len(found)-n):] {
 		if tool := set.Tool(name); tool != nil {
@@ -101,20 +102,14 @@ func (t *Toolset) Select(ctx context.Context, query string, n int) (*Set, error)
 		set.Tools = append(set.Tools, tool)
 	}
 	slices.SortFunc(set.Tools, byName)
+	set.Tools = rest.with(set.Tools)
 	return set, nil
 }
 
-// Find answers a call of [FindTool]. The arguments are those of the model, in a form that
-// [Set.Call] takes: "query", and optionally "limit". The result has one line for each tool with
-// its name, description and parameters as JSON, and the next [Toolset.Select] lists these tools.
-// Find does not wait: it knows the tools that were listed before.
-//
-// The error is a [*messages.Failure] of code [messages.CodeInvalid]: the arguments are wrong, or
-// the toolset was closed.
-func (t *Toolset) Find(arguments any) (*messages.ToolResult, error) {
-	if f := t.check(context.Background()); f != nil {
-		return nil, f
-	}
+// find answers a call of [FindTool]. The arguments are those of the model: "query", and optionally
+// "limit". The result has one line for each tool with its name, description and parameters as JSON,
+// and the next [Toolset.Select] lists these tools. find knows the tools that were listed before.
+func (t *Toolset) find(arguments any) (*messages.ToolResult, error) {
 	wanted := struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
@@ -133,7 +128,12 @@ func (t *Toolset) Find(arguments any) (*messages.ToolResult, error) {
 	set := t.known(nil)
 	tools := set.Rank(wanted.Query, min(max(1, wanted.Limit), maxFound))
 	t.remember(tools)
-	return &messages.ToolResult{Result: &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: foundText(tools, len(set.Tools))}}}}, nil
+	return textResult(foundText(tools, len(set.catalog.tools))), nil
+}
+
+// textResult is the result of a tool of ours.
+func textResult(text string) *messages.ToolResult {
+	return &messages.ToolResult{Result: &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}}
 }
 
 // remember makes tools the newest that were found.

@@ -72,7 +72,7 @@ func TestModelGetsTheToolsThatMatterAndFindsOthers(t *testing.T) {
 		require.NotContains(w, names(set), "one__invoice_action_120", "a set does not change")
 
 		for i := range 10 {
-			_, err := w.Find(map[string]any{"query": fmt.Sprint("ticket action ", 10*i+2), "limit": 1})
+			_, err := w.Call(ctx, toolset.FindTool, map[string]any{"query": fmt.Sprint("ticket action ", 10*i+2), "limit": 1})
 			require.NoError(w, err)
 		}
 		last, err := w.Select(ctx, task, 3)
@@ -109,7 +109,7 @@ func TestFindAnswersOddQuestions(t *testing.T) {
 		set, err := w.Tools(ctx)
 		require.NoError(w, err)
 		for _, arguments := range []any{nil, `{}`, `{"query": " "}`, `{"query": 1}`, `[]`, `{"query": "a", "limit": "x"}`} {
-			_, err := w.Find(arguments)
+			_, err := w.Call(ctx, toolset.FindTool, arguments)
 			require.ErrorIs(w, err, messages.CodeInvalid, "%v", arguments)
 			require.Contains(w, toolset.Explain(err), `give {"query": "what the tool should do"}`)
 		}
@@ -118,21 +118,19 @@ func TestFindAnswersOddQuestions(t *testing.T) {
 			`{"query": "one", "limit": -5}`:   "Found 1 of 3 tools.",
 			`{"query": "one", "limit": 1000}`: "Found 2 of 3 tools.",
 		} {
-			result, err := w.Find(arguments)
+			result, err := w.Call(ctx, toolset.FindTool, arguments)
 			require.NoError(w, err)
 			require.Contains(w, toolset.Convert(result.Result).Text(), want)
 		}
-		_, err = set.Call(toolset.FindTool, `{"query": "a"}`)
-		require.ErrorIs(w, err, messages.CodeInvalid)
-		require.ErrorContains(w, err, "use Toolset.Find")
 		_, err = w.Approve(ctx, toolset.FindTool, `{"query": "a"}`)
 		require.ErrorIs(w, err, messages.CodeInvalid)
+		require.ErrorContains(w, err, "use Toolset.Call")
 		var none *toolset.Set
 		require.Empty(w, none.Rank("a", 1))
 		require.Empty(w, (&toolset.Set{}).Rank("a", 1))
 		require.Empty(w, set.Rank("a", -1))
 		w.Close()
-		_, err = w.Find(`{"query": "a"}`)
+		_, err = w.Call(ctx, toolset.FindTool, `{"query": "a"}`)
 		require.ErrorIs(w, err, messages.CodeClosed)
 	})
 }
@@ -143,7 +141,7 @@ func TestFoundToolsWithLargeSchemasFitIntoAResult(t *testing.T) {
 			w.one.define(&mcp.Tool{Name: fmt.Sprint("large_", i), Description: strings.Repeat("word ", 5000)})
 		}
 		w.tools(ctx)
-		result, err := w.Find(`{"query": "large", "limit": 5}`)
+		result, err := w.Call(ctx, toolset.FindTool, `{"query": "large", "limit": 5}`)
 		require.NoError(w, err)
 		text := toolset.Convert(result.Result).Text()
 		require.Less(w, len(text), 70<<10)
@@ -193,7 +191,10 @@ func BenchmarkSelect(b *testing.B) {
 	for name, ask := range map[string]func() error{
 		"Tools":  func() error { _, err := tools.Tools(ctx); return err },
 		"Select": func() error { _, err := tools.Select(ctx, "move my event in the calendar", 10); return err },
-		"Find":   func() error { _, err := tools.Find(`{"query":"move my event in the calendar"}`); return err },
+		"Find": func() error {
+			_, err := tools.Call(ctx, toolset.FindTool, `{"query":"move my event in the calendar"}`)
+			return err
+		},
 	} {
 		b.Run("tools=1000/"+name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -2,6 +2,7 @@ package toolset
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // Set is the tools of a toolset at one moment. It is read-only.
 type Set struct {
 	// Tools are sorted by name. Names are unique. A Set of [Toolset.Select] has a part of the
-	// tools here, and its methods Tool, Call and Rank know all tools.
+	// tools here, and its methods Tool and Rank know all tools.
 	Tools []*Tool
 	// Missing has a failure for each server whose tools could not be listed, in the order of the
 	// configuration: its Key names the server, and its code is [messages.CodeDeadline] if the
@@ -27,7 +28,6 @@ type Set struct {
 	Missing []*messages.Failure
 
 	catalog *catalog
-	policy  *Policy
 }
 
 // catalog is all tools that a toolset has listed. It does not change.
@@ -59,44 +59,29 @@ func (s *Set) Tool(name string) *Tool {
 		return nil
 	case name == FindTool:
 		return findTool
+	case name == ReadTool:
+		return readTool
 	}
 	return s.catalog.names[name]
 }
 
-// Call returns the message that calls the tool of a safe name. Send it to the supervisor; all
-// fields of its header but the key may be set before. The arguments are a map or a
-// struct that marshals to a JSON object, or the JSON text that a model has written: a
-// [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
-// The message has a copy of the arguments.
-//
-// The error is a [*messages.Failure]. It is that of [Set.Missing] if the name may be that of a tool of
-// a server that could not be listed. Its code is [messages.CodeInvalid] if there is no such
-// tool, or the arguments are not a JSON object, and [messages.CodeRefused] if [Config.Policy]
-// does not allow the call. Call does not ask: use [Toolset.Approve] for that.
-func (s *Set) Call(name string, arguments any) (*messages.CallTool, error) {
-	call, err := s.prepare(name, arguments)
-	if err != nil {
-		return nil, err
-	}
-	if s.policy != nil {
-		if err := s.policy.allows(s.Tool(name), call); err != nil {
-			return nil, err
-		}
-	}
-	return call, nil
-}
-
-// prepare returns the message that calls a tool, whatever the policy says.
-func (s *Set) prepare(name string, arguments any) (*messages.CallTool, error) {
+// prepare returns the message that calls a tool, whatever the policy says, with the fields of h and
+// what it lacks from ctx.
+func (s *Set) prepare(ctx context.Context, h messages.Header, name string, arguments any) (*messages.CallTool, error) {
 	tool := s.Tool(name)
 	switch tool {
 	case nil:
 		return nil, s.unknown(name)
-	case findTool:
-		return nil, &messages.Failure{Op: "tools/call", Target: name, Code: messages.CodeInvalid, Detail: "no server has it: use Toolset.Find"}
+	case findTool, readTool:
+		return nil, &messages.Failure{Op: "tools/call", Target: name, Code: messages.CodeInvalid, Detail: "no server has it: use Toolset.Call, or send a Use"}
 	}
 	raw, err := argumentsOf(arguments)
-	call := &messages.CallTool{Header: messages.To(tool.Server, tool.Scope), Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
+	h.Key = messages.Key{Server: tool.Server, Scope: tool.Scope}
+	if h.Attributes.Len() == 0 {
+		h.Attributes = messages.AttributesOf(ctx)
+	}
+	h.Trace = cmp.Or(h.Trace, traceOf(ctx))
+	call := &messages.CallTool{Header: h, Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
 	if err != nil {
 		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are not a JSON object")
 		f.Cause = err

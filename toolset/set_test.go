@@ -40,7 +40,7 @@ func TestArgumentsOfACall(t *testing.T) {
 		"what is no JSON": {map[string]any{"a": func() {}}, ""},
 	} {
 		t.Run(label, func(t *testing.T) {
-			call, err := set.Call(name, test.arguments)
+			call, err := set.prepare(t.Context(), messages.Header{}, name, test.arguments)
 			if test.want == "" {
 				require.ErrorIs(t, err, messages.CodeInvalid)
 				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are not a JSON object")
@@ -74,7 +74,7 @@ func TestUnknownNameIsInvalidAndBounded(t *testing.T) {
 		"long":    {newSet(nil, nil), strings.Repeat("x", 1000), `tools/call: invalid: no tool has the name "` + strings.Repeat("x", 100) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := test.set.Call(test.name, nil)
+			_, err := test.set.prepare(t.Context(), messages.Header{}, test.name, nil)
 			require.ErrorIs(t, err, messages.CodeInvalid)
 			require.EqualError(t, err, test.want)
 			require.Nil(t, test.set.Tool(test.name))

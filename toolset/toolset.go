@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/eventstream"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/relay"
-	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -37,30 +35,39 @@ type Toolset struct {
 	cfg         Config
 	source      Source
 	client      *supervisor.Client
-	stream      *eventstream.EventStream
+	system      *actor.ActorSystem
 	unsubscribe func()
 	changed     *relay.Relay[*DefinitionChanged] // to the EventStream
 	ctx         context.Context                  // of all fetches
 	cancel      context.CancelFunc
+	pending     pendingCalls
+	process     *process // behind [Toolset.PID]
 
 	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
+	users int        // calls of methods and uses that are under way
+	used  time.Time  // when the last of them ended
 	names []string   // the servers of the supervisor that lists reflects
 	lists []*list    // of the servers that are not disabled, in the order of the configuration
 	all   *catalog   // of the tools in the lists; nil if they have changed
-	found []string   // the names that [Toolset.Find] has found, the newest last
+	found []string   // the names that [FindTool] has found, the newest last
+	rest  rest       // what [ReadTool] reads
+	told  sessions   // what [Toolset.Outcome] has seen
 }
 
 // New returns a toolset for servers of a supervisor, or of a member of a cluster, that runs in
-// the given actor system. It fetches nothing before it is needed. The error names the fields of
-// cfg that are wrong, or says that the source is not started or runs in another system. A server
-// that the source does not know is in [Set.Missing].
+// the given actor system; nil stands for that system. It fetches nothing before it is needed. The
+// error names the fields of cfg that are wrong, or says that the source is not started or runs in
+// another system. A server that the source does not know is in [Set.Missing].
 func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(isUsable(system, source), cfg.validate()); err != nil {
 		return nil, err
 	}
-	t := &Toolset{cfg: cfg, source: source, client: source.Client(), stream: system.EventStream}
-	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { t.stream.Publish(e) }, func(n uint64) {
+	system = source.System()
+	t := &Toolset{cfg: cfg, source: source, client: source.Client(), system: system, used: time.Now(), told: sessions{}}
+	t.pending = newPendingCalls(cfg)
+	t.process = newProcess(t)
+	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { system.EventStream.Publish(e) }, func(n uint64) {
 		system.Logger().Warn("events of a toolset were dropped, because their handlers were too slow", slog.Uint64("events", n))
 	}, func(_ *DefinitionChanged, reason any, stack []byte) {
 		system.Logger().Error("event handler panicked", slog.Any("reason", reason), slog.String("stack", string(stack)))
@@ -111,20 +118,46 @@ func isUsable(system *actor.ActorSystem, source Source) error {
 	switch {
 	case source == nil, source.System() == nil:
 		return errors.New("toolset: supervisor: is nil, or was not started: use the one that supervisor.Start returns")
-	case source.System() != system:
+	case system != nil && source.System() != system:
 		return errors.New("toolset: system: is not that of the supervisor: use its method System")
 	}
 	return nil
 }
 
-// Close ends the subscription to events, and the fetches and questions under way. It closes no
-// session. Further calls do nothing.
+// Close ends the subscription to events, and the fetches and questions under way. Calls that were
+// sent get their replies. It closes no session. Further calls do nothing.
 func (t *Toolset) Close() {
 	if t == nil || t.ctx == nil {
 		return
 	}
 	t.cancel()
 	t.unsubscribe()
+	t.process.close()
+}
+
+// endIdle ends a toolset that nobody has used for a time: it refuses further use, and is to be closed.
+// It returns the sessions that the model was told of. If the toolset is not idle, endIdle returns how
+// long it may still be unused.
+func (t *Toolset) endIdle(after time.Duration) (wait time.Duration, told sessions) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users > 0 {
+		return after, nil
+	}
+	if wait = after - time.Since(t.used); wait > 0 {
+		return wait, nil
+	}
+	t.cancel() // under the mutex, which enter and touch wait for
+	told, t.told = t.told, sessions{}
+	return 0, told
+}
+
+// touch counts as a use, unless the toolset is closed.
+func (t *Toolset) touch() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used = time.Now()
+	return t.ctx.Err() == nil
 }
 
 // Tools returns the current tools of all servers. It fetches the lists that are missing
@@ -136,9 +169,11 @@ func (t *Toolset) Close() {
 // toolset was closed. The end of ctx ends no fetch. A fetch has the attributes and the trace of
 // the ctx that it began with, as in [Toolset.Approve], and no other values.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
-	if f := t.check(ctx); f != nil {
+	leave, f := t.enter(ctx)
+	if f != nil {
 		return nil, f
 	}
+	defer leave()
 	missing := t.refreshAll(ctx, t.current())
 	switch {
 	case t.ctx.Err() != nil:
@@ -181,134 +216,33 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 			t.all.servers = append(t.all.servers, l.key.Server)
 		}
 	}
-	return &Set{Tools: t.all.tools, Missing: missing, catalog: t.all, policy: t.cfg.Policy}
+	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, catalog: t.all}
 }
 
-// Call calls the tool of a safe name, and waits for the result: see [Set.Call] for the
-// arguments, [Toolset.Approve] for what comes before, [Convert] for the result, and
-// [supervisor.Client] for ctx. All errors are of type [*messages.Failure]:
-// [Toolset.Outcome] converts them for the model.
-//
-// [FindTool] is answered as by [Toolset.Find].
-func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
-	if f := t.check(ctx); f != nil {
-		return nil, f
+// enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until
+// leave is called.
+func (t *Toolset) enter(ctx context.Context) (leave func(), f *messages.Failure) {
+	switch {
+	case t == nil || t.ctx == nil:
+		return nil, messages.NewFailure(nil, messages.CodeInvalid, "the toolset is nil, or was not made by toolset.New")
+	case ctx == nil:
+		return nil, messages.NewFailure(nil, messages.CodeInvalid, "the context is nil: use context.Background")
 	}
-	if name == FindTool {
-		return t.Find(arguments)
-	}
-	call, err := t.Approve(ctx, name, arguments)
-	if err != nil {
-		return nil, err
-	}
-	result, err := t.client.CallTool(ctx, call.Key.Server, call.Key.Scope, call.Params)
-	if errors.Is(err, messages.CodeUnknownServer) {
-		t.mark(call.Key.Server)
-	}
-	return result, err
-}
-
-// Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.
-// The message has the attributes and the trace of ctx, see [messages.WithAttributes], or else the
-// span of OpenTelemetry in ctx as its trace. Other fields
-// of its header may be set, as in that of [Set.Call]. Send it to the supervisor once. Approve waits for the answer of
-// [Policy.Ask], and no longer than ctx. If the name is unknown, it lists the tools of the servers
-// that the name fits, and fails as the listing if such a server cannot be listed. With a policy it
-// also lists the tools of a server that may have changed them, so that the policy sees the
-// current definition. If the definition has changed when the answer comes, it asks again, up to 8
-// times. For [FindTool] there is no message: use [Toolset.Find].
-//
-// All errors are of type [*messages.Failure]. The code is [messages.CodeRefused] if the policy
-// denied the call. An actor runs Approve in a goroutine, as it does [Toolset.Tools].
-func (t *Toolset) Approve(ctx context.Context, name string, arguments any) (*messages.CallTool, error) {
-	if f := t.check(ctx); f != nil {
-		return nil, f
-	}
-	open, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
-	call, err := t.approve(open, name, arguments)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
 		return nil, errClosed()
 	}
-	return call, err
+	t.users++
+	return t.leave, nil
 }
 
-// traceOf returns the trace of a context, or else that of the span of OpenTelemetry in it.
-func traceOf(ctx context.Context) messages.Trace {
-	if trace := messages.TraceOf(ctx); trace.Parent != "" {
-		return trace
-	}
-	return tracecontext.Of(ctx)
-}
-
-// maxRounds is how often a call is put to the policy because the definition of its tool changes.
-const maxRounds = 8
-
-func (t *Toolset) approve(ctx context.Context, name string, arguments any) (call *messages.CallTool, err error) {
-	approved := ""
-	for range maxRounds {
-		set, err := t.with(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if call, err = set.prepare(name, arguments); err != nil {
-			return nil, err
-		}
-		call.Attributes, call.Trace = messages.AttributesOf(ctx), traceOf(ctx)
-		tool := set.Tool(name)
-		if t.cfg.Policy == nil || tool.Digest == approved {
-			return call, nil
-		}
-		if err := t.cfg.Policy.approve(ctx, tool, call); err != nil {
-			return nil, err
-		}
-		approved = tool.Digest
-	}
-	return nil, messages.NewFailure(call, messages.CodeRefused, "the definition of the tool changes all the time")
-}
-
-// with returns a set that has the tool of a name, if there is one, in its current definition if
-// there is a policy. The set says which servers could not be listed that may have the tool.
-func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
-	lists := t.current()
-	set := t.known(nil)
-	tool := set.Tool(name)
-	if tool == nil {
-		missing := t.refreshAll(ctx, slices.DeleteFunc(slices.Clone(lists), func(l *list) bool { return !fits(name, l.key.Server) }))
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, errGaveUp(ctx)
-		}
-		return t.known(missing), nil
-	}
-	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
-	if t.cfg.Policy == nil || l == nil {
-		return set, nil
-	}
-	fetch := t.join(ctx, l)
-	if fetch == nil {
-		return set, nil
-	}
-	if err := t.refresh(ctx, l, fetch, time.Now()); err != nil {
-		if ctx.Err() != nil {
-			return nil, errGaveUp(ctx)
-		}
-		return nil, beforeCall(err)
-	}
-	return t.known(nil), nil
-}
-
-// check returns the failure of a toolset that cannot be used, or nil.
-func (t *Toolset) check(ctx context.Context) *messages.Failure {
-	switch {
-	case t == nil || t.ctx == nil:
-		return messages.NewFailure(nil, messages.CodeInvalid, "the toolset is nil, or was not made by toolset.New")
-	case ctx == nil:
-		return messages.NewFailure(nil, messages.CodeInvalid, "the context is nil: use context.Background")
-	case t.ctx.Err() != nil:
-		return errClosed()
-	}
-	return nil
+// leave ends a use.
+func (t *Toolset) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.users--
+	t.used = time.Now()
 }
 
 func errClosed() *messages.Failure {

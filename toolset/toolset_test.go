@@ -171,9 +171,7 @@ func TestToolsOfAllServersAreListedOnceAndCalled(t *testing.T) {
 		require.Equal(w, `b{"x":1}`, toolset.Convert(result.Result).Text())
 		require.Equal(w, messages.Key{Server: "one", Scope: "s"}, result.Key)
 
-		set, err := w.Tools(ctx)
-		require.NoError(w, err)
-		call, err := set.Call("two__c", nil)
+		call, err := w.Approve(ctx, "two__c", nil)
 		require.NoError(w, err)
 		reply, err := w.sup.Client().Do(ctx, call)
 		require.NoError(w, err)
@@ -425,7 +423,7 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		require.ErrorIs(w, set.Missing[1], messages.CodeUnknownServer)
 		_, err = w.Call(ctx, "one__a", nil)
 		require.EqualError(w, err, "tools/list on one/s: server_error: down")
-		_, err = set.Call("none__x", nil)
+		_, err = w.Call(ctx, "none__x", nil)
 		require.ErrorIs(w, err, messages.CodeUnknownServer)
 
 		w.one.set(nil, 0)

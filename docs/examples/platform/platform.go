@@ -66,12 +66,13 @@ func (p *Platform) Balance(ctx context.Context, user string) (cents int, err err
 type Conversation struct {
 	User string // "tenant/name", the scope of the account
 	ID   string // unique among the conversations of the user
-	// Person receives a [*toolset.Set] for each [Task], a [Told] for each [Use], and the questions of servers.
+	// Person receives a [*toolset.Set] for each [Task], a [*toolset.Told] for each [*toolset.Use], and the
+	// questions of servers.
 	Person  *actor.PID
 	Approve func(context.Context, toolset.Proposal) (toolset.Decision, error) // asks the person about a call
 }
 
-// Open starts the actor of a conversation, which receives [Task] and [Use]. When the actor
+// Open starts the actor of a conversation, which receives [*Task] and [*toolset.Use]. When the actor
 // terminates, its calls and its questions end, and so do the sessions in its scope.
 func (p *Platform) Open(ctx context.Context, v Conversation) (*actor.PID, error) {
 	scope := v.User + "/" + v.ID
@@ -83,7 +84,7 @@ func (p *Platform) Open(ctx context.Context, v Conversation) (*actor.PID, error)
 		return nil, err
 	}
 	// The toolset survives restarts of the actor, because it knows what the model was told.
-	self := p.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &agent{v.Person, p.PID(), tools, scope} }))
+	self := p.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &agent{v.Person, tools, scope} }))
 	if _, err := p.Client().Do(ctx, &messages.Bind{Scope: scope, Owner: self, Handler: v.Person}); err != nil {
 		p.system.Root.Stop(self)
 		return nil, err
@@ -105,55 +106,31 @@ func decide(p toolset.Proposal) toolset.Decision {
 // Task asks for the tools that a model needs for a task.
 type Task struct{ Text string }
 
-// Use calls a tool for a model. TraceParent is a W3C traceparent, or empty.
-type Use struct{ ID, Tool, Arguments, TraceParent string }
-
-// Told is what the model is told of the call with this ID.
-type Told struct{ ID, Text string }
-
 // agent is the actor of a conversation.
 type agent struct {
-	person, sessions *actor.PID
-	tools            *toolset.Toolset
-	scope            string
+	person *actor.PID
+	tools  *toolset.Toolset
+	scope  string
 }
 
-// Receive handles the messages of the person and the model, and the replies of the supervisor.
+// Receive handles the messages of the person and the model.
 func (a *agent) Receive(c actor.Context) {
-	root, self := c.ActorSystem().Root, c.Self()
+	root := c.ActorSystem().Root
 	switch msg := c.Message().(type) {
 	case *actor.Stopping:
-		a.tools.Close() // which ends the goroutines below
+		a.tools.Close() // which ends the questions to the person
 	case *Task:
 		go func() { // Select waits for servers
 			if set, err := a.tools.Select(context.Background(), msg.Text, 8); err == nil {
 				root.Send(a.person, set)
 			}
 		}()
-	case *Use:
-		go a.use(root, self, *msg) // which waits for the person
-	case *messages.ToolResult:
-		root.Send(a.person, &Told{msg.ID, a.tools.Outcome(msg, nil).Text()})
-	case *messages.Failure:
-		root.Send(a.person, &Told{msg.ID, a.tools.Outcome(nil, msg).Text()})
+	case *toolset.Use: // the person gets the Told
+		use := *msg
+		use.Header.Owner, use.Header.Handler = c.Self(), a.person // for the scopes that are not bound to the agent
+		use.Header.Attributes = messages.NewAttributes(map[string]string{"conversation": a.scope})
+		root.RequestWithCustomSender(a.tools.PID(), &use, a.person)
 	}
-}
-
-// use sends a call when it is approved. The reply goes to the agent.
-func (a *agent) use(root *actor.RootContext, self *actor.PID, use Use) {
-	if use.Tool == toolset.FindTool {
-		root.Send(a.person, &Told{use.ID, a.tools.Outcome(a.tools.Find(use.Arguments)).Text()})
-		return
-	}
-	call, err := a.tools.Approve(context.Background(), use.Tool, use.Arguments)
-	if err != nil {
-		root.Send(a.person, &Told{use.ID, a.tools.Outcome(nil, err).Text()})
-		return
-	}
-	call.ID, call.Trace.Parent = use.ID, use.TraceParent
-	call.Owner, call.Handler = self, a.person // for the scopes that are not bound to the agent
-	call.Attributes = messages.NewAttributes(map[string]string{"conversation": a.scope})
-	root.RequestWithCustomSender(a.sessions, call, self)
 }
 
 // Account authorizes the requests of a user, and says for which conversation they are sent.

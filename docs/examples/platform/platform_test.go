@@ -36,8 +36,8 @@ func meet(t *testing.T, root *actor.RootContext, p *Platform, user string, id in
 }
 
 func (p *person) use(tool string) string {
-	p.send(&Use{Tool: tool, Arguments: `{"query": "spend"}`, TraceParent: trace})
-	return (<-p.inbox).(*Told).Text
+	p.send(&toolset.Use{Name: tool, Arguments: `{"query": "spend"}`, Header: messages.Header{Trace: messages.Trace{Parent: trace}}})
+	return (<-p.inbox).(*toolset.Told).Output.Text()
 }
 
 func TestTwentyConversationsShareThreeServers(t *testing.T) {
@@ -98,23 +98,30 @@ func TestTwentyConversationsShareThreeServers(t *testing.T) {
 		require.Regexp(t, "(?s)the user said no.*only people delete accounts", dee.use("account__pay")+dee.use("account__delete"))
 		require.Empty(t, account.Calls("pay", "delete"))
 		// A restart of an agent ends nothing. An agent that is killed takes its call, the open question and its session along.
-		ann.send(&Use{Tool: "browser__login"})
+		ann.send(&toolset.Use{Name: "browser__login"})
 		question := (<-ann.inbox).(*messages.Elicit).Question
-		ann.send((*Use)(nil)) // it panics
+		ann.send((*toolset.Use)(nil)) // it panics
 		require.Equal(t, "noted", ann.use("memory__remember"))
 		synctest.Wait()
 		require.Zero(t, len(left)+len(closed)+len(ann.inbox))
 		system.Root.Stop(ann.agent)
-		require.Equal(t, question, (<-ann.inbox).(*messages.Withdrawn).Question)
+		last := map[bool]any{}
+		for range 2 { // in any order
+			msg := <-ann.inbox
+			_, told := msg.(*toolset.Told)
+			last[told] = msg
+		}
+		require.Equal(t, question, last[false].(*messages.Withdrawn).Question)
+		require.ErrorIs(t, last[true].(*toolset.Told).Failure, messages.CodeCancelled)
 		require.Error(t, <-left)
 		require.Equal(t, messages.Key{Server: "browser", Scope: "acme/ann/0"}, <-closed)
 		// A tenant that floods the platform loses its own sessions.
 		for i := range 20 {
 			acme = append(acme, meet(t, system.Root, p, "acme/ann", 10+i))
-			acme[10+i].send(&Use{Tool: "browser__open"})
+			acme[10+i].send(&toolset.Use{Name: "browser__open"})
 		}
 		for i := range 20 {
-			require.Equal(t, "a page", (<-acme[10+i].inbox).(*Told).Text)
+			require.Equal(t, "a page", (<-acme[10+i].inbox).(*toolset.Told).Output.Text())
 			require.Equal(t, "a page", globex[i%10].use("browser__open"))
 		}
 		require.Contains(t, acme[1].use("browser__open"), "is gone")

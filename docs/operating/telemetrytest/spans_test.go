@@ -386,7 +386,7 @@ func TestWrapDialerOfTheProgramIsKept(t *testing.T) {
 		require.Equal(t, 1, dials)
 	})
 	_, _, err := telemetry.Start(nil, supervisor.Config{}, telemetry.Config{TracerProvider: sdktrace.NewTracerProvider()})
-	require.ErrorContains(t, err, "system: is nil")
+	require.ErrorContains(t, err, "servers: is empty")
 }
 
 func TestDialThatPanicsIsReported(t *testing.T) {
@@ -424,16 +424,22 @@ func TestSpanOfTheCallerIsTheParentOnAllPathsOfAToolset(t *testing.T) {
 			return err
 		},
 		"tools": func(ctx context.Context, h *harness, tools *toolset.Toolset) error {
-			set, err := tools.Tools(ctx)
-			if err != nil {
+			if _, err := tools.Tools(ctx); err != nil {
 				return err
 			}
-			call, err := set.Call("s__add", nil)
-			if err != nil {
-				return err
-			}
-			_, err = h.Client().Do(ctx, call)
+			_, err := h.Client().CallTool(ctx, "s", "", &mcp.CallToolParams{Name: "add"})
 			return err
+		},
+		"use": func(ctx context.Context, h *harness, tools *toolset.Toolset) error {
+			use := &toolset.Use{Name: "s__add", Header: messages.Header{Trace: telemetry.TraceOf(ctx)}}
+			told, err := h.System().Root.RequestFuture(tools.PID(), use, time.Minute).Result()
+			if err != nil {
+				return err
+			}
+			if failure := told.(*toolset.Told).Failure; failure != nil {
+				return failure
+			}
+			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

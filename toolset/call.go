@@ -1,0 +1,161 @@
+package toolset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Call calls the tool of a safe name, and waits for the result: see [Toolset.Approve] for the
+// arguments and for what comes before, and [supervisor.Client] for ctx. All errors are of type
+// [*messages.Failure]: [Toolset.Outcome] converts them and the result for the model. The cause of
+// the error is a [*Pending] if the call waits for [Toolset.Answer].
+//
+// The toolset itself answers calls of [FindTool] and [ReadTool].
+func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
+	return t.use(ctx, messages.Header{}, name, arguments)
+}
+
+// use is [Toolset.Call] with a header for the message.
+func (t *Toolset) use(ctx context.Context, h messages.Header, name string, arguments any) (*messages.ToolResult, error) {
+	leave, f := t.enter(ctx)
+	if f != nil {
+		return nil, f
+	}
+	defer leave()
+	switch name {
+	case FindTool:
+		return t.find(arguments)
+	case ReadTool:
+		return t.read(arguments)
+	}
+	call, err := t.approve(ctx, h, name, arguments, "")
+	if err != nil {
+		return nil, err
+	}
+	return t.send(ctx, call)
+}
+
+// send sends the message of an approved call, and waits for the reply.
+func (t *Toolset) send(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
+	reply, err := t.client.Do(ctx, call)
+	if errors.Is(err, messages.CodeUnknownServer) {
+		t.mark(call.Key.Server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply.(*messages.ToolResult), nil
+}
+
+// Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.
+// Send it to the supervisor once. It is for programs that send their calls themselves: [Toolset.Call]
+// and [Use] need no Approve.
+//
+// The arguments are a map or a struct that marshals to a JSON object, or the JSON text that a model
+// has written: a [json.RawMessage], a []byte or a string. nil, null and an empty text stand for {}.
+// The message has a copy of the arguments, and the attributes and the trace of ctx, see
+// [messages.WithAttributes], or else the span of OpenTelemetry in ctx as its trace. Other fields of
+// its header may be set, but for the key.
+//
+// Approve waits for the answer of [Policy.Ask], and no longer than ctx. If the name is unknown, it
+// lists the tools of the servers that the name fits, and fails as the listing if such a server cannot
+// be listed. With a policy it also lists the tools of a server that may have changed them, so that
+// the policy sees the current definition. If the definition has changed when the answer comes, it
+// asks again, up to 8 times.
+//
+// All errors are of type [*messages.Failure]. The code is [messages.CodeInvalid] if there is no such
+// tool, or the arguments are not a JSON object, and [messages.CodeRefused] if the policy denied the
+// call, or has deferred the decision: the cause is a [*Pending] then.
+func (t *Toolset) Approve(ctx context.Context, name string, arguments any) (*messages.CallTool, error) {
+	leave, f := t.enter(ctx)
+	if f != nil {
+		return nil, f
+	}
+	defer leave()
+	return t.approve(ctx, messages.Header{}, name, arguments, "")
+}
+
+// approve returns the message that calls a tool, with the fields of h. approved is the digest of the
+// definition that was approved before, or empty.
+func (t *Toolset) approve(ctx context.Context, h messages.Header, name string, arguments any, approved string) (*messages.CallTool, error) {
+	open, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	call, err := t.decide(open, h, name, arguments, approved)
+	if err != nil && t.ctx.Err() != nil {
+		return nil, errClosed()
+	}
+	return call, err
+}
+
+// maxRounds is how often a call is put to the policy because the definition of its tool changes.
+const maxRounds = 8
+
+func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, arguments any, approved string) (call *messages.CallTool, err error) {
+	for range maxRounds {
+		set, err := t.with(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if call, err = set.prepare(ctx, h, name, arguments); err != nil {
+			return nil, err
+		}
+		tool := set.Tool(name)
+		if t.cfg.Policy == nil || tool.Digest == approved {
+			return call, nil
+		}
+		decision, err := t.cfg.Policy.approve(ctx, tool, call)
+		switch {
+		case err != nil:
+			return nil, err
+		case decision.Verdict == Defer:
+			return nil, t.suspend(ctx, tool, call)
+		case decision.Verdict != Allow:
+			return nil, refusal(call, decision)
+		}
+		approved = tool.Digest
+	}
+	return nil, messages.NewFailure(call, messages.CodeRefused, "the definition of the tool changes all the time")
+}
+
+// with returns a set that has the tool of a name, if there is one, in its current definition if
+// there is a policy. The set says which servers could not be listed that may have the tool.
+func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
+	lists := t.current()
+	set := t.known(nil)
+	tool := set.Tool(name)
+	if tool == nil {
+		missing := t.refreshAll(ctx, slices.DeleteFunc(slices.Clone(lists), func(l *list) bool { return !fits(name, l.key.Server) }))
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, errGaveUp(ctx)
+		}
+		return t.known(missing), nil
+	}
+	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
+	if t.cfg.Policy == nil || l == nil {
+		return set, nil
+	}
+	fetch := t.join(ctx, l)
+	if fetch == nil {
+		return set, nil
+	}
+	if err := t.refresh(ctx, l, fetch, time.Now()); err != nil {
+		if ctx.Err() != nil {
+			return nil, errGaveUp(ctx)
+		}
+		return nil, beforeCall(err)
+	}
+	return t.known(nil), nil
+}
+
+// traceOf returns the trace of a context, or else that of the span of OpenTelemetry in it.
+func traceOf(ctx context.Context) messages.Trace {
+	trace := messages.TraceOf(ctx)
+	return cmp.Or(trace, tracecontext.Of(ctx))
+}

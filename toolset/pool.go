@@ -1,0 +1,190 @@
+package toolset
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Pool has a [Toolset] for each scope in use, such as a conversation of which nobody says when it ends.
+// A toolset that is not used for some time is closed, and [Pool.Get] then makes a new one. Its methods
+// may be called from any goroutine. Close it: until then its toolsets are subscribed to events.
+type Pool struct {
+	system *actor.ActorSystem
+	source Source
+	cfg    PoolConfig
+	owners owners
+
+	mu     sync.Mutex // never held while a toolset is closed
+	closed bool
+	scopes map[string]*pooled
+	told   map[string]sessions // of the scopes whose toolsets were closed because they were idle
+}
+
+// pooled is the toolset of a scope.
+type pooled struct {
+	tools *Toolset
+	timer *time.Timer // nil if toolsets are never idle
+	owner string      // what nameOf returns
+}
+
+// maxTold bounds the scopes of which a Pool remembers the sessions.
+const maxTold = 1 << 14
+
+// PoolConfig is the configuration of a [Pool].
+type PoolConfig struct {
+	// Config returns the configuration of the toolset of a scope. Its Scope is replaced by the scope.
+	// It is called while other callers of the pool wait.
+	Config func(scope string) Config
+	// IdleTimeout is how long a toolset is kept that nobody uses. The calls of its methods, and uses
+	// that are sent to it, count as its use. Defaults to 1 h; -1 means that idle toolsets are kept.
+	IdleTimeout time.Duration
+}
+
+// NewPool returns a pool of toolsets for servers of a source, as [New] does for one. The error names the
+// fields of cfg that are wrong.
+func NewPool(system *actor.ActorSystem, source Source, cfg PoolConfig) (*Pool, error) {
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, time.Hour)
+	err := isUsable(system, source)
+	if cfg.Config == nil {
+		err = errors.Join(err, errors.New("toolset: config: is nil: return the configuration of the toolset of a scope"))
+	}
+	if cfg.IdleTimeout < -1 {
+		err = errors.Join(err, errors.New("toolset: idleTimeout: is negative, and not -1"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{system: source.System(), source: source, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}}
+	p.owners = owners{system: p.system, ended: p.end}
+	return p, nil
+}
+
+// Get returns the toolset of a scope, and makes it if there is none. Get it for each request of a model
+// and do not keep it for longer, because it may be closed when it is idle. A new toolset still knows
+// which sessions the model was told of. The error is that of [New], or a [*messages.Failure] of code
+// [messages.CodeClosed].
+func (p *Pool) Get(scope string) (*Toolset, error) {
+	return p.get(scope, nil)
+}
+
+// Bind returns the toolset of a scope as [Pool.Get] does, and closes it when an actor terminates. The
+// last Bind applies. To close the sessions of the scope as well, send a [messages.Bind].
+func (p *Pool) Bind(scope string, owner *actor.PID) (*Toolset, error) {
+	t, err := p.get(scope, owner)
+	if err == nil {
+		p.owners.watch(owner) // if it has terminated, this ends the toolset
+	}
+	return t, err
+}
+
+// get is Get, and sets the owner unless that is nil.
+func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
+	scope = messages.Key{Scope: scope}.Normal().Scope
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed()
+	}
+	one := p.scopes[scope]
+	if one == nil || !one.tools.touch() {
+		cfg := p.cfg.Config(scope)
+		cfg.Scope = scope
+		t, err := New(p.system, p.source, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if told := p.told[scope]; told != nil {
+			t.told = told
+			delete(p.told, scope)
+		}
+		one = &pooled{tools: t}
+		if p.cfg.IdleTimeout != -1 {
+			one.timer = time.AfterFunc(p.cfg.IdleTimeout, func() { p.expire(scope, one) })
+		}
+		p.scopes[scope] = one
+	}
+	if owner != nil {
+		one.owner = nameOf(owner)
+	}
+	return one.tools, nil
+}
+
+// expire closes a toolset that is idle.
+func (p *Pool) expire(scope string, one *pooled) {
+	if p.forget(scope, one) {
+		one.tools.Close()
+	}
+}
+
+// forget removes a toolset that is idle, and reports whether it did.
+func (p *Pool) forget(scope string, one *pooled) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.scopes[scope] != one {
+		return false
+	}
+	wait, told := one.tools.endIdle(p.cfg.IdleTimeout)
+	if wait > 0 {
+		one.timer.Reset(wait)
+		return false
+	}
+	delete(p.scopes, scope)
+	for other := range p.told {
+		if len(p.told) < maxTold {
+			break
+		}
+		delete(p.told, other)
+	}
+	if len(told) > 0 {
+		p.told[scope] = told
+	}
+	return true
+}
+
+// Remove closes the toolset of a scope, if there is one, at the end of a conversation.
+func (p *Pool) Remove(scope string) {
+	scope = messages.Key{Scope: scope}.Normal().Scope
+	p.remove(func(name string, _ *pooled) bool { return name == scope })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.told, scope)
+}
+
+// end closes the toolsets of an owner that has terminated.
+func (p *Pool) end(owner string) {
+	p.remove(func(_ string, one *pooled) bool { return one.owner == owner })
+}
+
+// Close closes all toolsets. Further calls do nothing.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.remove(func(string, *pooled) bool { return true })
+	p.owners.close()
+}
+
+// remove closes the toolsets that are meant.
+func (p *Pool) remove(meant func(scope string, one *pooled) bool) {
+	var ended []*pooled
+	p.mu.Lock()
+	for scope, one := range p.scopes {
+		if meant(scope, one) {
+			ended = append(ended, one)
+			delete(p.scopes, scope)
+		}
+	}
+	p.mu.Unlock()
+	for _, one := range ended {
+		if one.timer != nil {
+			one.timer.Stop()
+		}
+		one.tools.Close()
+	}
+}

@@ -1,0 +1,261 @@
+package toolset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/tracecontext"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Use calls a tool for a model, as [Toolset.Call] does, and does not block the sender. Immutable once
+// sent.
+//
+// Send to: [Toolset.PID], within the process. A [messages.Cancel] with the same id cancels it,
+// also while it waits for an approval.
+// Replies: [Told].
+type Use struct {
+	// ID is chosen by the sender, such as the id that the model gave its call. The reply and the
+	// progress have it.
+	ID string
+	// Name is the safe name of the tool.
+	Name string
+	// Arguments are those of [Toolset.Approve].
+	Arguments any
+	// Header is that of the message that calls the tool, with the deadline of the reply, the trace,
+	// and the actors that get progress and questions. The toolset sets its key and its id.
+	// When its owner terminates, the use is cancelled, also while it waits for an approval.
+	Header messages.Header
+}
+
+// String returns the id and the name of the tool, and no argument.
+func (u *Use) String() string { return fmt.Sprintf("use %.100q of %.100q", u.ID, u.Name) }
+
+// LogValue returns the id and the name of the tool, and no argument.
+func (u *Use) LogValue() slog.Value { return slog.StringValue(u.String()) }
+
+// Answer answers the question whether a call may be sent that is [Pending], as [Toolset.Answer] does.
+// Immutable once sent.
+//
+// Send to: [Toolset.PID], within the process.
+// Replies: [Told].
+type Answer struct {
+	// ID is that of the [Pending].
+	ID       string
+	Decision Decision
+	// Header is that of [Use]. The attributes and the trace are those of the call by default.
+	Header messages.Header
+}
+
+// Told is the reply to [Use] and [Answer]: what the model is told. Exactly one of Result, Failure and
+// Pending is set. Read-only.
+type Told struct {
+	// ID is that of the message.
+	ID string
+	// Output is for the model, see [Toolset.Outcome].
+	Output Output
+	// Result is the whole result.
+	Result *messages.ToolResult
+	// Failure says why there is no result.
+	Failure *messages.Failure
+	// Pending is a call that waits for an [Answer].
+	Pending *Pending
+}
+
+// String returns the id, and nothing of the result.
+func (t *Told) String() string { return fmt.Sprintf("told %.100q", t.ID) }
+
+// LogValue returns the id, and nothing of the result.
+func (t *Told) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of Proto.Actor's
+// dead letter log.
+func (*Told) IgnoreDeadLetterLogging() {}
+
+// PID returns the PID that takes [Use], [Answer] and [messages.Cancel], whose key is ignored. It
+// is that of a process and not of an actor: it cannot be watched or stopped, and messages from
+// other machines do not reach it. After [Toolset.Close] it answers with [messages.CodeClosed], as long
+// as the sender has this PID and no copy of it.
+func (t *Toolset) PID() *actor.PID {
+	if t == nil || t.process == nil {
+		return nil
+	}
+	return t.process.register()
+}
+
+// maxUses bounds the uses of a toolset that are under way.
+const maxUses = 1 << 10
+
+// process runs the uses that are sent to a toolset, each in a goroutine. It is not an actor, because
+// Proto.Actor drops the messages in the mailbox of an actor that stops: each use gets its reply.
+type process struct {
+	tools  *Toolset
+	owners owners
+
+	mu   sync.Mutex
+	pid  *actor.PID // nil until it is asked for
+	uses map[*use]bool
+}
+
+// use is a use that is under way.
+type use struct {
+	id, owner string
+	cancel    context.CancelFunc
+}
+
+func newProcess(t *Toolset) *process {
+	p := &process{tools: t, uses: map[*use]bool{}}
+	p.owners = owners{system: t.system, ended: func(owner string) { p.cancel(func(u *use) bool { return u.owner == owner }) }}
+	return p
+}
+
+// register returns the PID of the process.
+func (p *process) register() *actor.PID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == nil {
+		p.pid, _ = p.tools.system.ProcessRegistry.Add(p, p.tools.system.ProcessRegistry.NextId())
+	}
+	return p.pid
+}
+
+// close removes the process from the actor system. Its uses end by themselves.
+func (p *process) close() {
+	p.mu.Lock()
+	pid := p.pid
+	p.mu.Unlock()
+	if pid != nil {
+		p.tools.system.ProcessRegistry.Remove(pid)
+	}
+	p.owners.close()
+}
+
+// SendUserMessage implements [actor.Process]. It does not block.
+func (p *process) SendUserMessage(_ *actor.PID, message any) {
+	_, message, sender := actor.UnwrapEnvelope(message)
+	switch m := message.(type) {
+	case *Use:
+		p.begin(sender, m.ID, m.Header, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
+			return p.tools.use(ctx, h, m.Name, m.Arguments)
+		})
+	case *Answer:
+		p.begin(sender, m.ID, m.Header, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
+			return p.tools.answer(ctx, h, m.ID, m.Decision)
+		})
+	case *messages.Cancel:
+		p.cancel(func(u *use) bool { return u.id == m.ID })
+		p.drop(m.ID)
+	default:
+		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, Answer and Cancel, and no %T", message)))
+	}
+}
+
+// begin runs a use in a goroutine, and sends the reply.
+func (p *process) begin(sender *actor.PID, id string, h messages.Header, run func(context.Context, messages.Header) (*messages.ToolResult, error)) {
+	h.ID = id
+	ctx, cancel := contextOf(h)
+	u := &use{id, nameOf(h.Owner), cancel}
+	if !p.add(u) {
+		run = func(context.Context, messages.Header) (*messages.ToolResult, error) {
+			return nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeBusy, Detail: fmt.Sprintf("the toolset has %d calls under way", maxUses)}
+		}
+	}
+	go func() {
+		told, err := guard.Call(func() (*Told, error) {
+			p.owners.watch(h.Owner)
+			result, err := run(ctx, h)
+			return p.tools.reply(id, result, err), nil
+		})
+		if err != nil { // such as in the MarshalJSON of an argument
+			told = p.tools.reply(id, nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeInternal, Detail: "the call panicked", Cause: err})
+		}
+		p.remove(u)
+		p.reply(sender, told)
+	}()
+}
+
+// drop forgets a pending call in a goroutine, because a store may take its time.
+func (p *process) drop(id string) {
+	u := &use{cancel: func() {}}
+	if !p.add(u) {
+		return
+	}
+	go func() {
+		defer p.remove(u)
+		p.tools.pending.drop(id)
+	}()
+}
+
+// contextOf returns a context with what a header says.
+func contextOf(h messages.Header) (context.Context, context.CancelFunc) {
+	ctx := messages.WithAttributes(context.Background(), h.Attributes)
+	ctx = messages.WithTrace(tracecontext.Extract(ctx, h.Trace), h.Trace)
+	if h.Deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, h.Deadline)
+}
+
+// reply returns the reply to a use.
+func (t *Toolset) reply(id string, result *messages.ToolResult, err error) *Told {
+	told := &Told{ID: id, Output: t.Outcome(result, err), Result: result}
+	if pending, is := errors.AsType[*Pending](err); is {
+		told.Pending = pending
+	} else if err != nil {
+		told.Failure, _ = errors.AsType[*messages.Failure](err)
+	}
+	return told
+}
+
+// reply sends a reply. The process of the sender may run code of others.
+func (p *process) reply(to *actor.PID, message any) {
+	if to == nil {
+		return
+	}
+	_, _ = guard.Call(func() (none struct{}, _ error) {
+		p.tools.system.Root.Send(to, message)
+		return none, nil
+	})
+}
+
+// add notes a use, unless there are too many.
+func (p *process) add(u *use) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.uses) >= maxUses {
+		return false
+	}
+	p.uses[u] = true
+	return true
+}
+
+// remove ends a use.
+func (p *process) remove(u *use) {
+	u.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.uses, u)
+}
+
+// cancel cancels the uses that are meant.
+func (p *process) cancel(meant func(*use) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for u := range p.uses {
+		if meant(u) {
+			u.cancel()
+		}
+	}
+}
+
+// SendSystemMessage does nothing.
+func (*process) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (*process) Stop(*actor.PID) {}

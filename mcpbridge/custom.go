@@ -19,6 +19,15 @@ var notifications = []string{
 	"notifications/subscriptions/acknowledged", "notifications/tasks/status", "notifications/tools/list_changed",
 }
 
+// anyNotification stands for all notifications beyond MCP.
+const anyNotification = "*"
+
+// PassesOn reports whether a notification of the server is passed on as a [messages.CustomNotification].
+func (s *Server) PassesOn(method string) bool {
+	return slices.Contains(s.CustomNotifications, method) ||
+		slices.Contains(s.CustomNotifications, anyNotification) && !slices.Contains(notifications, method)
+}
+
 // anyParams and anyResult are types with which a method can be registered.
 type (
 	anyParams struct{ mcp.ParamsBase }
@@ -43,6 +52,7 @@ func checkCustom(methods, notes []string) error {
 	}
 	for i, name := range notes {
 		switch {
+		case name == anyNotification:
 		case !methodName.MatchString(name):
 			return fmt.Errorf("customNotifications[%d]: %q is not a notification: use letters, digits and ._/$:-", i, name)
 		case slices.Contains(notifications, name):

@@ -54,6 +54,8 @@ func (s *Server) with(result *Server) (*Server, error) {
 			to.Field(i).Set(from.Field(i))
 		case field == "ProtocolVersion": // zero is that of the server
 			all.ProtocolVersion = cmp.Or(result.ProtocolVersion, s.ProtocolVersion)
+		case field == "ClientInfo": // likewise
+			all.ClientInfo = cmp.Or(result.ClientInfo, s.ClientInfo)
 		case !comparedOtherwise[field] && !from.Field(i).IsZero() && !reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()):
 			return nil, fmt.Errorf("%s: is different from that of the server, but must not depend on the key", strings.ToLower(field[:1])+field[1:])
 		}

@@ -104,6 +104,9 @@ type Server struct {
 	// to the newest version that both sides speak. To find it, a server older than
 	// 2026-07-28 is asked twice.
 	ProtocolVersion string
+	// ClientInfo is the name and the version of the client that the server is told. Defaults to those of
+	// this module. Read-only.
+	ClientInfo *mcp.Implementation
 	// MaxResult is the maximum size of one message of the server, and of all pages of a
 	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over
 	// stdio, a larger message ends the session as well. Defaults to 64 MiB; -1 is no limit.
@@ -125,14 +128,14 @@ type Server struct {
 	// "acme/search". Defaults to none.
 	CustomMethods []string
 	// CustomNotifications are the notifications beyond MCP that are passed on, as
-	// [messages.CustomNotification]. Others are ignored. Defaults to none.
+	// [messages.CustomNotification]: names, or "*" for all beyond MCP. Others are ignored. Defaults to none.
 	CustomNotifications []string
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
-	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory and
-	// ProtocolVersion of the result may be different from those of this configuration, but a command
-	// cannot become a URL. The other fields apply to all keys: in the result they are the same,
-	// or zero. A ProtocolVersion that is empty is that of this configuration. The function usually returns a changed copy of this configuration. Defaults to
+	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,
+	// ProtocolVersion and ClientInfo of the result may be different from those of this configuration, but a
+	// command cannot become a URL. The other fields apply to all keys: in the result they are the same,
+	// or zero. ProtocolVersion and ClientInfo, if they are zero, are those of this configuration. The function usually returns a changed copy of this configuration. Defaults to
 	// nil: all keys have this configuration.
 	//
 	// PerKey is called for each dial, in the goroutine of the dial, and from several

@@ -53,6 +53,9 @@ func newChattyServer() *mcp.Server {
 		}
 		return text("done")
 	})
+	tool("whoami", func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		return text("%s", req.Session.InitializeParams().ClientInfo.Name)
+	})
 	tool("say", func(ctx context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 		for _, level := range []mcp.LoggingLevel{"debug", "warning", "error"} {
 			if err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: "desk", Data: map[string]any{"word": "sesame"}}); err != nil {

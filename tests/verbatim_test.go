@@ -125,12 +125,12 @@ func TestServerLogsHaveTheirOperationAndMeta(t *testing.T) {
 }
 
 // A program that passes on the calls of clients speaks to the server of each in the revision of the client.
-func TestKeyMaySetTheProtocolVersion(t *testing.T) {
+func TestKeyMaySetTheProtocolVersionAndTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		desk := mcpbridge.Server{Name: "s", InMemory: newChattyServer(), ProtocolVersion: "2025-03-26"}
 		desk.PerKey = func(_ context.Context, key messages.Key) (mcpbridge.Server, error) {
-			one := mcpbridge.Server{InMemory: desk.InMemory}
+			one := mcpbridge.Server{InMemory: desk.InMemory, ClientInfo: &mcp.Implementation{Name: "client of " + key.Scope}}
 			if key.Scope != "plain" {
 				one.ProtocolVersion = key.Scope
 			}
@@ -140,6 +140,7 @@ func TestKeyMaySetTheProtocolVersion(t *testing.T) {
 		for scope, want := range map[string]string{"2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2026-07-28": "2026-07-28", "plain": "2025-03-26"} {
 			info := h.send(&messages.Open{Header: messages.To("s", scope)}).reply().(*messages.SessionInfo)
 			require.Equal(t, want, info.Server.ProtocolVersion, scope)
+			require.Equal(t, "client of "+scope, h.send(call(scope, "whoami")).text())
 		}
 		h.stopAndVerify()
 	})

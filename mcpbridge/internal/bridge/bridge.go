@@ -52,7 +52,7 @@ type Bridge struct {
 // nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), &b.controls}
+	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b
@@ -97,7 +97,7 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 			continue
 		}
 		at := newEndpoint(config)
-		at.client = newCustomClient(&config, b.known, b.sdkLog())
+		at.client = newClientOf(&config, b.known, b.sdkLog())
 		b.servers[config.Name] = at
 	}
 	for _, at := range before {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -66,11 +67,16 @@ func (nobody) ask(context.Context, messages.Request) messages.Answer {
 type sdkClient struct {
 	*mcp.Client
 	send         mcp.MethodHandler
+	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
 	declared     string // see [mcpbridge.Declared]
 }
 
-func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
+// ourInfo is the name of the client, unless the configuration of the server has another one.
+var ourInfo = &mcp.Implementation{Name: "mcpactor", Version: "0.2.0"}
+
+// newClient returns a client of the SDK. info is its name, or nil.
+func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
 	if capabilities == nil {
 		capabilities = &mcp.ClientCapabilities{}
 	}
@@ -107,7 +113,8 @@ func newClient(capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClien
 		options.CreateMessageWithToolsHandler = sample
 	}
 	c := &sdkClient{
-		Client:       mcp.NewClient(&mcp.Implementation{Name: "mcpactor", Version: "0.1.0"}, options),
+		Client:       mcp.NewClient(cmp.Or(info, ourInfo), options),
+		info:         info,
 		capabilities: capabilities, declared: mcpbridge.Declared(capabilities),
 	}
 	var receive mcp.MethodHandler

@@ -26,13 +26,13 @@ func (r *customResult) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// newCustomClient returns a client of the SDK with the custom methods of a server, or nil if it has none. The SDK sends
-// only methods that are registered with the client.
-func newCustomClient(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
-	if len(server.CustomMethods) == 0 {
+// newClientOf returns a client of the SDK with the name and the custom methods that the configuration of a server has, or
+// nil if it has neither. The SDK sends only methods that are registered with the client.
+func newClientOf(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {
+	if len(server.CustomMethods) == 0 && server.ClientInfo == nil {
 		return nil
 	}
-	c := newClient(capabilities, log)
+	c := newClient(server.ClientInfo, capabilities, log)
 	for _, method := range server.CustomMethods {
 		mcp.AddSendingCustomMethod[*customParams, *customResult](c.Client, method) //nolint:errcheck // Validate has checked the names
 	}
@@ -62,7 +62,7 @@ func (c *conn) heardOnWire(method string, params json.RawMessage) {
 	if method == rpc.MethodToolsChanged {
 		c.clearHints()
 	}
-	if slices.Contains(c.at.CustomNotifications, method) {
+	if c.at.PassesOn(method) {
 		c.hear(&messages.CustomNotification{Method: method, Params: bytes.Clone(params)})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -139,12 +140,14 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 
 // clientFor returns the client for a session that declares capabilities, or those of the bridge if they are nil.
 func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *sdkClient {
-	switch shared := cmp.Or(at.client, o.client); {
-	case capabilities == nil, mcpbridge.Declared(capabilities) == shared.declared:
-		return shared
-	default:
-		return cmp.Or(newCustomClient(&at.Server, capabilities, o.sdkLog), newClient(capabilities, o.sdkLog))
+	shared := cmp.Or(at.client, o.client)
+	if capabilities == nil {
+		capabilities = shared.capabilities
 	}
+	if mcpbridge.Declared(capabilities) == shared.declared && reflect.DeepEqual(at.ClientInfo, shared.info) {
+		return shared
+	}
+	return cmp.Or(newClientOf(&at.Server, capabilities, o.sdkLog), newClient(nil, capabilities, o.sdkLog))
 }
 
 // prepare returns a session that is not open yet.

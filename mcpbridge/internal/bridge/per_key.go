@@ -170,6 +170,11 @@ func resultOf(config *mcpbridge.Server) (string, error) {
 		}
 	}
 	add(config.Command, config.Dir, config.URL, config.ProtocolVersion, fmt.Sprintf("%p", config.InMemory))
+	info, err := json.Marshal(config.ClientInfo)
+	if err != nil {
+		return "", fmt.Errorf("clientInfo: %w", err)
+	}
+	add(string(info))
 	add(config.Args...)
 	for _, values := range []map[string]string{config.Env, config.Headers} {
 		var all []string

@@ -178,8 +178,8 @@ func (s Server) of(server, scope string) Server {
 	return s
 }
 
-// wants reports whether a tool passes the filters.
-func (s Server) wants(tool string) bool {
+// Wants reports whether a tool passes the filters, by the name that the server gives it.
+func (s Server) Wants(tool string) bool {
 	match := func(pattern string) bool {
 		return pattern == tool || matches(pattern, tool) // validate has checked the pattern
 	}

@@ -70,7 +70,7 @@ func TestFilters(t *testing.T) {
 			require.NoError(t, srv.validate())
 			var got []string
 			for _, tool := range strings.Fields(all) {
-				if srv.wants(tool) {
+				if srv.Wants(tool) {
 					got = append(got, tool)
 				}
 			}

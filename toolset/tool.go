@@ -64,7 +64,7 @@ func newTools(srv Server, listed []*mcp.Tool) []*Tool {
 	var tools []*Tool
 	seen := map[string]bool{}
 	for _, from := range listed {
-		if from == nil || seen[from.Name] || !srv.wants(from.Name) {
+		if from == nil || seen[from.Name] || !srv.Wants(from.Name) {
 			continue
 		}
 		seen[from.Name] = true

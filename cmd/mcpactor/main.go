@@ -1,6 +1,7 @@
 // Command mcpactor runs batches of MCP calls on supervised sessions, against the servers of a
 // configuration file.
 //
+//	mcpactor serve -- COMMAND         be an MCP server in front of another one, or of all of a file
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
 //	mcpactor tools --config FILE      list the tools of all servers
 //	mcpactor version                  print the version
@@ -16,10 +17,12 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/serve"
 )
 
 // commands are the commands of the program.
 type commands struct {
+	Serve      serve.Serve    `cmd:"" help:"Be an MCP server in front of others, whose sessions are opened again when they expire or break."`
 	Exec       batch.Exec     `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
 	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
 	Version    cli.Version    `cmd:"" help:"Print the version of this program."`

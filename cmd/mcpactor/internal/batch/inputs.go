@@ -167,3 +167,8 @@ func (i *inputs) restoreIfInterrupted() (stop func()) {
 		close(signals)
 	}
 }
+
+// Load loads a configuration file for another command. It asks for inputs on a terminal, and logs nothing.
+func Load(path string, given Inputs, p *cli.Program) (*config.File, error) {
+	return newInputs(given, p).first(path)
+}

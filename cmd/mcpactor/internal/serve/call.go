@@ -1,0 +1,270 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// run runs an operation for a request, whose further parameters are extra.
+func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
+	h := s.header(patience)
+	h.Extra = extra
+	c.mu.Lock()
+	c.operations[h.ID] = r
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.operations, h.ID)
+		c.mu.Unlock()
+	}()
+	ctx := r.ctx
+	if token := objectOf(objectOf(r.Params)["_meta"])["progressToken"]; token != nil {
+		ctx = supervisor.WithProgress(ctx, func(p *messages.Progress) {
+			c.notify("notifications/progress", &mcp.ProgressNotificationParams{
+				Meta: p.Meta, ProgressToken: token, Progress: p.Progress, Total: p.Total, Message: p.Message,
+			}, r.ID)
+		})
+	}
+	reply, err := c.g.do.Do(ctx, command(h))
+	if err != nil {
+		return nil, err
+	}
+	return reply.(messages.Result), nil
+}
+
+// requestOf returns the id of the request for which an operation runs, or nil.
+func (c *client) requestOf(operation string) json.RawMessage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.operations[operation]; r != nil {
+		return r.ID
+	}
+	return nil
+}
+
+// metaOf returns the _meta of parameters for a server, whose progress has a token of its own.
+func metaOf(params object) (meta mcp.Meta) {
+	json.Unmarshal(params["_meta"], &meta) //nolint:errcheck // a server need not see it then
+	delete(meta, "progressToken")
+	if len(meta) == 0 {
+		return nil
+	}
+	return meta
+}
+
+// callTool calls a tool. What fails otherwise than by an error of the server is told to the model in words.
+func (c *client) callTool(r *request, params object) (any, error) {
+	public := params.text("name")
+	s, name, err := c.find(r.ctx, "tools/list", public)
+	switch {
+	case s == nil && err != nil:
+		return failed("The tool " + fmt.Sprintf("%q", public) + " is not known, and some servers cannot be reached: " + oneLine(err)), nil
+	case s == nil || !s.tools.Wants(name):
+		return nil, invalid(fmt.Sprintf("unknown tool %q", public))
+	}
+	call := &mcp.CallToolParams{Meta: metaOf(params), Name: name}
+	if arguments := params["arguments"]; arguments != nil {
+		call.Arguments = arguments
+	}
+	result, err := c.run(r, s, params.without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
+		return &messages.CallTool{Header: h, Params: call}
+	})
+	var failure *messages.Failure
+	if errors.As(err, &failure) && saidBy(failure) == nil {
+		return failed(toolset.Explain(err)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	receipt := result.GetReceipt()
+	raw := receipt.Verbatim
+	if raw == nil {
+		return result.(*messages.ToolResult).Result, nil
+	}
+	if !s.isGone(receipt.Generation) {
+		return raw, nil
+	}
+	return withText(raw, fmt.Sprintf("Note: server %q has a new session since its last result. State that it kept, such as a login or an open page, is gone.", s.name)), nil
+}
+
+// failed returns a result that tells a model what is wrong.
+func failed(text string) any {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// withText returns the result of a tool with another text.
+func withText(raw json.RawMessage, text string) any {
+	result, content := objectOf(raw), []json.RawMessage{}
+	json.Unmarshal(result["content"], &content) //nolint:errcheck // it has none then
+	part, err := encode(map[string]string{"type": "text", "text": text})
+	if err != nil {
+		return raw
+	}
+	if result["content"], err = encode(append(content, part)); err != nil {
+		return raw
+	}
+	return result
+}
+
+// verbatim returns a result as the server has sent it.
+func verbatim(result messages.Result, err error) (any, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case result.GetReceipt().Verbatim != nil:
+		return result.GetReceipt().Verbatim, nil
+	}
+	switch r := result.(type) {
+	case *messages.Prompt:
+		return r.Result, nil
+	case *messages.ResourceContents:
+		return r.Result, nil
+	case *messages.Completion:
+		return r.Result, nil
+	case *messages.CustomResult:
+		return r.Result, nil
+	}
+	return struct{}{}, nil
+}
+
+func (c *client) getPrompt(r *request, params object) (any, error) {
+	public := params.text("name")
+	s, name, err := c.find(r.ctx, "prompts/list", public)
+	switch {
+	case s == nil && err != nil:
+		return nil, err
+	case s == nil:
+		return nil, invalid(fmt.Sprintf("unknown prompt %q", public))
+	}
+	get := &mcp.GetPromptParams{Meta: metaOf(params), Name: name}
+	if err := argumentsOf(params, &get.Arguments); err != nil {
+		return nil, err
+	}
+	return verbatim(c.run(r, s, params.without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
+		return &messages.GetPrompt{Header: h, Params: get}
+	}))
+}
+
+// argumentsOf reads the arguments of a prompt.
+func argumentsOf(params object, into *map[string]string) error {
+	if params["arguments"] == nil {
+		return nil
+	}
+	if err := json.Unmarshal(params["arguments"], into); err != nil {
+		return invalid("arguments: " + err.Error())
+	}
+	return nil
+}
+
+func (c *client) readResource(r *request, params object) (any, error) {
+	uri := params.text("uri")
+	s, err := c.holder(r.ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return verbatim(c.run(r, s, params.without("uri", "_meta"), func(h messages.Header) messages.Operation {
+		return &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{Meta: metaOf(params), URI: uri}}
+	}))
+}
+
+func (c *client) subscribe(r *request, params object) (any, error) {
+	uri := params.text("uri")
+	s, err := c.holder(r.ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	before := c.watched[uri]
+	c.watched[uri] = s // the first update may come before the answer
+	c.mu.Unlock()
+	result, err := verbatim(c.run(r, s, nil, func(h messages.Header) messages.Operation {
+		return &messages.Subscribe{Header: h, URI: uri}
+	}))
+	if err != nil && before == nil {
+		c.mu.Lock()
+		delete(c.watched, uri)
+		c.mu.Unlock()
+	}
+	return result, err
+}
+
+func (c *client) unsubscribe(r *request, params object) (any, error) {
+	uri := params.text("uri")
+	c.mu.Lock()
+	s := c.watched[uri]
+	delete(c.watched, uri)
+	c.mu.Unlock()
+	if s == nil || s.isShared() && c.g.isWatched(uri, s.name) {
+		return struct{}{}, nil
+	}
+	return verbatim(c.run(r, s, nil, func(h messages.Header) messages.Operation {
+		return &messages.Unsubscribe{Header: h, URI: uri}
+	}))
+}
+
+// watches reports whether the client has subscribed to a resource of a server.
+func (c *client) watches(uri string, s *served) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watched[uri] == s
+}
+
+// isWatched reports whether a client has subscribed to a resource of a server.
+func (g *gateway) isWatched(uri, server string) bool {
+	g.mu.Lock()
+	clients := maps.Clone(g.clients)
+	g.mu.Unlock()
+	for _, c := range clients {
+		if c.watches(uri, c.server(server)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *client) complete(r *request, params object) (any, error) {
+	var complete mcp.CompleteParams
+	if err := json.Unmarshal(r.Params, &complete); err != nil || complete.Ref == nil {
+		return nil, invalid("ref: is missing or malformed")
+	}
+	var s *served
+	var err error
+	if complete.Ref.Type == "ref/prompt" {
+		s, complete.Ref.Name, err = c.find(r.ctx, "prompts/list", complete.Ref.Name)
+	} else {
+		s, err = c.holder(r.ctx, complete.Ref.URI)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, invalid("ref: is not known")
+	}
+	complete.Meta = metaOf(params)
+	return verbatim(c.run(r, s, params.without("ref", "argument", "context", "_meta"), func(h messages.Header) messages.Operation {
+		return &messages.Complete{Header: h, Params: &complete}
+	}))
+}
+
+// custom passes on a method that is not known here. With several servers, nobody knows whose it is.
+func (c *client) custom(r *request) (any, error) {
+	if c.g.cfg.Prefixed {
+		return nil, noMethod(r.Method)
+	}
+	result, err := verbatim(c.run(r, c.servers[0], nil, func(h messages.Header) messages.Operation {
+		return &messages.Custom{Header: h, Name: r.Method, Params: r.Params}
+	}))
+	var failure *messages.Failure
+	if errors.As(err, &failure) && failure.Code == messages.CodeInvalid && saidBy(failure) == nil {
+		return nil, noMethod(r.Method)
+	}
+	return result, err
+}

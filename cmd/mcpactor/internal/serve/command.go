@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// Serve is the command that is an MCP server in front of others.
+type Serve struct {
+	Server   []string          `arg:"" optional:"" passthrough:"" placeholder:"URL|COMMAND" help:"The server: a URL, or a command with its arguments, after --. Its names stay as they are."`
+	Config   string            `placeholder:"FILE" help:"Serve all servers of a configuration file. The names of their tools begin with those of the servers."`
+	Inputs   batch.Inputs      `embed:""`
+	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the server at a URL. $${VAR} is an environment variable."`
+	Share    []string          `placeholder:"SERVER" help:"Let clients share one session of a server that keeps nothing for a client."`
+	NoCache  bool              `help:"Do not keep what the servers list between runs."`
+	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+}
+
+// Help says how clients use the command.
+func (*Serve) Help() string {
+	return `Give it to a client in place of the server:
+
+  "command": "mcpactor", "args": ["serve", "--", "npx", "some-server"]
+
+Each client has its own sessions. They are opened on first use, and again when they expire or break.`
+}
+
+// Run serves until the client has gone, or a signal comes.
+func (cmd *Serve) Run(p *cli.Program) error {
+	cfg, err := cmd.config(p)
+	if err != nil {
+		return err
+	}
+	cfg.Supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
+	if !cmd.NoCache {
+		cfg.Lists = openLists()
+	}
+	signal.Ignore(syscall.SIGPIPE) // the end of the client must not end the process before the sessions
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	g, err := start(actor.NewActorSystem(supervisor.WithSystemLogger(cfg.Supervisor.Logger)), cfg)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	return errors.Join(g.serveStdio(ctx, p.In, p.Out), g.stop())
+}
+
+// config returns what is served.
+func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
+	if len(cmd.Server) > 0 && cmd.Server[0] == "--" { // kong passes it through
+		cmd.Server = cmd.Server[1:]
+	}
+	switch {
+	case cmd.Config == "" && len(cmd.Server) == 0:
+		return cfg, cli.Usagef("give a URL, or a command after --, or --config FILE")
+	case cmd.Config != "" && len(cmd.Server) > 0:
+		return cfg, cli.Usagef("give a server or --config, not both")
+	case cmd.Config != "" && len(cmd.Header) > 0:
+		return cfg, cli.Usagef("--header: is for a server at a URL: write headers into the file")
+	case cmd.Config != "":
+		file, err := batch.Load(cmd.Config, cmd.Inputs, p)
+		if err != nil {
+			return cfg, err
+		}
+		cfg = fromFile(file)
+	default:
+		srv, err := cmd.server()
+		if err != nil {
+			return cfg, err
+		}
+		cfg = Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
+	}
+	for _, name := range cmd.Share {
+		i := slices.IndexFunc(cfg.Tools, func(t toolset.Server) bool { return t.Name == name })
+		if i < 0 {
+			return cfg, cli.Usagef("--share: there is no server %q", name)
+		}
+		cfg.Tools[i].Scope = shared
+	}
+	return cfg, nil
+}
+
+// shared is the scope of sessions that clients share.
+const shared = "shared"
+
+// fromFile returns the servers of a configuration file. Their sessions end with their clients, so that nothing is resumed.
+func fromFile(file *config.File) Config {
+	cfg := Config{Supervisor: file.Supervisor, Tools: file.Tools, Prefixed: true}
+	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil
+	return cfg
+}
+
+// server returns the server of the command line.
+func (cmd *Serve) server() (mcpbridge.Server, error) {
+	first := cmd.Server[0]
+	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") {
+		if len(cmd.Header) > 0 {
+			return mcpbridge.Server{}, cli.Usagef("--header: is for a server at a URL")
+		}
+		// What the client has set for the server is in our environment.
+		return mcpbridge.Server{Name: nameOf(cmd.Server), Command: first, Args: cmd.Server[1:], InheritEnv: true}, nil
+	}
+	if len(cmd.Server) > 1 {
+		return mcpbridge.Server{}, cli.Usagef("give one URL: %q is too much", cmd.Server[1])
+	}
+	u, err := url.Parse(first)
+	if err != nil || u.Host == "" {
+		return mcpbridge.Server{}, cli.Usagef("the URL is malformed")
+	}
+	srv := mcpbridge.Server{Name: plain(u.Hostname()), URL: first, Headers: map[string]string{}}
+	for name, value := range cmd.Header {
+		if srv.Headers[name], err = expand(value); err != nil {
+			return srv, cli.Usagef("--header: %s: %w", name, err)
+		}
+	}
+	return srv, nil
+}
+
+// variable matches an environment variable in a header.
+var variable = regexp.MustCompile(`\$\{(\w+)\}`)
+
+// expand replaces the environment variables in a text.
+func expand(text string) (expanded string, err error) {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		name := match[2 : len(match)-1]
+		value, set := os.LookupEnv(name)
+		if !set {
+			err = fmt.Errorf("the environment variable %s is not set", name)
+		}
+		return value
+	}), err
+}
+
+// runners are programs that run the server which their arguments name.
+var runners = []string{"npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "node", "deno", "python", "python3", "docker", "podman"}
+
+// nameOf returns a name for the server of a command: that of the package or the file that is run.
+func nameOf(command []string) string {
+	name := strings.TrimSuffix(filepath.Base(command[0]), ".exe")
+	if slices.Contains(runners, name) {
+		for _, argument := range command[1:] {
+			if !strings.HasPrefix(argument, "-") && argument != "run" && argument != "dlx" && argument != "exec" {
+				name = path.Base(filepath.ToSlash(argument))
+				break
+			}
+		}
+	}
+	if before, _, versioned := strings.Cut(name, "@"); versioned && before != "" {
+		name = before
+	}
+	if name = plain(name); name == "" {
+		return "server"
+	}
+	return name
+}

@@ -1,0 +1,217 @@
+// Package serve is the command that is an MCP server for other clients, in front of the servers of a configuration.
+//
+// It speaks JSON-RPC itself, because the SDK would drop what it does not know. Each client is a scope of one
+// supervisor, with the client's capabilities, and with an actor that owns the scope and passes questions on. What a
+// server offers comes from the supervisor's catalogue, which a folder keeps between runs.
+package serve
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+const (
+	// patience is how long a call waits for a server that is down.
+	patience = 20 * time.Second
+	// listPatience is how long a client waits for the list of a server that was never seen. Afterwards it is told when
+	// the list is there.
+	listPatience = 5 * time.Second
+	// closePatience is how long a session may take to end. Many clients kill their servers after 2 s.
+	closePatience = 1500 * time.Millisecond
+)
+
+// Config is what a gateway serves.
+type Config struct {
+	Supervisor supervisor.Config
+	// Tools has the filters of each of Supervisor.Servers, in the same order. The scope of one is that of a session which
+	// all clients share.
+	Tools []toolset.Server
+	// Prefixed is true if the names of tools and prompts get the name of their server.
+	Prefixed bool
+	// Lists keeps the lists of the servers between runs, or is nil.
+	Lists mcpbridge.Store
+}
+
+// gateway serves any number of clients.
+type gateway struct {
+	cfg    Config
+	log    zerolog.Logger
+	system *actor.ActorSystem
+	sup    *supervisor.Supervisor
+	do     *supervisor.Client
+
+	mu      sync.Mutex
+	clients map[string]*client // by their scopes
+	opened  int                // counts them
+}
+
+// start starts a gateway. The caller stops it.
+func start(system *actor.ActorSystem, cfg Config) (*gateway, error) {
+	g := &gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}}
+	s := cfg.Supervisor
+	s.Servers = slices.Clone(s.Servers)
+	for i := range s.Servers {
+		g.adapt(&s.Servers[i])
+	}
+	s.Store = cfg.Lists
+	s.IdleTimeout = cmp.Or(s.IdleTimeout, -1)              // the state of a session lives as long as its client
+	s.CallTimeout = cmp.Or(s.CallTimeout, 24*time.Hour)    // the client cancels
+	s.HandlerTimeout = cmp.Or(s.HandlerTimeout, time.Hour) // a person answers
+	s.CloseTimeout = cmp.Or(s.CloseTimeout, closePatience)
+	s.MaxSessions = cmp.Or(s.MaxSessions, 1024)
+	var err error
+	if g.sup, err = supervisor.Start(system, s); err != nil {
+		return nil, err
+	}
+	g.do = g.sup.Client()
+	g.sup.Subscribe(g.onEvent)
+	return g, nil
+}
+
+// adapt makes a server speak to each client as that client is: in its revision of the protocol, and to its name.
+func (g *gateway) adapt(srv *mcpbridge.Server) {
+	base := *srv
+	srv.PerKey = func(ctx context.Context, key messages.Key) (mcpbridge.Server, error) {
+		one := base
+		if base.PerKey != nil {
+			var err error
+			if one, err = base.PerKey(ctx, key); err != nil {
+				return one, err
+			}
+		}
+		version, info := g.speaks(key.Scope)
+		one.ProtocolVersion = cmp.Or(one.ProtocolVersion, base.ProtocolVersion, version)
+		one.ClientInfo = info
+		one.PerKey = nil
+		return one, nil
+	}
+	if base.PerKey == nil && base.ListClass == nil {
+		srv.ListClass = func(key messages.Key) string {
+			version, info := g.speaks(key.Scope)
+			class, err := json.Marshal([]any{version, info})
+			if err != nil {
+				return ""
+			}
+			return string(class)
+		}
+	}
+	srv.CustomNotifications = []string{"*"}
+	for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"} {
+		if !slices.Contains(srv.CustomMethods, method) {
+			srv.CustomMethods = append(slices.Clone(srv.CustomMethods), method)
+		}
+	}
+}
+
+// speaks returns the revision and the name of the client with a scope, or what a session is told that clients share.
+func (g *gateway) speaks(scope string) (version string, info *mcp.Implementation) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.clients[scope]; c != nil {
+		return c.version, c.info
+	}
+	return revisions[0], nil
+}
+
+// open gives a client that has sent initialize its scope.
+func (g *gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
+	c.owner = g.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{c} }))
+	g.mu.Lock()
+	g.opened++
+	c.scope = fmt.Sprintf("%s-%d", cmp.Or(plain(c.info.Name), "client"), g.opened)
+	for _, tools := range g.cfg.Tools {
+		c.servers = append(c.servers, newServed(c, tools))
+	}
+	g.clients[c.scope] = c
+	g.mu.Unlock()
+	bind := &messages.Bind{Scope: c.scope, Owner: c.owner, Capabilities: capabilities}
+	if asks(capabilities) {
+		bind.Handler = c.owner
+	}
+	if _, err := g.do.Do(c.ctx, bind); err != nil {
+		return err
+	}
+	c.ready.Store(true)
+	g.log.Info().Str("scope", c.scope).Str("protocol", c.version).Msg("client connected")
+	return nil
+}
+
+// asks reports whether servers may ask a client that declares capabilities.
+func asks(can *mcp.ClientCapabilities) bool {
+	return can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0
+}
+
+// plain returns a name with letters, digits, dots and dashes only.
+func plain(name string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name[:min(len(name), 64)]), "-")
+}
+
+// leave ends a client: its calls are cancelled, and its sessions are closed.
+func (g *gateway) leave(c *client) {
+	c.end()
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if !c.ready.Load() {
+		return
+	}
+	g.mu.Lock()
+	delete(g.clients, c.scope)
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
+	defer cancel()
+	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil {
+		g.log.Warn().Str("scope", c.scope).Err(err).Msg("sessions of a client were not closed")
+	}
+	g.system.Root.Stop(c.owner)
+	g.log.Info().Str("scope", c.scope).Msg("client gone")
+}
+
+// stop closes all sessions.
+func (g *gateway) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*closePatience)
+	defer cancel()
+	g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
+	return g.sup.Stop(ctx)
+}
+
+// onEvent passes an event of the supervisor to the clients that it concerns.
+func (g *gateway) onEvent(e messages.Event) {
+	key := e.GetStamp().Key
+	g.mu.Lock()
+	var concerned []*client
+	if c := g.clients[key.Scope]; c != nil {
+		concerned = append(concerned, c)
+	} else if key.Server != "" {
+		for _, c := range g.clients {
+			if s := c.server(key.Server); s != nil && (key.Scope == "" || s.key().Scope == key.Scope) {
+				concerned = append(concerned, c)
+			}
+		}
+	}
+	g.mu.Unlock()
+	for _, c := range concerned {
+		if s := c.server(key.Server); s != nil {
+			s.onEvent(e)
+		}
+	}
+}

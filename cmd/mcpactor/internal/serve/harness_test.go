@@ -1,0 +1,203 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(processVar) != "" {
+		runProcess()
+	}
+	os.Exit(m.Run())
+}
+
+// processVar makes the test binary a stdio server.
+const processVar = "MCPACTOR_SERVE_TEST_PROCESS"
+
+// runProcess runs a stdio server, whose tools return its process id, or end it.
+func runProcess() {
+	s := mcp.NewServer(&mcp.Implementation{Name: "process", Version: "1"}, nil)
+	add := func(name string, f func()) {
+		mcp.AddTool(s, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+			f()
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strconv.Itoa(os.Getpid())}}}, nil, nil
+		})
+	}
+	add("pid", func() {})
+	add("exit", func() { os.Exit(7) })
+	s.Run(context.Background(), &mcp.StdioTransport{})
+	os.Exit(0)
+}
+
+// world is a gateway with its clients.
+type world struct {
+	*testing.T
+	*gateway
+	ends []func()
+}
+
+// newWorld starts a gateway in front of servers.
+func newWorld(t *testing.T, lists mcpbridge.Store, servers ...mcpbridge.Server) *world {
+	cfg := Config{Lists: lists, Prefixed: len(servers) > 1, Supervisor: supervisor.Config{Servers: servers}}
+	for _, srv := range servers {
+		cfg.Tools = append(cfg.Tools, toolset.Server{Name: srv.Name})
+	}
+	return worldOf(t, cfg)
+}
+
+func worldOf(t *testing.T, cfg Config) *world {
+	g, err := start(actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cfg)
+	require.NoError(t, err)
+	return &world{T: t, gateway: g}
+}
+
+// stop ends all clients, and the gateway.
+func (w *world) stop() {
+	for _, end := range w.ends {
+		end()
+	}
+	require.NoError(w, w.gateway.stop())
+}
+
+// pipe serves one client, and returns its end of the two pipes.
+func (w *world) pipe() (io.ReadCloser, io.WriteCloser) {
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.serveStdio(context.Background(), in, out)
+		out.Close()
+	}()
+	w.ends = append(w.ends, func() { toServer.Close(); fromServer.Close(); <-ended })
+	return fromServer, toServer
+}
+
+// connect connects a client of the SDK.
+func (w *world) connect(options *mcp.ClientOptions) *mcp.ClientSession {
+	in, out := w.pipe()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, options).Connect(w.Context(), &mcp.IOTransport{Reader: in, Writer: out}, nil)
+	require.NoError(w, err)
+	return session
+}
+
+// call calls a tool, and returns the texts of the result.
+func (w *world) call(session *mcp.ClientSession, tool string, arguments map[string]any) (text string, isError bool) {
+	result, err := session.CallTool(w.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	require.NoError(w, err)
+	var texts []string
+	for _, c := range result.Content {
+		texts = append(texts, c.(*mcp.TextContent).Text)
+	}
+	return strings.Join(texts, "\n"), result.IsError
+}
+
+// raw is a client without an SDK.
+type raw struct {
+	w   *world
+	out io.Writer
+
+	mu       sync.Mutex
+	messages []*message
+	came     chan struct{}
+}
+
+func (w *world) raw() *raw {
+	in, out := w.pipe()
+	r := &raw{w: w, out: out, came: make(chan struct{}, 1000)}
+	go func() {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			m := new(message)
+			if json.Unmarshal(lines.Bytes(), m) == nil {
+				if m.ID == nil && m.Method == "" {
+					m.ID = json.RawMessage("null")
+				}
+				r.mu.Lock()
+				r.messages = append(r.messages, m)
+				r.mu.Unlock()
+				r.came <- struct{}{}
+			}
+		}
+	}()
+	return r
+}
+
+// open sends initialize, and returns its result.
+func (r *raw) open() string {
+	answer := r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
+	r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return string(answer.Result)
+}
+
+func (r *raw) send(line string) {
+	_, err := io.WriteString(r.out, line+"\n")
+	require.NoError(r.w, err)
+}
+
+// ask sends a request, and returns the response with an id.
+func (r *raw) ask(line, id string) *message {
+	r.send(line)
+	return r.await(func(m *message) bool { return m.Method == "" && string(m.ID) == id })
+}
+
+// await returns a message, and removes it.
+func (r *raw) await(wanted func(*message) bool) *message {
+	for deadline := time.After(2 * time.Minute); ; {
+		r.mu.Lock()
+		for i, m := range r.messages {
+			if wanted(m) {
+				r.messages = append(r.messages[:i:i], r.messages[i+1:]...)
+				r.mu.Unlock()
+				return m
+			}
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.came:
+		case <-deadline:
+			require.Fail(r.w, "the message has not come")
+		}
+	}
+}
+
+// overHTTP runs a scenario in a bubble of fake time, in front of a server "s" over HTTP.
+func overHTTP(t *testing.T, lists mcpbridge.Store, scenario func(w *world, e *faults.Server, tools *faults.Tools)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		tools := faults.NewTools()
+		server := faults.Local(tools.Handler)
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		defer tools.Close()
+		defer server.Close()
+		w := newWorld(t, lists, remote("s", server))
+		defer w.stop()
+		scenario(w, server, tools)
+	})
+}
+
+// remote is the configuration of a server over HTTP.
+func remote(name string, e *faults.Server) mcpbridge.Server {
+	return mcpbridge.Server{Name: name, URL: e.URL() + "/" + name, HTTPClient: &http.Client{Transport: e}}
+}

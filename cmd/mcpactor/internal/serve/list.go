@@ -1,0 +1,174 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// list answers a request for a list: with the things of all servers that have listed them. A server that could not be listed
+// is named in a log message, and the client is told when its list is there. If there is none at all, the request fails
+// with the causes.
+func (c *client) list(r *request, params object) (any, error) {
+	if params.text("cursor") != "" {
+		return nil, invalid("the list has one page")
+	}
+	kind := kinds[r.Method]
+	got, errs := c.lists(r.ctx, r.Method, listPatience)
+	if r.ctx.Err() != nil {
+		return nil, errGone
+	}
+	result, all, failed := object{}, []json.RawMessage{}, []error{}
+	names := c.newNames(r.Method)
+	for i, s := range c.servers {
+		s.lists[r.Method].show(got[i])
+		if errs[i] != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", s.name, errs[i]))
+			continue
+		}
+		for _, it := range got[i].items {
+			all = append(all, names.rename(s, it))
+		}
+		if !c.g.cfg.Prefixed {
+			result = got[i].rest
+		}
+	}
+	if len(failed) == len(c.servers) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: oneLine(errors.Join(failed...))}
+	}
+	for _, err := range failed {
+		c.notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
+	}
+	if result == nil {
+		result = object{}
+	}
+	var err error
+	result[kind.items], err = encode(all)
+	return result, err
+}
+
+// oneLine returns the text of an error on one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// lists returns a list of each server, or why there is none.
+func (c *client) lists(ctx context.Context, method string, wait time.Duration) ([]*listed, []error) {
+	got, errs := make([]*listed, len(c.servers)), make([]error, len(c.servers))
+	var all sync.WaitGroup
+	for i, s := range c.servers {
+		all.Go(func() { got[i], errs[i] = s.lists[method].get(ctx, wait) })
+	}
+	all.Wait()
+	return got, errs
+}
+
+// names gives tools and prompts their names for the client. It is nil if they keep those of their server.
+type names struct{ used map[string]bool }
+
+func (c *client) newNames(method string) *names {
+	if !c.g.cfg.Prefixed || strings.HasPrefix(method, "resources/") {
+		return nil
+	}
+	return &names{map[string]bool{}}
+}
+
+// of returns the name of a thing of a server for the client.
+func (n *names) of(s *served, name string) string {
+	if n == nil {
+		return name
+	}
+	public := toolset.SafeName(s.name, name)
+	for i := 2; n.used[public]; i++ { // a_b of one server may be b of another
+		public = fmt.Sprintf("%.60s_%d", toolset.SafeName(s.name, name), i)
+	}
+	n.used[public] = true
+	return public
+}
+
+// rename returns a thing with its name for the client.
+func (n *names) rename(s *served, it item) json.RawMessage {
+	if n == nil {
+		return it.raw
+	}
+	named := objectOf(it.raw)
+	name, err := encode(n.of(s, it.name))
+	if err != nil {
+		return it.raw
+	}
+	named["name"] = name
+	raw, err := encode(named)
+	if err != nil {
+		return it.raw
+	}
+	return raw
+}
+
+// find finds the server of a tool or a prompt by its name for the client, and returns the name that the server uses. It is
+// nil if there is none; err says whether some servers could not be listed.
+func (c *client) find(ctx context.Context, method, public string) (s *served, name string, err error) {
+	if !c.g.cfg.Prefixed {
+		return c.servers[0], public, nil
+	}
+	for _, wait := range []time.Duration{0, listPatience} {
+		names := c.newNames(method)
+		got, errs := c.lists(ctx, method, wait)
+		for i, s := range c.servers {
+			if errs[i] != nil {
+				continue
+			}
+			for _, it := range got[i].items {
+				if names.of(s, it.name) == public {
+					return s, it.name, nil
+				}
+			}
+		}
+		err = errors.Join(errs...)
+	}
+	// The tools of a server that was never listed have names that say so.
+	for _, s := range c.servers {
+		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
+			if l, _ := s.lists[method].get(ctx, 0); l == nil {
+				return s, rest, nil
+			}
+		}
+	}
+	return nil, "", err
+}
+
+// holder finds the server that has a resource, or a template of resources.
+func (c *client) holder(ctx context.Context, uri string) (*served, error) {
+	if !c.g.cfg.Prefixed {
+		return c.servers[0], nil
+	}
+	for _, wait := range []time.Duration{0, listPatience} {
+		for _, method := range []string{"resources/list", "resources/templates/list"} {
+			got, _ := c.lists(ctx, method, wait)
+			for i, s := range c.servers {
+				if got[i] == nil {
+					continue
+				}
+				for _, it := range got[i].items {
+					if it.name == uri || method == "resources/templates/list" && fits(it.name, uri) {
+						return s, nil
+					}
+				}
+			}
+		}
+	}
+	return nil, mcp.ResourceNotFoundError(uri)
+}
+
+// fits reports whether a URI is one of a template.
+func fits(template, uri string) bool {
+	t, err := uritemplate.New(template)
+	return err == nil && t.Match(uri) != nil
+}

@@ -1,0 +1,106 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// owner is the actor to which the scope of a client belongs. It asks the client what servers ask.
+type owner struct{ c *client }
+
+// Receive takes the questions of servers.
+func (o *owner) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.Withdrawn:
+		o.c.mu.Lock()
+		withdraw := o.c.pending[m.Question]
+		o.c.mu.Unlock()
+		if withdraw != nil {
+			withdraw()
+		}
+	case messages.Request:
+		origin, sender, root := m.GetOrigin(), c.Sender(), c.ActorSystem().Root
+		ctx, withdraw := context.WithDeadline(o.c.ctx, origin.Deadline)
+		o.c.mu.Lock()
+		o.c.pending[origin.Question] = withdraw
+		o.c.mu.Unlock()
+		go func() {
+			defer withdraw()
+			root.Send(sender, o.c.answer(ctx, m))
+			o.c.mu.Lock()
+			delete(o.c.pending, origin.Question)
+			o.c.mu.Unlock()
+		}()
+	}
+}
+
+// answer passes a question on to the client, and returns its answer.
+func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer {
+	of := c.requestOf(m.GetOrigin().Operation.ID)
+	var answer json.RawMessage
+	var err error
+	switch m := m.(type) {
+	case *messages.Elicit:
+		result := new(mcp.ElicitResult)
+		if answer, err = c.ask(ctx, "elicitation/create", m.Params, of); err == nil {
+			if err = json.Unmarshal(answer, result); err == nil {
+				return &messages.Elicited{Result: result}
+			}
+		}
+	case *messages.Sample:
+		result := new(mcp.CreateMessageWithToolsResult)
+		if answer, err = c.ask(ctx, "sampling/createMessage", m.Params, of); err == nil {
+			if err = json.Unmarshal(answer, result); err == nil {
+				return &messages.Sampled{Result: result}
+			}
+		}
+	case *messages.ListRoots:
+		result := new(mcp.ListRootsResult)
+		if answer, err = c.ask(ctx, "roots/list", nil, of); err == nil {
+			if err = json.Unmarshal(answer, result); err == nil {
+				return &messages.Roots{Roots: result.Roots}
+			}
+		}
+	default:
+		err = errors.New("the question is not known")
+	}
+	return &messages.Refusal{Reason: err.Error()}
+}
+
+// ask sends a request to the client, for a request of the client or for none, and returns the result.
+func (c *client) ask(ctx context.Context, method string, params any, of json.RawMessage) (json.RawMessage, error) {
+	id, err := encode("mcpactor-" + c.nextID())
+	if err != nil {
+		return nil, err
+	}
+	m := &message{ID: id, Method: method}
+	if params != nil {
+		if m.Params, err = encode(params); err != nil {
+			return nil, err
+		}
+	}
+	answered := make(chan *message, 1)
+	c.mu.Lock()
+	c.asked[string(id)] = answered
+	c.mu.Unlock()
+	c.link.send(m, of)
+	select {
+	case answer := <-answered:
+		if answer.Error != nil {
+			return nil, answer.Error
+		}
+		return answer.Result, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.asked, string(id))
+		c.mu.Unlock()
+		c.notify("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the question was withdrawn"}, of)
+		return nil, context.Cause(ctx)
+	}
+}

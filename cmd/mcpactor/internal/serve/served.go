@@ -1,0 +1,373 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// served is one server as one client sees it.
+type served struct {
+	c     *client
+	name  string
+	tools toolset.Server // the filters
+	lists map[string]*list
+
+	mu         sync.Mutex
+	open       bool   // the session of the client is open
+	generation uint64 // of the last result that the client has
+}
+
+func newServed(c *client, tools toolset.Server) *served {
+	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
+	for method, kind := range kinds {
+		s.lists[method] = &list{of: s, method: method, kind: kind, ended: make(chan struct{})}
+	}
+	return s
+}
+
+// server returns the server with a name, or nil.
+func (c *client) server(name string) *served {
+	for _, s := range c.servers {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// isShared reports whether clients share a session of the server.
+func (s *served) isShared() bool { return s.tools.Scope != "" }
+
+// key returns the key of the client's session.
+func (s *served) key() messages.Key {
+	return messages.Key{Server: s.name, Scope: cmp.Or(s.tools.Scope, s.c.scope)}
+}
+
+// header returns the header of an operation for the client.
+func (s *served) header(patience time.Duration) messages.Header {
+	h := messages.Header{Key: s.key(), ID: s.c.scope + "#" + s.c.nextID(), Verbatim: true, Owner: s.c.owner, WaitUntil: time.Now().Add(patience)}
+	if !s.isShared() {
+		h.Handler = s.c.owner
+	}
+	return h
+}
+
+// onEvent notes what the lists, the settings and the subscriptions of the client depend on, and passes on what the server says.
+func (s *served) onEvent(e messages.Event) {
+	own := e.GetStamp().Key == s.key()
+	switch e := e.(type) {
+	case *messages.CatalogueChanged:
+		s.lists[e.Method].review()
+	case *messages.ToolsChanged:
+		s.lists["tools/list"].review()
+	case *messages.PromptsChanged:
+		s.lists["prompts/list"].review()
+	case *messages.ResourcesChanged:
+		s.lists["resources/list"].review()
+		s.lists["resources/templates/list"].review()
+	case *messages.SessionOpened, *messages.SessionRestarted:
+		if own {
+			s.setOpen(true)
+			s.applySettings()
+		}
+		for _, l := range s.lists {
+			l.review()
+		}
+	case *messages.SessionClosed:
+		s.setOpen(false)
+	case *messages.ResourceUpdated:
+		if s.c.watches(e.URI, s) {
+			s.c.notify("notifications/resources/updated", &mcp.ResourceUpdatedNotificationParams{Meta: e.Meta, URI: e.URI}, nil)
+		}
+	case *messages.ServerLog:
+		logger := e.Logger
+		if s.c.g.cfg.Prefixed {
+			logger = s.name + "/" + logger
+		}
+		s.c.notify("notifications/message", &mcp.LoggingMessageParams{Meta: e.Meta, Level: mcp.LoggingLevel(e.Level), Logger: logger, Data: e.Data}, s.c.requestOf(e.Operation.ID))
+	case *messages.ElicitationCompleted:
+		s.c.notify("notifications/elicitation/complete", &mcp.ElicitationCompleteParams{Meta: e.Meta, ElicitationID: e.ElicitationID}, nil)
+	case *messages.CustomNotification:
+		s.c.link.send(&message{Method: e.Method, Params: e.Params}, nil)
+	}
+}
+
+func (s *served) setOpen(open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = open
+}
+
+func (s *served) isOpen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// isGone reports whether a result comes from a newer session than the last one, so that the state of the server is gone.
+func (s *served) isGone(generation uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.generation
+	s.generation = max(before, generation)
+	return before != 0 && before < generation
+}
+
+// kind is a kind of things that a server lists.
+type kind struct {
+	items   string // the member of the result
+	changed string // the notification
+	command func(messages.Header) messages.Operation
+}
+
+// kinds are the kinds by the method that lists them.
+var kinds = map[string]kind{
+	"tools/list": {"tools", "notifications/tools/list_changed", func(h messages.Header) messages.Operation {
+		return &messages.ListTools{Header: h, Shared: true}
+	}},
+	"prompts/list": {"prompts", "notifications/prompts/list_changed", func(h messages.Header) messages.Operation {
+		return &messages.ListPrompts{Header: h, Shared: true}
+	}},
+	"resources/list": {"resources", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
+		return &messages.ListResources{Header: h, Shared: true}
+	}},
+	"resources/templates/list": {"resourceTemplates", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
+		return &messages.ListResourceTemplates{Header: h, Shared: true}
+	}},
+}
+
+// item is one thing that a server lists.
+type item struct {
+	name string // or the URI, or the template of URIs
+	raw  json.RawMessage
+}
+
+// listed is what a server lists. It does not change.
+type listed struct {
+	items  []item
+	rest   object // the other members of the result
+	digest [32]byte
+	server *mcp.InitializeResult // or nil
+}
+
+// list is one list of a server, as one client sees it. While it is not known, it is fetched again and again, as long as
+// the client is there.
+type list struct {
+	of     *served
+	method string
+	kind
+
+	mu    sync.Mutex
+	known *listed       // or nil
+	err   error         // of the last attempt, or nil
+	stale bool          // it must be fetched
+	busy  bool          // it is being fetched
+	ended chan struct{} // closed at the end of an attempt
+	shown *[32]byte     // the digest of what the client has got: zero if that was nothing
+}
+
+// get returns the list, and waits for it if it is not known or stale. The error says why there is none so far.
+func (l *list) get(ctx context.Context, wait time.Duration) (*listed, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.refresh()
+	}
+	for first := true; l.busy && (first || l.known == nil && l.err == nil); first = false {
+		ended := l.ended
+		l.mu.Unlock()
+		select {
+		case <-ended:
+		case <-timer.C:
+			wait = 0
+		case <-ctx.Done():
+			wait = 0
+		}
+		l.mu.Lock()
+		if wait == 0 {
+			break
+		}
+	}
+	switch {
+	case l.known != nil:
+		return l.known, nil
+	case l.err != nil:
+		return nil, l.err
+	}
+	return nil, errors.Join(l.of.away(), ctx.Err())
+}
+
+// show notes what the client gets.
+func (l *list) show(got *listed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shown = new([32]byte)
+	if got != nil {
+		*l.shown = got.digest
+	}
+}
+
+// review fetches the list again, if it was fetched before: it may have changed.
+func (l *list) review() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known != nil || l.err != nil || l.busy {
+		l.refresh()
+	}
+}
+
+// refresh has the list fetched. The caller holds the mutex.
+func (l *list) refresh() {
+	l.stale = true
+	if !l.busy {
+		l.busy = true
+		go l.fetch()
+	}
+}
+
+// The pauses between attempts to fetch a list.
+const (
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// fetch fetches the list until it is there.
+func (l *list) fetch() {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		l.mu.Lock()
+		if !l.stale || l.of.c.ctx.Err() != nil {
+			l.busy = false
+			l.mu.Unlock()
+			return
+		}
+		l.stale = false
+		l.mu.Unlock()
+		got, err := l.of.fetch(l.of.c.ctx, l)
+		changed := false
+		l.mu.Lock()
+		if l.err = err; err == nil {
+			l.known, pause = got, firstPause
+			changed = l.shown != nil && *l.shown != got.digest
+		} else {
+			l.stale = true
+		}
+		close(l.ended)
+		l.ended = make(chan struct{})
+		l.mu.Unlock()
+		if changed {
+			l.of.c.notify(l.changed, nil, nil)
+		}
+		if err == nil {
+			continue
+		}
+		l.of.c.g.log.Debug().Str("scope", l.of.c.scope).Str("server", l.of.name).Str("op", l.method).Err(err).Msg("list was not fetched")
+		select {
+		case <-time.After(pause):
+		case <-l.of.c.ctx.Done():
+		}
+	}
+}
+
+// fetch gets a list from the catalogue. It waits for a server that is down as long as the client is there.
+func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
+	h := s.header(24 * time.Hour)
+	reply, err := s.c.g.do.Do(ctx, l.command(h))
+	var said *jsonrpc.Error
+	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
+		return newListed(object{}, nil, l.items, nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var listing *messages.Listing
+	var result any
+	switch r := reply.(type) {
+	case *messages.ToolList:
+		listing, result = r.Listing, r.Result
+	case *messages.PromptList:
+		listing, result = r.Listing, r.Result
+	case *messages.ResourceList:
+		listing, result = r.Listing, r.Result
+	case *messages.ResourceTemplateList:
+		listing, result = r.Listing, r.Result
+	}
+	raw := reply.(messages.Result).GetReceipt().Verbatim
+	if raw == nil { // from the catalogue, for somebody who has not asked for it
+		if raw, err = encode(result); err != nil {
+			return nil, err
+		}
+	}
+	var server *mcp.InitializeResult
+	if listing != nil {
+		server = listing.Server
+	}
+	wants := s.tools.Wants
+	if l.method != "tools/list" {
+		wants = nil
+	}
+	return newListed(objectOf(raw), wants, l.items, server), nil
+}
+
+// newListed reads the result of a list. wants says which things the client gets, or is nil.
+func newListed(result object, wants func(string) bool, member string, server *mcp.InitializeResult) *listed {
+	l := &listed{server: server}
+	var all []json.RawMessage
+	json.Unmarshal(result[member], &all) //nolint:errcheck // then there are none
+	sum := sha256.New()
+	for _, raw := range all {
+		one := objectOf(raw)
+		i := item{cmp.Or(one.text("uri"), one.text("uriTemplate"), one.text("name")), raw}
+		if wants == nil || wants(i.name) {
+			l.items = append(l.items, i)
+			sum.Write(raw)
+		}
+	}
+	l.rest = result.without(member, "nextCursor")
+	l.digest = [32]byte(sum.Sum(nil))
+	return l
+}
+
+// introduce asks for what the server says about itself, for a moment.
+func (s *served) introduce(ctx context.Context) {
+	s.lists["tools/list"].get(ctx, listPatience) //nolint:errcheck // the client asks for the list itself
+}
+
+// introduced returns what the server has said about itself, or nil.
+func (s *served) introduced() *mcp.InitializeResult {
+	for _, l := range s.lists {
+		l.mu.Lock()
+		known := l.known
+		l.mu.Unlock()
+		if known != nil && known.server != nil {
+			return known.server
+		}
+	}
+	return nil
+}
+
+// away says why a list has not come in time.
+func (s *served) away() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	reply, err := s.c.g.do.Do(ctx, &messages.Check{Key: s.key()})
+	if status, ok := reply.(*messages.Status); err == nil && ok && status.Cause != "" {
+		return errors.New(status.Cause)
+	}
+	return errors.New("the server has not answered yet")
+}

@@ -1,0 +1,81 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// listStore is a [mcpbridge.Store] that keeps what servers list, and no sessions: those end with their clients. Each list is a
+// file in a folder, which processes may share.
+type listStore struct{ folder string }
+
+// openLists returns the store in the cache folder of the user, or nil if there is none.
+func openLists() mcpbridge.Store {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	return &listStore{filepath.Join(cache, "mcpactor", "lists")}
+}
+
+// file returns the file of a key.
+func (s *listStore) file(key messages.Key) string {
+	return filepath.Join(s.folder, fmt.Sprintf("%x.json", sha256.Sum256([]byte(key.Server+"\x00"+key.Scope))))
+}
+
+// Load returns the list of a key, or nil.
+func (s *listStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	if !mcpbridge.IsListKey(key) {
+		return nil, nil
+	}
+	data, err := os.ReadFile(s.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &mcpbridge.Record{List: data}, nil
+}
+
+// Save writes the list of a key. Readers see the whole list before or after.
+func (s *listStore) Save(_ context.Context, key messages.Key, record *mcpbridge.Record) error {
+	if !mcpbridge.IsListKey(key) || !json.Valid(record.List) {
+		return nil
+	}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(s.folder, "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(record.List)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), s.file(key))
+	}
+	if err != nil {
+		os.Remove(temporary.Name()) //nolint:errcheck // the error is that of the list
+	}
+	return err
+}
+
+// Delete removes the list of a key.
+func (s *listStore) Delete(_ context.Context, key messages.Key) error {
+	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Keys returns nothing: there are no sessions to resume.
+func (*listStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }

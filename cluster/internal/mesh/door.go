@@ -1,0 +1,224 @@
+package mesh
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+)
+
+// hello is what a caller says first. Its fields do not change with the version.
+type hello struct {
+	Cluster string       `json:"cluster"`
+	Version uint32       `json:"version"`
+	From    link.Address `json:"from"`
+	To      string       `json:"to,omitempty"` // the incarnation that it is for; empty: whoever listens
+	Lane    int          `json:"lane"`
+}
+
+// helloKey is the key of the hello in the header.
+const helloKey = "mcpactor-hello-bin"
+
+// errStranger is all that a stranger gets to know.
+var errStranger = status.Error(codes.PermissionDenied, "")
+
+// admit returns the link of a caller, and its lane.
+func (m *Mesh) admit(ctx context.Context) (*Link, int, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	texts := md.Get(helloKey)
+	var h hello
+	if len(texts) != 1 || json.Unmarshal([]byte(texts[0]), &h) != nil || h.Cluster != m.cfg.Cluster || !m.proves(ctx, h.From.Host) {
+		return nil, 0, errStranger
+	}
+	if h.To == "" {
+		h.From.ID = "" // a cast to whoever listens comes from whoever is there
+	}
+	l := m.find(h.From)
+	switch {
+	case l == nil:
+		return nil, 0, errStranger
+	case h.Version != m.cfg.Version:
+		return nil, 0, status.Error(codes.FailedPrecondition, strconv.FormatUint(uint64(m.cfg.Version), 10))
+	case h.To != "" && h.To != m.cfg.Self.ID:
+		return nil, 0, status.Error(codes.NotFound, "")
+	case h.Lane < 0 || h.Lane >= laneCount || h.To == "" && h.Lane != casts:
+		return nil, 0, errStranger
+	}
+	return l, h.Lane, nil
+}
+
+// proves reports whether the certificate of a caller is for its host.
+func (m *Mesh) proves(ctx context.Context, address string) bool {
+	if m.cfg.Credentials == nil {
+		return true
+	}
+	p, _ := peer.FromContext(ctx)
+	info, secure := p.AuthInfo.(credentials.TLSInfo)
+	host, _, err := net.SplitHostPort(address)
+	return secure && err == nil && len(info.State.VerifiedChains) > 0 && info.State.PeerCertificates[0].VerifyHostname(host) == nil
+}
+
+// incoming is a lane for messages of the other member.
+type incoming struct {
+	mu       sync.Mutex
+	stream   *receiver // the last one, or nil
+	received uint64    // messages so far
+	ended    bool
+}
+
+// receiver receives the messages of one stream.
+type receiver struct {
+	link   *Link
+	lane   *incoming
+	stream grpc.ServerStream
+	over   chan struct{} // closed when another stream takes its place
+	some   chan struct{} // has a value if something was received since the last acknowledgement
+	many   chan struct{} // has a value if much was
+	failed chan error
+}
+
+const (
+	// ackDelay is how long an acknowledgement may wait for more messages.
+	ackDelay = 20 * time.Millisecond
+	// ackAfter and ackBytes are how many messages and bytes do not wait.
+	ackAfter, ackBytes = 64, 256 << 10
+)
+
+// handle serves a stream. It returns when the stream ends, which its client notices.
+func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
+	if name, _ := grpc.Method(stream.Context()); name != method {
+		return errStranger
+	}
+	l, lane, err := m.admit(stream.Context())
+	if err != nil {
+		return err
+	}
+	r := &receiver{
+		link: l, lane: &l.in[lane], stream: stream, over: make(chan struct{}),
+		some: make(chan struct{}, 1), many: make(chan struct{}, 1), failed: make(chan error, 1),
+	}
+	got, ok := r.lane.begin(r)
+	if !ok {
+		return errStranger
+	}
+	if err := stream.SendMsg(count(got)); err != nil {
+		return err
+	}
+	go r.receive()
+	return r.acknowledge(m.ctx)
+}
+
+// begin makes a stream the only one of the lane, and returns how many messages have come on those before.
+func (i *incoming) begin(r *receiver) (received uint64, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended {
+		return 0, false
+	}
+	if i.stream != nil {
+		close(i.stream.over)
+	}
+	i.stream = r
+	return i.received, true
+}
+
+// end ends the lane.
+func (i *incoming) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stream != nil {
+		close(i.stream.over)
+	}
+	i.stream, i.ended = nil, true
+}
+
+// receive receives messages, until the stream ends. It ends with handle.
+func (r *receiver) receive() {
+	var f frame
+	messages, bytes := 0, 0
+	for {
+		if err := r.stream.RecvMsg(&f); err != nil {
+			r.failed <- err
+			return
+		}
+		if !r.deliver(f.messages) {
+			return
+		}
+		for _, m := range f.messages {
+			messages, bytes = messages+1, bytes+len(m.Body)
+		}
+		clear(f.messages)
+		signal(r.some)
+		if messages >= ackAfter || bytes >= ackBytes {
+			messages, bytes = 0, 0
+			signal(r.many)
+		}
+	}
+}
+
+// signal puts a value into a channel that has room for one.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+// deliver counts messages, and hands them over. It reports false if another stream has taken the place of this
+// one: what that has told its client is final.
+func (r *receiver) deliver(messages []link.Message) bool {
+	r.lane.mu.Lock()
+	defer r.lane.mu.Unlock()
+	if r.lane.stream != r {
+		return false
+	}
+	for _, m := range messages {
+		r.lane.received++
+		r.link.mesh.cfg.Received(r.link, m)
+	}
+	return true
+}
+
+// acknowledge tells the client what has come, until the stream ends.
+func (r *receiver) acknowledge(closed context.Context) error {
+	delay := time.NewTimer(0)
+	defer delay.Stop()
+	gone := status.Error(codes.Unavailable, "")
+	for {
+		select {
+		case <-r.some:
+		case err := <-r.failed:
+			return err
+		case <-r.over:
+			return gone
+		case <-closed.Done():
+			return gone
+		}
+		delay.Reset(ackDelay)
+		select {
+		case <-delay.C:
+		case <-r.many:
+		case err := <-r.failed:
+			return err
+		case <-r.over:
+			return gone
+		}
+		r.lane.mu.Lock()
+		got := r.lane.received
+		r.lane.mu.Unlock()
+		if err := r.stream.SendMsg(count(got)); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package mesh
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+)
+
+// Config is the configuration of a mesh. There are no defaults: package cluster sets every field.
+type Config struct {
+	Cluster string       // the name of the cluster
+	Version uint32       // of the protocol between members
+	Self    link.Address // this incarnation
+	Logger  zerolog.Logger
+
+	// Credentials secure the connections, in both directions. If nil, the mesh accepts and makes
+	// connections on this machine only.
+	Credentials credentials.TransportCredentials
+	// Dial connects to an address.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+
+	// Received is called with each message of a link, in the order of its lane. It must not block.
+	Received func(from *Link, m link.Message)
+	// Changed is called when the state of a link changes. It must not block.
+	Changed func(of *Link, to State)
+}
+
+// State is what a mesh knows of the other member of a link.
+type State struct {
+	// Connected says that the member takes messages.
+	Connected bool
+	// Ended says that the incarnation has ended: another one answers at its address.
+	Ended bool
+	// Version is the version of the protocol that the member speaks, if that is another one, or 0.
+	Version uint32
+}
+
+// Mesh is the connections of one member to others. Its methods may be called from any goroutine, and do not
+// block, but for Serve and Close.
+type Mesh struct {
+	cfg    Config
+	ctx    context.Context
+	cancel context.CancelFunc
+	lanes  sync.WaitGroup // the goroutines of the links
+
+	mu    sync.Mutex
+	links map[link.Address]*Link
+}
+
+// New returns a mesh without links.
+func New(cfg Config) *Mesh {
+	m := &Mesh{cfg: cfg, links: map[link.Address]*Link{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// Link begins a link to an incarnation of a member: the member is dialed, and its connections are accepted.
+// Messages are received from then on. With an empty id, it is a link to whoever listens at the host, for casts
+// only. There must not be a link to the same address, and there must not have been one with the same id.
+func (m *Mesh) Link(to link.Address) (*Link, error) {
+	l, err := newLink(m, to)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.links[to] = l
+	m.mu.Unlock()
+	l.start()
+	return l, nil
+}
+
+// find returns a link, or nil.
+func (m *Mesh) find(to link.Address) *Link {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links[to]
+}
+
+// Serve accepts connections until the mesh is closed, or the listener.
+func (m *Mesh) Serve(listener net.Listener) error {
+	server := grpc.NewServer(m.ServerOptions()...)
+	stop := context.AfterFunc(m.ctx, server.Stop)
+	defer stop()
+	return server.Serve(listener)
+}
+
+// ServerOptions are the options of a server that serves the mesh, and nothing else.
+func (m *Mesh) ServerOptions() []grpc.ServerOption {
+	creds := m.cfg.Credentials
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
+	return append(serverLimits(), grpc.Creds(creds), grpc.UnknownServiceHandler(m.handle))
+}
+
+// Close ends all links and connections, and waits for their goroutines.
+func (m *Mesh) Close() {
+	m.cancel()
+	m.lanes.Wait()
+}

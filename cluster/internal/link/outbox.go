@@ -146,3 +146,13 @@ type Address struct {
 	ID   string `json:"id"`
 	Host string `json:"host"` // host:port
 }
+
+// State is what is known of the other member of a link.
+type State struct {
+	// Connected says that the member takes messages.
+	Connected bool
+	// Ended says that the incarnation has ended: another one answers at its address.
+	Ended bool
+	// Version is the version of the protocol that the member speaks, if that is another one, or 0.
+	Version uint32
+}

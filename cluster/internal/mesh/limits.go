@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
@@ -50,12 +49,8 @@ func serverLimits() []grpc.ServerOption {
 
 // connection returns a connection to an address, which is made when it is used.
 func (m *Mesh) connection(address string) (*grpc.ClientConn, error) {
-	creds := m.cfg.Credentials
-	if creds == nil {
-		creds = insecure.NewCredentials()
-	}
 	return grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(creds), grpc.WithContextDialer(m.dial), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
+		grpc.WithTransportCredentials(m.cfg.credentials()), grpc.WithContextDialer(m.dial), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: lastRetry}, MinConnectTimeout: handshakeFor}),
 		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(codecName), grpc.MaxCallRecvMsgSize(maxHello), grpc.MaxCallSendMsgSize(maxFrame)))

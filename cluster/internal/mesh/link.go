@@ -36,13 +36,14 @@ const (
 // Link is the connections to one incarnation of another member. Its methods may be called from any goroutine,
 // and do not block.
 type Link struct {
-	to     link.Address
-	mesh   *Mesh
-	conn   *grpc.ClientConn
-	ctx    context.Context // ends with the link
-	cancel context.CancelFunc
-	kept   context.Context // ends when what is kept is dropped
-	drop   context.CancelFunc
+	to      link.Address
+	mesh    *Mesh
+	conn    *grpc.ClientConn
+	invalid error           // why there is no connection
+	ctx     context.Context // ends with the link
+	cancel  context.CancelFunc
+	kept    context.Context // ends when what is kept is dropped
+	drop    context.CancelFunc
 
 	out [laneCount]outgoing
 	in  [laneCount]incoming
@@ -58,18 +59,15 @@ type outgoing struct {
 }
 
 // newLink returns a link that is not started.
-func newLink(m *Mesh, to link.Address) (*Link, error) {
-	conn, err := m.connection(to.Host)
-	if err != nil {
-		return nil, err
-	}
-	l := &Link{to: to, mesh: m, conn: conn}
+func newLink(m *Mesh, to link.Address) *Link {
+	l := &Link{to: to, mesh: m}
+	l.conn, l.invalid = m.connection(to.Host)
 	l.ctx, l.cancel = context.WithCancel(m.ctx)
 	l.kept, l.drop = context.WithCancel(l.ctx)
 	for i := range l.out {
 		l.out[i].wake = make(chan struct{}, 1)
 	}
-	return l, nil
+	return l
 }
 
 // To returns the incarnation that the link is to.
@@ -77,7 +75,9 @@ func (l *Link) To() link.Address { return l.to }
 
 // start connects.
 func (l *Link) start() {
-	context.AfterFunc(l.ctx, func() { l.conn.Close() }) //nolint:errcheck // nothing uses it any longer
+	if l.invalid == nil {
+		context.AfterFunc(l.ctx, func() { l.conn.Close() }) //nolint:errcheck // nothing uses it any longer
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.to.ID != "" {
@@ -210,7 +210,7 @@ func (l *Link) run(lane int) {
 }
 
 // stateOf returns what the end of a stream says of the other member.
-func stateOf(err error) (s State) {
+func stateOf(err error) (s link.State) {
 	switch status.Code(err) {
 	case codes.NotFound:
 		s.Ended = true
@@ -234,6 +234,9 @@ var errCount = errors.New("mesh: the member has acknowledged what was not sent")
 
 // stream sends what a lane has, until its stream breaks. connected says whether the member has accepted it.
 func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool, err error) {
+	if l.invalid != nil {
+		return false, l.invalid
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	text, err := json.Marshal(hello{l.mesh.cfg.Cluster, l.mesh.cfg.Version, l.mesh.cfg.Self, l.to.ID, lane})
@@ -255,7 +258,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 		return false, errCount
 	}
 	if tells {
-		l.mesh.cfg.Changed(l, State{Connected: true})
+		l.mesh.cfg.Changed(l, link.State{Connected: true})
 	}
 	ended := make(chan error, 1)
 	l.mesh.lanes.Go(func() {

@@ -29,17 +29,7 @@ type Config struct {
 	// Received is called with each message of a link, in the order of its lane. It must not block.
 	Received func(from *Link, m link.Message)
 	// Changed is called when the state of a link changes. It must not block.
-	Changed func(of *Link, to State)
-}
-
-// State is what a mesh knows of the other member of a link.
-type State struct {
-	// Connected says that the member takes messages.
-	Connected bool
-	// Ended says that the incarnation has ended: another one answers at its address.
-	Ended bool
-	// Version is the version of the protocol that the member speaks, if that is another one, or 0.
-	Version uint32
+	Changed func(of *Link, to link.State)
 }
 
 // Mesh is the connections of one member to others. Its methods may be called from any goroutine, and do not
@@ -64,16 +54,13 @@ func New(cfg Config) *Mesh {
 // Link begins a link to an incarnation of a member: the member is dialed, and its connections are accepted.
 // Messages are received from then on. With an empty id, it is a link to whoever listens at the host, for casts
 // only. There must not be a link to the same address, and there must not have been one with the same id.
-func (m *Mesh) Link(to link.Address) (*Link, error) {
-	l, err := newLink(m, to)
-	if err != nil {
-		return nil, err
-	}
+func (m *Mesh) Link(to link.Address) *Link {
+	l := newLink(m, to)
 	m.mu.Lock()
 	m.links[to] = l
 	m.mu.Unlock()
 	l.start()
-	return l, nil
+	return l
 }
 
 // find returns a link, or nil.
@@ -85,19 +72,23 @@ func (m *Mesh) find(to link.Address) *Link {
 
 // Serve accepts connections until the mesh is closed, or the listener.
 func (m *Mesh) Serve(listener net.Listener) error {
-	server := grpc.NewServer(m.ServerOptions()...)
+	server := grpc.NewServer(append(m.ServerOptions(), grpc.Creds(m.cfg.credentials()))...)
 	stop := context.AfterFunc(m.ctx, server.Stop)
 	defer stop()
 	return server.Serve(listener)
 }
 
-// ServerOptions are the options of a server that serves the mesh, and nothing else.
+// ServerOptions are the options of a server that serves the mesh, but for its credentials.
 func (m *Mesh) ServerOptions() []grpc.ServerOption {
-	creds := m.cfg.Credentials
-	if creds == nil {
-		creds = insecure.NewCredentials()
+	return append(serverLimits(), grpc.UnknownServiceHandler(m.handle))
+}
+
+// credentials returns what secures the connections.
+func (c *Config) credentials() credentials.TransportCredentials {
+	if c.Credentials == nil {
+		return insecure.NewCredentials()
 	}
-	return append(serverLimits(), grpc.Creds(creds), grpc.UnknownServiceHandler(m.handle))
+	return c.Credentials
 }
 
 // Close ends all links and connections, and waits for their goroutines.

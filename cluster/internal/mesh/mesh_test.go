@@ -133,7 +133,7 @@ type member struct {
 	*Mesh
 	mu     sync.Mutex
 	got    []link.Message
-	states []State
+	states []link.State
 	served chan error
 }
 
@@ -143,7 +143,7 @@ func (w *wires) member(t *testing.T, id string, set func(*Config)) *member {
 	cfg := Config{
 		Cluster: "test", Version: 1, Self: link.Address{ID: id, Host: id + ":1"}, Logger: zerolog.Nop(), Dial: w.dial,
 		Received: func(_ *Link, msg link.Message) { m.mu.Lock(); m.got = append(m.got, msg); m.mu.Unlock() },
-		Changed:  func(_ *Link, s State) { m.mu.Lock(); m.states = append(m.states, s); m.mu.Unlock() },
+		Changed:  func(_ *Link, s link.State) { m.mu.Lock(); m.states = append(m.states, s); m.mu.Unlock() },
 	}
 	if set != nil {
 		set(&cfg)
@@ -164,9 +164,7 @@ func (m *member) end() {
 
 func (m *member) link(t *testing.T, to string) *Link {
 	t.Helper()
-	l, err := m.Link(link.Address{ID: to, Host: to + ":1"})
-	require.NoError(t, err)
-	return l
+	return m.Link(link.Address{ID: to, Host: to + ":1"})
 }
 
 // ids returns the ids of the messages that have come.
@@ -179,11 +177,11 @@ func (m *member) ids() (ids []uint64) {
 	return ids
 }
 
-func (m *member) last() State {
+func (m *member) last() link.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.states) == 0 {
-		return State{}
+		return link.State{}
 	}
 	return m.states[len(m.states)-1]
 }
@@ -209,6 +207,6 @@ func TestMessagesArriveInTheirOrder(t *testing.T) {
 		require.Equal(t, []uint64{1, 2, 3}, b.ids())
 		require.Equal(t, []uint64{4}, a.ids())
 		require.True(t, ab.Idle())
-		require.Equal(t, State{Connected: true}, a.last())
+		require.Equal(t, link.State{Connected: true}, a.last())
 	})
 }

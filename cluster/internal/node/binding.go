@@ -175,14 +175,14 @@ func (n *node) sendBind(c actor.Context, p *peer, b *binding) {
 		return
 	}
 	n.lastID++
-	n.post(c, p, n.lastID, &resent{history{Binding: b.version}, typ, body})
-	n.introduce(c, p, b.bind)
+	n.post(p, n.lastID, &resent{history{Binding: b.version}, typ, body})
+	n.introduce(p, b.bind)
 }
 
 // sendEnded tells a member of bindings that have ended.
 func (n *node) sendEnded(c actor.Context, p *peer, ended []endedBinding) {
 	for part := range slices.Chunk(ended, maxEnded) {
-		n.post(c, p, 0, &bindingsEnded{part})
+		n.post(p, 0, &bindingsEnded{part})
 	}
 }
 

@@ -93,7 +93,7 @@ func TestMemberThatWasAwayLearnsTheLastBinding(t *testing.T) {
 
 // A scope has a session on each of two servers, on different members: the one that wins ends both.
 func TestMembersAgreeAfterConcurrentBinds(t *testing.T) {
-	inWorld(t, 3, func(w *world) { w.reorder = 3 * time.Millisecond }, func(w *world) {
+	inWorld(t, 3, func(w *world) { w.jitter = 3 * time.Millisecond }, func(w *world) {
 		a, b, c := w.members[0], w.members[1], w.members[2]
 		ofA, _ := a.spawn(nil)
 		ofB, _ := b.spawn(nil)
@@ -130,7 +130,7 @@ func TestMembersAgreeAfterConcurrentBinds(t *testing.T) {
 // TestMembersAgreeOnBindingsAfterFaults binds few scopes at random while members come and go.
 // MCPACTOR_SEED repeats a run.
 func TestMembersAgreeOnBindingsAfterFaults(t *testing.T) {
-	inWorld(t, 4, func(w *world) { w.repeat, w.lose, w.reorder = 0.02, 0.05, 20*time.Millisecond }, func(w *world) {
+	inWorld(t, 4, func(w *world) { w.lose, w.jitter = 0.05, 20*time.Millisecond }, func(w *world) {
 		r := rand.New(rand.NewPCG(w.seed, 5))
 		w.server.unstable = true
 		anyOf := func() *member { live := w.live(); return live[r.IntN(len(live))] }

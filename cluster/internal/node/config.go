@@ -7,14 +7,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Config is the configuration of a node. There are no defaults: package cluster sets every
 // field.
 type Config struct {
-	Cluster    string // the name of the cluster
 	Name       string // of the member, and of its supervisor
 	System     *actor.ActorSystem
 	Supervisor *actor.PID
@@ -48,7 +47,7 @@ type Config struct {
 }
 
 // Address is one incarnation of a member, and where it is reached.
-type Address struct{ ID, Host string }
+type Address = link.Address
 
 // Network is one incarnation of this member in the cluster. Its methods never block.
 type Network interface {
@@ -56,15 +55,35 @@ type Network interface {
 	ID() string
 	// Address returns the host and port at which others reach it.
 	Address() string
-	// Send sends an envelope to whoever listens at an address. The envelope may be lost, and is
-	// read-only from then on.
-	Send(address string, e *wire.Envelope)
+	// Link begins the link to an incarnation of another member, whose messages are received from then on.
+	// There is no other link to it, and there was none.
+	Link(to Address) Link
 	// Activate asks for the virtual actor of a shard. The answer is [Activated].
 	Activate(shard int)
 	// Leave tells the provider that the member leaves.
 	Leave()
 	// Stop ends the incarnation.
 	Stop()
+}
+
+// Link carries messages to another member. Its methods never block. Package link says what happens to a
+// message when a connection breaks.
+type Link interface {
+	// Send sends a message. It fails if it is too large, or if too much is waiting; urgent ones are sent
+	// nevertheless.
+	Send(m link.Message, urgent bool) (*link.Sent, error)
+	// Cast sends a message that may be lost.
+	Cast(m link.Message)
+	// Withdraw takes a message back. It reports whether the other member will not get it.
+	Withdraw(*link.Sent) bool
+	// Crowded reports whether so much waits that messages that can be missed should be dropped.
+	Crowded() bool
+	// Idle reports whether the other member has all messages.
+	Idle() bool
+	// Drop ends the link but for casts: what waits is withdrawn.
+	Drop()
+	// Close ends the link.
+	Close()
 }
 
 // From package cluster to the node.
@@ -76,12 +95,17 @@ type (
 		Network string // the id of the incarnation that it comes from
 		Members []Address
 	}
-	// Disconnected says that the connection to a member has ended.
-	Disconnected struct{ Network, Host string }
-	// Received brings an envelope.
+	// Changed brings the state of a link.
+	Changed struct {
+		Network string
+		Peer    string // the incarnation of the other member
+		State   link.State
+	}
+	// Received brings a message or a cast.
 	Received struct {
-		Network  string
-		Envelope *wire.Envelope
+		Network string
+		From    string // the incarnation of its sender
+		Message link.Message
 	}
 	// Activated says whether the virtual actor of a shard is active here.
 	Activated struct {

@@ -44,7 +44,7 @@ func (n *node) onWatch(c actor.Context, msg *Watch) {
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.member {
-			n.post(c, p, 0, &wantEvents{!msg.End})
+			n.post(p, 0, &wantEvents{!msg.End})
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (n *node) onObserved(c actor.Context, e messages.Event) {
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.events && p.alive() && !p.link.Crowded() {
-			n.post(c, p, 0, &event{typ, body})
+			n.post(p, 0, &event{typ, body})
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 )
 
 // heartbeat is the body of a heartbeat and of its answer.
@@ -53,18 +53,18 @@ func (n *node) onTick(c actor.Context) {
 	n.beats++
 	n.beatLog[n.beats] = &beat{now, map[string]bool{}}
 	delete(n.beatLog, n.beats-keptBeats)
-	for id, p := range inOrder(n.peers) {
+	for _, p := range inOrder(n.peers) {
 		switch {
 		case p.member:
 		case p.leaving && now.Sub(p.heardAt) > 2*n.cfg.LeaseTime:
 			n.losePeer(c, p)
 		case now.Sub(p.goneAt) > departedFor:
-			delete(n.peers, id)
+			n.forgetPeer(p)
 			continue
 		case !p.leaving && n.beats%departedBeats != 0:
 			continue
 		}
-		n.sendAlone(p.Host, p.ID, typeHeartbeat, n.heartbeat(n.beats, false))
+		p.link.Cast(link.Message{Type: typeHeartbeat, Body: n.heartbeat(n.beats, false)})
 	}
 	n.renewAlone(now)
 	n.tellJoined()
@@ -129,12 +129,9 @@ func (n *node) heartbeat(number uint64, known bool) []byte {
 }
 
 // onHeartbeat confirms the heartbeat of a member, or tells its sender that it was removed.
-func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
+func (n *node) onHeartbeat(c actor.Context, p *peer, body []byte) {
 	var h heartbeat
-	if json.Unmarshal(e.GetBody(), &h) != nil {
-		return
-	}
-	if p == nil { // the provider has not announced it here yet
+	if json.Unmarshal(body, &h) != nil {
 		return
 	}
 	n.heard(c, p, h)
@@ -142,23 +139,13 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, e *wire.Envelope) {
 	if !known && !n.cfg.Lease.Held() && !h.Fenced { // maybe this member was removed, and not the other one
 		return
 	}
-	n.sendAlone(p.Host, p.ID, typeConfirm, n.heartbeat(h.Number, known))
+	p.link.Cast(link.Message{Type: typeConfirm, Body: n.heartbeat(h.Number, known)})
 }
 
 // silent reports whether a member was not heard yet, or not since its connection has ended, or
 // whether its heartbeats are overdue.
 func (n *node) silent(p *peer) bool {
 	return p.name == "" || p.cut || time.Since(p.heardAt) > n.cfg.LeaseTime/2
-}
-
-// onDisconnected notes that a connection has ended: the member may be gone.
-func (n *node) onDisconnected(host string) {
-	for _, p := range n.peers {
-		if p.Host == host && p.alive() {
-			p.cut = true
-			n.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
-		}
-	}
 }
 
 // heard notes that a member is there, and gives it what waits.
@@ -181,9 +168,9 @@ func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
 
 // onConfirm renews the lease if enough members have confirmed a round of heartbeats. A member
 // that does not know this one any longer has removed it.
-func (n *node) onConfirm(c actor.Context, p *peer, e *wire.Envelope) {
+func (n *node) onConfirm(c actor.Context, p *peer, body []byte) {
 	var h heartbeat
-	if p == nil || json.Unmarshal(e.GetBody(), &h) != nil {
+	if json.Unmarshal(body, &h) != nil {
 		return
 	}
 	n.heard(c, p, h)

@@ -32,13 +32,11 @@ func (n *node) onLeave(c actor.Context) {
 	}
 	n.setOwners()
 	for _, p := range inOrder(n.peers) {
-		n.post(c, p, 0, &leaves{})
+		n.post(p, 0, &leaves{})
 	}
 	n.routeWaiting(c)
 	n.announceBy = time.Now().Add(announceTime)
-	n.after(c, announceTime, &leaveDue{})
-	n.after(c, time.Until(n.leftAt), &leaveDue{})
-	n.finishLeaving(c)
+	n.onLeaveDue(c)
 }
 
 // announceTime is how long the others have to take the announcement that a member leaves. One
@@ -55,8 +53,18 @@ func (n *node) linksIdle() bool {
 	return true
 }
 
-// leaveDue says that announceTime is over, or the time to leave.
+// leaveDue says that it is time to look whether the member can leave.
 type leaveDue struct{}
+
+// leavePause is how long a member that leaves waits until it looks again whether the others have all messages.
+const leavePause = 20 * time.Millisecond
+
+// onLeaveDue has [node.finishLeaving] called now and then: Receive calls it after each message.
+func (n *node) onLeaveDue(c actor.Context) {
+	if n.leaving != nil && !n.left {
+		n.after(c, leavePause, &leaveDue{})
+	}
+}
 
 // finishLeaving ends the node when nothing is left to do.
 func (n *node) finishLeaving(c actor.Context) {
@@ -88,7 +96,7 @@ func (n *node) finishLeaving(c actor.Context) {
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
-			n.post(c, p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
+			n.post(p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	n.after(c, flushTime, &flushDue{})
@@ -128,9 +136,6 @@ func (n *node) onFlushDue(c actor.Context) {
 	n.cfg.Lease.End()
 	if n.ticker != nil {
 		n.ticker.Stop()
-	}
-	if n.linkTimer != nil {
-		n.linkTimer.Stop()
 	}
 	if n.leaving != nil {
 		n.mail.Send(n.leaving, &Left{})

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -101,9 +100,9 @@ func TestMemberThatWasRemovedByMistakeJoinsAgain(t *testing.T) {
 		w.server.set(func() { w.server.unstable = true })
 		var all, others []Address
 		for _, m := range w.members {
-			all = append(all, Address{m.current.id, m.address})
+			all = append(all, Address{ID: m.current.id, Host: m.address})
 			if m != b {
-				others = append(others, Address{m.current.id, m.address})
+				others = append(others, Address{ID: m.current.id, Host: m.address})
 			}
 		}
 		a.current.tell(&Topology{Network: a.current.id, Members: others})
@@ -417,27 +416,21 @@ func TestNonsenseChangesNothing(t *testing.T) {
 		a.send(call(scope, "count")).ok()
 		from := a.current.id
 		r := rand.New(rand.NewPCG(1, 2))
-		types := []string{"", "heartbeat", "confirm", "refused", "unknown", "call-tool", "resent", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
+		types := []string{"", "heartbeat", "confirm", "call-tool", "resent", "moved", "claim", "ceded", "leaves", "tell", "ask", "bound", "closed", "event"}
 		for i := range 2000 {
-			e := &wire.Envelope{Version: wire.Version, Cluster: "test", From: from, To: b.current.id, Address: a.address, Type: types[r.IntN(len(types))], Body: []byte("{nonsense")}
-			switch i % 6 {
+			m := link.Message{Type: types[r.IntN(len(types))], ID: r.Uint64() | 1<<40, Body: []byte("{nonsense")}
+			of := from
+			switch i % 3 {
 			case 0:
-				e.Cluster = "another"
+				of = "nobody"
 			case 1:
-				e.From = "nobody"
-			case 2:
-				e.Version, e.Type = 7, "hello"
-			case 3:
-				e.Seq = r.Uint64() | 1<<40
-			case 4:
-				e.Type, e.To = "refused", ""
-			case 5:
-				e.Type, e.Body = "heartbeat", make([]byte, 100)
+				m.Type, m.Body = "heartbeat", make([]byte, 100)
 			}
-			b.system.Root.Send(b.pid, &Received{Network: b.current.id, Envelope: e})
+			b.system.Root.Send(b.pid, &Received{Network: b.current.id, From: of, Message: m})
 		}
 		b.system.Root.Send(b.pid, &Received{Network: b.current.id})
-		b.system.Root.Send(b.pid, &Received{Network: "before", Envelope: &wire.Envelope{}})
+		b.system.Root.Send(b.pid, &Received{Network: "before", From: from})
+		b.system.Root.Send(b.pid, &Changed{Network: b.current.id, Peer: "nobody", State: link.State{Ended: true}})
 		time.Sleep(5 * time.Second)
 		require.Equal(t, "2", a.send(call(scope, "count")).text())
 		require.Len(t, b.known(), 3)
@@ -454,10 +447,8 @@ func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
 		time.Sleep(leaseTime)
 		waiting := a.send(call(scope, "count"))
 		time.Sleep(100 * time.Millisecond)
-		for range 10 { // to each heartbeat
-			a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
-				Version: 2, Cluster: "test", From: b.current.id, To: a.current.id, Address: b.address, Type: typeRefused,
-			}})
+		for range 10 { // to each attempt to connect
+			a.system.Root.Send(a.pid, &Changed{Network: a.current.id, Peer: b.current.id, State: link.State{Version: 7}})
 		}
 		time.Sleep(100 * time.Millisecond)
 		w.logs.mu.Lock()
@@ -468,12 +459,10 @@ func TestMemberOfAnotherVersionIsRefused(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			require.True(t, p.answered())
 			f := p.fails(messages.CodeUnavailable)
-			require.Contains(t, f.Detail, "version 2")
+			require.Contains(t, f.Detail, "version 7")
 			require.False(t, f.MayHaveRun)
 		}
 		w.cutLink(a, b, false)
-		time.Sleep(leaseTime)
-		a.send(call(scope, "count")).ok()
 	})
 }
 
@@ -486,7 +475,7 @@ func TestUnknownMessagesOfAPeerAreRefused(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		send := func(m link.Message) {
 			b.inNode(func(n *node) {
-				_, err := n.peers[a.current.id].link.Queue(m, true)
+				_, err := n.peers[a.current.id].link.Send(m, true)
 				require.NoError(t, err)
 			})
 		}
@@ -539,9 +528,7 @@ func TestStoppedProcessWaitsForConfirmation(t *testing.T) {
 		var confirm []byte
 		w.members[1].inNode(func(n *node) { confirm = n.heartbeat(number, true) })
 		pause()
-		a.system.Root.Send(a.pid, &Received{Network: a.current.id, Envelope: &wire.Envelope{
-			Version: wire.Version, Cluster: "test", From: w.members[1].current.id, To: a.current.id, Address: w.members[1].address, Type: typeConfirm, Body: confirm,
-		}})
+		a.system.Root.Send(a.pid, &Received{Network: a.current.id, From: w.members[1].current.id, Message: link.Message{Type: typeConfirm, Body: confirm}})
 		require.False(t, proven(), "likewise")
 		w.heal(a)
 		w.awaitStable()
@@ -572,7 +559,7 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 
 // TestSoak does random things to a cluster under load. MCPACTOR_SEED repeats a run.
 func TestSoak(t *testing.T) {
-	inWorld(t, 4, func(w *world) { w.repeat, w.lose = 0.01, 0.01 }, func(w *world) {
+	inWorld(t, 4, func(w *world) { w.lose = 0.01 }, func(w *world) {
 		r := rand.New(rand.NewPCG(w.seed, 3))
 		w.server.unstable = true
 		var all []*sent
@@ -635,7 +622,7 @@ func TestSoak(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.mu.Lock()
-		w.lose, w.repeat = 0, 0
+		w.lose = 0
 		w.mu.Unlock()
 		w.awaitStable()
 		for _, p := range all {

@@ -72,9 +72,7 @@ type node struct {
 
 	supervisorStopped bool
 
-	ticker    timer // of the heartbeat
-	linkDue   time.Time
-	linkTimer timer
+	ticker timer // of the heartbeat
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
@@ -214,13 +212,13 @@ func (n *node) onReport(c actor.Context, msg any) {
 		if n.is(msg.Network) {
 			n.onTopology(c, msg.Members)
 		}
-	case *Disconnected:
+	case *Changed:
 		if n.is(msg.Network) {
-			n.onDisconnected(msg.Host)
+			n.onChanged(c, n.peers[msg.Peer], msg.State)
 		}
 	case *Received:
 		if n.is(msg.Network) {
-			n.onReceived(c, msg.Envelope)
+			n.onReceived(c, msg.From, msg.Message)
 		}
 	case *Activated:
 		if n.is(msg.Network) {
@@ -242,8 +240,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		}
 	case *tick:
 		n.onTick(c)
-	case *linkTick:
-		n.onLinkTick(c)
 	case *encoded:
 		n.onEncoded(c, msg)
 	case *decoded:
@@ -285,7 +281,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.onLeave(c)
 	case *LeaveNow:
 		n.leftAt = time.Now()
-	case *leaveDue: // Receive calls finishLeaving after each message
+	case *leaveDue:
+		n.onLeaveDue(c)
 	case *flushDue:
 		n.onFlushDue(c)
 	case *dropped:

@@ -24,14 +24,13 @@ type peer struct {
 	member  bool   // in the topology
 	leaving bool   // it has said so, and still answers
 	ended   bool   // it has ended, or has removed this member: nothing reaches it
-	link    link.Link
+	link    Link
 	heardAt time.Time
 	cut     bool      // its connection has ended since it was heard
 	goneAt  time.Time // when it was removed
 
 	exchanges map[*exchange]struct{} // that it has
-	decoding  map[uint64]bool        // ids of commands that are being decoded
-	cancelled idSet                  // ids of commands that are on their way, and cancelled
+	cancelled idSet                  // ids of commands that were cancelled, and that may still be on their way
 	proxies   map[string]*proxy      // of actors there, by reference
 	knows     map[string]bool        // references of watched actors here
 	events    bool                   // it wants our events
@@ -103,7 +102,7 @@ func (n *node) onTopology(c actor.Context, members []Address) {
 		if m.ID == n.net.ID() || m.Host == n.net.Address() { // the latter is an incarnation that has ended
 			continue
 		}
-		if n.peers[m.ID] == nil { // one that was removed stays so: the states of the links do not fit any longer
+		if n.peers[m.ID] == nil { // one that was removed stays so
 			n.addPeer(c, m, now)
 		}
 	}
@@ -143,21 +142,20 @@ func (n *node) tellJoined() {
 
 // addPeer adds a member, and tells it what it needs to know.
 func (n *node) addPeer(c actor.Context, m Address, now time.Time) {
-	for id, p := range inOrder(n.peers) {
+	for _, p := range inOrder(n.peers) {
 		if p.Host == m.Host && !p.member { // its successor at the same address
 			n.losePeer(c, p)
-			delete(n.peers, id)
+			n.forgetPeer(p)
 		}
 	}
 	p := &peer{
-		Address: m, member: true, heardAt: now, exchanges: map[*exchange]struct{}{},
-		decoding: map[uint64]bool{}, proxies: map[string]*proxy{}, knows: map[string]bool{},
+		Address: m, member: true, heardAt: now, link: n.net.Link(m), exchanges: map[*exchange]struct{}{}, proxies: map[string]*proxy{}, knows: map[string]bool{},
 	}
 	n.peers[m.ID] = p
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
-	n.sendAlone(p.Host, p.ID, typeHeartbeat, n.heartbeat(0, false)) // it answers if it knows this member
+	p.link.Cast(link.Message{Type: typeHeartbeat, Body: n.heartbeat(0, false)}) // it answers if it knows this member
 	if len(n.watchers) > 0 {
-		n.post(c, p, 0, &wantEvents{true})
+		n.post(p, 0, &wantEvents{true})
 	}
 	n.sendBindings(c, p)
 }
@@ -193,7 +191,14 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 	if n.net != nil && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
 		n.spreadBindings(c, p)
 	}
-	p.link, p.decoding, p.cancelled, p.knows = link.Link{}, map[uint64]bool{}, nil, map[string]bool{}
+	p.link.Drop()
+	p.cancelled, p.knows = nil, map[string]bool{}
+}
+
+// forgetPeer ends the link to a member that is lost.
+func (n *node) forgetPeer(p *peer) {
+	p.link.Close()
+	delete(n.peers, p.ID)
 }
 
 // cedeFor does as if a member that does not answer had ceded all shards.

@@ -244,17 +244,17 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	switch m := msg.message.(type) {
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
-		n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		n.post(p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
 	case *messages.Withdrawn:
 		for number, q := range inOrder(n.asking) {
 			if q.peer == p.peer && q.id == m.Question {
 				delete(n.asking, number)
-				n.post(c, p.peer, 0, &tell{p.ref, typ, body, number})
+				n.post(p.peer, 0, &tell{p.ref, typ, body, number})
 			}
 		}
 	default:
 		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
-			n.post(c, p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+			n.post(p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
 		}
 	}
 }
@@ -265,7 +265,7 @@ func (n *node) onQuestionEncoded(c actor.Context, msg *encoded) {
 	if !asking {
 		return
 	}
-	if err := n.queue(c, msg, msg.asks); err != nil {
+	if err := n.send(msg, msg.asks); err != nil {
 		delete(n.asking, msg.asks)
 		n.mail.Send(q.pid, &messages.Refusal{Reason: "the question cannot be sent: " + err.Error()})
 	}
@@ -301,9 +301,7 @@ func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason st
 			return
 		}
 	}
-	if from.decoding[remote] || from.link.Expects(remote) {
-		from.cancelled.add(remote)
-	}
+	from.cancelled.add(remote)
 }
 
 // withdrawQuestion ends a question that its handler has not answered, and tells the handler.
@@ -324,7 +322,7 @@ func (n *node) onTaken(c actor.Context, by *actor.PID) {
 	if n.lines[ref] = from[1:]; len(from) == 1 {
 		delete(n.lines, ref)
 	}
-	n.post(c, from[0], 0, &taken{ref})
+	n.post(from[0], 0, &taken{ref})
 }
 
 // onLineTaken tells the session that a line was handled.
@@ -402,7 +400,7 @@ func (n *node) dropQuestions(c actor.Context, p *peer) {
 
 // onAnswerEncoded sends an answer to the member that has asked.
 func (n *node) onAnswerEncoded(c actor.Context, msg *encoded) {
-	if err := n.queue(c, msg, msg.answers|isReply); err != nil {
+	if err := n.send(msg, msg.answers|isReply); err != nil {
 		n.answerTo(c, msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
 	}
 }
@@ -449,7 +447,7 @@ func (n *node) watch(c actor.Context, cmd messages.Command) {
 
 // introduce notes that a member gets to know the actors that a command names. Those that have ended since
 // the command came are gone.
-func (n *node) introduce(c actor.Context, p *peer, cmd messages.Command) {
+func (n *node) introduce(p *peer, cmd messages.Command) {
 	for _, pid := range named(cmd) {
 		if pid == nil {
 			continue
@@ -457,7 +455,7 @@ func (n *node) introduce(c actor.Context, p *peer, cmd messages.Command) {
 		if ref := (refs{}).Ref(pid); n.watched[ref] {
 			p.knows[ref] = true
 		} else {
-			n.post(c, p, 0, &gone{ref})
+			n.post(p, 0, &gone{ref})
 		}
 	}
 }
@@ -475,7 +473,7 @@ func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	for _, p := range inOrder(n.peers) {
 		if p.knows[ref] {
 			delete(p.knows, ref)
-			n.post(c, p, 0, &gone{ref})
+			n.post(p, 0, &gone{ref})
 		}
 	}
 }

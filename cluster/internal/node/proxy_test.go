@@ -123,7 +123,7 @@ func TestQuestionThatIsWithdrawnOnItsWayIsNotAsked(t *testing.T) {
 		a.send(call(scope, "count")).ok()
 		silent, got := a.spawn(answering(func() messages.Answer { return nil }))
 		p := a.send(call(scope, "elicit", handledBy(silent), with("size", 3<<20)))
-		time.Sleep(1500 * time.Microsecond)
+		time.Sleep(4 * time.Millisecond) // the question takes 6 ms, and small messages take one
 		a.cancel(p)
 		p.fails(messages.CodeCancelled)
 		time.Sleep(time.Second)
@@ -197,7 +197,7 @@ func TestProgressForAMemberThatCannotBeReachedIsBounded(t *testing.T) {
 		w.cutLink(a, b, false)
 		p.ok()
 		require.Greater(t, len(got.got), 100)
-		require.Less(t, len(got.got), 300, "of 9 KiB each, 1 MiB is on its way, and 1 MiB waits")
+		require.Less(t, len(got.got), 300, "of 9 KiB each, 1 MiB waits")
 	})
 }
 

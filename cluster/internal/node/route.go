@@ -300,7 +300,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	sent, err := x.to.link.Queue(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
+	sent, err := x.to.link.Send(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
 	if err != nil {
 		code := messages.CodeBusy
 		if errors.Is(err, link.ErrLarge) {
@@ -310,8 +310,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		return
 	}
 	x.sent = sent
-	n.introduce(c, x.to, x.cmd)
-	n.flush(c, x.to)
+	n.introduce(x.to, x.cmd)
 }
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
@@ -404,8 +403,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	n.reply(x.caller, reply)
 }
 
-// withdraw takes back an exchange of which the network got no part yet. It will not run then, and sent
-// is nil.
+// withdraw takes an exchange back that was not sent yet. It will not run then, and sent is nil.
 func (n *node) withdraw(x *exchange) {
 	if x.sent != nil && x.to.link.Withdraw(x.sent) {
 		x.sent = nil
@@ -450,7 +448,8 @@ func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
 func (n *node) onPeerLost(c actor.Context, p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
 	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
-		arrived := x.sent != nil && x.sent.MayHaveArrived()
+		n.withdraw(x)
+		arrived := x.sent != nil
 		x.detach()
 		switch _, isOperation := x.cmd.(messages.Operation); {
 		case x.gather != nil:
@@ -521,7 +520,7 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {
-		n.post(c, x.to, x.id, &cancelled{})
+		n.post(x.to, x.id, &cancelled{})
 	}
 	n.finish(c, x, f)
 }
@@ -550,7 +549,7 @@ func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	}
 	n.cancelServed(c, key, cmd.ID)
 	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {
-		n.post(c, owner.peer, 0, cmd) // for the operations of callers elsewhere
+		n.post(owner.peer, 0, cmd) // for the operations of callers elsewhere
 	}
 }
 
@@ -562,7 +561,7 @@ func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
 		return
 	}
 	x.cancelled = true
-	n.post(c, x.to, x.id, &cancelled{byID})
+	n.post(x.to, x.id, &cancelled{byID})
 }
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way

@@ -66,7 +66,7 @@ const isReply = 1 << 63
 
 // answerTo sends a small reply to a command of another member.
 func (n *node) answerTo(c actor.Context, to *peer, id uint64, reply any) {
-	n.post(c, to, id|isReply, reply)
+	n.post(to, id|isReply, reply)
 }
 
 // maxInline is how large a body may be that the node decodes itself.
@@ -103,7 +103,6 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 		n.onDecoded(c, decode(from, m))
 		return
 	}
-	from.decoding[m.ID] = true
 	root, self := c.ActorSystem().Root, c.Self()
 	n.outside.work(func() { root.Send(self, decode(from, m)) })
 }
@@ -111,7 +110,6 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 // onDecoded handles a message of another member.
 func (n *node) onDecoded(c actor.Context, d *decoded) {
 	from, id := d.from, d.id
-	delete(from.decoding, id)
 	switch {
 	case n.peers[from.ID] != from || !from.alive():
 		return
@@ -275,7 +273,7 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 		return
 	}
 	n.forget(s)
-	if err := n.queue(c, msg, s.id.id|isReply); err != nil {
+	if err := n.send(msg, s.id.id|isReply); err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
 		n.answerTo(c, s.peer, s.id.id, f)
@@ -322,9 +320,7 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID 
 	s := n.served[servedID{from.ID, id}]
 	switch {
 	case s == nil:
-		if from.decoding[id] || from.link.Expects(id) {
-			from.cancelled.add(id)
-		}
+		from.cancelled.add(id)
 	case s.waits:
 		n.forget(s)
 		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))

@@ -199,7 +199,7 @@ func (n *node) claim(c actor.Context, s *shard) {
 		}
 	}
 	for _, p := range membersOf(s.claimed) {
-		n.post(c, p, 0, &claim{s.number})
+		n.post(p, 0, &claim{s.number})
 	}
 	s.timer = n.after(c, n.closeTime(), &handoffDue{s})
 }
@@ -248,7 +248,7 @@ func (n *node) onClaim(c actor.Context, from *peer, number int) {
 		n.release(c, number)
 		return
 	}
-	n.post(c, from, 0, &ceded{number})
+	n.post(from, 0, &ceded{number})
 }
 
 // makeActive makes a shard active once it is activated here, and ceded by all.
@@ -293,7 +293,7 @@ func (n *node) drop(c actor.Context, s *shard) {
 // answerClaims tells the members that have claimed a shard that no session of it is open here.
 func (n *node) answerClaims(c actor.Context, s *shard) {
 	for _, p := range membersOf(s.waiting) {
-		n.post(c, p, 0, &ceded{s.number})
+		n.post(p, 0, &ceded{s.number})
 	}
 }
 

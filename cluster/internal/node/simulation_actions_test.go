@@ -139,8 +139,8 @@ var actions = []struct {
 	{"inspect", 1, func(s *simulation) { s.send(s.anyProcess(), &messages.Inspect{ID: "inspect"}) }},
 	{"a connection ends", 2, func(s *simulation) {
 		p, other := s.anyProcess(), s.anyProcess()
-		if p.current != nil {
-			p.tell(&Disconnected{Network: p.current.id, Host: other.address})
+		if p.current != nil && other.current != nil && p.current.links[other.current.id] != nil {
+			p.current.links[other.current.id].breaks()
 		}
 	}},
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -196,8 +196,8 @@ func (s *simulation) checkEnd() {
 }
 
 // sent counts what is sent between members.
-func (s *simulation) sent(_ *process, e *wire.Envelope) {
-	switch e.GetType() {
+func (s *simulation) sent(m link.Message) {
+	switch m.Type {
 	case "resent":
 		s.crossed("a call is sent to a second member")
 	case "moved":

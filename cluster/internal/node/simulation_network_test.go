@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 )
 
 // config is what a world is like.
@@ -58,11 +58,12 @@ func (n *network) link(from, to string) *line {
 func (n *network) connected(a, b string) bool { return !n.link(a, b).cut && !n.link(b, a).cut }
 
 // carry carries a message to another host.
-func (n *network) carry(from, to, label string, arrive func()) {
+func (n *network) carry(from, to, label string, arrive, lost func()) {
 	l := n.link(from, to)
-	lost := l.cut && !n.cfg.holds || n.cfg.lossy && !n.s.healed && from != etcdHost && to != etcdHost && n.s.Rarely(2, 50) == 1
-	if lost {
+	loses := l.cut && !n.cfg.holds || n.cfg.lossy && !n.s.healed && from != etcdHost && to != etcdHost && n.s.Rarely(2, 50) == 1
+	if loses {
 		n.s.logf("%s→%s loses %s", from, to, label)
+		lost()
 		return
 	}
 	delay := time.Millisecond
@@ -75,7 +76,9 @@ func (n *network) carry(from, to, label string, arrive func()) {
 	}
 	l.last = e.at
 	e.do = func() {
-		if !l.cut {
+		if l.cut {
+			lost()
+		} else {
 			arrive()
 		}
 	}
@@ -88,9 +91,10 @@ type engine struct {
 	id      string
 	seen    int // the revision of etcd that it knows
 	view    []Address
-	gone    map[string]bool // incarnations that it has known, and that have ended: they do not come back
-	grains  map[int]bool    // shards that are active here
-	ending  bool            // it has told the others that it leaves
+	gone    map[string]bool          // incarnations that it has known, and that have ended: they do not come back
+	links   map[string]*scriptedLink // to other incarnations
+	grains  map[int]bool             // shards that are active here
+	ending  bool                     // it has told the others that it leaves
 	stopped bool
 	failed  bool // its last request to etcd has failed
 }
@@ -107,7 +111,7 @@ func (p *process) enter() {
 			return
 		}
 		p.s.entered++
-		i := &engine{p: p, id: fmt.Sprintf("%s%d", p.name, p.s.entered), gone: map[string]bool{}, grains: map[int]bool{}}
+		i := &engine{p: p, id: fmt.Sprintf("%s%d", p.name, p.s.entered), gone: map[string]bool{}, links: map[string]*scriptedLink{}, grains: map[int]bool{}}
 		if !p.s.cfg.etcd {
 			i.join()
 			i.poll()
@@ -133,7 +137,7 @@ func (i *engine) publish(members []Address) {
 		there[m.ID] = true
 	}
 	if !there[i.id] { // it believes that it is a member until it is told
-		there[i.id], members = true, append(slices.Clone(members), Address{i.id, i.p.address})
+		there[i.id], members = true, append(slices.Clone(members), Address{ID: i.id, Host: i.p.address})
 	}
 	for _, m := range i.view {
 		i.gone[m.ID] = i.gone[m.ID] || !there[m.ID]
@@ -153,18 +157,48 @@ func (i *engine) publish(members []Address) {
 	}
 }
 
-// Send sends an envelope to another process.
-func (i *engine) Send(address string, e *wire.Envelope) {
-	s, to := i.p.s, hostOf(address)
-	if i.stopped {
-		return
-	}
-	s.sent(i.p, e)
-	s.carry(i.p.name, to, fmt.Sprintf("%s %s seq %d ack %d id %d", e.GetTo(), e.GetType(), e.GetSeq(), e.GetAck(), e.GetId()&^isReply), func() {
-		if p := s.byName(to); p != nil && p.current != nil && !p.current.stopped {
-			p.tell(&Received{Network: p.current.id, Envelope: e})
-		}
+// Link begins the link to another incarnation.
+func (i *engine) Link(to Address) Link {
+	s, host := i.p.s, hostOf(to.Host)
+	l := newScriptedLink(&s.mu, over{
+		from: Address{ID: i.id, Host: i.p.address}, to: to, tell: i.p.tell,
+		carry: func(how way, arrive, lost func()) {
+			from, to := i.p.name, host
+			if how.back {
+				from, to = to, from
+			}
+			if i.stopped && !how.back {
+				return
+			}
+			s.carry(from, to, how.label, func() {
+				if !i.p.dead && i.p.current == i {
+					arrive()
+				}
+			}, lost)
+		},
+		far: func() (there *scriptedLink, ended bool) {
+			p := s.byName(host)
+			if p == nil || p.current == nil || p.current.stopped {
+				return nil, false
+			}
+			return p.current.links[i.id], p.current.id != to.ID
+		},
+		after: func(d time.Duration, f func()) { s.later(i.p, d, "", f) },
+		pause: func() time.Duration { return []time.Duration{20, 500, 3000}[s.Rarely(3, 3)] * time.Millisecond },
 	})
+	i.links[to.ID] = l
+	return &countedLink{l, s}
+}
+
+// countedLink counts what is sent between members.
+type countedLink struct {
+	*scriptedLink
+	s *simulation
+}
+
+func (l *countedLink) Send(m link.Message, urgent bool) (*link.Sent, error) {
+	l.s.sent(m)
+	return l.scriptedLink.Send(m, urgent)
 }
 
 // hostOf returns the name of the process at an address.
@@ -221,13 +255,14 @@ func (p *process) request(label string, do func() any, then func(answer any, ok 
 		}
 	}
 	s.later(p, clusterLease/2, "", func() { answer(nil, false) })
+	nothing := func() {}
 	s.carry(p.name, etcdHost, label, func() {
 		e := s.event(nil, 0, "etcd does "+label+" of "+p.name, func() {
 			v := do()
-			s.carry(etcdHost, p.name, "answer to "+label, func() { s.later(p, 0, "", func() { answer(v, true) }) })
+			s.carry(etcdHost, p.name, "answer to "+label, func() { s.later(p, 0, "", func() { answer(v, true) }) }, nothing)
 		})
 		s.etcd.lane.events = append(s.etcd.lane.events, e)
-	})
+	}, nothing)
 }
 
 // register registers the incarnation, and tries again if etcd does not answer.
@@ -302,7 +337,7 @@ func (i *engine) look() {
 			i.seen = revision
 			i.publish(members)
 		}
-	})
+	}, func() {})
 }
 
 // members returns who is registered.
@@ -352,7 +387,7 @@ func (e *etcd) changed(s *simulation) {
 
 // poll asks all hosts who they are, as "automanaged" does, and again after a while.
 func (i *engine) poll() {
-	s, answers, done := i.p.s, map[string]Address{i.id: {i.id, i.p.address}}, false
+	s, answers, done := i.p.s, map[string]Address{i.id: {ID: i.id, Host: i.p.address}}, false
 	if i.stopped {
 		return
 	}
@@ -382,15 +417,15 @@ func (i *engine) poll() {
 		s.carry(i.p.name, host, "poll", func() {
 			p := s.byName(host)
 			if p == nil || p.current == nil || p.current.ending {
-				s.carry(host, i.p.name, "refusal", func() { s.later(i.p, 0, "", answered) })
+				s.carry(host, i.p.name, "refusal", func() { s.later(i.p, 0, "", answered) }, func() {})
 				return
 			}
 			s.later(p, 0, "", func() {
-				there := Address{p.current.id, p.address}
+				there := Address{ID: p.current.id, Host: p.address}
 				s.carry(host, i.p.name, "is "+there.ID, func() {
 					s.later(i.p, 0, "", func() { answers[there.ID] = there; answered() })
-				})
+				}, func() {})
 			})
-		})
+		}, func() {})
 	}
 }

@@ -62,7 +62,7 @@ func (s *simulation) spawn(name string) {
 	p.runs = newRunner(p)
 	s.processes = append(s.processes, p)
 	p.node = newNode(&Config{
-		Cluster: "simulated", Name: name, System: p.system, Supervisor: p.runs.pid, Shards: clusterSize, Logger: zerolog.New(&nodeLog{p}),
+		Name: name, System: p.system, Supervisor: p.runs.pid, Shards: clusterSize, Logger: zerolog.New(&nodeLog{p}),
 		Lease: p.lease, LeaseTime: p.stretched(clusterLease), Quorum: s.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: p.rejoin,
 		Joined: func(error) {}, Observe: func(func(messages.Event)) func() { return func() {} },
 		CallTimeout: callTime, MaxWaiting: 1000, KeepOpen: s.cfg.store,
@@ -152,8 +152,7 @@ func (m simulatedMailbox) post(msg any, read func()) {
 func describe(msg any) string {
 	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
 	case *Received:
-		e := msg.Envelope
-		return fmt.Sprintf("%s of %s, seq %d ack %d", e.GetType(), e.GetFrom(), e.GetSeq(), e.GetAck())
+		return fmt.Sprintf("%s of %s, id %d", msg.Message.Type, msg.From, msg.Message.ID&^isReply)
 	case *Topology:
 		return fmt.Sprintf("members %v", msg.Members)
 	case *Activated, *Deactivated, *retryDue:
@@ -217,7 +216,11 @@ func (p *process) kill() {
 	p.dead, p.paused = true, false
 	for _, other := range p.s.live() {
 		if i := other.current; i != nil && p.s.connected(p.name, other.name) {
-			p.s.later(nil, 5*time.Millisecond, "", func() { other.tell(&Disconnected{Network: i.id, Host: p.address}) })
+			for id := range inOrder(i.links) {
+				if l := i.links[id]; l.to.Host == p.address {
+					p.s.later(nil, 5*time.Millisecond, "", func() { l.breaks() })
+				}
+			}
 		}
 	}
 }

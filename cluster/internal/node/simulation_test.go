@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ type simulation struct {
 	network
 	callers
 
+	mu      sync.Mutex   // of the links
 	lanes   []*lane      // in which one thing happens after the other
 	timers  []*happening // the others
 	serial  int

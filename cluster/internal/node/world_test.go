@@ -27,7 +27,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -52,15 +51,15 @@ type world struct {
 	majority bool // the lease needs more than half of the members that a member knows
 	members  []*member
 
+	linksMu    sync.Mutex // of the links; taken before mu
 	mu         sync.Mutex
 	registered []*incarnation
 	listening  map[string]*incarnation // by address
 	lastAt     map[[2]string]time.Time // of the last envelope between two addresses
 	cut        map[[2]string]bool
 	lose       float64
-	repeat     float64
 	delay      time.Duration
-	reorder    time.Duration // at most this much is added to the delay
+	jitter     time.Duration // at most this much is added to the delay
 }
 
 // inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
@@ -148,7 +147,7 @@ func (w *world) join() *member {
 	require.NoError(w.t, err)
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
-		Cluster: "test", Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
+		Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
 		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
@@ -207,9 +206,10 @@ func (m *member) onDeadLetter(event any) {
 type incarnation struct {
 	m       *member
 	id      string
-	view    []Address    // the topology that it knows
-	grains  map[int]bool // active here
-	stopped bool         // it sends and gets nothing
+	view    []Address                // the topology that it knows
+	grains  map[int]bool             // active here
+	links   map[string]*scriptedLink // by incarnation
+	stopped bool                     // it sends and gets nothing
 }
 
 var _ Network = (*incarnation)(nil)
@@ -223,7 +223,7 @@ func (m *member) enter() {
 		}
 		w.mu.Lock()
 		m.serial++
-		i := &incarnation{m: m, id: fmt.Sprint(m.name, "#", m.serial), grains: map[int]bool{}}
+		i := &incarnation{m: m, id: fmt.Sprint(m.name, "#", m.serial), grains: map[int]bool{}, links: map[string]*scriptedLink{}}
 		m.current = i
 		w.listening[m.address] = i
 		w.registered = slices.DeleteFunc(w.registered, func(other *incarnation) bool { return other.m == m })
@@ -294,41 +294,71 @@ func (i *incarnation) tell(msg any) {
 func (i *incarnation) ID() string      { return i.id }
 func (i *incarnation) Address() string { return i.m.address }
 
-// Send sends an envelope over the simulated network.
-func (i *incarnation) Send(address string, e *wire.Envelope) {
+// Link begins the link to another incarnation.
+func (i *incarnation) Link(to Address) Link {
 	w := i.m.w
+	l := newScriptedLink(&w.linksMu, over{
+		from: Address{ID: i.id, Host: i.m.address}, to: to, tell: i.tell,
+		carry: func(how way, arrive, lost func()) {
+			from, to := i.m.address, to.Host
+			if how.back {
+				from, to = to, from
+			}
+			w.carry(i, from, to, how, arrive, lost)
+		},
+		far: func() (there *scriptedLink, ended bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			other := w.listening[to.Host]
+			if other == nil || other.stopped || other.m.killed.Load() {
+				return nil, false
+			}
+			return other.links[i.id], other.id != to.ID
+		},
+		after: w.later,
+		pause: func() time.Duration { return 200*time.Millisecond + w.random(time.Second) },
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i.stopped || i.m.killed.Load() || w.cut[[2]string{i.m.address, address}] {
-		return
-	}
-	copies := 1
-	if w.rand.Float64() < w.repeat {
-		copies = 2
-	}
-	for range copies {
-		if w.rand.Float64() < w.lose {
-			continue
-		}
-		at := time.Now().Add(w.delay)
-		if w.reorder > 0 {
-			at = at.Add(time.Duration(w.rand.Int64N(int64(w.reorder))))
-		} else if last := w.lastAt[[2]string{i.m.address, address}]; !at.After(last) {
-			at = last.Add(1)
-		}
-		w.lastAt[[2]string{i.m.address, address}] = at
-		w.later(time.Until(at), func() { w.deliver(i.m.address, address, e) })
-	}
+	i.links[to.ID] = l
+	return l
 }
 
-func (w *world) deliver(from, address string, e *wire.Envelope) {
+// carry carries something between two addresses for an incarnation.
+func (w *world) carry(i *incarnation, from, to string, how way, arrive, lost func()) {
+	at := [2]string{from, to}
 	w.mu.Lock()
-	to := w.listening[address]
-	dead := to == nil || to.stopped || w.cut[[2]string{from, address}]
-	w.mu.Unlock()
-	if !dead {
-		to.tell(&Received{Network: to.id, Envelope: e})
+	defer w.mu.Unlock()
+	if i.stopped || i.m.killed.Load() {
+		return
 	}
+	if w.cut[at] || w.rand.Float64() < w.lose {
+		w.later(w.delay, lost)
+		return
+	}
+	when, order := time.Now().Add(w.delay), at
+	if how.large {
+		when, order[0] = when.Add(5*time.Millisecond), "large of "+from
+	}
+	if w.jitter > 0 {
+		when = when.Add(time.Duration(w.rand.Int64N(int64(w.jitter))))
+	}
+	if last := w.lastAt[order]; !when.After(last) {
+		when = last.Add(1)
+	}
+	w.lastAt[order] = when
+	w.later(time.Until(when), func() {
+		w.mu.Lock()
+		dead, cut := i.stopped || i.m.killed.Load(), w.cut[at]
+		w.mu.Unlock()
+		switch {
+		case dead:
+		case cut:
+			lost()
+		default:
+			arrive()
+		}
+	})
 }
 
 // Activate activates the virtual actor of a shard, as the engine does: on the member that owns the
@@ -482,7 +512,7 @@ func (w *world) ownerOf(scope string) *member {
 	w.mu.Lock()
 	var all []Address
 	for _, r := range w.registered {
-		all = append(all, Address{r.id, r.m.address})
+		all = append(all, Address{ID: r.id, Host: r.m.address})
 	}
 	w.mu.Unlock()
 	address := ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), all)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
@@ -31,15 +32,6 @@ const (
 	// shardKind is the kind of the virtual actors, before the name of the cluster: members of other
 	// clusters at the same provider own none of them.
 	shardKind = "mcpactor-shard."
-	// relayName is the name of the process that takes the envelopes of other members.
-	relayName = "mcpactor"
-	// batchSize and queueSize bound what the engine takes at once for a peer. Its queue grows,
-	// but the links keep few frames in it.
-	batchSize, queueSize = 100, 1024
-	// maxBatch is the largest message of gRPC: a batch of the largest frames.
-	maxBatch = batchSize*(link.PartSize+4096) + 1<<20
-	// maxOut bounds the envelopes that wait for the engine. The links repeat what is dropped.
-	maxOut = 4096
 	// gossipInterval and gossipExpiration keep the engine's gossip cheap, and keep it from
 	// removing members: the lease is what decides. See docs/cluster.md.
 	gossipInterval, gossipExpiration = 3 * time.Second, 10 * time.Minute
@@ -56,7 +48,7 @@ type engine struct {
 	tell     func(any) // to the node
 	kind     string    // of the shards of this cluster
 
-	out     chan outgoing
+	mesh    *mesh.Mesh
 	permits chan struct{} // one for each activation that runs
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -65,17 +57,11 @@ type engine struct {
 	stopped chan struct{}
 }
 
-// outgoing is an envelope for an address.
-type outgoing struct {
-	address  string
-	envelope *wire.Envelope
-}
-
 var _ node.Network = (*engine)(nil)
 
 // startEngine joins the cluster. It blocks for a second and more. ctx ends what waits.
 func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell func(any)) (e *engine, err error) {
-	remoting, err := remoteConfig(cfg)
+	creds, err := cfg.credentials(logger)
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +69,27 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 	if err != nil {
 		return nil, err
 	}
-	e = &engine{provider: provider, tell: tell, kind: shardKind + cfg.Name, out: make(chan outgoing, maxOut), permits: make(chan struct{}, activations), stopped: make(chan struct{})}
+	e = &engine{provider: provider, tell: tell, kind: shardKind + cfg.Name, permits: make(chan struct{}, activations), stopped: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	links := logger
 	if logger.GetLevel() > zerolog.DebugLevel { // it logs errors for each attempt to reach a member that is gone
 		logger = zerolog.Nop()
 	}
 	e.system = actor.NewActorSystem(supervisor.WithSystemLogger(logger))
-	e.system.ProcessRegistry.Add(inbound{e}, relayName)
+	e.mesh = mesh.New(mesh.Config{
+		Cluster: cfg.Name, Version: wire.Version, Self: node.Address{ID: e.system.ID, Host: cfg.Advertise}, Logger: links, Credentials: creds,
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		},
+		Received: func(from *mesh.Link, m link.Message) {
+			tell(&node.Received{Network: e.ID(), From: from.To().ID, Message: m})
+		},
+		Changed: func(of *mesh.Link, to link.State) {
+			tell(&node.Changed{Network: e.ID(), Peer: of.To().ID, State: to})
+		},
+	})
 	shards := cluster.NewKind(e.kind, actor.PropsFromFunc(e.shard))
-	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoting, cluster.WithKinds(shards))
+	configured := cluster.Configure(cfg.Name, provider, disthash.New(), remoteConfig(cfg, creds, e.mesh), cluster.WithKinds(shards))
 	configured.GossipInterval, configured.HeartbeatExpiration = gossipInterval, gossipExpiration
 	e.cluster = cluster.New(e.system, configured)
 	e.system.EventStream.Subscribe(e.onEvent)
@@ -109,53 +107,24 @@ func startEngine(ctx context.Context, cfg *Config, logger zerolog.Logger, tell f
 		}
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
 	}
-	go e.send()
 	return e, nil
 }
 
-// remoteConfig returns the configuration of the connections between members.
-func remoteConfig(cfg *Config) (*remote.Config, error) {
+// remoteConfig returns the configuration of the engine's connections. Its server also serves the mesh.
+func remoteConfig(cfg *Config, creds credentials.TransportCredentials, links *mesh.Mesh) *remote.Config {
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	number, _ := strconv.Atoi(port)
-	advertised, _, _ := net.SplitHostPort(cfg.Advertise)
-	server, client := guards(cfg), credentials.TransportCredentials(insecure.NewCredentials())
-	if cfg.TLS != nil {
-		inbound, outbound, err := cfg.TLS.load(advertised)
-		if err != nil {
-			return nil, fmt.Errorf("cluster: %w", err)
-		}
-		server = append(server, grpc.Creds(credentials.NewTLS(inbound)))
-		client = credentials.NewTLS(outbound)
+	client := creds
+	if client == nil {
+		client = insecure.NewCredentials()
 	}
 	c := remote.Configure(host, number)
 	c.AdvertisedHost = cfg.Advertise
-	c.ServerOptions = append(server, grpc.MaxRecvMsgSize(maxBatch), grpc.MaxSendMsgSize(maxBatch))
-	c.DialOptions = []grpc.DialOption{
-		grpc.WithTransportCredentials(client),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBatch), grpc.MaxCallSendMsgSize(maxBatch)),
-	}
-	c.EndpointWriterBatchSize, c.EndpointManagerBatchSize = batchSize, batchSize
-	c.EndpointWriterQueueSize, c.EndpointManagerQueueSize = queueSize, queueSize
+	c.ServerOptions = append(append(links.ServerOptions(), grpc.Creds(client)), guards(cfg)...)
+	c.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(client)}
 	c.MaxRetryCount = 1
-	return c, nil
+	return c
 }
-
-// inbound is the process that takes the envelopes of other members. It tells the node in the
-// goroutine that has received them, which keeps their order.
-type inbound struct{ engine *engine }
-
-// SendUserMessage tells the node.
-func (i inbound) SendUserMessage(_ *actor.PID, message any) {
-	if envelope, ok := actor.UnwrapEnvelopeMessage(message).(*wire.Envelope); ok {
-		i.engine.tell(&node.Received{Network: i.engine.ID(), Envelope: envelope})
-	}
-}
-
-// SendSystemMessage does nothing: it watches nobody, and ends with its system.
-func (inbound) SendSystemMessage(*actor.PID, any) {}
-
-// Stop does nothing.
-func (inbound) Stop(*actor.PID) {}
 
 // shard is the virtual actor of a shard. It tells the node when it ends.
 func (e *engine) shard(c actor.Context) {
@@ -166,13 +135,12 @@ func (e *engine) shard(c actor.Context) {
 	}
 }
 
-// onEvent tells the node who is a member, and which connections have ended.
+// onEvent tells the node who is a member.
 func (e *engine) onEvent(event any) {
 	if e.ctx.Err() != nil {
 		return
 	}
-	switch event := event.(type) {
-	case *cluster.ClusterTopology:
+	if event, ok := event.(*cluster.ClusterTopology); ok {
 		members := make([]node.Address, 0, len(event.GetMembers()))
 		for _, m := range event.GetMembers() {
 			here := incarnation(m.GetId()) == e.ID()
@@ -181,8 +149,6 @@ func (e *engine) onEvent(event any) {
 			}
 		}
 		e.tell(&node.Topology{Network: e.ID(), Members: members})
-	case *remote.EndpointTerminatedEvent:
-		e.tell(&node.Disconnected{Network: e.ID(), Host: event.Address})
 	}
 }
 
@@ -196,26 +162,8 @@ func (e *engine) ID() string { return e.system.ID }
 // Address returns the host and port at which others reach it.
 func (e *engine) Address() string { return e.system.Address() }
 
-// Send gives an envelope to the engine.
-func (e *engine) Send(address string, envelope *wire.Envelope) {
-	select {
-	case e.out <- outgoing{address, envelope}:
-	default:
-	}
-}
-
-// send gives envelopes to the engine, which may block while it ends.
-func (e *engine) send() {
-	for e.ctx.Err() == nil {
-		e.quietly(func() {
-			select {
-			case <-e.ctx.Done():
-			case o := <-e.out:
-				e.system.Root.Send(actor.NewPID(o.address, relayName), o.envelope)
-			}
-		})
-	}
-}
+// Link begins the link to another member.
+func (e *engine) Link(to node.Address) node.Link { return e.mesh.Link(to) }
 
 // Activate asks the engine for the virtual actor of a shard. Some of the ways to fail take
 // 5 s.
@@ -266,6 +214,7 @@ func (e *engine) Stop() {
 		e.cancel()
 		go func() {
 			defer close(e.stopped)
+			e.mesh.Close()
 			left := make(chan struct{})
 			go func() {
 				defer close(left)

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
 )
 
 // The engine trusts what comes in: an unknown type ends the process, an index out of range
@@ -20,16 +22,12 @@ import (
 // gets it, a message for another address is passed on, and its other methods panic with
 // "implement me". What it does not need is refused here.
 
-// envelopeType is the type of what nodes send to each other.
-const envelopeType = "mcpactor.cluster.v1.Envelope"
-
 // futures begins the ids of the processes that wait for an answer.
 const futures = "future"
 
 // receivers are the processes that may get a message of each type that members send to each
 // other.
 var receivers = map[string]string{
-	envelopeType:                   relayName,
 	"cluster.ActivationRequest":    disthash.PartitionActivatorActorName,
 	"cluster.ActivationTerminated": "eventstream",
 	"cluster.GossipRequest":        cluster.DefaultGossipActorName,
@@ -45,6 +43,9 @@ var errRefused = status.Error(codes.InvalidArgument, "mcpactor: the message is n
 func guards(cfg *Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+			if info.FullMethod == mesh.Method { // it has a door of its own
+				return handle(srv, stream)
+			}
 			defer func() {
 				if recover() != nil {
 					err = errRefused

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,10 +72,11 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if err := cfg.setAddresses(); err != nil {
 		return nil, err
 	}
-	if _, err := remoteConfig(&cfg); err != nil {
+	logger := clusterapi.NewLogger(cfg.Supervisor.Logger).Logger
+	if _, err := cfg.credentials(logger); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: clusterapi.NewLogger(cfg.Supervisor.Logger).Logger, done: make(chan struct{})}
+	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: logger, done: make(chan struct{})}
 	m.subscribers = newSubscribers(m.logger, m.watch)
 	m.warnWithoutTLS()
 	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
@@ -109,18 +108,10 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	return m, nil
 }
 
-// warnWithoutTLS logs that the connections are not secure. Without a logger, and unless only this
-// machine can connect, the line goes to the default logger of package slog.
+// warnWithoutTLS logs that the connections are not secure.
 func (m *Member) warnWithoutTLS() {
-	const insecure = "the connections between members are neither encrypted nor authenticated: set Config.TLS"
-	if m.cfg.TLS != nil {
-		return
-	}
-	m.logger.Warn().Str("member", m.cfg.Member).Msg(insecure)
-	host, _, _ := net.SplitHostPort(m.cfg.Listen)
-	ip, _ := netip.ParseAddr(host)
-	if m.logger.GetLevel() == zerolog.Disabled && host != "localhost" && !ip.IsLoopback() {
-		slog.Warn("cluster: "+insecure, "member", m.cfg.Member)
+	if m.cfg.TLS == nil {
+		m.logger.Warn().Str("member", m.cfg.Member).Msg("members connect on this machine only, without encryption: set Config.TLS for others")
 	}
 }
 
@@ -190,7 +181,7 @@ func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Con
 func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
-		Cluster: m.cfg.Name, Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
+		Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
 		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,

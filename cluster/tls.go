@@ -1,28 +1,34 @@
 package cluster
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"google.golang.org/grpc/credentials"
 )
 
-// TLS has the files for mutual TLS between members, in PEM. They are read each time the member
-// joins.
+// TLS has the files for mutual TLS between members, in PEM. They are read again for each connection: replace
+// them, and those that are made from then on use the new ones. Files that are not valid are logged, and not used.
 type TLS struct {
 	// CertFile and KeyFile are the certificate of this member and its key. The certificate needs the
 	// host of Config.Advertise as a subject alternative name, and the extended key usages
 	// serverAuth and clientAuth.
 	CertFile, KeyFile string
-	// CAFile has the authorities that sign the certificates of members, and of nothing else:
-	// whoever has such a certificate can be a member.
+	// CAFile has the authorities that sign the certificates of members. A member also needs the host at which the
+	// cluster lists it in its certificate: who has another certificate of these authorities is refused.
 	CAFile string
 }
 
 // load returns the configuration of both sides of a connection. The certificate must be valid for
 // host: nobody else would say that it is not.
-func (t *TLS) load(host string) (server, client *tls.Config, err error) {
+func (t *TLS) load(host string) (server, client credentials.TransportCredentials, err error) {
 	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("tls.certFile, tls.keyFile: %w", err)
@@ -38,8 +44,8 @@ func (t *TLS) load(host string) (server, client *tls.Config, err error) {
 	if err := verify(cert, pool, host); err != nil {
 		return nil, nil, fmt.Errorf("tls.certFile: %w", err)
 	}
-	server = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
-	client = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool}
+	server = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	client = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool})
 	return server, client, nil
 }
 
@@ -58,4 +64,70 @@ func verify(cert tls.Certificate, authorities *x509.CertPool, host string) error
 		}
 	}
 	return nil
+}
+
+// credentials returns what secures the connections, or nil without TLS.
+func (c *Config) credentials(logger zerolog.Logger) (credentials.TransportCredentials, error) {
+	if c.TLS == nil {
+		return nil, nil
+	}
+	host, _, _ := net.SplitHostPort(c.Advertise)
+	creds := &fileCredentials{files: c.TLS, host: host, logger: logger}
+	var err error
+	if creds.server, creds.client, err = c.TLS.load(host); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	return creds, nil
+}
+
+// fileCredentials secures each connection with what the files have when it is made.
+type fileCredentials struct {
+	files  *TLS
+	host   string
+	logger zerolog.Logger
+
+	mu             sync.Mutex
+	server, client credentials.TransportCredentials // of the last valid files
+	problem        string                           // why the files are not valid
+}
+
+// current returns the credentials for a new connection.
+func (f *fileCredentials) current() (server, client credentials.TransportCredentials) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	problem := ""
+	if server, client, err := f.files.load(f.host); err == nil {
+		f.server, f.client = server, client
+	} else if problem = err.Error(); problem != f.problem {
+		f.logger.Error().Err(err).Msg("the new files of Config.TLS are not valid: the previous ones are still used")
+	}
+	f.problem = problem
+	return f.server, f.client
+}
+
+// ClientHandshake secures a connection to another member.
+func (f *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	_, client := f.current()
+	return client.ClientHandshake(ctx, authority, conn)
+}
+
+// ServerHandshake secures a connection of another member.
+func (f *fileCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	server, _ := f.current()
+	return server.ServerHandshake(conn)
+}
+
+// Info describes the protocol.
+func (f *fileCredentials) Info() credentials.ProtocolInfo {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.client.Info()
+}
+
+// Clone returns the credentials, which have no state of a connection.
+func (f *fileCredentials) Clone() credentials.TransportCredentials { return f }
+
+// OverrideServerName is not supported.
+func (f *fileCredentials) OverrideServerName(string) error {
+	return errors.New("cluster: the name of a member is that of its address")
 }

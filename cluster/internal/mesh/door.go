@@ -97,7 +97,7 @@ const (
 
 // handle serves a stream. It returns when the stream ends, which its client notices.
 func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
-	if name, _ := grpc.Method(stream.Context()); name != method {
+	if name, _ := grpc.Method(stream.Context()); name != Method {
 		return errStranger
 	}
 	l, lane, err := m.admit(stream.Context())

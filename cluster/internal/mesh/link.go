@@ -226,8 +226,8 @@ func stateOf(err error) (s link.State) {
 // streamOf describes the streams. Their method is the only one that a mesh serves.
 var streamOf = grpc.StreamDesc{StreamName: "Messages", ServerStreams: true, ClientStreams: true}
 
-// method is the full name of the method.
-const method = "/mcpactor.cluster.v2.Mesh/Messages"
+// Method is the full name of the method.
+const Method = "/mcpactor.cluster.v2.Mesh/Messages"
 
 // errCount is the error of a member that says it has what it cannot have.
 var errCount = errors.New("mesh: the member has acknowledged what was not sent")
@@ -243,7 +243,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 	if err != nil {
 		return false, err
 	}
-	s, err := l.conn.NewStream(metadata.AppendToOutgoingContext(ctx, helloKey, string(text)), &streamOf, method, grpc.WaitForReady(true))
+	s, err := l.conn.NewStream(metadata.AppendToOutgoingContext(ctx, helloKey, string(text)), &streamOf, Method, grpc.WaitForReady(true))
 	if err != nil {
 		return false, err
 	}

@@ -173,6 +173,7 @@ func TestLargeCallThatWaitsBehindAnotherIsNotLostWithTheMember(t *testing.T) {
 		w.cutLink(a, b, true)
 		text := strings.Repeat("x", 5<<20)
 		written := a.send(call(scope, "count", with("text", text)))
+		time.Sleep(time.Millisecond) // until it is encoded
 		waits := a.send(call(scope, "count", with("text", text)))
 		time.Sleep(100 * time.Millisecond)
 		w.kill(b)

@@ -153,8 +153,10 @@ func (l *scriptedLane) breaks(attempt int) {
 
 // breaks ends the connection.
 func (l *scriptedLink) breaks() {
-	for _, lane := range l.lanes {
-		lane.breaks(lane.attempt)
+	var attempts [2]int
+	l.locked(func() { attempts = [2]int{l.lanes[0].attempt, l.lanes[1].attempt} })
+	for i, lane := range l.lanes {
+		lane.breaks(attempts[i])
 	}
 }
 

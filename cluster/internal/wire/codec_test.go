@@ -20,7 +20,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -352,15 +351,4 @@ func TestSamplingMessagesHaveContentsOfAllKinds(t *testing.T) {
 		answer := &messages.Sampled{Result: &mcp.CreateMessageWithToolsResult{Content: all[3:4], Model: "m", Role: "assistant"}}
 		require.Equal(t, answer, again(t, answer))
 	})
-}
-
-func TestTheEnvelopeCrosses(t *testing.T) {
-	sent := &Envelope{Version: Version, Cluster: "c", From: "a", To: "b", Seq: 1, Ack: 2, Message: 3, Last: true, Type: "ping", Id: 4, Body: []byte("{}"), Address: "h:1"}
-	data, err := proto.Marshal(sent)
-	require.NoError(t, err)
-	var got Envelope
-	require.NoError(t, proto.Unmarshal(data, &got))
-	require.True(t, proto.Equal(sent, &got))
-	require.Equal(t, "mcpactor.cluster.v1.Envelope", string(got.ProtoReflect().Descriptor().FullName()))
-	require.Equal(t, 12, got.ProtoReflect().Descriptor().Fields().Len())
 }

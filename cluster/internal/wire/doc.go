@@ -1,5 +1,4 @@
-// Package wire is what crosses between the members of a cluster: the [Envelope], and the JSON of
-// the messages in it.
+// Package wire is what crosses between the members of a cluster: the messages, as JSON.
 //
 // [Encode] and [Decode] take every message of package messages by its name on the wire, such as
 // "call-tool", and every type that was given to [Register]. The names and the names of the fields
@@ -21,7 +20,5 @@
 //     digits as a float64 arrives as an int64, a uint64 or an [encoding/json.Number].
 package wire
 
-//go:generate go run github.com/bufbuild/buf/cmd/buf@v1.75.0 generate ../../.. -o ../../.. --path envelope.proto --template "{\"version\":\"v2\",\"plugins\":[{\"local\":[\"go\",\"run\",\"google.golang.org/protobuf/cmd/protoc-gen-go\"],\"out\":\".\",\"opt\":\"paths=source_relative\"}]}"
-
-// Version is the version of the format, which an [Envelope] carries.
-const Version = 1
+// Version is the version of the format, and of all that members say to each other.
+const Version = 2

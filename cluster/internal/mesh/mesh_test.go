@@ -2,199 +2,16 @@ package mesh
 
 import (
 	"context"
-	"errors"
-	"net"
-	"sync"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 )
-
-// wires is a network in memory.
-type wires struct {
-	mu        sync.Mutex
-	listeners map[string]*port
-	open      []*wire
-	refuse    map[string]bool // addresses that do not answer
-	dialed    map[string]int
-}
-
-func newWires() *wires {
-	return &wires{listeners: map[string]*port{}, refuse: map[string]bool{}, dialed: map[string]int{}}
-}
-
-// port is a listener.
-type port struct {
-	address string
-	conns   chan net.Conn
-	closed  chan struct{}
-	close   func()
-}
-
-func (p *port) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (p *port) Close() error   { p.close(); return nil }
-func (p *port) Addr() net.Addr { return pipeAddr(p.address) }
-
-type pipeAddr string
-
-func (pipeAddr) Network() string  { return "memory" }
-func (a pipeAddr) String() string { return string(a) }
-
-func (w *wires) listen(address string) net.Listener {
-	p := &port{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
-	p.close = sync.OnceFunc(func() { close(p.closed) })
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.listeners[address] = p
-	return p
-}
-
-// wire is one end of a connection, whose bytes may be swallowed.
-type wire struct {
-	net.Conn
-	to      string
-	mu      *sync.Mutex
-	swallow bool
-}
-
-func (c *wire) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	swallow := c.swallow
-	c.mu.Unlock()
-	if swallow {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
-}
-
-func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
-	w.mu.Lock()
-	p := w.listeners[address]
-	w.dialed[address]++
-	refused := w.refuse[address] || p == nil
-	w.mu.Unlock()
-	if refused {
-		return nil, errors.New("refused")
-	}
-	near, far := net.Pipe()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case p.conns <- w.add(far, address):
-	}
-	return w.add(near, address), nil
-}
-
-func (w *wires) add(c net.Conn, to string) *wire {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one := &wire{Conn: c, to: to, mu: &w.mu}
-	w.open = append(w.open, one)
-	return one
-}
-
-// cut closes the connections to an address.
-func (w *wires) cut(address string) {
-	w.each(address, func(c *wire) { c.Close() })
-}
-
-// swallow swallows what is written to the connections to an address that are open.
-func (w *wires) swallow(address string) {
-	w.each(address, func(c *wire) { w.mu.Lock(); c.swallow = true; w.mu.Unlock() })
-}
-
-func (w *wires) each(address string, f func(*wire)) {
-	w.mu.Lock()
-	open := w.open
-	w.mu.Unlock()
-	for _, c := range open {
-		if c.to == address {
-			f(c)
-		}
-	}
-}
-
-// member is a mesh with what it has got.
-type member struct {
-	*Mesh
-	mu     sync.Mutex
-	got    []link.Message
-	states []link.State
-	served chan error
-}
-
-func (w *wires) member(t *testing.T, id string, set func(*Config)) *member {
-	t.Helper()
-	m := &member{served: make(chan error, 1)}
-	cfg := Config{
-		Cluster: "test", Version: 1, Self: link.Address{ID: id, Host: id + ":1"}, Logger: zerolog.Nop(), Dial: w.dial,
-		Received: func(_ *Link, msg link.Message) { m.mu.Lock(); m.got = append(m.got, msg); m.mu.Unlock() },
-		Changed:  func(_ *Link, s link.State) { m.mu.Lock(); m.states = append(m.states, s); m.mu.Unlock() },
-	}
-	if set != nil {
-		set(&cfg)
-	}
-	m.Mesh = New(cfg)
-	l := w.listen(cfg.Self.Host)
-	go func() { m.served <- m.Serve(l) }()
-	t.Cleanup(m.end)
-	return m
-}
-
-// end closes the mesh.
-func (m *member) end() {
-	m.Close()
-	<-m.served
-	m.served <- nil
-}
-
-func (m *member) link(t *testing.T, to string) *Link {
-	t.Helper()
-	return m.Link(link.Address{ID: to, Host: to + ":1"})
-}
-
-// ids returns the ids of the messages that have come.
-func (m *member) ids() (ids []uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, msg := range m.got {
-		ids = append(ids, msg.ID)
-	}
-	return ids
-}
-
-func (m *member) last() link.State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.states) == 0 {
-		return link.State{}
-	}
-	return m.states[len(m.states)-1]
-}
-
-func send(t *testing.T, l *Link, ids ...uint64) (list []*link.Sent) {
-	t.Helper()
-	for _, id := range ids {
-		s, err := l.Send(link.Message{Type: "t", ID: id, Body: []byte("body")}, false)
-		require.NoError(t, err)
-		list = append(list, s)
-	}
-	return list
-}
 
 func TestMessagesArriveInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -209,4 +26,288 @@ func TestMessagesArriveInTheirOrder(t *testing.T) {
 		require.True(t, ab.Idle())
 		require.Equal(t, link.State{Connected: true}, a.last())
 	})
+}
+
+// A schedule cuts, swallows and refuses connections while messages are sent in both directions, and withdrawn.
+func TestMessagesArriveOnceWhateverHappensToConnections(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkDelivery(t, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+func checkDelivery(t *testing.T, r *rand.Rand) {
+	w := newWires()
+	members := []*member{w.member(t, "a", nil), w.member(t, "b", nil)}
+	links := []*Link{members[0].link(t, "b"), members[1].link(t, "a")}
+	var want [2]map[lanedID]bool
+	sent := [2]map[uint64]*link.Sent{{}, {}}
+	for i := range want {
+		want[i] = map[lanedID]bool{}
+	}
+	withdrawn := 0
+	for id := range uint64(150) {
+		from := r.IntN(2)
+		body := make([]byte, []int{0, 10, 1000, inline + 1, largeBody, 3 * largeBody}[r.IntN(6)])
+		s, err := links[from].Send(link.Message{Type: "t", ID: id, Body: body}, false)
+		require.NoError(t, err)
+		want[from][lanedID{id, len(body)}], sent[from][id] = true, s
+		switch address := members[r.IntN(2)].cfg.Self.Host; r.IntN(14) {
+		case 0, 1:
+			w.cut(address)
+		case 2:
+			w.swallow(address, r.IntN(2) == 0, r.IntN(2) == 0)
+		case 3:
+			w.refusing(address, true)
+		case 4:
+			w.refusing(address, false)
+		case 5, 6:
+			for other, s := range sent[from] {
+				if links[from].Withdraw(s) {
+					delete(want[from], lanedID{other, len(s.Body)})
+					withdrawn++
+				}
+				delete(sent[from], other)
+				break
+			}
+		case 7:
+			w.slow(time.Duration(r.IntN(200)) * time.Millisecond)
+		case 10:
+			w.slow(0)
+		case 11:
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+		case 8, 9:
+			time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+		}
+	}
+	for _, m := range members {
+		w.refusing(m.cfg.Self.Host, false)
+	}
+	w.slow(0)
+	time.Sleep(2*silence + 3*lastRetry)
+	for from, l := range links {
+		require.True(t, l.Idle())
+		last := [2]int{-1, -1}
+		for _, m := range members[1-from].messages() {
+			key := lanedID{m.ID, len(m.Body)}
+			require.True(t, want[from][key], "message %d came twice, or was withdrawn", m.ID)
+			delete(want[from], key)
+			lane := small
+			if len(m.Body) >= largeBody {
+				lane = large
+			}
+			require.Greater(t, int(m.ID), last[lane], "messages of a lane keep their order")
+			last[lane] = int(m.ID)
+		}
+		require.Empty(t, want[from], "they have not come")
+	}
+}
+
+// lanedID is a message: its number, and its size.
+type lanedID struct {
+	id   uint64
+	size int
+}
+
+// An established connection is swallowed, in one direction or both, while new ones work.
+func TestConnectionThatIsSwallowedIsReplacedWithinSeconds(t *testing.T) {
+	for name, swallow := range map[string]func(w *wires){
+		"both":          func(w *wires) { w.swallow("b:1", true, true) },
+		"to the peer":   func(w *wires) { w.swallow("b:1", true, false) },
+		"from the peer": func(w *wires) { w.swallow("b:1", false, true) },
+	} {
+		for _, idle := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, idle=%v", name, idle), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWires()
+					a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+					l := a.link(t, "b")
+					b.link(t, "a")
+					time.Sleep(time.Second)
+					send(t, l, 0)
+					swallow(w)
+					if idle {
+						time.Sleep(silence + 2*pingFor)
+					}
+					began := time.Now()
+					for id := range uint64(100) {
+						send(t, l, id+1)
+						time.Sleep(50 * time.Millisecond)
+					}
+					time.Sleep(time.Second)
+					require.Len(t, b.ids(), 101)
+					slowest := b.arrival(1).Sub(began)
+					if idle {
+						require.Less(t, slowest, 10*time.Millisecond, "it was replaced before")
+					}
+					require.Less(t, slowest, silence+lastRetry)
+				})
+			})
+		}
+	}
+}
+
+func TestLinkSaysWhenItsConnectionEndsAndIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		a.link(t, "b")
+		time.Sleep(time.Second)
+		require.Equal(t, link.State{}, a.last(), "the other has no link to it yet")
+		b.link(t, "a")
+		time.Sleep(2 * lastRetry)
+		require.Equal(t, link.State{Connected: true}, a.last())
+		w.refusing("b:1", true)
+		w.cut("b:1")
+		time.Sleep(time.Second)
+		require.Equal(t, link.State{}, a.last())
+		w.refusing("b:1", false)
+		time.Sleep(2 * lastRetry)
+		require.Equal(t, link.State{Connected: true}, a.last())
+	})
+}
+
+func TestSmallMessageDoesNotWaitForLargeOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.link(t, "b")
+		b.link(t, "a")
+		time.Sleep(time.Second)
+		for id := range uint64(3) {
+			_, err := l.Send(link.Message{ID: 100 + id, Body: make([]byte, 10<<20)}, false)
+			require.NoError(t, err)
+		}
+		send(t, l, 1, 2, 3)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []uint64{1, 2, 3, 100, 101, 102}, b.ids())
+	})
+}
+
+func TestCastsAreBoundedWhileThereIsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.Link(link.Address{Host: "b:1"}) // to whoever listens
+		for id := range uint64(2 * maxCasts) {
+			l.Cast(link.Message{ID: id})
+		}
+		time.Sleep(time.Second)
+		b.Link(link.Address{Host: "a:1"})
+		time.Sleep(2 * lastRetry)
+		require.Len(t, b.ids(), maxCasts)
+		require.Equal(t, uint64(2*maxCasts-1), b.ids()[maxCasts-1], "the last ones")
+		w.cut("b:1")
+		l.Cast(link.Message{ID: 1000})
+		time.Sleep(2 * lastRetry)
+		l.Cast(link.Message{ID: 1001})
+		time.Sleep(time.Second)
+		require.Equal(t, uint64(1001), b.ids()[len(b.ids())-1])
+	})
+}
+
+func TestDroppedLinkTakesAndGivesCastsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		ab, ba := a.link(t, "b"), b.link(t, "a")
+		time.Sleep(time.Second)
+		ab.Drop()
+		sent := send(t, ab, 1)
+		require.True(t, ab.Withdraw(sent[0]))
+		send(t, ba, 2)
+		ab.Cast(link.Message{ID: 3})
+		ba.Cast(link.Message{ID: 4})
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []uint64{3}, b.ids())
+		require.Equal(t, []uint64{4}, a.ids())
+		ab.Close()
+		ba.Cast(link.Message{ID: 5})
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []uint64{4}, a.ids())
+	})
+}
+
+func TestStrangersChangeNothingAndLearnNothing(t *testing.T) {
+	for name, set := range map[string]func(*Config){
+		"another cluster":                func(c *Config) { c.Cluster = "another" },
+		"another cluster and version":    func(c *Config) { c.Cluster, c.Version = "another", 7 },
+		"not a member":                   func(c *Config) { c.Self.ID = "x" },
+		"not a member, another version":  func(c *Config) { c.Self.ID, c.Version = "x", 7 },
+		"a member, from another address": func(c *Config) { c.Self.Host = "x:1" },
+		"a name that is no text":         func(c *Config) { c.Cluster = "\xff\x00" },
+		"nobody":                         func(c *Config) { c.Self = link.Address{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWires()
+				b := w.member(t, "b", nil)
+				b.link(t, "a")
+				stranger := w.member(t, "a", set)
+				l := stranger.link(t, "b")
+				send(t, l, 1)
+				l.Cast(link.Message{ID: 2})
+				stranger.Link(link.Address{Host: "b:1"}).Cast(link.Message{ID: 3})
+				time.Sleep(3 * time.Second)
+				require.Empty(t, b.ids())
+				for _, s := range stranger.told() {
+					require.Equal(t, link.State{}, s)
+				}
+				for _, text := range stranger.refusals() {
+					require.Equal(t, errStranger.Error(), text)
+				}
+				require.NotEmpty(t, stranger.refusals())
+				require.Zero(t, w.dials("x:1"), "nobody makes it dial")
+			})
+		})
+	}
+}
+
+func TestMemberLearnsThatAnotherHasEndedOrSpeaksAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", func(c *Config) { c.Self.ID = "successor" })
+		send(t, a.Link(link.Address{ID: "predecessor", Host: "b:1"}), 1)
+		b.link(t, "a")
+		time.Sleep(2 * lastRetry)
+		require.Equal(t, link.State{Ended: true}, a.last())
+		require.Empty(t, b.ids())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", func(c *Config) { c.Version = 7 })
+		send(t, a.link(t, "b"), 1)
+		send(t, b.link(t, "a"), 2)
+		time.Sleep(2 * lastRetry)
+		require.Equal(t, link.State{Version: 7}, a.last())
+		require.Equal(t, link.State{Version: 1}, b.last())
+		require.Empty(t, a.ids())
+		require.Empty(t, b.ids())
+	})
+}
+
+func TestOtherMethodsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.link(t, "b")
+		b.link(t, "a")
+		s, err := l.conn.NewStream(t.Context(), &streamOf, "/remote.Remoting/Receive")
+		require.NoError(t, err)
+		require.ErrorIs(t, s.RecvMsg(new(count)), errStranger)
+	})
+}
+
+func TestWithoutCredentialsAMemberDialsThisMachineOnly(t *testing.T) {
+	w := newWires()
+	a := w.member(t, "a", nil)
+	for host, want := range map[string]error{"192.0.2.1": errNotLocal, "127.0.0.1": nil, "::1": nil} {
+		a.cfg.Dial = dialTo(host)
+		conn, err := a.dial(context.Background(), "b:1")
+		require.ErrorIs(t, err, want, host)
+		if err == nil {
+			conn.Close()
+		}
+	}
 }

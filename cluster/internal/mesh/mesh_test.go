@@ -168,6 +168,35 @@ func TestLinkSaysWhenItsConnectionEndsAndIsMadeAgain(t *testing.T) {
 	})
 }
 
+func TestIdleConnectionIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.link(t, "b")
+		b.link(t, "a")
+		time.Sleep(2 * time.Second)
+		l.Cast(link.Message{ID: 1})
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, w.dials("b:1"))
+	})
+}
+
+// Casts are acknowledged too: a member that only gets casts is heard.
+func TestConnectionThatOnlyHasCastsIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.Link(link.Address{Host: "b:1"})
+		b.Link(link.Address{Host: "a:1"})
+		for range 200 {
+			l.Cast(link.Message{})
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, 1, w.dials("b:1"))
+		require.Len(t, b.ids(), 200)
+	})
+}
+
 func TestSmallMessageDoesNotWaitForLargeOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWires()

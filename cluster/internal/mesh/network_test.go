@@ -21,7 +21,6 @@ type wires struct {
 	mu        sync.Mutex
 	listeners map[string]*port
 	open      []*wire
-	delay     time.Duration
 	refuse    map[string]bool // addresses that do not answer
 	dialed    map[string]int
 }
@@ -120,7 +119,6 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	c := &wire{to: address, near: near, far: far, mu: &w.mu}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.delay = w.delay
 	w.open = append(w.open, c)
 	go c.carry(mine, other, 0)
 	go c.carry(other, mine, 1)
@@ -140,11 +138,10 @@ func (w *wires) swallow(address string, near, far bool) {
 	})
 }
 
-// slow delays what is written from now on.
+// slow delays what is written to the connections that are open.
 func (w *wires) slow(delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.delay = delay
 	for _, c := range w.open {
 		c.delay = delay
 	}

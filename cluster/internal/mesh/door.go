@@ -104,10 +104,7 @@ func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	r := &receiver{
-		link: l, lane: &l.in[lane], stream: stream, over: make(chan struct{}),
-		some: make(chan struct{}, 1), many: make(chan struct{}, 1), failed: make(chan error, 1),
-	}
+	r := newReceiver(l, lane, stream)
 	got, ok := r.lane.begin(r)
 	if !ok {
 		return errStranger
@@ -117,6 +114,14 @@ func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
 	}
 	go r.receive()
 	return r.acknowledge(m.ctx)
+}
+
+// newReceiver returns a receiver that has not begun.
+func newReceiver(l *Link, lane int, stream grpc.ServerStream) *receiver {
+	return &receiver{
+		link: l, lane: &l.in[lane], stream: stream, over: make(chan struct{}),
+		some: make(chan struct{}, 1), many: make(chan struct{}, 1), failed: make(chan error, 1),
+	}
 }
 
 // begin makes a stream the only one of the lane, and returns how many messages have come on those before.

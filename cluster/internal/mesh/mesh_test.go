@@ -340,3 +340,28 @@ func TestWithoutCredentialsAMemberDialsThisMachineOnly(t *testing.T) {
 		}
 	}
 }
+
+// What a stream has told its client is final, although messages of the previous one may be decoded just now.
+func TestStreamThatWasReplacedDeliversNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		b := w.member(t, "b", nil)
+		l := b.link(t, "a")
+		first, second := newReceiver(l, small, nil), newReceiver(l, small, nil)
+		begin := func(r *receiver) uint64 {
+			got, ok := r.lane.begin(r)
+			require.True(t, ok)
+			return got
+		}
+		require.Zero(t, begin(first))
+		require.True(t, first.deliver(make([]link.Message, 3)))
+		require.Equal(t, uint64(3), begin(second))
+		require.False(t, first.deliver(make([]link.Message, 1)))
+		require.True(t, second.deliver(make([]link.Message, 1)))
+		l.Drop()
+		require.False(t, second.deliver(make([]link.Message, 1)))
+		_, ok := first.lane.begin(first)
+		require.False(t, ok)
+		require.Len(t, b.ids(), 4)
+	})
+}

@@ -39,8 +39,8 @@ type Config struct {
 	// Advertise is the host and port under which other members reach Listen, if they differ.
 	// Defaults to Listen. It is required if Listen is on all interfaces, such as ":8090".
 	Advertise string
-	// TLS secures the connections between members, in both directions. Defaults to nil: the
-	// connections are neither encrypted nor authenticated, and a warning is logged.
+	// TLS secures the connections between members, in both directions. Defaults to nil: members connect on one
+	// machine only, Listen and Advertise must be on its loopback interface, and a warning is logged.
 	TLS *TLS
 
 	// Provider is how members find each other: "automanaged", "etcd" or "in-process". Leave it

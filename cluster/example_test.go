@@ -61,6 +61,7 @@ func ExampleStart_automanaged() {
 	member, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
 		Supervisor:  supervisor.Config{Servers: servers},
 		Listen:      host + ":8090",
+		TLS:         &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "members-ca.pem"},
 		Provider:    "automanaged",
 		Automanaged: cluster.Automanaged{Hosts: []string{"10.0.0.1:6330", "10.0.0.2:6330", "10.0.0.3:6330"}},
 	})

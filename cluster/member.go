@@ -72,6 +72,9 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if err := cfg.setAddresses(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkLocal(ctx); err != nil {
+		return nil, err
+	}
 	logger := clusterapi.NewLogger(cfg.Supervisor.Logger).Logger
 	if _, err := cfg.credentials(logger); err != nil {
 		return nil, err

@@ -499,6 +499,59 @@ func TestCertificateMustBeValidForTheMember(t *testing.T) {
 	}
 }
 
+func TestMemberWithoutTLSIsRefusedOnOtherInterfaces(t *testing.T) {
+	for want, cfg := range map[string]cluster.Config{
+		`listen: "192.0.2.1:8090" is reached from other machines`: {Listen: "192.0.2.1:8090"},
+		`listen: "0.0.0.0:8090" is reached from other machines`:   {Listen: "0.0.0.0:8090", Advertise: "127.0.0.1:8090"},
+		`advertise: "192.0.2.1:1" is reached from other machines`: {Advertise: "192.0.2.1:1"},
+	} {
+		cfg.Provider, cfg.InProcess = "in-process", cluster.NewInProcess()
+		cfg.Supervisor.Servers = []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "Config.TLS")
+	}
+}
+
+// The members get certificates of a new authority while they run. A member that has only these can join them.
+func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
+	s := newCounters(t)
+	hub, dir := cluster.NewInProcess(), t.TempDir()
+	ca := newAuthority(t, dir, "ca")
+	start := func(name string) *cluster.Member {
+		cfg := inProcess(hub, name)
+		cfg.Supervisor.Servers, cfg.TLS = []supervisor.Server{{Name: "counter", URL: s.url}}, ca.issue(t, name)
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { m.Stop(context.Background()) })
+		return m
+	}
+	first := start("a")
+	ca = newAuthority(t, dir, "ca") // in the same files
+	ca.issue(t, "a")
+	second := start("b")
+	require.Eventually(t, func() bool {
+		return len(heard(first)) == 2 && len(heard(second)) == 2
+	}, 20*time.Second, 10*time.Millisecond)
+	on := map[string]bool{}
+	for i := range 20 {
+		res, err := second.Client().CallTool(t.Context(), "counter", fmt.Sprint("scope", i), &mcp.CallToolParams{Name: "add"})
+		require.NoError(t, err)
+		on[res.Supervisor] = true
+	}
+	require.Len(t, on, 2)
+}
+
+// heard returns the names of the members that a member has heard.
+func heard(m *cluster.Member) (names []string) {
+	for _, one := range m.Members() {
+		if one.Answered && one.Name != one.Address {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
 func TestMisuseIsRefused(t *testing.T) {
 	s := newCounters(t)
 	cfg := inProcess(cluster.NewInProcess(), "a")

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -78,6 +80,25 @@ func (c *Config) credentials(logger zerolog.Logger) (credentials.TransportCreden
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	return creds, nil
+}
+
+// checkLocal returns an error if a member without TLS would be reached from other machines.
+func (c *Config) checkLocal(ctx context.Context) error {
+	if c.TLS != nil {
+		return nil
+	}
+	for _, at := range [][2]string{{"listen", c.Listen}, {"advertise", c.Advertise}} {
+		field, address := at[0], at[1]
+		host, _, _ := net.SplitHostPort(address)
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return fmt.Errorf("cluster: %s: %w", field, err)
+		}
+		if slices.ContainsFunc(ips, func(ip netip.Addr) bool { return !ip.Unmap().IsLoopback() }) {
+			return fmt.Errorf("cluster: %s: %q is reached from other machines, which needs tls: set Config.TLS, or use 127.0.0.1", field, address)
+		}
+	}
+	return nil
 }
 
 // fileCredentials secures each connection with what the files have when it is made.

@@ -13,7 +13,10 @@ import (
 
 func TestFramesCross(t *testing.T) {
 	sent := frame{messages: []link.Message{
-		{}, {Type: "a", ID: 1, Body: []byte("{}")}, {Type: strings.Repeat("x", 1000), ID: ^uint64(0)}, {Type: "a", Body: bytes.Repeat([]byte("y"), inline+1)},
+		{},
+		{Type: "a", ID: 1, Body: []byte("{}")},
+		{Type: strings.Repeat("x", 1000), ID: ^uint64(0)},
+		{Type: "a", Body: bytes.Repeat([]byte("y"), inline+1)},
 		{Type: "b", ID: 7, Body: bytes.Repeat([]byte("z"), inline)},
 	}}
 	data, err := codec{}.Marshal(&sent)

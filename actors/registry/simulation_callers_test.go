@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -347,7 +348,7 @@ func (s *simulation) checkReply(k *command) {
 	if !is || s.twice[k.id] || s.lost[k.id] {
 		return
 	}
-	if asksCatalogue(op) { // it may list more than once, on several sessions
+	if asks, _ := contract.AsksCatalogue(op); asks { // it may list more than once, on several sessions
 		s.checkList(k, op)
 		return
 	}

@@ -27,7 +27,9 @@ func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 		contract.KeyStore{Cfg: cfg}.Try("list", func(ctx context.Context) error {
 			all, err := cfg.Store.Keys(ctx)
 			if err == nil {
-				keys = slices.DeleteFunc(all, func(key messages.Key) bool { return !match(key) || mcpbridge.IsListKey(key) || mcpbridge.IsCallKey(key) })
+				keys = slices.DeleteFunc(all, func(key messages.Key) bool {
+					return !match(key) || mcpbridge.IsListKey(key) || mcpbridge.IsCallKey(key)
+				})
 			}
 			return err
 		})

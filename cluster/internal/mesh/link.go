@@ -75,8 +75,13 @@ func (l *Link) To() link.Address { return l.to }
 
 // start connects.
 func (l *Link) start() {
-	if l.invalid == nil {
-		context.AfterFunc(l.ctx, func() { l.conn.Close() }) //nolint:errcheck // nothing uses it any longer
+	closes := func() {
+		if <-l.ctx.Done(); l.invalid == nil {
+			l.conn.Close() //nolint:errcheck // nothing uses it any longer
+		}
+	}
+	if !l.mesh.run(closes) {
+		closes()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,11 +92,9 @@ func (l *Link) start() {
 
 // startLane starts the goroutine of a lane, once. The caller has the mutex.
 func (l *Link) startLane(lane int) {
-	if l.out[lane].started || l.mesh.ctx.Err() != nil {
-		return
+	if !l.out[lane].started {
+		l.out[lane].started = l.mesh.run(func() { l.run(lane) })
 	}
-	l.out[lane].started = true
-	l.mesh.lanes.Go(func() { l.run(lane) })
 }
 
 // Send sends a message. It fails if it is too large, or if too much is waiting; urgent ones are sent
@@ -261,7 +264,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 		l.mesh.cfg.Changed(l, link.State{Connected: true})
 	}
 	ended := make(chan error, 1)
-	l.mesh.lanes.Go(func() {
+	l.mesh.running.Go(func() {
 		defer cancel()
 		ended <- l.acknowledge(s, lane)
 	})

@@ -35,10 +35,10 @@ type Config struct {
 // Mesh is the connections of one member to others. Its methods may be called from any goroutine, and do not
 // block, but for Serve and Close.
 type Mesh struct {
-	cfg    Config
-	ctx    context.Context
-	cancel context.CancelFunc
-	lanes  sync.WaitGroup // the goroutines of the links
+	cfg     Config
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup // the goroutines of the links
 
 	mu    sync.Mutex
 	links map[link.Address]*Link
@@ -91,8 +91,21 @@ func (c *Config) credentials() credentials.TransportCredentials {
 	return c.Credentials
 }
 
+// run runs a function in a goroutine that Close waits for. It reports false if the mesh is closed.
+func (m *Mesh) run(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return false
+	}
+	m.running.Go(f)
+	return true
+}
+
 // Close ends all links and connections, and waits for their goroutines.
 func (m *Mesh) Close() {
+	m.mu.Lock()
 	m.cancel()
-	m.lanes.Wait()
+	m.mu.Unlock()
+	m.running.Wait()
 }

@@ -204,13 +204,17 @@ func TestSmallMessageDoesNotWaitForLargeOnes(t *testing.T) {
 		l := a.link(t, "b")
 		b.link(t, "a")
 		time.Sleep(time.Second)
+		w.slow(time.Millisecond) // for 32 KiB
 		for id := range uint64(3) {
 			_, err := l.Send(link.Message{ID: 100 + id, Body: make([]byte, 10<<20)}, false)
 			require.NoError(t, err)
 		}
+		time.Sleep(100 * time.Millisecond) // the first of them is on its way
+		began := time.Now()
 		send(t, l, 1, 2, 3)
-		time.Sleep(5 * time.Second)
+		time.Sleep(20 * time.Second)
 		require.Equal(t, []uint64{1, 2, 3, 100, 101, 102}, b.ids())
+		require.Less(t, b.arrival(3).Sub(began), 150*time.Millisecond)
 	})
 }
 

@@ -265,7 +265,10 @@ func (w *wires) member(t *testing.T, id string, set func(*Config)) *member {
 	m.Mesh = New(cfg)
 	l := w.listen(cfg.Self.Host)
 	go func() { m.served <- m.Serve(l) }()
-	t.Cleanup(m.end)
+	t.Cleanup(func() {
+		m.end()
+		time.Sleep(time.Second) // until nothing is on its way
+	})
 	return m
 }
 

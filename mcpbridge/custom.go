@@ -22,10 +22,9 @@ var notifications = []string{
 // anyNotification stands for all notifications beyond MCP.
 const anyNotification = "*"
 
-// PassesOn reports whether a notification of the server is passed on as a [messages.CustomNotification].
-func (s *Server) PassesOn(method string) bool {
-	return slices.Contains(s.CustomNotifications, method) ||
-		slices.Contains(s.CustomNotifications, anyNotification) && !slices.Contains(notifications, method)
+// passesOn reports whether a list of notifications includes one beyond MCP.
+func passesOn(list []string, method string) bool {
+	return slices.Contains(list, method) || slices.Contains(list, anyNotification) && !slices.Contains(notifications, method)
 }
 
 // anyParams and anyResult are types with which a method can be registered.

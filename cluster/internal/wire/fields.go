@@ -72,7 +72,7 @@ func (c *capabilities) decoded() *mcp.ClientCapabilities {
 		can = c.ClientCapabilities
 	}
 	if can.RootsV2 = c.Roots; c.Roots != nil {
-		can.Roots = *c.Roots
+		can.Roots = *c.Roots //nolint:staticcheck // the SDK still reads the deprecated field, too
 	}
 	return can
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -31,6 +33,8 @@ type Serve struct {
 	Inputs   batch.Inputs      `embed:""`
 	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the server at a URL. $${VAR} is an environment variable."`
 	Share    []string          `placeholder:"SERVER" help:"Let clients share one session of a server that keeps nothing for a client."`
+	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP on this machine for several clients, at /mcp, in place of stdio. /debug/mcp/ shows the sessions."`
+	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"With --listen: what clients send as a bearer token. Better in the environment: $$MCPACTOR_SERVE_TOKEN."`
 	NoCache  bool              `help:"Do not keep what the servers list between runs."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
 }
@@ -62,7 +66,28 @@ func (cmd *Serve) Run(p *cli.Program) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
+	if cmd.Listen != "" {
+		return errors.Join(cmd.listen(ctx, p, g), g.stop())
+	}
 	return errors.Join(g.serveStdio(ctx, p.In, p.Out), g.stop())
+}
+
+// listen serves clients over HTTP until ctx ends.
+func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway) error {
+	host, _, err := net.SplitHostPort(cmd.Listen)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
+	}
+	e := &endpoint{g: g, token: cmd.Token, links: map[string]*httpLink{}}
+	web, err := cli.Serve(cmd.Listen, g.sup, g.sup, false, func(mux *http.ServeMux) { mux.Handle(endpointPath, e) })
+	if err != nil {
+		return err
+	}
+	p.Errorf("clients connect to %s; the sessions are shown at %s", strings.TrimSuffix(web.URL, cli.PagePath)+endpointPath, web.URL)
+	<-ctx.Done()
+	e.close()
+	web.Close()
+	return nil
 }
 
 // config returns what is served.

@@ -2,6 +2,8 @@
 // configuration file.
 //
 //	mcpactor serve -- COMMAND         be an MCP server in front of another one, or of all of a file
+//	mcpactor call --config FILE …     call one tool
+//	mcpactor doctor --config FILE     try each server
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
 //	mcpactor tools --config FILE      list the tools of all servers
 //	mcpactor version                  print the version
@@ -23,6 +25,8 @@ import (
 // commands are the commands of the program.
 type commands struct {
 	Serve      serve.Serve    `cmd:"" help:"Be an MCP server in front of others, whose sessions are opened again when they expire or break."`
+	Call       batch.Call     `cmd:"" help:"Call one tool, and print its result."`
+	Doctor     batch.Doctor   `cmd:"" help:"Try each server: whether it starts, its revision, its tools, the time, and what to change where it fails."`
 	Exec       batch.Exec     `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
 	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
 	Version    cli.Version    `cmd:"" help:"Print the version of this program."`

@@ -116,7 +116,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 				want  []string
 				files bool // the shell completes file names
 			}{
-				{[]string{"mcpactor", ""}, []string{"completion", "exec", "serve", "tools", "version"}, false},
+				{[]string{"mcpactor", ""}, []string{"call", "completion", "doctor", "exec", "serve", "tools", "version"}, false},
 				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},

@@ -56,12 +56,15 @@ func (p *Program) Run(commands any, args []string) (status int) {
 	}
 	err = command.Run(command)
 	var usage *UsageError
+	var exit Exit
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &usage):
 		p.Errorf("%v", err)
 		return ExitUsage
+	case errors.As(err, &exit):
+		return int(exit)
 	case !errors.Is(err, ErrFailed):
 		p.Errorf("%v", err)
 	}
@@ -102,6 +105,12 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 
 // ErrFailed is the error of a command that has reported its failure itself.
 var ErrFailed = errors.New("failed")
+
+// Exit is the error of a command that has reported its failure itself, and has an exit status of its own.
+type Exit int
+
+// Error names the status.
+func (e Exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // UsageError is an invalid flag or an invalid configuration.
 type UsageError struct{ Err error }

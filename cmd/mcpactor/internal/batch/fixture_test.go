@@ -40,8 +40,10 @@ func TestMain(m *testing.M) {
 func run(args []string, in io.Reader, out, log io.Writer) (status int) {
 	program := &cli.Program{Name: "mcpactor", In: in, Out: out, Err: log}
 	return program.Run(&struct {
-		Exec  Exec  `cmd:""`
-		Tools Tools `cmd:""`
+		Exec   Exec   `cmd:""`
+		Tools  Tools  `cmd:""`
+		Call   Call   `cmd:""`
+		Doctor Doctor `cmd:""`
 	}{}, args)
 }
 

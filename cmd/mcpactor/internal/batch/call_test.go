@@ -1,0 +1,73 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/tests/faults"
+)
+
+func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
+	server := newTools("plain")
+	mcp.AddTool(server, &mcp.Tool{Name: "given"}, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "\x1b[2J" + string(req.Params.Arguments)}}}, nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "wrong"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+		return nil, nil, fmt.Errorf("no luck")
+	})
+	e, err := faults.Serve(func() http.Handler {
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	})
+	require.NoError(t, err)
+	defer e.Close()
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}, "down": {"url": "http://127.0.0.1:1"}}}`, e.URL()))
+	call := func(args ...string) (status int, stdout, stderr string) {
+		var out, log strings.Builder
+		status = run(append([]string{"call", "--config", config}, args...), nil, &out, &log)
+		return status, out.String(), log.String()
+	}
+	status, out, _ := call("one", "given", "a=1", "b:=[1]", "c=x=y")
+	require.Equal(t, cli.ExitOK, status)
+	require.NotContains(t, out, "\x1b")
+	_, out, _ = strings.Cut(out, "[2J")
+	require.JSONEq(t, `{"a":"1","b":[1],"c":"x=y"}`, out)
+	status, out, _ = call("one", "plain", "--json", `{"a":1}`)
+	require.Equal(t, cli.ExitOK, status)
+	require.True(t, json.Valid([]byte(out)))
+	status, out, _ = call("one", "wrong")
+	require.Equal(t, exitToolError, status)
+	require.Contains(t, out, "no luck")
+	status, _, log := call("down", "plain")
+	require.Equal(t, cli.ExitFailed, status)
+	require.Contains(t, log, "connection refused")
+	status, _, log = call("onne", "plain")
+	require.Equal(t, cli.ExitUsage, status)
+	require.Contains(t, log, `did you mean "one"?`)
+	status, _, _ = call("one", "given", "b:={")
+	require.Equal(t, cli.ExitUsage, status)
+	e.Inject("tools/call", faults.Cut())
+	status, _, log = call("one", "plain")
+	require.Equal(t, exitMayHaveRun, status)
+	require.Contains(t, log, "lost")
+}
+
+func TestDoctorHasALineForEachServer(t *testing.T) {
+	config := configured(t, fmt.Sprintf(
+		`{"mcpServers": {"bad": {"command": "/no/such"}, "down": {"url": "http://127.0.0.1:1"}, "one": {"url": %q}}}`, served(t, newTools("a", "b"))))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
+	lines := squeezed(out.String())
+	require.Len(t, lines, 3)
+	require.Regexp(t, `^bad fails .*unavailable: .*no/such.*; check command`, lines[0])
+	require.Regexp(t, `^down fails .*connection refused`, lines[1])
+	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[2])
+	require.Empty(t, log.String())
+}

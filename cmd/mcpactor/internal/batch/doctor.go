@@ -1,0 +1,113 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Doctor is the command that tries each server.
+type Doctor struct {
+	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec."`
+	Inputs   Inputs        `embed:""`
+	Timeout  time.Duration `default:"30s" help:"How long to wait for a server. Default: 30s."`
+	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
+}
+
+// diagnosis is what was found out about a server.
+type diagnosis struct {
+	info  *mcp.InitializeResult
+	tools int
+	took  time.Duration
+	err   error
+}
+
+// Run prints a line for each server, and fails if one of them does not work.
+func (cmd *Doctor) Run(p *cli.Program) error {
+	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, "")
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	found := make([]diagnosis, len(i.Supervisor.Servers))
+	var all sync.WaitGroup
+	for n, srv := range i.Supervisor.Servers {
+		all.Go(func() { found[n] = cmd.examine(ctx, i, srv.Name) })
+	}
+	all.Wait()
+	stopErr := i.stop(closeLimit)
+	failed := false
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	for n, srv := range i.Supervisor.Servers {
+		d := found[n]
+		took := d.took.Round(10 * time.Millisecond)
+		if d.err != nil {
+			failed = true
+			fmt.Fprintf(w, "%s\tfails\t\t\t%v\t%s\n", srv.Name, took, printable(causeOf(d.err)))
+			continue
+		}
+		fmt.Fprintf(w, "%s\tworks\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, d.tools, took, printable(describe(d.info)))
+	}
+	switch err := errors.Join(w.Flush(), stopErr); {
+	case err != nil:
+		return err
+	case failed:
+		return cli.ErrFailed
+	}
+	return nil
+}
+
+// examine opens a session of a server, and lists its tools if it has some.
+func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d diagnosis) {
+	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
+	defer cancel()
+	began := time.Now()
+	defer func() { d.took = time.Since(began) }()
+	opened, err := i.sup.Client().Open(ctx, server, "")
+	if err != nil {
+		return diagnosis{err: err}
+	}
+	d.info = opened.Server
+	if d.info.Capabilities == nil || d.info.Capabilities.Tools == nil {
+		return d
+	}
+	listed, err := i.sup.Client().ListTools(ctx, server, "")
+	if err != nil {
+		return diagnosis{err: err}
+	}
+	d.tools = len(listed.Result.Tools)
+	return d
+}
+
+// causeOf returns why a server fails, and what to change.
+func causeOf(err error) string {
+	failure, ok := errors.AsType[*messages.Failure](err)
+	if !ok {
+		return err.Error()
+	}
+	text := string(failure.Code) + ": " + failure.Detail
+	if failure.Remedy != "" {
+		text += "; " + failure.Remedy
+	}
+	return text
+}
+
+// describe returns the name and the version of a server.
+func describe(info *mcp.InitializeResult) string {
+	if info.ServerInfo == nil {
+		return ""
+	}
+	return info.ServerInfo.Name + " " + info.ServerInfo.Version
+}

@@ -96,8 +96,8 @@ func (g *gateway) adapt(srv *mcpbridge.Server) {
 		}
 		version, info := g.speaks(key.Scope)
 		one.ProtocolVersion = cmp.Or(one.ProtocolVersion, base.ProtocolVersion, version)
-		one.ClientInfo = info
-		one.PerKey = nil
+		one.ClientInfo, one.PerKey = info, nil
+		one.CustomMethods, one.CustomNotifications = nil, nil // as in srv
 		return one, nil
 	}
 	if base.PerKey == nil && base.ListClass == nil {

@@ -222,7 +222,7 @@ func TestSessionsEndWithTheirClient(t *testing.T) {
 func TestServerSpeaksToTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
-		w := newWorld(t, nil, mcpbridge.Server{Name: "s", InMemory: newTalker()})
+		w := newWorld(t, nil, mcpbridge.Server{Name: "s", InMemory: newTalker(), CustomMethods: []string{"acme/x"}, CustomNotifications: []string{"acme/y"}})
 		defer w.stop()
 		heard := make(chan string, 100)
 		session := w.connect(&mcp.ClientOptions{

@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+)
+
+// parsed returns what a command line serves.
+func parsed(t *testing.T, args ...string) (cfg Config, err error) {
+	var program struct {
+		Serve probe `cmd:""`
+	}
+	program.Serve.seen = func(c Config, e error) { cfg, err = c, e }
+	var log bytes.Buffer
+	p := &cli.Program{Name: "mcpactor", In: &bytes.Buffer{}, Out: &log, Err: &log}
+	require.Equal(t, cli.ExitOK, p.Run(&program, append([]string{"serve"}, args...)), log.String())
+	return cfg, err
+}
+
+// probe is the command, which serves nothing.
+type probe struct {
+	Serve `embed:""`
+	seen  func(Config, error)
+}
+
+func (p *probe) Run(program *cli.Program) error {
+	p.seen(p.config(program))
+	return nil
+}
+
+func TestCommandLineNamesWhatIsServed(t *testing.T) {
+	cfg, err := parsed(t, "--no-cache", "--", "npx", "-y", "@modelcontextprotocol/server-memory@2", "--flag")
+	require.NoError(t, err)
+	require.False(t, cfg.Prefixed)
+	srv := cfg.Supervisor.Servers[0]
+	require.Equal(t, "server-memory", srv.Name)
+	require.Equal(t, "npx", srv.Command)
+	require.Equal(t, []string{"-y", "@modelcontextprotocol/server-memory@2", "--flag"}, srv.Args)
+	require.True(t, srv.InheritEnv, "the client has set the environment for the server")
+
+	t.Setenv("SERVE_TEST_TOKEN", "hush")
+	cfg, err = parsed(t, "--header", "Authorization=Bearer ${SERVE_TEST_TOKEN}", "https://example.com/mcp")
+	require.NoError(t, err)
+	require.Equal(t, "example.com", cfg.Supervisor.Servers[0].Name)
+	require.Equal(t, map[string]string{"Authorization": "Bearer hush"}, cfg.Supervisor.Servers[0].Headers)
+
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers": {"one": {"command": "a"}, "two": {"command": "b"}, "off": {"command": "c", "disabled": true}}}`), 0o600))
+	cfg, err = parsed(t, "--config", file, "--share", "two")
+	require.NoError(t, err)
+	require.True(t, cfg.Prefixed)
+	require.Len(t, cfg.Tools, 2)
+	require.Empty(t, cfg.Tools[0].Scope)
+	require.Equal(t, shared, cfg.Tools[1].Scope)
+
+	for want, args := range map[string][]string{
+		"give a URL, or a command":      {},
+		"not both":                      {"--config", file, "--", "npx"},
+		"there is no server":            {"--share", "x", "--", "npx"},
+		"is for a server at a URL":      {"--header", "a=b", "--", "npx"},
+		"SERVE_TEST_NOTHING is not set": {"--header", "a=${SERVE_TEST_NOTHING}", "https://example.com"},
+		"give one URL":                  {"https://example.com", "https://example.org"},
+	} {
+		_, err := parsed(t, args...)
+		require.ErrorContains(t, err, want)
+	}
+}

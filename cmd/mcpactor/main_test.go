@@ -34,13 +34,23 @@ func run(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), log.String()
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 	status, stdout, _ := run("--help")
 	require.Equal(t, cli.ExitOK, status)
-	for _, flag := range []string{
-		"--config", "--parallel", "--log-level", "--stop-timeout", "--events", "--scope", "--json", "--timeout",
+	require.LessOrEqual(t, strings.Count(stdout, "\n"), 30)
+	for command, flags := range map[string][]string{
+		"exec":   {"--config", "--parallel", "--log-level", "--stop-timeout", "--events"},
+		"tools":  {"--config", "--scope", "--json", "--timeout"},
+		"serve":  {"--config", "--listen", "--share", "--header", "--token", "--no-cache"},
+		"call":   {"--config", "--scope", "--json", "--timeout"},
+		"doctor": {"--config", "--timeout"},
 	} {
-		require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, stdout)
+		require.Regexp(t, `(?m)^ +`+command+` .*[a-z]`, stdout)
+		status, its, _ := run(command, "--help")
+		require.Equal(t, cli.ExitOK, status)
+		for _, flag := range flags {
+			require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, its)
+		}
 	}
 }
 

@@ -76,31 +76,18 @@ func (p *Program) Errorf(format string, args ...any) {
 	fmt.Fprintf(p.Err, p.Name+": "+format+"\n", args...)
 }
 
-// help prints the help of the selected command. If none is selected it prints the help of the
-// program and of all its commands.
+// help prints the help of the selected command, or of the only one. If none is selected it prints what each is for.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
-	if ctx.Selected() != nil {
+	commands := ctx.Model.Leaves(true)
+	if ctx.Selected() != nil || len(commands) != 1 {
+		options.Compact = ctx.Selected() == nil
 		return kong.DefaultHelpPrinter(options, ctx)
 	}
-	commands := ctx.Model.Leaves(true)
-	if len(commands) > 1 {
-		if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
-			return err
-		}
+	one, err := kong.Trace(ctx.Kong, strings.Fields(commands[0].Path()))
+	if err != nil {
+		return err
 	}
-	for _, command := range commands {
-		if len(commands) > 1 {
-			fmt.Fprintln(ctx.Stdout)
-		}
-		one, err := kong.Trace(ctx.Kong, strings.Fields(command.Path()))
-		if err == nil {
-			err = kong.DefaultHelpPrinter(options, one)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return kong.DefaultHelpPrinter(options, one)
 }
 
 // ErrFailed is the error of a command that has reported its failure itself.

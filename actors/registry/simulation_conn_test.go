@@ -89,12 +89,12 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	if of, is := ctx.Value(valueKey{}).(string); is && of != id {
 		s.violate("the context of another caller", "%s has that of %s", id, of)
 	}
-	if c.Resume() == nil && s.rarely(2, 4) == 1 {
-		c.req.Stderr.Put(func() string { return label })
-	}
 	_, isOpen := op.(*messages.Open)
 	_, isCall := op.(*messages.CallTool)
 	c.p.work(ctx, label, nil)
+	if c.Resume() == nil && s.rarely(2, 4) == 1 {
+		c.req.Stderr.Put(func() string { return label })
+	}
 	if isOpen {
 		return c.listen(ctx, label)
 	}

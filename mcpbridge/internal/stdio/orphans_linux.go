@@ -20,27 +20,27 @@ const (
 
 // orphans are the members of the servers' process groups whose parents have ended. If this process is PID 1 of a
 // container, or a subreaper, it becomes their parent, and has to reap them. It recognizes them by their group: other
-// code of this process may have other children. The number of a group is valid until its leader is reaped.
+// code of this process may have other children.
 var orphans sweep
 
 // sweep reaps the orphans of groups whose leaders run.
 type sweep struct {
 	mu      sync.Mutex
-	groups  map[int]struct{}
-	running bool // a timer is set
+	groups  map[int]*group // by number
+	running bool           // a timer is set
 }
 
-// watch adds a group. The caller calls done before it reaps the leader.
-func (s *sweep) watch(group int) (done func()) {
+// watch adds a group. The caller calls done before it reaps the server.
+func (s *sweep) watch(g *group) (done func()) {
 	if !adopts() {
 		return func() {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.groups == nil {
-		s.groups = map[int]struct{}{}
+		s.groups = map[int]*group{}
 	}
-	s.groups[group] = struct{}{}
+	s.groups[g.number()] = g
 	if !s.running {
 		s.running = true
 		time.AfterFunc(sweepInterval, s.run)
@@ -48,7 +48,7 @@ func (s *sweep) watch(group int) (done func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.groups, group)
+		delete(s.groups, g.number())
 	}
 }
 
@@ -61,21 +61,21 @@ func (s *sweep) run() {
 	}
 }
 
-// reapGroup reaps the members of a killed group, except for its leader. It waits up to reapWait until they have
-// ended. When one ends, its children become children of this process.
-func reapGroup(leader int) {
+// reap reaps the orphans of a killed group. It waits up to reapWait until they have ended. When one ends, its children
+// become children of this process.
+func (g *group) reap() {
 	if !adopts() {
 		return
 	}
-	group := map[int]struct{}{leader: {}}
-	for wait := time.Millisecond; reapOrphans(group) > 0 && wait < reapWait; wait *= 2 {
+	only := map[int]*group{g.number(): g}
+	for wait := time.Millisecond; reapOrphans(only) > 0 && wait < reapWait; wait *= 2 {
 		time.Sleep(wait)
 	}
 }
 
 // reapOrphans reaps the orphans of groups that have ended. It returns the number of
 // orphans, including those that have not ended.
-func reapOrphans(groups map[int]struct{}) (found int) {
+func reapOrphans(groups map[int]*group) (found int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return 0
@@ -94,8 +94,8 @@ func reapOrphans(groups map[int]struct{}) (found int) {
 		if len(fields) < 3 || fields[1] != self {
 			continue
 		}
-		group, _ := strconv.Atoi(fields[2])
-		if _, ours := groups[group]; ours && pid != group {
+		number, _ := strconv.Atoi(fields[2])
+		if g := groups[number]; g != nil && pid != number && pid != g.leader.Pid { // not the guard, and not the server
 			found++
 			unix.Wait4(pid, nil, unix.WNOHANG, nil) //nolint:errcheck // it may still run
 		}

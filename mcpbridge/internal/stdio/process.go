@@ -30,14 +30,15 @@ const (
 	reapLimit = 2 * time.Second
 )
 
-// process is a stdio server: a leader and its children, in a process group of
-// their own. On Unix the group ends with its leader, and with this process.
+// process is a stdio server: a leader and its children, in a [group] of their own, which ends with its leader, and with this
+// process.
 //
 //	startProcess → running → leader ends → group killed → group reaped → leader reaped → done
 //
 // All methods may be called from any goroutine.
 type process struct {
 	config *mcpbridge.Server
+	group  *group
 	cmd    *exec.Cmd // its ProcessState is set before done is closed
 
 	// These are the bridge's ends of the pipes. They do not belong to exec.Cmd, whose Wait
@@ -56,25 +57,20 @@ type process struct {
 	done    chan struct{} // closed when the group is killed and the leader reaped
 
 	mu     sync.Mutex
-	reaped bool // the number of the group may now belong to another group
+	reaped bool // the numbers of the group and of the leader may now belong to others
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
 // also if the process ends by itself. stderr may be nil.
 func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process, error) {
-	cmd := exec.Command(config.Command, config.Args...)
-	cmd.Dir = config.Dir
-	cmd.Env = environment(config, os.Environ())
-	cmd.SysProcAttr = groupLeader()
 	if err := checkDir(config.Dir); err != nil {
 		return nil, err
 	}
-
-	p := &process{config: config, cmd: cmd, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &process{config: config, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
-		go p.run(started)
+		go p.run(theirs, started)
 		err = <-started
 	}
 	for _, f := range theirs {
@@ -106,7 +102,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// pipes makes the pipes, and returns the ends for the process.
+// pipes makes the pipes, and returns the ends for the process: its input, its output and its stderr.
 func (p *process) pipes() (theirs []*os.File, err error) {
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -119,40 +115,54 @@ func (p *process) pipes() (theirs []*os.File, err error) {
 	stderr, errs := pipe()
 	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
 	p.input.Writer = stdin
-	if err == nil {
-		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
-	}
 	return []*os.File{in, out, errs}, err
 }
 
 // run starts the process and waits for its end. On Linux the kernel kills the
 // leader when the thread that started it ends, so the thread has to stay.
-func (p *process) run(started chan<- error) {
+func (p *process) run(theirs []*os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
-		started <- err
+	err := p.start(theirs)
+	started <- err
+	if err != nil {
 		return
 	}
-	watchdog.add(p.cmd.Process.Pid)
-	started <- nil
-
-	// Until the leader is reaped, no other group can get the number of the group.
-	awaitExit(p.cmd)
+	p.group.awaitExit(p.cmd)
 	close(p.ended)
 	p.kill()
-	reapGroup(p.cmd.Process.Pid)
-	watchdog.remove(p.cmd.Process.Pid)
+	p.group.reap()
 	p.reap()
 	p.unread = unread(p.stdin)
 	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them open
 	close(p.done)
 }
 
+// start starts the leader in a new group. A command that cannot be found gets no group.
+func (p *process) start(theirs []*os.File) (err error) {
+	command := func() *exec.Cmd {
+		cmd := exec.Command(p.config.Command, p.config.Args...)
+		cmd.Dir = p.config.Dir
+		cmd.Env = environment(p.config, os.Environ())
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+		return cmd
+	}
+	if err := command().Err; err != nil {
+		return err
+	}
+	p.group = newGroup()
+	p.cmd, err = p.group.start(command)
+	if err != nil {
+		p.group.release()
+	}
+	return err
+}
+
 func (p *process) reap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cmd.Wait() //nolint:errcheck // it is in ProcessState, also when awaitExit has called it
+	p.group.release()
 	p.reaped = true
 }
 
@@ -207,7 +217,7 @@ func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		killGroup(p.cmd.Process)
+		p.group.kill()
 	}
 }
 
@@ -216,7 +226,7 @@ func (p *process) terminate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		terminateGroup(p.cmd.Process)
+		p.group.terminate()
 	}
 }
 

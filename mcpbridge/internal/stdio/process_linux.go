@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupLeader makes a process the leader of a group. The kernel kills the leader when the
-// thread that has started it ends, and therefore when this process ends.
-func groupLeader() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
+// ownerEnded is the signal that a server gets when the thread that has started it ends, and therefore when this process
+// ends.
+var ownerEnded = syscall.SIGKILL
 
-// awaitExit waits for the end of a process without reaping it.
-func awaitExit(cmd *exec.Cmd) {
-	defer orphans.watch(cmd.Process.Pid)()
+// serverAttr returns the attributes of a server.
+func serverAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: ownerEnded} }
+
+// awaitExit waits for the end of the server without reaping it.
+func (g *group) awaitExit(cmd *exec.Cmd) {
+	defer orphans.watch(g)()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }

@@ -8,21 +8,25 @@ import (
 	"syscall"
 )
 
-// groupLeader makes a process the leader of a group. When this process ends, the
-// [watchdogShell] kills the group.
-func groupLeader() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
+// serverAttr returns the attributes of a server.
+func serverAttr() *syscall.SysProcAttr { return new(syscall.SysProcAttr) }
 
-// awaitExit waits for the end of a process, and reaps it: there is no other way here. So the group is
-// killed a moment after its leader was reaped. That kills another group only if
-// this one has no member left, and the system has reused its number in that moment.
-func awaitExit(cmd *exec.Cmd) {
+// awaitExit waits for the end of the server, and reaps it.
+func (g *group) awaitExit(cmd *exec.Cmd) {
 	cmd.Wait() //nolint:errcheck // it is in ProcessState
 }
 
-// reapGroup does nothing: this process does not become the parent of orphans.
-func reapGroup(int) {}
+// reap does nothing: this process does not become the parent of orphans.
+func (g *group) reap() {}
+
+// cgroup is always nil: there are no cgroups here.
+type cgroup struct{}
+
+func newCgroup() *cgroup                   { return nil }
+func (*cgroup) path() string               { return "" }
+func (*cgroup) enter(*syscall.SysProcAttr) {}
+func (*cgroup) kill()                      {}
+func (*cgroup) remove()                    {}
 
 // pending returns 0: how much is in a pipe is unknown here.
 func pending(*os.File) int { return 0 }

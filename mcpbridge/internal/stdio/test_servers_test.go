@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // testProcess is an environment variable that names the test server as which the test
@@ -75,27 +77,45 @@ var testServers = map[string]func(){
 	"runaway": func() { // its child keeps them open outside the process group
 		startChild(&syscall.SysProcAttr{Setsid: true})
 	},
-	"owner": func() { // starts a server itself, with a watchdog
-		p, err := startProcess(server("parent"), nil)
-		if err != nil {
+	"daemon": func() { // its children leave its process group, one of them by a double fork
+		cmd := exec.Command("sh", "-c", `setsid sh -c 'echo $$; exec sleep 60' & (setsid sh -c '(sh -c "echo \$\$; exec sleep 60" &)' &); wait`)
+		cmd.Stdout = os.Stdout
+		cmd.Run()
+	},
+	"owner":              func() { own(server("parent"), 1) },
+	"owner of a daemon":  func() { own(server("daemon"), 2) },
+	"starter":            func() { startForEver() },
+	"starter on Unix":    func() { ownerEnded = 0; ownCgroup = noCgroup; startForEver() },
+	"starter in a group": func() { ownCgroup = noCgroup; startForEver() },
+}
+
+// own starts a server itself, and prints the process ids of the server, of some of its children, and of its guard.
+func own(srv *mcpbridge.Server, children int) {
+	p, err := startProcess(srv, nil)
+	if err != nil {
+		panic(err)
+	}
+	words := []any{p.cmd.Process.Pid}
+	for lines := bufio.NewReader(p); children > 0; children-- {
+		child, _ := lines.ReadString('\n')
+		words = append(words, strings.TrimSpace(child))
+	}
+	printLine(append(words, p.group.guard.Process.Pid)...)
+	linger()
+}
+
+// startForEver starts servers that start children at once, until it is killed.
+func startForEver() {
+	srv := &mcpbridge.Server{Command: "sh", Args: []string{"-c", "sleep 60 & sleep 60 & sleep 60"}}
+	printLine("0")
+	for {
+		if _, err := startProcess(srv, nil); err != nil {
 			panic(err)
 		}
-		grandchild, _ := bufio.NewReader(p).ReadString('\n')
-		shell, _ := watch()
-		printLine(p.cmd.Process.Pid, strings.TrimSpace(grandchild), shell)
-		linger()
-	},
-	"watched": func() { // only the watchdog ends its children
-		own := &syscall.SysProcAttr{Setpgid: true}
-		spared, doomed := spawn("patient", own), spawn("patient", own)
-		watchdog.add(spared.Process.Pid)
-		watchdog.add(doomed.Process.Pid)
-		watchdog.remove(spared.Process.Pid)
-		shell, _ := watch()
-		printLine(spared.Process.Pid, doomed.Process.Pid, shell)
-		linger()
-	},
+	}
 }
+
+func noCgroup() string { return "" }
 
 func printLine(words ...any) { fmt.Println(words...) }
 

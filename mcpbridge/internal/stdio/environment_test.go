@@ -3,6 +3,7 @@ package stdio
 import (
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // H-E5: a stdio server gets the variables on the lists and those in Env, and no others.
 func TestServersInheritWhatIsOnTheListsOnly(t *testing.T) {
 	for variable, want := range map[string]bool{
-		"PATH=/bin": true, "HOME=/root": true, "LC_ALL=C.UTF-8": true, "LC_PAPER=de_DE": true, "TMPDIR=/tmp": true,
+		"PATH=/bin": true, "HOME=/root": runtime.GOOS != "windows", "LC_ALL=C.UTF-8": true, "LC_PAPER=de_DE": true, "TMPDIR=/tmp": true,
 		"HTTPS_PROXY=http://proxy:3128": true, "https_proxy=http://user:password@proxy:3128": true, "no_proxy=localhost": true,
 		"NODE_EXTRA_CA_CERTS=/ca.pem": true, "npm_config_registry=https://npm.example.com/": true, "NPM_CONFIG_CACHE=/c": true,
 		"GOPROXY=https://proxy.example.com,direct": true, "GOFLAGS=-mod=mod": true, "DOCKER_HOST=ssh://user@host": true,

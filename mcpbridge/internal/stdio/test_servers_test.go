@@ -1,5 +1,3 @@
-//go:build linux
-
 package stdio
 
 import (
@@ -44,7 +42,7 @@ var testServers = map[string]func(){
 	},
 	"stubborn": stubborn,
 	"child": func() { // see startChild
-		io.Copy(io.Discard, os.NewFile(3, "said"))
+		io.Copy(io.Discard, passedFile())
 		stubborn()
 	},
 	"sated": func() { // reads one line only
@@ -74,22 +72,17 @@ var testServers = map[string]func(){
 		startChild(nil)
 		stubborn()
 	},
-	"runaway": func() { // its child keeps them open outside the process group
-		startChild(&syscall.SysProcAttr{Setsid: true})
-	},
 	"daemon": func() { // its children leave its process group, one of them by a double fork
 		cmd := exec.Command("sh", "-c", `setsid sh -c 'echo $$; exec sleep 60' & (setsid sh -c '(sh -c "echo \$\$; exec sleep 60" &)' &); wait`)
 		cmd.Stdout = os.Stdout
 		cmd.Run()
 	},
-	"owner":              func() { own(server("parent"), 1) },
-	"owner of a daemon":  func() { own(server("daemon"), 2) },
-	"starter":            func() { startForEver() },
-	"starter on Unix":    func() { ownerEnded = 0; ownCgroup = noCgroup; startForEver() },
-	"starter in a group": func() { ownCgroup = noCgroup; startForEver() },
+	"owner":             func() { own(server("parent"), 1) },
+	"owner of a daemon": func() { own(server("daemon"), 2) },
+	"starter":           func() { startForEver() },
 }
 
-// own starts a server itself, and prints the process ids of the server, of some of its children, and of its guard.
+// own starts a server itself, and prints the process ids of the server and of some of its children.
 func own(srv *mcpbridge.Server, children int) {
 	p, err := startProcess(srv, nil)
 	if err != nil {
@@ -100,22 +93,19 @@ func own(srv *mcpbridge.Server, children int) {
 		child, _ := lines.ReadString('\n')
 		words = append(words, strings.TrimSpace(child))
 	}
-	printLine(append(words, p.group.guard.Process.Pid)...)
+	printLine(words...)
 	linger()
 }
 
 // startForEver starts servers that start children at once, until it is killed.
 func startForEver() {
-	srv := &mcpbridge.Server{Command: "sh", Args: []string{"-c", "sleep 60 & sleep 60 & sleep 60"}}
 	printLine("0")
 	for {
-		if _, err := startProcess(srv, nil); err != nil {
+		if _, err := startProcess(forking(), nil); err != nil {
 			panic(err)
 		}
 	}
 }
-
-func noCgroup() string { return "" }
 
 func printLine(words ...any) { fmt.Println(words...) }
 
@@ -140,7 +130,7 @@ func startChild(attr *syscall.SysProcAttr) {
 	said.Close()
 }
 
-func spawn(act string, attr *syscall.SysProcAttr, files ...*os.File) *exec.Cmd {
+func spawn(act string, attr *syscall.SysProcAttr, file *os.File) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), testProcess+"="+act)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
@@ -148,7 +138,10 @@ func spawn(act string, attr *syscall.SysProcAttr, files ...*os.File) *exec.Cmd {
 	if act == "patient" {
 		cmd.Stdout = nil
 	}
-	cmd.SysProcAttr, cmd.ExtraFiles = attr, files
+	cmd.SysProcAttr = attr
+	if file != nil {
+		passFile(cmd, file)
+	}
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}

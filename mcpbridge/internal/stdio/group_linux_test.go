@@ -1,18 +1,12 @@
-//go:build linux
-
 package stdio
 
 import (
 	"bufio"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,43 +15,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
-
-// kills is how often a program that starts servers is killed.
-var kills = flag.Int("stdio.kills", 20, "kill a program that starts servers so many times")
-
-// owner runs an act that is one of us, in a session of its own, and returns the process ids that it prints, and how to
-// kill it.
-func owner(t *testing.T, act string) (session int, pids []int, kill func()) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), testProcess+"="+act)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	kill = sync.OnceFunc(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	t.Cleanup(kill)
-	return cmd.Process.Pid, numbers(t, bufio.NewReader(out)), kill
-}
-
-// inSession returns the processes of a session that are no zombies.
-func inSession(t *testing.T, session int) (pids []int) {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	require.NoError(t, err)
-	for _, path := range stats {
-		stat, _ := os.ReadFile(path) // it may be gone
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if len(fields) > 3 && fields[3] == fmt.Sprint(session) && alive(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
 
 // withoutCgroups runs a test as where there is no right to make a cgroup.
 func withoutCgroups(t *testing.T) {
@@ -75,35 +32,6 @@ func needsCgroups(t *testing.T) {
 	c.remove()
 }
 
-func TestNothingOutlivesOurOwnDeath(t *testing.T) {
-	_, pids, kill := owner(t, "owner")
-	require.Len(t, pids, 3, "leader, grandchild, guard")
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		require.NoError(t, syscall.Kill(pids[2], sig)) // which the guard ignores
-	}
-	for _, pid := range pids {
-		require.True(t, alive(pid))
-	}
-	kill()
-	requireGone(t, pids...)
-}
-
-// The start is when a server may have children that nobody knows of.
-func TestNothingOutlivesOurDeathAtTheStart(t *testing.T) {
-	for _, act := range []string{"starter", "starter in a group", "starter on Unix"} {
-		t.Run(act, func(t *testing.T) {
-			for range *kills {
-				session, _, kill := owner(t, act)
-				after := rand.N(20 * time.Millisecond)
-				<-time.After(after)
-				kill()
-				require.Eventually(t, func() bool { return len(inSession(t, session)) == 0 }, 10*time.Second, 5*time.Millisecond,
-					"killed after %v: %v are left", after, inSession(t, session))
-			}
-		})
-	}
-}
-
 // A cgroup ends what has left the process group.
 func TestDaemonsEndWithTheirServer(t *testing.T) {
 	needsCgroups(t)
@@ -117,9 +45,37 @@ func TestDaemonsEndWithTheirServer(t *testing.T) {
 func TestDaemonsDoNotOutliveOurOwnDeath(t *testing.T) {
 	needsCgroups(t)
 	_, pids, kill := owner(t, "owner of a daemon")
-	require.Len(t, pids, 4, "leader, two daemons, guard")
+	require.Len(t, pids, 3, "leader, two daemons")
 	kill()
 	requireGone(t, pids...)
+}
+
+// Processes end each other by a signal to their group.
+func TestGuardIgnoresTheSignalsOfItsGroup(t *testing.T) {
+	withoutCgroups(t)
+	p, out := startServer(t, &mcpbridge.Server{Command: "sh", Args: []string{"-c", `
+		trap '' HUP INT QUIT TERM USR1 USR2
+		echo 0; read -r line
+		for s in HUP INT QUIT TERM USR1 USR2; do kill -s $s 0; done
+		echo 1; read -r line`}})
+	require.Equal(t, []int{0}, numbers(t, out))
+	guard := p.group.guard.Process.Pid
+	require.Eventually(t, func() bool { return ignoresSignals(t, guard) }, 5*time.Second, time.Millisecond)
+	fmt.Fprintln(&p.input)
+	require.Equal(t, []int{1}, numbers(t, out))
+	require.True(t, alive(guard))
+	stopIn(t, p, 5*time.Second)
+	require.False(t, exists(guard))
+}
+
+// ignoresSignals reports whether a shell ignores the signals that a guard ignores.
+func ignoresSignals(t *testing.T, guard int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", guard))
+	require.NoError(t, err)
+	_, ignored, _ := strings.Cut(string(status), "SigIgn:")
+	mask, err := strconv.ParseUint(strings.Fields(ignored)[0], 16, 64)
+	require.NoError(t, err)
+	return mask>>(uint(syscall.SIGTERM)-1)&1 == 1 && mask>>(uint(syscall.SIGUSR2)-1)&1 == 1
 }
 
 // A process that makes itself the leader of a session has left the group, but is still known.

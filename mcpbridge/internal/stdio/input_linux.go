@@ -2,26 +2,10 @@ package stdio
 
 import (
 	"os"
-	"os/exec"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// ownerEnded is the signal that a server gets when the thread that has started it ends, and therefore when this process
-// ends.
-var ownerEnded = syscall.SIGKILL
-
-// serverAttr returns the attributes of a server.
-func serverAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: ownerEnded} }
-
-// awaitExit waits for the end of the server without reaping it.
-func (g *group) awaitExit(cmd *exec.Cmd) {
-	defer orphans.watch(g)()
-	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
-	}
-}
 
 // pending returns how many bytes are in a pipe.
 func pending(f *os.File) (n int) {

@@ -3,7 +3,6 @@
 package stdio
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -27,12 +26,3 @@ func (*cgroup) path() string               { return "" }
 func (*cgroup) enter(*syscall.SysProcAttr) {}
 func (*cgroup) kill()                      {}
 func (*cgroup) remove()                    {}
-
-// pending returns 0: how much is in a pipe is unknown here.
-func pending(*os.File) int { return 0 }
-
-// unread closes a pipe, and returns -1: how much is left in it is unknown here.
-func unread(f *os.File) int64 {
-	f.Close()
-	return -1
-}

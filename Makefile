@@ -62,9 +62,11 @@ vet: ## vet all modules, also for other systems than this one
 	go vet -tags real ./tests/real
 	go vet -tags mutations ./actors/registry
 	go vet -tags conformance ./tests/conformance/...
-	for system in darwin windows; do \
-		GOOS=$$system go vet ./messages ./mcpbridge/... ./actors/... ./supervisor/... ./toolset/... ./config ./resume/... ./internal/... ./cmd/... ./tests/faults && \
-		GOOS=$$system go -C cluster vet ./... || exit 1; done
+	for system in darwin windows; do GOOS=$$system $(MAKE) --no-print-directory vet-system || exit 1; done
+
+.PHONY: vet-system
+vet-system: # of GOOS: with all tests
+	$(call each,$(MODULES),go vet ./...)
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,7 +102,7 @@ func TestTailSendsTheLinesOfTheSession(t *testing.T) {
 		require.Equal(t, keyOf("s", "a"), f.lines[0].Key)
 		require.NotContains(t, fmt.Sprint(&f.lines[0]), "starting")
 
-		require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+		kill(t, first)
 		requireExit(t, first)
 		h.send(call("a", "pid")).reply()
 		require.Equal(t, append(start, start...), f.await(t, 6), "of the next process")

@@ -1,5 +1,3 @@
-//go:build unix
-
 package tests
 
 import (
@@ -8,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -163,7 +160,7 @@ func requireProcessWorksAgain(t *testing.T, name string) {
 		pids := linesOf(filepath.Join(dir, "pids"))
 		pid, err := strconv.Atoi(pids[len(pids)-1])
 		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		kill(t, pid)
 		requireExit(t, pid)
 	}
 	p := &plain{harness: h, noLists: strings.Contains(name, "no lists") || strings.Contains(name, "tools/list")}

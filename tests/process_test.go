@@ -2,12 +2,10 @@ package tests
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -73,15 +71,12 @@ func pid(t *testing.T, p *sentCommand) int {
 	return n
 }
 
-// alive reports whether a process runs. A zombie does not run.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	return !strings.HasPrefix(rest, "Z") || len(tasks) > 1
+// kill kills a process.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.NoError(t, process.Kill())
 }
 
 func requireExit(t *testing.T, pid int) {
@@ -121,7 +116,7 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 				other := pid(t, h.send(call("b", "pid")))
 				h.awaitExecution(one)
 				h.awaitExecution(two)
-				require.NoError(t, syscall.Kill(pid(t, h.send(call("a", "pid"))), syscall.SIGKILL))
+				kill(t, pid(t, h.send(call("a", "pid"))))
 				f := plain.fails(messages.CodeLost)
 				require.True(t, f.MayHaveRun)
 				require.False(t, f.Replayed)
@@ -140,7 +135,7 @@ func TestProcessThatIsKilledDuringACall(t *testing.T) {
 func TestProcessThatHangsIsEndedWithinBounds(t *testing.T) {
 	overStdio(t, "", supervisor.Config{CloseTimeout: 500 * time.Millisecond, DrainTimeout: 100 * time.Millisecond}, func(h *harness) {
 		hung := pid(t, h.send(call("a", "pid")))
-		require.NoError(t, syscall.Kill(hung, syscall.SIGSTOP))
+		suspend(t, hung)
 		big := call("a", "pid", within(200*time.Millisecond), with("scope", strings.Repeat("x", 1<<20)))
 		h.send(big).fails(messages.CodeDeadline)
 		began := time.Now()
@@ -176,7 +171,7 @@ func TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed(t *testing.T) {
 		waiting := h.send(op)
 		h.awaitExecution(op)
 		began := time.Now()
-		require.NoError(t, syscall.Kill(server, syscall.SIGKILL))
+		kill(t, server)
 		waiting.fails(messages.CodeLost)
 		require.Less(t, time.Since(began), 5*time.Second)
 		requireExit(t, child)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -229,6 +228,8 @@ func killAny(pick int) {
 		return
 	}
 	if pid, err := strconv.Atoi(servers[pick%len(servers)]); err == nil {
-		syscall.Kill(pid, syscall.SIGKILL)
+		if process, err := os.FindProcess(pid); err == nil {
+			process.Kill()
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // cgroup is the control group of one server, below that of this process. Processes cannot leave it without the right
 // to do so. A nil cgroup does nothing.
-type cgroup struct{ dir *os.File }
+type cgroup struct{ dir string }
 
 // cgroupPrefix begins the names of cgroups of servers.
 const cgroupPrefix = "mcpactor-"
@@ -58,17 +58,12 @@ func newCgroup() *cgroup {
 	if own == "" {
 		return nil
 	}
-	path, err := os.MkdirTemp(own, cgroupPrefix)
+	dir, err := os.MkdirTemp(own, cgroupPrefix)
 	if err != nil {
 		return nil
 	}
-	dir, err := os.Open(path)
-	if err == nil {
-		_, err = os.Stat(path + "/cgroup.kill")
-	}
-	if err != nil {
-		dir.Close()
-		os.Remove(path) //nolint:errcheck // it is empty
+	if _, err := os.Stat(dir + "/cgroup.kill"); err != nil {
+		os.Remove(dir) //nolint:errcheck // it is empty
 		return nil
 	}
 	return &cgroup{dir}
@@ -79,20 +74,26 @@ func (c *cgroup) path() string {
 	if c == nil {
 		return ""
 	}
-	return c.dir.Name()
+	return c.dir
 }
 
-// enter makes a process start in the cgroup.
-func (c *cgroup) enter(attr *syscall.SysProcAttr) {
-	if c != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, int(c.dir.Fd())
+// enter makes a process start in the cgroup. The caller calls done when it has started.
+func (c *cgroup) enter(attr *syscall.SysProcAttr) (done func()) {
+	if c == nil {
+		return func() {}
 	}
+	dir, err := os.Open(c.dir)
+	if err != nil {
+		return func() {}
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+	return func() { dir.Close() }
 }
 
 // kill kills all processes in the cgroup.
 func (c *cgroup) kill() {
 	if c != nil {
-		os.WriteFile(c.path()+"/cgroup.kill", []byte("1"), 0) //nolint:errcheck // then the group is killed
+		os.WriteFile(c.dir+"/cgroup.kill", []byte("1"), 0) //nolint:errcheck // then the group is killed
 	}
 }
 
@@ -101,8 +102,7 @@ func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
-	c.dir.Close()
-	for wait := time.Millisecond; os.Remove(c.path()) != nil && wait < reapWait; wait *= 2 {
+	for wait := time.Millisecond; os.Remove(c.dir) != nil && wait < reapWait; wait *= 2 {
 		c.kill()
 		time.Sleep(wait)
 	}

@@ -112,9 +112,7 @@ func TestServerWithoutAGuardLeadsItsGroup(t *testing.T) {
 
 // A directory that looks like a cgroup, and is none that a process can be started in, costs the cgroup and not the server.
 func TestServerStartsWhereTheCgroupRefusesIt(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	require.NoError(t, err)
-	g := &group{cgroup: &cgroup{dir}}
+	g := &group{cgroup: &cgroup{t.TempDir()}}
 	cmd, err := g.start(func() *exec.Cmd { return exec.Command("cat") })
 	require.NoError(t, err)
 	require.Nil(t, g.cgroup)

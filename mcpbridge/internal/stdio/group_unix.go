@@ -5,7 +5,6 @@ package stdio
 import (
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 )
 
@@ -36,6 +35,7 @@ kill -s KILL 0
 // if somebody kills the guard.
 type group struct {
 	guard  *exec.Cmd // nil without /bin/sh
+	life   *os.File  // the input of the guard, which only this process has open; nil without a guard
 	cgroup *cgroup   // nil without the right to make one
 	leader *os.Process
 }
@@ -43,18 +43,21 @@ type group struct {
 // newGroup makes a group without a server. The caller calls release in the end.
 func newGroup() *group {
 	g := &group{cgroup: newCgroup()}
-	life, err := lifetime.pipe()
+	in, life, err := os.Pipe()
 	if err != nil {
 		return g
 	}
+	defer in.Close()
 	guard := exec.Command("/bin/sh", "-c", guardScript, "sh", g.cgroup.path())
-	guard.Stdin = life
+	guard.Stdin = in
 	guard.Dir = "/"        // keeps no file system busy
 	guard.Env = []string{} // needs no secrets
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if guard.Start() == nil {
-		g.guard = guard
+	if guard.Start() != nil {
+		life.Close()
+		return g
 	}
+	g.guard, g.life = guard, life
 	return g
 }
 
@@ -66,7 +69,7 @@ func (g *group) start(command func() *exec.Cmd) (*exec.Cmd, error) {
 	if g.guard != nil {
 		cmd.SysProcAttr.Pgid = g.guard.Process.Pid
 	}
-	g.cgroup.enter(cmd.SysProcAttr)
+	defer g.cgroup.enter(cmd.SysProcAttr)()
 	err := cmd.Start()
 	if err != nil && cmd.Err == nil && g.cgroup != nil { // perhaps it is the cgroup that refuses
 		g.cgroup.remove()
@@ -103,24 +106,6 @@ func (g *group) release() {
 	if g.guard != nil {
 		g.guard.Process.Kill() //nolint:errcheck // it may have ended
 		g.guard.Wait()         //nolint:errcheck // as above
+		g.life.Close()
 	}
-}
-
-// lifetime ends with this process.
-var lifetime lifePipe
-
-// lifePipe is a pipe into which nobody writes. Only this process has its writing end.
-type lifePipe struct {
-	mu   sync.Mutex
-	r, w *os.File
-}
-
-// pipe returns the reading end.
-func (l *lifePipe) pipe() (_ *os.File, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.r == nil {
-		l.r, l.w, err = os.Pipe()
-	}
-	return l.r, err
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package stdioserver is a stdio server that misbehaves on command.
 package stdioserver
 
@@ -266,7 +264,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in argume
 		fmt.Print(`{"jsonrpc":"2.0","id":`)
 		os.Exit(0)
 	case "stop":
-		time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) //nolint:errcheck // a process may signal itself
+		time.AfterFunc(100*time.Millisecond, suspend)
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }

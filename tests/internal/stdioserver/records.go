@@ -1,16 +1,12 @@
-//go:build unix
-
 package stdioserver
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -39,7 +35,7 @@ func (s *stdio) note(in arguments) (again bool, err error) {
 		return again, err
 	}
 	s.locks[in.Scope] = lock
-	if errors.Is(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK) {
+	if isLocked(lock) {
 		return again, s.append("overlaps", in.Scope)
 	}
 	return again, nil

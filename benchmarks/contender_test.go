@@ -3,7 +3,6 @@ package benchmarks
 import (
 	"context"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -81,14 +80,6 @@ func measureCalls(b *testing.B, callers int, c client) {
 func countCPU(b *testing.B) (report func()) {
 	began := cpuTime()
 	return func() { b.ReportMetric(float64(cpuTime()-began)/float64(b.N), "cpu-ns/op") }
-}
-
-func cpuTime() time.Duration {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // measureParts measures operations, one after the other. An operation returns how long the part took

@@ -22,6 +22,7 @@ type entry struct {
 	tools  toolset.Server
 
 	command, setup, metadata       *node
+	cleanup                        *node
 	limits                         *node
 	args                           arguments
 	kind, transport, transportType string // three names for the transport
@@ -46,7 +47,7 @@ func (e *entry) fields() map[string]any {
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
 		"customMethods": &e.server.CustomMethods, "customNotifications": &e.server.CustomNotifications,
-		"limits":    &e.limits,
+		"limits": &e.limits, "cleanup": &e.cleanup,
 		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,
@@ -78,6 +79,10 @@ func (r *reader) server(n *node) {
 	}
 	if e.limits != nil {
 		r.limits(e.limits, &e.server.Limits)
+	}
+	if e.cleanup != nil {
+		c := &e.server.Cleanup
+		r.strict(e.cleanup, map[string]any{"command": &c.Command, "args": &c.Args, "timeout": &c.Timeout, "records": &c.Records})
 	}
 	if e.metadata != nil && r.is(e.metadata, isObject) && len(e.metadata.items) > 0 {
 		e.tools.Metadata, _ = r.value(e.metadata, keepDollars).(map[string]any)

@@ -86,6 +86,7 @@ type Bridge interface {
 	Strays() uint64
 	// Skipped returns how many bytes of text, between messages, stdio servers have written to their stdout.
 	Skipped() uint64
-	// Close closes the idle HTTP connections. Call it when all sessions are closed.
+	// Close closes the idle HTTP connections, and waits for a cleanup that runs for sessions of a process that was
+	// killed. Call it when all sessions are closed.
 	Close()
 }

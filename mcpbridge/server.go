@@ -44,7 +44,8 @@ type Server struct {
 	Name string
 
 	// Command is the program of a stdio server, looked up in PATH. Each
-	// session is a process of its own, in a process group of its own.
+	// session is a process of its own, in a process group of its own, or on Windows in a job of its own. The
+	// processes end with the session, and with this process: see [Cleanup] for containers.
 	Command string
 	// Args are the arguments of Command.
 	Args []string
@@ -57,6 +58,9 @@ type Server struct {
 	InheritEnv bool
 	// Dir is the working directory of Command. Defaults to that of this process.
 	Dir string
+
+	// Cleanup ends what a session of Command leaves, such as a container. Defaults to none.
+	Cleanup Cleanup
 
 	// URL is the endpoint of an HTTP server.
 	URL string
@@ -231,6 +235,9 @@ func (s *Server) Validate() error {
 	}
 	if err := s.Limits.Validate(); err != nil {
 		return fmt.Errorf("limits.%w", err)
+	}
+	if err := s.Cleanup.validate(s.Command, s.Args); err != nil {
+		return err
 	}
 	for i, call := range s.Setup {
 		if call == nil || call.Name == "" {

@@ -17,6 +17,9 @@ import (
 // error, such as a tool that it leaves out of a list because it is malformed, is Warn. Secrets
 // of the servers are blacked out.
 //
+// The bridge runs the [mcpbridge.Cleanup] of servers for sessions that a process has left which was killed. Close ends
+// that.
+//
 // A supervisor makes its own bridge. Call New to use a bridge without a supervisor, or in
 // tests.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logger *slog.Logger) mcpbridge.Bridge {
@@ -24,5 +27,6 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logge
 	if logger != nil {
 		b.LogTo(logger)
 	}
+	b.Recover()
 	return b
 }

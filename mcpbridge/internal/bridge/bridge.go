@@ -43,9 +43,10 @@ type Bridge struct {
 	strays   atomic.Uint64
 	bridgeLog
 
-	mu      sync.Mutex
-	servers map[string]*endpoint
-	retired []*endpoint // that Set has replaced, until Prune
+	mu       sync.Mutex
+	servers  map[string]*endpoint
+	retired  []*endpoint // that Set has replaced, until Prune
+	recovery *recovery   // nil before Recover
 }
 
 // New returns the bridge to servers, which must be valid. capabilities say what the servers may request; nil means
@@ -99,6 +100,7 @@ func (b *Bridge) Set(servers []mcpbridge.Server) {
 		at := newEndpoint(config)
 		at.client = newClientOf(&config, b.known, b.sdkLog())
 		b.servers[config.Name] = at
+		b.recovery.start(at)
 	}
 	for _, at := range before {
 		b.retired = append(b.retired, at)
@@ -130,8 +132,9 @@ func (b *Bridge) Prune() {
 	b.retired = nil
 }
 
-// Close closes idle connections.
+// Close ends Recover, and closes idle connections.
 func (b *Bridge) Close() {
+	b.recovery.end()
 	b.controls.end()
 	b.Set(nil)
 	b.Prune()

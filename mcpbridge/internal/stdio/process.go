@@ -39,6 +39,7 @@ const (
 type process struct {
 	config *mcpbridge.Server
 	group  *group
+	after  *cleanup  // nil without [mcpbridge.Server.Cleanup]
 	cmd    *exec.Cmd // its ProcessState is set before done is closed
 
 	// These are the bridge's ends of the pipes. They do not belong to exec.Cmd, whose Wait
@@ -66,7 +67,11 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 	if err := checkDir(config.Dir); err != nil {
 		return nil, err
 	}
-	p := &process{config: config, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	after, err := newCleanup(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{config: config, after: after, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
@@ -78,6 +83,7 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 	}
 	if err != nil {
 		p.closePipes()
+		after.discard()
 		return nil, err
 	}
 	go func() {
@@ -136,12 +142,13 @@ func (p *process) run(theirs []*os.File, started chan<- error) {
 	p.unread = unread(p.stdin)
 	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them open
 	close(p.done)
+	p.after.begin()
 }
 
 // start starts the leader in a new group. A command that cannot be found gets no group.
 func (p *process) start(theirs []*os.File) (err error) {
 	command := func() *exec.Cmd {
-		cmd := exec.Command(p.config.Command, p.config.Args...)
+		cmd := exec.Command(p.config.Command, p.after.fill(p.config.Args)...)
 		cmd.Dir = p.config.Dir
 		cmd.Env = environment(p.config, os.Environ())
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
@@ -232,9 +239,16 @@ func (p *process) terminate() {
 
 // stop ends the process: it closes the input, then asks the process to end, then kills it. Each step gets
 // a share of the time until the deadline of ctx. When ctx ends, stop kills at
-// once. It returns nil if the leader has ended and the group was killed. Otherwise it
+// once. It returns nil if the leader has ended, the group was killed, and the cleanup has succeeded. Otherwise it
 // may be called again.
 func (p *process) stop(ctx context.Context) error {
+	if err := p.end(ctx); err != nil {
+		return err
+	}
+	return p.after.wait(ctx)
+}
+
+func (p *process) end(ctx context.Context) error {
 	defer p.closePipes()
 	left := stopDefault
 	if deadline, ok := ctx.Deadline(); ok {

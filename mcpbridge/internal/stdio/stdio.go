@@ -32,6 +32,11 @@ func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	return &conn{t, s.Config, p}, nil
 }
 
+// Recover runs the cleanup for sessions of processes that were killed.
+func (s *Server) Recover(ctx context.Context) (ended int, err error) {
+	return recoverSessions(ctx, s.Config)
+}
+
 // conn is the connection to a process.
 type conn struct {
 	*tap.Tap

@@ -22,7 +22,7 @@ import (
 )
 
 // Server is a way to reach one server. All connections to the server share it. Its
-// methods may be called from any goroutine, and do not block.
+// methods may be called from any goroutine, and do not block, but for Recover.
 type Server interface {
 	// Connect makes a connection for a session. The SDK connects it with [Conn.SDK], and the
 	// caller closes it with [Conn.Close].
@@ -39,6 +39,13 @@ type Server interface {
 	Forget()
 	// Release closes idle connections.
 	Release()
+}
+
+// Recoverer is a [Server] whose sessions may leave something on this machine when their process is killed.
+type Recoverer interface {
+	// Recover ends what sessions of processes that were killed have left, and returns of how many sessions. It may block
+	// until ctx ends.
+	Recover(ctx context.Context) (ended int, err error)
 }
 
 // Conn is one connection to a server. Its methods may be called from any goroutine.

@@ -37,6 +37,8 @@
 //	limits: the same, an object with maxSessions, maxInFlight, maxWaiting, maxDials,
 //	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout and
 //	    handlerTimeout. Unknown fields are errors
+//	cleanup: a command that ends containers, as mcpbridge.Cleanup, an object with command, args,
+//	    timeout and records. Unknown fields are errors
 //	setup: tool calls that run first on every new MCP session:
 //	    [{"tool": "login", "arguments": {"token": "${TOKEN}"}}]
 //	scope: the scope that its tools run in, in place of that of the toolset, such as shared

@@ -18,3 +18,14 @@ func ExampleServer_confined() {
 	fmt.Println(server.Validate(), server.InheritEnv)
 	// Output: <nil> false
 }
+
+// A container that ends with its session, whatever the server in it does.
+func ExampleCleanup() {
+	server := mcpbridge.Server{
+		Name: "notes", Command: "docker",
+		Args:    []string{"run", "--rm", "-i", "--init", "--name", "{session}", "--network=none", "example/notes-mcp"},
+		Cleanup: mcpbridge.Cleanup{Command: "docker", Args: []string{"rm", "--force", "{session}"}},
+	}
+	fmt.Println(server.Validate(), server.Warnings())
+	// Output: <nil> []
+}

@@ -62,6 +62,17 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 // LogTo makes the bridge and the SDK log to a logger. It must be called before the first dial.
 func (b *Bridge) LogTo(logger *slog.Logger) { b.log = logger }
 
+// Recover begins to end what sessions of processes that were killed have left on this machine, for the servers there are and
+// those of later calls of Set. It does not block. It must be called once, after LogTo.
+func (b *Bridge) Recover() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recovery = newRecovery(&b.bridgeLog)
+	for _, at := range b.servers {
+		b.recovery.start(at)
+	}
+}
+
 // sdkLog returns the handler for the log lines of the SDK.
 func (b *Bridge) sdkLog() sdkLog {
 	return sdkLog{logger: func() *slog.Logger { return b.log }, secrets: b.secrets}

@@ -17,16 +17,9 @@ type recovery struct {
 	all    sync.WaitGroup
 }
 
-// Recover begins to end what sessions of processes that were killed have left on this machine, for the servers there are and
-// those of later calls of Set. It does not block. It must be called once, after LogTo.
-func (b *Bridge) Recover() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.recovery = &recovery{log: &b.bridgeLog}
-	b.recovery.ctx, b.recovery.cancel = context.WithCancel(context.Background())
-	for _, at := range b.servers {
-		b.recovery.start(at)
-	}
+func newRecovery(log *bridgeLog) *recovery {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &recovery{log: log, ctx: ctx, cancel: cancel}
 }
 
 // start begins with the sessions of one server.

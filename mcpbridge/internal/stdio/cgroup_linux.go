@@ -16,6 +16,9 @@ type cgroup struct{ dir string }
 // cgroupPrefix begins the names of cgroups of servers.
 const cgroupPrefix = "mcpactor-"
 
+// cgroupWait is how long killed processes may hold their cgroup.
+const cgroupWait = 250 * time.Millisecond
+
 // ownCgroup returns the directory of the cgroup of this process, or nothing. It removes what a process that was killed has
 // left there, before its guard could.
 var ownCgroup = sync.OnceValue(func() string {
@@ -97,12 +100,12 @@ func (c *cgroup) kill() {
 	}
 }
 
-// remove removes the cgroup. It waits up to reapWait until the processes in it have ended.
+// remove removes the cgroup. It waits up to cgroupWait until the processes in it have ended.
 func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
-	for wait := time.Millisecond; os.Remove(c.dir) != nil && wait < reapWait; wait *= 2 {
+	for wait := time.Millisecond; os.Remove(c.dir) != nil && wait < cgroupWait; wait *= 2 {
 		c.kill()
 		time.Sleep(wait)
 	}

@@ -1,7 +1,6 @@
 package stdio
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,19 +17,19 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// cleanupDefault is how long a cleanup may take by default.
-const cleanupDefault = 10 * time.Second
+// lastWait is how long wait waits at least.
+const lastWait = time.Second
 
 // cleanup is the [mcpbridge.Cleanup] of one session. A nil cleanup does nothing.
 //
 // The name of the session is recorded by a file, which is locked as long as this process lives, and removed when the
-// cleanup has succeeded. A file that is not locked is of a session that a process has left: see [recoverSessions].
+// cleanup has succeeded. A file that is not locked is of a session that a process has left: see [Server.Recover].
 //
 // All methods may be called from any goroutine.
 type cleanup struct {
-	config  *mcpbridge.Server
 	session string
 	record  *os.File
+	run     func(session string) error // runs the command
 
 	mu    sync.Mutex
 	tried chan struct{} // closed when the current attempt has ended; nil before the first one
@@ -39,8 +37,8 @@ type cleanup struct {
 	over  bool          // an attempt has succeeded
 }
 
-// newCleanup returns the cleanup of a new session, or nil if the server has none.
-func newCleanup(config *mcpbridge.Server) (*cleanup, error) {
+// newCleanup returns the cleanup of a new session, or nil if the server has none. run runs its command.
+func newCleanup(config *mcpbridge.Server, run func(session string) error) (*cleanup, error) {
 	if config.Cleanup.Command == "" {
 		return nil, nil
 	}
@@ -55,7 +53,7 @@ func newCleanup(config *mcpbridge.Server) (*cleanup, error) {
 			return nil, fmt.Errorf("cleanup.records: %w", err1)
 		}
 		if err = lock(f); err == nil && isAt(f) {
-			return &cleanup{config: config, session: session, record: f}, nil
+			return &cleanup{session: session, record: f, run: run}, nil
 		}
 		f.Close()
 	}
@@ -100,9 +98,13 @@ func (c *cleanup) fill(args []string) []string {
 	if c == nil {
 		return args
 	}
+	return fillIn(args, c.session)
+}
+
+func fillIn(args []string, session string) []string {
 	filled := make([]string, len(args))
 	for i, arg := range args {
-		filled[i] = strings.ReplaceAll(arg, mcpbridge.SessionMark, c.session)
+		filled[i] = strings.ReplaceAll(arg, mcpbridge.SessionMark, session)
 	}
 	return filled
 }
@@ -121,7 +123,7 @@ func (c *cleanup) begin() {
 	c.tried = tried
 	go func() {
 		defer close(tried)
-		err := c.run(context.Background())
+		err := c.run(c.session)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.err, c.over = err, err == nil; c.over {
@@ -131,7 +133,7 @@ func (c *cleanup) begin() {
 }
 
 // wait waits for the attempt that runs, and begins another one if the last one has failed. If ctx has ended, it waits for
-// killWait all the same.
+// lastWait all the same.
 func (c *cleanup) wait(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -145,43 +147,13 @@ func (c *cleanup) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		select {
 		case <-tried:
-		case <-time.After(killWait):
+		case <-time.After(lastWait):
 			return errors.New("the cleanup of the session has not ended yet")
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
-}
-
-// run runs the command once.
-func (c *cleanup) run(ctx context.Context) error {
-	limit := cmp.Or(c.config.Cleanup.Timeout, cleanupDefault)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	command := *c.config
-	command.Command, command.Args, command.Cleanup = c.config.Cleanup.Command, c.fill(c.config.Cleanup.Args), mcpbridge.Cleanup{}
-	p, err := startProcess(&command, nil)
-	if err != nil {
-		return fmt.Errorf("cleanup: %w", err)
-	}
-	p.stdin.Close()
-	go io.Copy(io.Discard, p) //nolint:errcheck // it ends with the process
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		p.kill()
-		<-p.done
-	}
-	detail, quote := p.describeEnd()
-	p.closePipes()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("cleanup: was killed after %v: %s", limit, quote)
-	case !p.cmd.ProcessState.Success():
-		return fmt.Errorf("cleanup: %s: %s", detail, quote)
-	}
-	return nil
 }
 
 // discard forgets a session that was not started.
@@ -198,35 +170,11 @@ func (c *cleanup) forget() {
 	os.Remove(c.record.Name()) //nolint:errcheck // the cleanup runs once more at the next start, then
 }
 
-// recoverSessions runs the cleanup for the sessions of processes that have been killed, one after the other, until ctx ends. It
-// returns how many sessions it has ended, and why others are left.
-func recoverSessions(ctx context.Context, config *mcpbridge.Server) (ended int, err error) {
-	dir, err := recordsOf(config)
-	if err != nil {
-		return 0, err
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	entries, err := os.ReadDir(dir)
-	var errs []error
-	for _, entry := range entries {
-		if ctx.Err() != nil {
-			break
-		}
-		f, err := os.OpenFile(filepath.Join(dir, entry.Name()), os.O_RDWR, 0)
-		if err != nil {
-			continue // another process has ended the session
-		}
-		c := &cleanup{config: config, session: entry.Name(), record: f}
-		if lock(f) != nil || !isAt(f) {
-			f.Close()
-			continue
-		}
-		if err := c.run(ctx); err != nil {
-			errs = append(errs, err)
-			f.Close()
-			continue
-		}
-		c.forget()
-		ended++
-	}
-	return ended, errors.Join(append(errs, err)...)
 }

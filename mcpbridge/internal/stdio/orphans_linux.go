@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,13 @@ func (s *sweep) run() {
 	if s.running = len(s.groups) > 0; s.running {
 		reapOrphans(s.groups)
 		time.AfterFunc(sweepInterval, s.run)
+	}
+}
+
+// awaitExit waits for the end of the server without reaping it.
+func (g *group) awaitExit(cmd *exec.Cmd) {
+	defer orphans.watch(g)()
+	for unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }
 

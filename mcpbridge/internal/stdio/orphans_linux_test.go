@@ -67,7 +67,7 @@ func TestChildrenOfOthersAreNotReaped(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			p, err := startProcess(&mcpbridge.Server{Command: "sh", Args: []string{"-c", `sleep 60 & sleep 60`}}, nil)
+			p, err := startProcess(&mcpbridge.Server{Command: "sh", Args: []string{"-c", `sleep 60 & sleep 60`}}, nil, nil)
 			if err != nil {
 				t.Error(err)
 				return

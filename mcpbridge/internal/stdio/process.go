@@ -62,13 +62,9 @@ type process struct {
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
-// also if the process ends by itself. stderr may be nil.
-func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process, error) {
+// also if the process ends by itself. after and stderr may be nil.
+func startProcess(config *mcpbridge.Server, after *cleanup, stderr *mcpbridge.Stderr) (*process, error) {
 	if err := checkDir(config.Dir); err != nil {
-		return nil, err
-	}
-	after, err := newCleanup(config)
-	if err != nil {
 		return nil, err
 	}
 	p := &process{config: config, after: after, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
@@ -83,7 +79,6 @@ func startProcess(config *mcpbridge.Server, stderr *mcpbridge.Stderr) (*process,
 	}
 	if err != nil {
 		p.closePipes()
-		after.discard()
 		return nil, err
 	}
 	go func() {
@@ -309,13 +304,4 @@ func exitText(state *os.ProcessState) string {
 		return "was killed by " + state.String()
 	}
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -14,7 +14,7 @@ func BenchmarkStartAndStop(b *testing.B) {
 	cat := &mcpbridge.Server{Command: "cat"}
 	var starting float64
 	for b.Loop() {
-		p, err := startProcess(cat, nil)
+		p, err := startProcess(cat, nil, nil)
 		require.NoError(b, err)
 		require.NoError(b, p.stop(context.Background()))
 	}

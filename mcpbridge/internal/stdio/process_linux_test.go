@@ -85,7 +85,7 @@ func TestNothingIsLeftAfterStop(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				p, err := startProcess(&mcpbridge.Server{Command: "cat"}, nil)
+				p, err := startProcess(&mcpbridge.Server{Command: "cat"}, nil, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -94,7 +94,7 @@ func TestNothingIsLeftAfterStop(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			all.Go(func() { startProcess(&mcpbridge.Server{Command: "/nope"}, nil) })
+			all.Go(func() { startProcess(&mcpbridge.Server{Command: "/nope"}, nil, nil) })
 		}
 		all.Wait()
 	}

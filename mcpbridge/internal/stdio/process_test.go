@@ -34,7 +34,7 @@ func start(t *testing.T, act string) (*process, *bufio.Reader) {
 
 func startServer(t *testing.T, srv *mcpbridge.Server) (*process, *bufio.Reader) {
 	t.Helper()
-	p, err := startProcess(srv, nil)
+	p, err := startProcess(srv, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.kill()
@@ -198,7 +198,7 @@ func TestProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends
-		p, _ = startProcess(server("echo"), nil)
+		p, _ = startProcess(server("echo"), nil, nil)
 	}()
 	<-done
 	require.NotNil(t, p)

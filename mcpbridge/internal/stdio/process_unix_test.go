@@ -47,7 +47,7 @@ func TestProcessThatCannotStartSaysWhy(t *testing.T) {
 		"dir is a file":  {mcpbridge.Server{Command: "cat", Dir: plain}, plain + " is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := startProcess(&c.srv, nil)
+			_, err := startProcess(&c.srv, nil, nil)
 			require.ErrorContains(t, err, c.want)
 		})
 	}

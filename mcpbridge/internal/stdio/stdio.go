@@ -23,8 +23,13 @@ func New(config *mcpbridge.Server) transport.Server {
 
 // Connect starts a process.
 func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
-	p, err := startProcess(s.Config, session.Stderr)
+	after, err := newCleanup(s.Config, func(session string) error { return cleanUp(context.Background(), s.Config, session) })
 	if err != nil {
+		return nil, err
+	}
+	p, err := startProcess(s.Config, after, session.Stderr)
+	if err != nil {
+		after.discard()
 		return nil, err
 	}
 	t := tap.OverPipe(s.Config, session, p, &p.input)

@@ -84,7 +84,7 @@ var testServers = map[string]func(){
 
 // own starts a server itself, and prints the process ids of the server and of some of its children.
 func own(srv *mcpbridge.Server, children int) {
-	p, err := startProcess(srv, nil)
+	p, err := startProcess(srv, nil, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -101,7 +101,7 @@ func own(srv *mcpbridge.Server, children int) {
 func startForEver() {
 	printLine("0")
 	for {
-		if _, err := startProcess(forking(), nil); err != nil {
+		if _, err := startProcess(forking(), nil, nil); err != nil {
 			panic(err)
 		}
 	}

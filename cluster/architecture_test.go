@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The simulation of the node would not tell what the engine does.
-func TestNodeIsTestedWithoutTheEngine(t *testing.T) {
+// The simulation of the node would not tell what connections and etcd do.
+func TestNodeIsTestedWithoutTheNetwork(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "./internal/node").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), "github.com/asynkron/protoactor-go/actor\n")

@@ -1,5 +1,5 @@
 // Package cluster runs one session per key across several processes, the members of a
-// cluster, on Proto.Actor's cluster.
+// cluster.
 //
 // Each member has a supervisor of its own. Agents send the commands of package messages to
 // [Member.PID], or use [Member.Client], as with a single supervisor. A command reaches the
@@ -18,10 +18,9 @@
 //     [messages.CodeLost]. (In internal/node the verifier, world.verify, at the end of every
 //     scenario; TestCallsSurviveFaultsOfTheNetwork; TestKilledMemberIsReplaced; TestSoak; in
 //     tests/cluster TestKilledMembersScopesWorkElsewhere)
-//  2. One session per key. A key is owned by one member. Its session lives there, under the
-//     supervision strategy of that member. When members join or leave, the previous owner of a
-//     key closes its session before the next one opens another, unless messages between them
-//     get lost, or four or more members join at once. (In internal/node
+//  2. One session per key. A key is owned by one member of the view, the numbered list of the members. Its session lives
+//     there, under the supervision strategy of that member. When the view changes, the next owner of a key waits until every
+//     other member of the view has said that it does not hold the key. (In internal/node
 //     TestFirstCallsOfAllMembersOpenOneSession; TestGracefulLeaveAndJoinUnderLoad; in
 //     tests/cluster TestConcurrentFirstCallsOpenOneSessionForEachScope;
 //     TestRollingRestartLosesNothing)
@@ -35,14 +34,20 @@
 //     MCP session, and counts its generations anew on each member. (In internal/node
 //     TestMCPSessionsMoveWithASharedStore; in this package
 //     TestMemberThatLeavesHandsItsSessionsOver)
-//  5. A member without a lease does nothing. One that was stopped or cut off for longer than
-//     [Config.Lease] is fenced: it starts no call, and writes nothing to the store, until
-//     others confirm that it is still a member. If they have removed it, it drops its sessions
-//     and joins again. (In internal/node TestCutOffMemberIsFenced;
-//     TestStoppedProcessWaitsForConfirmation; in internal/lease TestFencedMemberStartsNothing;
-//     in tests/cluster TestMemberThatIsRemovedInItsPauseIsFenced)
-//  6. Who is not a member changes nothing. (TestPeerThatSpeaksGarbageChangesNothing; in
+//  5. No two members act for a key at the same time, whichever links are cut, if their clocks differ by less than 2 %. Etcd, or
+//     the hosts with raft, do all requests of members in one order. A member that has asked to renew its lease, and got an
+//     answer, holds it from when it has asked. One whose renewals have not been seen for a lease and 2 % is removed from the
+//     view, if it has not renewed until that very moment: its lease has run out. Without a lease a member is fenced: it starts no
+//     call, and writes nothing to the store. One that was removed drops its sessions, and joins again. The clock counts
+//     the time of a suspended machine where the system has such a clock, and nobody can set it. (In internal/node
+//     TestEveryCut; TestSimulation; TestMembersWithoutAnAnswerOfTheWitnessAreFenced; TestNobodyIsRemovedWhileEtcdHangs; in
+//     internal/lease TestFencedMemberStartsNothing; TestClockIsNotTheWallClock; in internal/quorum TestAnsweredRequestsLast; in
+//     tests/cluster TestMemberThatIsRemovedInItsPauseIsFenced)
+//  6. Who is not a member changes nothing. (TestHostsOfAListFindEachOtherAndSpeakTLS; in
 //     internal/node TestNonsenseChangesNothing; TestMemberOfAnotherVersionIsRefused)
+//
+// Of Proto.Actor, members use the actors only. Its cluster and remote packages would bring a member list, gossip,
+// activations and connections of their own, which decide by other rules than the view.
 //
 // # What does not cross
 //

@@ -3,64 +3,49 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/cluster"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
 
 const (
-	// etcdTime bounds a request to etcd when a member joins or leaves.
+	// etcdTime bounds the time to connect to etcd.
 	etcdTime = 5 * time.Second
-	// etcdPause is how long the watch waits before it begins anew.
-	etcdPause = 250 * time.Millisecond
 	// etcdReconnect bounds the time between two attempts to connect. The default of gRPC
-	// is two minutes: members would lose their registration after an outage.
+	// is two minutes: members would be fenced long after an outage.
 	etcdReconnect = 500 * time.Millisecond
 )
 
-// etcdProvider registers the member in etcd, with a lease of etcd that the member renews, and
-// watches the registrations of others.
-//
-// Proto.Actor's own provider does not see a member that registers after it has listed the
-// members and before its watch has begun. It waits for etcd without end, and does not close its
-// client.
-type etcdProvider struct {
+// etcd is the witness of a cluster whose view is in etcd. Each request is one transaction, so that all are done in one
+// order. There are no leases of etcd: a member is silent if its beat has not changed.
+type etcd struct {
 	cfg    *Config
 	client *clientv3.Client
-	tell   func(any) // to the node
-	prefix string    // of the keys of the cluster
+	tell   func(any)
+	prefix string // of the keys of the cluster
 
-	ctx      context.Context // of the incarnation, until Shutdown
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
-	shutdown sync.Once
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	trouble atomic.Pointer[string]
 
-	lease clientv3.LeaseID // set before the goroutines start, as is self
-	self  *cluster.Member
-
-	members map[string]*cluster.Member // by key; once watch runs, only its goroutine uses them
+	mu       sync.Mutex
+	number   uint64 // of the last view that was read
+	revision int64  // of its key
 }
 
-// registration is the value of a member in etcd.
-type registration struct {
-	ID    string   `json:"id"`
-	Host  string   `json:"host"`
-	Port  int32    `json:"port"`
-	Kinds []string `json:"kinds"`
-}
-
-// newEtcd returns the provider that registers the member in etcd. ctx ends its start.
-func newEtcd(ctx context.Context, c *Config, tell func(any)) (*etcdProvider, error) {
+// newEtcd returns the witness.
+func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, Password: c.Etcd.Password,
 		DialTimeout: etcdTime, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second, Logger: zap.NewNop(),
@@ -72,159 +57,138 @@ func newEtcd(ctx context.Context, c *Config, tell func(any)) (*etcdProvider, err
 	if err != nil {
 		return nil, fmt.Errorf("cluster: etcd: %w", err)
 	}
-	p := &etcdProvider{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/", members: map[string]*cluster.Member{}}
-	p.ctx, p.cancel = context.WithCancel(ctx)
-	return p, nil
+	e := &etcd{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/"}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
 }
 
-// StartMember registers the member.
-func (p *etcdProvider) StartMember(c *cluster.Cluster) error {
-	var err error
-	if p.self, err = selfOf(c); err != nil {
-		return fmt.Errorf("etcd: %w", err)
-	}
-	value, err := json.Marshal(registration{p.self.Id, p.self.Host, p.self.Port, p.self.Kinds})
-	if err != nil {
-		return fmt.Errorf("etcd: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(p.ctx, etcdTime)
-	defer cancel()
-	granted, err := p.client.Grant(ctx, int64(p.ttl()/time.Second))
-	if err != nil {
-		return fmt.Errorf("etcd: lease: %w", err)
-	}
-	p.lease = granted.ID
-	if _, err := p.client.Put(ctx, p.prefix+p.self.Id, string(value), clientv3.WithLease(p.lease)); err != nil {
-		return fmt.Errorf("etcd: registration: %w", err)
-	}
-	revision, err := p.list(ctx, c)
-	if err != nil {
-		return fmt.Errorf("etcd: members: %w", err)
-	}
-	p.running.Go(p.renew)
-	p.running.Go(func() { p.watch(c, revision) })
-	return nil
-}
-
-// StartClient is for programs that are no member. There are none.
-func (p *etcdProvider) StartClient(*cluster.Cluster) error {
-	return errors.New("etcd: clients are not supported")
-}
-
-// Shutdown ends the registration. If etcd cannot be reached, it ends with the lease.
-func (p *etcdProvider) Shutdown(bool) (err error) {
-	p.shutdown.Do(func() {
-		p.cancel()
-		p.running.Wait()
-		if p.lease != 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Lease)
-			defer cancel()
-			_, err = p.client.Revoke(ctx, p.lease)
-		}
-		err = errors.Join(err, p.client.Close())
-	})
-	return err
-}
-
-// ttl is how long etcd keeps a registration that is not renewed: longer than a member acts
-// without an answer, in whole seconds.
-func (p *etcdProvider) ttl() time.Duration {
-	return p.cfg.Lease.Truncate(time.Second) + time.Second
-}
-
-// renew renews the registration, and tells the node each time that etcd has confirmed it. A
-// registration that etcd does not have any longer belongs to a member that others have removed.
-func (p *etcdProvider) renew() {
-	ticker := time.NewTicker(p.cfg.Lease / 4)
-	defer ticker.Stop()
-	var err error
-	for {
-		asked := time.Now()
-		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Lease/2)
-		if err != nil { // if requests arrive and answers do not, the registration must end: ask for an answer first
-			_, err = p.client.Get(ctx, p.prefix+p.self.Id)
-		}
-		if err == nil {
-			_, err = p.client.KeepAliveOnce(ctx, p.lease)
-		}
-		cancel()
-		switch {
-		case err == nil:
-			p.tell(&node.Confirmed{Network: p.self.Id, At: asked})
-		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			p.tell(&node.Expelled{Network: p.self.Id})
-			return
-		}
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// list asks for the members, and publishes them. It returns the revision that they are of.
-func (p *etcdProvider) list(ctx context.Context, c *cluster.Cluster) (revision int64, err error) {
-	found, err := p.client.Get(ctx, p.prefix, clientv3.WithPrefix())
-	if err != nil {
-		return 0, err
-	}
-	clear(p.members)
-	for _, kv := range found.Kvs {
-		p.set(string(kv.Key), kv.Value)
-	}
-	p.publish(c)
-	return found.Header.GetRevision(), nil
-}
-
-// watch publishes the members after each change since a revision. When the watch ends,
-// because etcd has no leader or has compacted its history, it begins anew with a list.
-func (p *etcdProvider) watch(c *cluster.Cluster, revision int64) {
-	for {
-		ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(p.ctx))
-		for changes := range p.client.Watch(ctx, p.prefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1)) {
-			for _, change := range changes.Events {
-				if change.Type == clientv3.EventTypeDelete {
-					delete(p.members, string(change.Kv.Key))
-				} else {
-					p.set(string(change.Kv.Key), change.Kv.Value)
-				}
-			}
-			if len(changes.Events) > 0 {
-				p.publish(c)
-			}
-		}
-		cancel()
-		for listed := false; !listed; {
-			select {
-			case <-p.ctx.Done():
-				return
-			case <-time.After(etcdPause):
-			}
-			ctx, cancel := context.WithTimeout(p.ctx, etcdTime)
-			next, err := p.list(ctx, c)
-			cancel()
-			if listed = err == nil; listed {
-				revision = next
-			}
-		}
-	}
-}
-
-// set adds the member of a key. What is no registration is ignored.
-func (p *etcdProvider) set(key string, value []byte) {
-	var r registration
-	if json.Unmarshal(value, &r) == nil && key == p.prefix+r.ID && r.Host != "" {
-		p.members[key] = &cluster.Member{Id: r.ID, Host: r.Host, Port: r.Port, Kinds: r.Kinds}
-	}
-}
-
-// publish tells the engine who is a member. The member itself always is, until etcd or
-// the others tell it that it was removed.
-func (p *etcdProvider) publish(c *cluster.Cluster) {
-	if p.ctx.Err() != nil {
+func (e *etcd) ask(number uint64, q *view.Request) {
+	if e.ctx.Err() != nil {
 		return
 	}
-	p.members[p.prefix+p.self.Id] = p.self
-	publish(c, p.members)
+	e.running.Go(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease/2)
+		defer cancel()
+		a, err := e.do(ctx, q)
+		if err != nil {
+			trouble := "etcd must answer: " + err.Error()
+			e.trouble.Store(&trouble)
+			return
+		}
+		e.trouble.Store(nil)
+		e.tell(&node.Answered{Number: number, Answer: a})
+	})
+}
+
+// viewKey returns the key of the view.
+func (e *etcd) viewKey() string { return e.prefix + "view" }
+
+// beatKey returns the key of a beat.
+func (e *etcd) beatKey(id string) string { return e.prefix + "beats/" + id }
+
+// do does a request, as [view.Register.Do] does: the change if it fits, then the beat, and then it reads all.
+func (e *etcd) do(ctx context.Context, q *view.Request) (view.Answer, error) {
+	change, err := e.change(q)
+	if err != nil {
+		return view.Answer{}, err
+	}
+	beat, err := e.beat(q)
+	if err != nil {
+		return view.Answer{}, err
+	}
+	answer, err := e.client.Txn(ctx).Then(append(append(change, beat...), clientv3.OpGet(e.prefix, clientv3.WithPrefix()))...).Commit()
+	if err != nil {
+		return view.Answer{}, err
+	}
+	return e.read((*clientv3.GetResponse)(answer.Responses[len(answer.Responses)-1].GetResponseRange()))
+}
+
+// change returns the change of a request as a transaction, if there is one.
+func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
+	var conditions []clientv3.Cmp
+	var changes []clientv3.Op
+	if q.Next != nil {
+		e.mu.Lock()
+		number, revision := e.number, e.revision
+		e.mu.Unlock()
+		if q.Next.Number != number+1 { // it is outdated
+			return nil, nil
+		}
+		value, err := json.Marshal(q.Next)
+		if err != nil {
+			return nil, err
+		}
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(e.viewKey()), "=", revision))
+		changes = append(changes, clientv3.OpPut(e.viewKey(), string(value)))
+	}
+	if q.Silent != "" {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(e.beatKey(q.Silent)), "=", int64(q.Seen)))
+		changes = append(changes, clientv3.OpDelete(e.beatKey(q.Silent)))
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	return []clientv3.Op{clientv3.OpTxn(conditions, changes, nil)}, nil
+}
+
+// beat returns the beat of a request as a transaction, if there is one.
+func (e *etcd) beat(q *view.Request) ([]clientv3.Op, error) {
+	if !q.Beat {
+		return nil, nil
+	}
+	value, err := json.Marshal(view.Beat{From: q.From, Unheard: q.Unheard})
+	if err != nil {
+		return nil, err
+	}
+	put := clientv3.OpPut(e.beatKey(q.From.ID), string(value))
+	if q.First {
+		return []clientv3.Op{put}, nil
+	}
+	there := clientv3.Compare(clientv3.CreateRevision(e.beatKey(q.From.ID)), ">", 0)
+	return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{put}, nil)}, nil
+}
+
+// read returns what the keys of the cluster have.
+func (e *etcd) read(all *clientv3.GetResponse) (view.Answer, error) {
+	a := view.Answer{Beats: map[string]view.Beat{}}
+	revision := int64(0)
+	for _, kv := range all.Kvs {
+		key := string(kv.Key)
+		id, isBeat := strings.CutPrefix(key, e.prefix+"beats/")
+		switch {
+		case isBeat:
+			var b view.Beat
+			if json.Unmarshal(kv.Value, &b) == nil && b.From.ID == id {
+				b.Revision = uint64(kv.ModRevision)
+				a.Beats[id] = b
+			}
+		case key == e.viewKey():
+			if err := json.Unmarshal(kv.Value, &a.View); err != nil {
+				return a, fmt.Errorf("the value of %s is no view: %w", key, err)
+			}
+			revision = kv.ModRevision
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.View.Number >= e.number {
+		e.number, e.revision = a.View.Number, revision
+	}
+	return a, nil
+}
+
+func (*etcd) packet([]byte)         {}
+func (*etcd) leave(context.Context) {}
+
+func (e *etcd) lacks() string {
+	if trouble := e.trouble.Load(); trouble != nil {
+		return *trouble
+	}
+	return ""
+}
+
+func (e *etcd) close() {
+	e.cancel()
+	e.running.Wait()
+	e.client.Close() //nolint:errcheck // nothing uses it any longer
 }

@@ -1,5 +1,3 @@
-//go:build !race
-
 package cluster_test
 
 import (
@@ -10,8 +8,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	pac "github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cluster"
@@ -35,10 +31,9 @@ func ExampleStart() {
 			Servers: []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}},
 			Store:   store,
 		},
-		Listen:   "10.0.0.1:8090",
-		Provider: "etcd",
-		Etcd:     cluster.Etcd{Endpoints: endpoints},
-		TLS:      &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "members-ca.pem"},
+		Listen: "10.0.0.1:8090",
+		Etcd:   cluster.Etcd{Endpoints: endpoints},
+		TLS:    &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "members-ca.pem"},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -53,17 +48,14 @@ func ExampleStart() {
 	fmt.Println(reply.Supervisor)
 }
 
-// Three members on three machines, which find each other by a list of hosts. Each runs this program
-// with its own address.
-func ExampleStart_automanaged() {
-	ctx, host := context.Background(), os.Getenv("HOST_IP")
-	servers := []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}}
+// Three members on one machine. Each is this program with another port: run it three times, with 8091, 8092 and 8093.
+func ExampleStart_hosts() {
+	ctx, port := context.Background(), os.Args[1]
 	member, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
-		Supervisor:  supervisor.Config{Servers: servers},
-		Listen:      host + ":8090",
-		TLS:         &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "members-ca.pem"},
-		Provider:    "automanaged",
-		Automanaged: cluster.Automanaged{Hosts: []string{"10.0.0.1:6330", "10.0.0.2:6330", "10.0.0.3:6330"}},
+		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}}},
+		Listen:     "127.0.0.1:" + port,
+		Hosts:      []string{"127.0.0.1:8091", "127.0.0.1:8092", "127.0.0.1:8093"},
+		Directory:  "members",
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -78,7 +70,7 @@ func ExampleNewInProcess() {
 	for _, name := range []string{"a", "b"} {
 		m, err := cluster.Start(ctx, system, cluster.Config{
 			Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "greeter", InMemory: mcp.NewServer(&mcp.Implementation{Name: "greeter"}, nil)}}},
-			Member:     name, Provider: "in-process", InProcess: hub,
+			Member:     name, InProcess: hub,
 		})
 		if err != nil {
 			log.Fatal(err)
@@ -106,17 +98,4 @@ func ExampleNewInProcess() {
 	_ = members[0].Supervisor() // the member's own, for Reload, health and toolset
 	_ = members[0].System()
 	// Output: 10 sessions on 2 members
-}
-
-// Any provider of Proto.Actor can be used. It is made anew each time the member joins.
-func ExampleConfig_newProvider() {
-	_ = cluster.Config{
-		NewProvider: func() (pac.ClusterProvider, error) {
-			return automanaged.NewWithConfig(time.Second, 6330, "10.0.0.1:6330", "10.0.0.2:6330"), nil
-		},
-	}
-	_ = cluster.Config{
-		Provider:    "automanaged",
-		Automanaged: cluster.Automanaged{Listen: "10.0.0.1:6330", Hosts: []string{"10.0.0.1:6330", "10.0.0.2:6330"}},
-	}
 }

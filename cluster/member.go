@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,6 @@ import (
 // errNoContext is the error for a nil context.
 var errNoContext = errors.New("cluster: the context is nil: use context.Background")
 
-// errStopped says that the member stops.
-var errStopped = errors.New("cluster: the member was stopped")
-
 // The two modules are of one version: see package clusterapi.
 const _ = clusterapi.Revision1
 
@@ -35,29 +33,23 @@ type Member struct {
 	cfg         Config
 	system      *actor.ActorSystem
 	supervisor  *supervisor.Supervisor
-	node        *actor.PID
+	node        atomic.Pointer[actor.PID] // nil until it has started
 	client      *supervisor.Client
 	lease       *lease.Lease
+	witness     witness
+	network     *network
 	logger      zerolog.Logger
 	subscribers *subscribers
 
-	ctx    context.Context // ends when the node has left
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	engine  *engine       // the last incarnation, or nil
-	joining chan struct{} // closed when the last attempt to join has ended; nil before the first
-	stopped bool
-	stop    sync.Once
-	done    chan struct{} // closed when the node has left
+	stop   sync.Once
+	closed sync.Once
+	done   chan struct{} // closed when the node has left, but for the last member
 }
 
 // Start starts a supervisor in an actor system, and joins the cluster. It returns when the
-// member has joined: with a quorum (see [Config.Quorum]), that is when enough other members have
+// member has joined: with [Config.Hosts], that is when enough of them have
 // started. If ctx ends before, it stops what it has started. The error names the invalid fields of
 // cfg.
-//
-// The cluster has an actor system of its own: the given one keeps its address.
 func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -76,18 +68,23 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		return nil, err
 	}
 	logger := clusterapi.NewLogger(cfg.Supervisor.Logger).Logger
-	if _, err := cfg.credentials(logger); err != nil {
-		return nil, err
+	length := cfg.Lease
+	if len(cfg.Hosts) == 1 {
+		length = lease.Forever
 	}
-	m := &Member{cfg: cfg, system: system, lease: lease.New(cfg.Lease), logger: logger, done: make(chan struct{})}
+	m := &Member{cfg: cfg, system: system, lease: lease.New(length, lease.Clock), logger: logger, done: make(chan struct{})}
 	m.subscribers = newSubscribers(m.logger, m.watch)
 	m.warnWithoutTLS()
+	if err := m.connect(); err != nil {
+		return nil, err
+	}
 	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
 	var err error
 	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
 		f := places.Load()
 		return f != nil && (*f)(key)
 	})); err != nil {
+		m.disconnect()
 		return nil, fmt.Errorf("cluster: the supervisor, with member %q as its name: %w", cfg.Member, err)
 	}
 	joined := make(chan error, 1)
@@ -98,17 +95,46 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		}
 	}))
 	if err != nil {
+		m.disconnect()
 		m.supervisor.Stop(ctx) //nolint:errcheck // it has no sessions
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	m.node = pid
+	m.node.Store(pid)
 	places.Store(&placed)
 	m.client = supervisor.NewClient(system, pid)
-	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.tell(&node.Joined{Network: m.network})
 	if err := m.start(ctx, joined); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// connect makes the witness, and accepts connections.
+func (m *Member) connect() error {
+	w, begin, err := m.cfg.newWitness(m.logger, m.tell)
+	if err != nil {
+		return err
+	}
+	m.witness = w
+	if m.network, err = listen(&m.cfg, m.logger, m.tell, w.packet); err != nil {
+		w.close()
+		return err
+	}
+	begin(m.network)
+	return nil
+}
+
+// disconnect ends what connect has begun.
+func (m *Member) disconnect() {
+	m.network.close()
+	m.witness.close()
+}
+
+// tell tells the node, once there is one.
+func (m *Member) tell(msg any) {
+	if pid := m.node.Load(); pid != nil {
+		m.system.Root.Send(pid, msg)
+	}
 }
 
 // warnWithoutTLS logs that the connections are not secure.
@@ -118,27 +144,36 @@ func (m *Member) warnWithoutTLS() {
 	}
 }
 
-// start joins the cluster for the first time.
+// waitLog is how often a member that waits for others says so.
+const waitLog = 5 * time.Second
+
+// start waits until the member has joined.
 func (m *Member) start(ctx context.Context, joined chan error) error {
-	failed := make(chan error, 1)
-	go func() {
-		if err := m.join(); err != nil {
-			failed <- err
+	says := time.NewTimer(waitLog / 10)
+	defer says.Stop()
+	for {
+		var err error
+		select {
+		case err = <-joined:
+			if err == nil {
+				return nil
+			}
+			err = fmt.Errorf("cluster: %w", err)
+		case <-says.C:
+			m.logger.Info().Str("member", m.cfg.Member).Str("for", m.waitsFor()).Msg("member waits")
+			says.Reset(waitLog)
+			continue
+		case <-ctx.Done():
+			err = fmt.Errorf("cluster: the member has not joined (%s): %w", m.waitsFor(), context.Cause(ctx))
 		}
-	}()
-	var err error
-	select {
-	case err = <-joined:
-		if err == nil {
-			return nil
-		}
-		err = fmt.Errorf("cluster: %w", err)
-	case err = <-failed:
-	case <-ctx.Done():
-		err = fmt.Errorf("cluster: the member has not joined%s: %w", m.cfg.needs(), context.Cause(ctx))
+		m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
+		return err
 	}
-	m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
-	return err
+}
+
+// waitsFor says what a member that has not joined waits for.
+func (m *Member) waitsFor() string {
+	return cmp.Or(m.witness.lacks(), "all members of the view must be reached, and those that have ended be removed")
 }
 
 // setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
@@ -185,96 +220,13 @@ func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
 		Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Quorum: m.cfg.quorum, Owner: new(ranking).owner, Previous: new(ranking).owner,
-		Rejoin: func() { go m.rejoin() }, Joined: joined, Observe: m.supervisor.Subscribe,
+		Lease: m.lease, LeaseTime: m.cfg.Lease, Ask: m.witness.ask, Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }
 
-// join starts an incarnation.
-func (m *Member) join() error {
-	early := &early{tell: func(msg any) { m.system.Root.Send(m.node, msg) }}
-	ended := make(chan struct{})
-	defer close(ended)
-	m.mu.Lock()
-	stopped := m.stopped
-	m.joining = ended
-	m.mu.Unlock()
-	if stopped {
-		return errStopped
-	}
-	e, err := startEngine(m.ctx, &m.cfg, m.logger, early.tellLater)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	if stopped = m.stopped; !stopped {
-		m.engine = e
-		early.release(&node.Joined{Network: e})
-	}
-	m.mu.Unlock()
-	if stopped {
-		e.end(context.Background())
-		return errStopped
-	}
-	return nil
-}
-
-// early keeps what an incarnation says before it has joined.
-type early struct {
-	mu   sync.Mutex
-	kept []any
-	open bool
-	tell func(any)
-}
-
-// tellLater tells the node, or keeps the message.
-func (e *early) tellLater(msg any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.open {
-		e.tell(msg)
-		return
-	}
-	e.kept = append(e.kept, msg)
-}
-
-// release tells the node first, and then what was kept.
-func (e *early) release(first any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.open = true
-	e.tell(first)
-	for _, msg := range e.kept {
-		e.tell(msg)
-	}
-	e.kept = nil
-}
-
-// rejoin starts the next incarnation, as soon as the previous one has ended.
-func (m *Member) rejoin() {
-	m.mu.Lock()
-	previous := m.engine
-	m.mu.Unlock()
-	if previous != nil {
-		previous.end(m.ctx)
-	}
-	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		err := m.join()
-		if err == nil || errors.Is(err, errStopped) {
-			return
-		}
-		m.logger.Warn().Str("member", m.cfg.Member).Err(err).Dur("delay", pause).Msg("member cannot join the cluster")
-		select {
-		case <-m.done:
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
 // PID returns the PID that takes the commands of package messages, for all keys.
-func (m *Member) PID() *actor.PID { return m.node }
+func (m *Member) PID() *actor.PID { return m.node.Load() }
 
 // Client returns a client for Go code that is not an actor.
 func (m *Member) Client() *supervisor.Client { return m.client }
@@ -302,10 +254,10 @@ func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
 // watch has put called with the events of all members, until end is called.
 func (m *Member) watch(put func(messages.Event)) (end func()) {
 	own := m.supervisor.Subscribe(put)
-	m.system.Root.Send(m.node, &node.Watch{ID: watchID, Handle: put})
+	m.tell(&node.Watch{ID: watchID, Handle: put})
 	return func() {
 		own()
-		m.system.Root.Send(m.node, &node.Watch{ID: watchID, End: true})
+		m.tell(&node.Watch{ID: watchID, End: true})
 	}
 }
 
@@ -317,7 +269,7 @@ const watchID = 1
 func (m *Member) Members() []messages.MemberSnapshot {
 	box := clusterapi.NewFuture(m.system, nil)
 	defer box.Close()
-	m.system.Root.RequestWithCustomSender(m.node, &node.ListMembers{}, box.PID)
+	m.system.Root.RequestWithCustomSender(m.node.Load(), &node.ListMembers{}, box.PID)
 	if list, ok := (<-box.Reply).(*node.Members); ok {
 		return list.List
 	}
@@ -335,9 +287,6 @@ func (m *Member) Stop(ctx context.Context) error {
 		return errNoContext
 	}
 	m.stop.Do(func() {
-		m.mu.Lock()
-		m.stopped = true
-		m.mu.Unlock()
 		left := m.leave()
 		go func() {
 			defer close(m.done)
@@ -347,39 +296,32 @@ func (m *Member) Stop(ctx context.Context) error {
 	select {
 	case <-m.done:
 	case <-ctx.Done():
-		m.system.Root.Send(m.node, &node.LeaveNow{})
+		m.tell(&node.LeaveNow{})
 		select {
 		case <-m.done:
 		case <-time.After(shutdownTime):
 		}
 	}
-	m.cancel()
 	err := m.supervisor.Stop(ctx)
-	m.mu.Lock()
-	e, joining := m.engine, m.joining
-	m.mu.Unlock()
-	if joining != nil {
-		select {
-		case <-joining:
-		case <-ctx.Done():
-		case <-time.After(shutdownTime):
-		}
-	}
-	if e != nil {
-		e.end(ctx)
-	}
 	select {
 	case <-m.done:
-		m.leave()() // once the supervisor has stopped, the name of the node is free then
+		m.leave()() // the last member has left, and the name of the node is free
 	default:
 	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
+	defer cancel()
+	m.witness.leave(bounded)
+	m.closed.Do(m.disconnect)
 	return err
 }
+
+// shutdownTime bounds how long Stop waits for a node that no longer waits for calls.
+const shutdownTime = 5 * time.Second
 
 // leave has the node leave. left waits until it has left.
 func (m *Member) leave() (left func()) {
 	box := clusterapi.NewFuture(m.system, nil)
-	m.system.Root.RequestWithCustomSender(m.node, &node.Leave{}, box.PID)
+	m.system.Root.RequestWithCustomSender(m.node.Load(), &node.Leave{}, box.PID)
 	return func() {
 		defer box.Close()
 		<-box.Reply

@@ -1,5 +1,3 @@
-//go:build !race
-
 package cluster_test
 
 import (
@@ -33,7 +31,7 @@ func ExampleMember_Supervisor_telemetry() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	member, err := cluster.Start(ctx, system, cluster.Config{Supervisor: cfg, Provider: "in-process", InProcess: hub})
+	member, err := cluster.Start(ctx, system, cluster.Config{Supervisor: cfg, InProcess: hub})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,7 +55,7 @@ func ExampleMember_toolset() {
 	ctx, system, hub := context.Background(), actor.NewActorSystem(), cluster.NewInProcess()
 	member, err := cluster.Start(ctx, system, cluster.Config{
 		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "greeter", InMemory: newGreeter()}}},
-		Provider:   "in-process", InProcess: hub,
+		InProcess:  hub,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -32,8 +32,7 @@ const memberVar = "MCPACTOR_DEMO_MEMBER"
 type memberConfig struct {
 	Name   string
 	Listen string   // for other members
-	Health string   // the one of Hosts that is this member's
-	Hosts  []string // where the members answer the polls of automanaged
+	Hosts  []string // where the members listen
 	Server string   // the URL of the MCP server
 	Store  string   // the URL of the store
 	Page   string   // the address of the debug page, or empty
@@ -62,8 +61,6 @@ const (
 	// joinLimit bounds the time that a member takes to join, and lease is how long it may act
 	// after others have confirmed that it is a member.
 	joinLimit, lease = 20 * time.Second, 2 * time.Second
-	// pollEvery is how often the members look for each other.
-	pollEvery = 300 * time.Millisecond
 )
 
 // runMember runs the member that a configuration describes, until it has left or until in ends.
@@ -125,8 +122,7 @@ func (cfg *memberConfig) join() (*cluster.Member, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), joinLimit)
 	defer cancel()
 	return cluster.Start(ctx, actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cluster.Config{
-		Name: "demo", Member: cfg.Name, Listen: cfg.Listen, Lease: lease, Provider: "automanaged",
-		Automanaged: cluster.Automanaged{Listen: cfg.Health, Hosts: cfg.Hosts, Refresh: pollEvery},
+		Name: "demo", Member: cfg.Name, Listen: cfg.Listen, Lease: lease, Hosts: cfg.Hosts, RestartedHostsJoinAnew: true,
 		Supervisor: supervisor.Config{
 			Servers: []mcpbridge.Server{{Name: "web", URL: cfg.Server}}, Store: remoteStore(cfg.Store),
 			Budget: 50, BackoffBase: 50 * time.Millisecond, BackoffMax: 500 * time.Millisecond,

@@ -98,17 +98,12 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 	})
 	var hosts []string
 	for i, name := range []string{"a", "b", "c"} {
-		// Placement is even only if the ports differ in more than their last digits.
 		listen, err := freeAddress(10000 * (i + 1))
 		if err != nil {
 			return nil, err
 		}
-		health, err := freeAddress(10000*(i+1) + 1500)
-		if err != nil {
-			return nil, err
-		}
-		hosts = append(hosts, health)
-		s.configs = append(s.configs, memberConfig{Name: name, Listen: listen, Health: health})
+		hosts = append(hosts, listen)
+		s.configs = append(s.configs, memberConfig{Name: name, Listen: listen})
 	}
 	var err error
 	if s.server, err = newMCPServer(s.verifier.executed); err != nil {

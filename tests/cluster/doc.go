@@ -5,13 +5,13 @@
 //	go -C tests/cluster test -v -full -timeout 1h .
 //
 // Its own tests are scenarios on real processes on loopback: three members of a cluster
-// (cmd/member), and etcd (cmd/etcd) as a provider or as the store that the members share. The
+// (cmd/member), and etcd (cmd/etcd), which keeps the view or is the store that the members share. The
 // MCP server (package mcpserver) runs in the process of the test, and records every execution
 // and every session. Agents on all members call its tools, while a member is killed, leaves,
 // is stopped, or is cut off by a network of proxies (package network), or while etcd is down.
 //
 // Each scenario ends with the verifier: History.Check of package history. With -v each prints a table:
 // calls, failures by code, duplicate executions, sessions that kept their state, and times of
-// recovery. Without -full, scenarios run with automanaged, mostly without a store, and for a
+// recovery. Without -full, scenarios run with raft on the hosts, mostly without a store, and for a
 // few seconds. With -logs the logs of all processes are kept.
 package cluster

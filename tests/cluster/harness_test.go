@@ -36,10 +36,10 @@ const (
 
 // setting is what a scenario runs on.
 type setting struct {
-	provider string
-	shared   bool // the members share a store of sessions
-	proxied  bool // the network between the members can be cut
-	tls      bool // the members have certificates
+	witness string
+	shared  bool // the members share a store of sessions
+	proxied bool // the network between the members can be cut
+	tls     bool // the members have certificates
 }
 
 // cluster is a cluster of processes, with the MCP server and perhaps etcd.
@@ -62,7 +62,6 @@ type cluster struct {
 // slot is the place of a member, which one process after the other takes.
 type slot struct {
 	listen, advertise string
-	health, host      string // of automanaged: where the member listens, and where others reach it
 	serial            int
 	running           *node // nil if there is none
 }
@@ -99,7 +98,7 @@ func start(t *testing.T, s setting) *cluster {
 		require.NoError(t, c.server.Close())
 		require.NoError(t, goleak.Find(leaks))
 	})
-	if s.provider == "etcd" || s.shared {
+	if s.witness == "etcd" || s.shared {
 		c.etcd = startEtcd(t, c.dir)
 		if s.proxied {
 			c.etcd.endpoint = c.proxy("etcd", c.etcd.endpoint)
@@ -110,10 +109,10 @@ func start(t *testing.T, s setting) *cluster {
 	}
 	for i := range c.slots {
 		one := &c.slots[i]
-		one.listen, one.health = freeAddr(t), freeAddr(t)
-		one.advertise, one.host = one.listen, one.health
+		one.listen = freeAddr(t)
+		one.advertise = one.listen
 		if s.proxied {
-			one.advertise, one.host = c.proxy(slotName(i), one.listen), c.proxy(slotName(i), one.health)
+			one.advertise = c.proxy(slotName(i), one.listen)
 		}
 	}
 	for i := range c.slots {
@@ -148,11 +147,11 @@ func (c *cluster) run(i int) *node {
 	s := &c.slots[i]
 	s.serial++
 	cfg := member.Config{
-		Name: fmt.Sprintf("%s.%d", slotName(i), s.serial), Provider: c.provider, Listen: s.listen, Advertise: s.advertise,
-		Health: s.health, Shared: c.shared, URL: c.server.URL(), Lease: lease,
+		Name: fmt.Sprintf("%s.%d", slotName(i), s.serial), Witness: c.witness, Listen: s.listen, Advertise: s.advertise,
+		Directory: c.dir, Shared: c.shared, URL: c.server.URL(), Lease: lease,
 	}
 	for _, other := range c.slots {
-		cfg.Hosts = append(cfg.Hosts, other.host)
+		cfg.Hosts = append(cfg.Hosts, other.advertise)
 	}
 	if c.etcd != nil {
 		cfg.Etcd = "http://" + c.etcd.endpoint
@@ -479,7 +478,7 @@ func (c *cluster) title() string {
 	if c.tls {
 		store += ", TLS"
 	}
-	return fmt.Sprintf("%s: %s, %s", strings.TrimPrefix(c.t.Name(), "Test"), c.provider, store)
+	return fmt.Sprintf("%s: %s, %s", strings.TrimPrefix(c.t.Name(), "Test"), c.witness, store)
 }
 
 // example describes a call that has failed with a code, and its executions.

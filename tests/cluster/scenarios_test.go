@@ -25,7 +25,7 @@ func each(t *testing.T, quick, others []setting, scenario func(t *testing.T, s s
 		t.Skip("it takes long: use -full")
 	}
 	for _, s := range all {
-		name := s.provider
+		name := s.witness
 		if s.shared {
 			name += "-shared"
 		}
@@ -38,12 +38,12 @@ func each(t *testing.T, quick, others []setting, scenario func(t *testing.T, s s
 
 // The settings.
 var (
-	static       = setting{provider: "automanaged"}
-	staticShared = setting{provider: "automanaged", shared: true}
-	onEtcd       = setting{provider: "etcd"}
-	onEtcdShared = setting{provider: "etcd", shared: true}
-	withTLS      = setting{provider: "automanaged", tls: true}
-	onEtcdTLS    = setting{provider: "etcd", shared: true, tls: true}
+	static       = setting{witness: "hosts"}
+	staticShared = setting{witness: "hosts", shared: true}
+	onEtcd       = setting{witness: "etcd"}
+	onEtcdShared = setting{witness: "etcd", shared: true}
+	withTLS      = setting{witness: "hosts", tls: true}
+	onEtcdTLS    = setting{witness: "etcd", shared: true, tls: true}
 )
 
 // scopes returns the names of scopes.

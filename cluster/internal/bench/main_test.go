@@ -161,7 +161,7 @@ func alone(b *testing.B, r route) *supervisor.Client {
 
 // joins starts a member. A lease of 0 is the default.
 func joins(b *testing.B, hub *cluster.InProcess, r route, name string, lease time.Duration) *cluster.Member {
-	m, err := cluster.Start(b.Context(), newSystem(), cluster.Config{Supervisor: r.config(), Member: name, Provider: "in-process", InProcess: hub, Lease: lease})
+	m, err := cluster.Start(b.Context(), newSystem(), cluster.Config{Supervisor: r.config(), Member: name, InProcess: hub, Lease: lease})
 	require.NoError(b, err)
 	b.Cleanup(func() { m.Stop(context.Background()) })
 	return m

@@ -1,7 +1,7 @@
 // Package lease keeps a member that others may have removed from the cluster from doing
 // anything in its name.
 //
-// A member renews its lease as long as others confirm that it is a member. When the lease has
+// A member renews its lease as long as the witness of the cluster answers that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
 // network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
 // store, and close no MCP session that another member may have resumed from it.
@@ -10,6 +10,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,35 +24,40 @@ var ErrFenced = errors.New("the member is fenced: the others may have removed it
 
 // Lease says until when a member may act. Its methods may be called from any goroutine.
 type Lease struct {
-	time    time.Duration
-	renewed atomic.Pointer[time.Time] // nil: there is no lease
+	length time.Duration
+	clock  func() time.Duration
+	until  atomic.Int64 // by the clock; zero: there is no lease
 }
 
-// New returns a lease for a time. It is not held before Renew.
-func New(length time.Duration) *Lease { return &Lease{time: length} }
+// Forever is the length of a lease that does not run out: nobody can remove the only host of a cluster.
+const Forever = time.Duration(math.MaxInt64 / 2)
 
-// Renew renews the lease from a time on: when the others were asked, not when they answered.
-func (l *Lease) Renew(from time.Time) {
+// New returns a lease for a time by a clock, such as [Clock]. It is not held before Renew.
+func New(length time.Duration, clock func() time.Duration) *Lease {
+	return &Lease{length: length, clock: clock}
+}
+
+// Now returns the time by the clock of the lease.
+func (l *Lease) Now() time.Duration { return l.clock() }
+
+// Renew renews the lease from a time on: when the witness was asked, not when it answered.
+func (l *Lease) Renew(from time.Duration) {
+	until := int64(from + l.length)
 	for {
-		old := l.renewed.Load()
-		if old != nil && !old.Before(from) || l.renewed.CompareAndSwap(old, &from) {
+		old := l.until.Load()
+		if old >= until || l.until.CompareAndSwap(old, until) {
 			return
 		}
 	}
 }
 
 // End ends the lease until the next Renew.
-func (l *Lease) End() { l.renewed.Store(nil) }
+func (l *Lease) End() { l.until.Store(0) }
 
-// Held reports whether the member may act. It looks at two clocks, because the monotonic one
-// stands still while a machine is suspended.
+// Held reports whether the member may act.
 func (l *Lease) Held() bool {
-	at := l.renewed.Load()
-	if at == nil {
-		return false
-	}
-	now := time.Now()
-	return now.Sub(*at) < l.time && now.Round(0).Sub(at.Round(0)) < l.time
+	until := l.until.Load()
+	return until != 0 && int64(l.clock()) < until
 }
 
 // Dialer wraps a dialer: without the lease it does not dial, and its connections start no

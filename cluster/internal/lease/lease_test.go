@@ -14,38 +14,44 @@ import (
 	"github.com/mcpactor/mcpactor/resume"
 )
 
+// elapsed returns a clock that begins now.
+func elapsed() func() time.Duration {
+	began := time.Now().Add(-time.Minute)
+	return func() time.Duration { return time.Since(began) }
+}
+
 func TestLeaseRunsOutByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(time.Second)
+		l := New(time.Second, elapsed())
 		require.False(t, l.Held(), "before the first renewal")
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		time.Sleep(time.Second - time.Nanosecond)
 		require.True(t, l.Held())
 		time.Sleep(time.Nanosecond)
 		require.False(t, l.Held())
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		require.True(t, l.Held())
 		l.End()
 		require.False(t, l.Held())
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		require.True(t, l.Held())
 	})
 }
 
 func TestLeaseIsRenewedFromTheTimeOfTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(time.Second)
-		asked := time.Now()
+		l := New(time.Second, elapsed())
+		asked := l.Now()
 		time.Sleep(600 * time.Millisecond)
 		l.Renew(asked)
 		require.True(t, l.Held())
 		time.Sleep(400 * time.Millisecond)
 		require.False(t, l.Held())
 
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		l.Renew(asked)
 		require.True(t, l.Held(), "an old answer changes nothing")
-		l.Renew(time.Now().Add(-time.Hour))
+		l.Renew(l.Now() - time.Hour)
 		require.True(t, l.Held())
 
 		l.End()
@@ -54,20 +60,36 @@ func TestLeaseIsRenewedFromTheTimeOfTheQuestion(t *testing.T) {
 	})
 }
 
-func TestSuspendedMachineLosesItsLease(t *testing.T) {
-	l := New(time.Second)
-	l.Renew(time.Now().Round(0).Add(-2 * time.Second)) // only the wall clock has gone on
+// A step of the wall clock neither ends a lease nor renews it, and the time in which a machine is suspended counts.
+func TestClockIsNotTheWallClock(t *testing.T) {
+	before := Clock()
+	require.Less(t, Clock()-before, time.Hour)
+	require.NotZero(t, before)
+	now := time.Duration(1)
+	l := New(time.Second, func() time.Duration { return now })
+	l.Renew(l.Now())
+	require.True(t, l.Held())
+	now += 2 * time.Second
 	require.False(t, l.Held())
 }
 
+func TestLeaseOfTheOnlyHostDoesNotRunOut(t *testing.T) {
+	now := time.Duration(1)
+	l := New(Forever, func() time.Duration { return now })
+	require.False(t, l.Held())
+	l.Renew(l.Now())
+	now += 10_000 * time.Hour
+	require.True(t, l.Held())
+}
+
 func TestLeaseIsSafeForGoroutines(t *testing.T) {
-	l := New(time.Hour)
-	latest := time.Now()
+	l := New(time.Hour, elapsed())
+	latest := l.Now() + 24*time.Hour
 	done := make(chan bool)
 	for i := range 8 {
 		go func() {
 			for j := range 1000 {
-				l.Renew(latest.Add(-time.Duration(i*j) * time.Second))
+				l.Renew(latest - time.Duration(i*j)*time.Second)
 				l.Held()
 			}
 			done <- true
@@ -76,7 +98,7 @@ func TestLeaseIsSafeForGoroutines(t *testing.T) {
 	for range 8 {
 		<-done
 	}
-	require.Equal(t, latest, *l.renewed.Load())
+	require.Equal(t, int64(latest+time.Hour), l.until.Load())
 }
 
 // inner is a dialer that counts, and its connection.
@@ -122,8 +144,8 @@ func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
 		"lease and no resuming": {shared: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, i := New(time.Hour), &inner{resume: c.resume}
-			l.Renew(time.Now())
+			l, i := New(time.Hour, elapsed()), &inner{resume: c.resume}
+			l.Renew(l.Now())
 			conn, err := l.Dialer(i, c.shared).Dial(t.Context(), mcpbridge.DialRequest{})
 			require.NoError(t, err)
 			if !c.held {
@@ -138,7 +160,7 @@ func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
 
 func TestFencedMemberStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, i := New(time.Second), &inner{}
+		l, i := New(time.Second, elapsed()), &inner{}
 		dialer := l.Dialer(i, true)
 		requireFenced := func(err error, class mcpbridge.Class, session mcpbridge.Fate) {
 			t.Helper()
@@ -153,7 +175,7 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
 		require.Zero(t, i.dials)
 
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		conn, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
 		require.NoError(t, err)
 		require.True(t, conn.Info().Attached, "the rest of the connection is as it was")
@@ -170,7 +192,7 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 
 func TestFencedMemberStoresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, memory := New(time.Second), new(resume.Memory)
+		l, memory := New(time.Second, elapsed()), new(resume.Memory)
 		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
 		store := l.Store(memory, func(key messages.Key) bool { return key == mine })
 		record := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Endpoint: "e", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}
@@ -180,7 +202,7 @@ func TestFencedMemberStoresNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, loaded)
 
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		require.NoError(t, store.Save(t.Context(), mine, record))
 		keys, err := store.Keys(t.Context())
 		require.NoError(t, err)
@@ -191,7 +213,7 @@ func TestFencedMemberStoresNothing(t *testing.T) {
 		loaded, err = store.Load(t.Context(), mine)
 		require.NoError(t, err)
 		require.Equal(t, uint64(1), loaded.Generation, "it may still read")
-		l.Renew(time.Now())
+		l.Renew(l.Now())
 		require.NoError(t, store.Delete(t.Context(), mine))
 	})
 }

@@ -36,6 +36,7 @@ const (
 // Link is the connections to one incarnation of another member. Its methods may be called from any goroutine,
 // and do not block.
 type Link struct {
+	from    link.Address // this incarnation
 	to      link.Address
 	mesh    *Mesh
 	conn    *grpc.ClientConn
@@ -60,7 +61,7 @@ type outgoing struct {
 
 // newLink returns a link that is not started.
 func newLink(m *Mesh, to link.Address) *Link {
-	l := &Link{to: to, mesh: m}
+	l := &Link{from: link.Address{ID: m.incarnation(), Host: m.cfg.Self.Host}, to: to, mesh: m}
 	l.conn, l.invalid = m.connection(to.Host)
 	l.ctx, l.cancel = context.WithCancel(m.ctx)
 	l.kept, l.drop = context.WithCancel(l.ctx)
@@ -69,6 +70,9 @@ func newLink(m *Mesh, to link.Address) *Link {
 	}
 	return l
 }
+
+// From returns the incarnation of this member that the link is of.
+func (l *Link) From() link.Address { return l.from }
 
 // To returns the incarnation that the link is to.
 func (l *Link) To() link.Address { return l.to }
@@ -242,7 +246,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	text, err := json.Marshal(hello{l.mesh.cfg.Cluster, l.mesh.cfg.Version, l.mesh.cfg.Self, l.to.ID, lane})
+	text, err := json.Marshal(hello{l.mesh.cfg.Cluster, l.mesh.cfg.Version, l.from, l.to.ID, lane})
 	if err != nil {
 		return false, err
 	}

@@ -17,7 +17,7 @@ import (
 type Config struct {
 	Cluster string       // the name of the cluster
 	Version uint32       // of the protocol between members
-	Self    link.Address // this incarnation
+	Self    link.Address // this incarnation, until Begin
 	Logger  zerolog.Logger
 
 	// Credentials secure the connections, in both directions. If nil, the mesh accepts and makes
@@ -41,14 +41,30 @@ type Mesh struct {
 	running sync.WaitGroup // the goroutines of the links
 
 	mu    sync.Mutex
+	self  link.Address // this incarnation
 	links map[link.Address]*Link
 }
 
 // New returns a mesh without links.
 func New(cfg Config) *Mesh {
-	m := &Mesh{cfg: cfg, links: map[link.Address]*Link{}}
+	m := &Mesh{cfg: cfg, self: cfg.Self, links: map[link.Address]*Link{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
+}
+
+// Begin begins another incarnation of this member. The links of the previous one have been closed, but for those to
+// whoever listens at a host.
+func (m *Mesh) Begin(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.self.ID = id
+}
+
+// incarnation returns the id of the current incarnation.
+func (m *Mesh) incarnation() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.self.ID
 }
 
 // Link begins a link to an incarnation of a member: the member is dialed, and its connections are accepted.

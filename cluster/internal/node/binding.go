@@ -53,7 +53,7 @@ const maxEnded = 1000
 
 // endedFor is how long a binding that has ended is kept. After that, an earlier one of a member that was
 // removed, and joins again, comes back.
-const endedFor = departedFor
+const endedFor = 10 * time.Minute
 
 // spreadFor is how long after a Bind its member may be lost before all others have got it.
 const spreadFor = time.Minute

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -21,18 +22,9 @@ type Config struct {
 	Logger     zerolog.Logger
 
 	Lease     *lease.Lease
-	LeaseTime time.Duration
-	// Quorum returns how many members, this one included, must confirm that it is a member,
-	// in a topology with the given number of members.
-	Quorum func(members int) int
-
-	// Owner returns the address of the member that owns a shard. It may be called from any goroutine,
-	// and is fast for the list of members of the last call.
-	Owner func(shard int, members []Address) string
-	// Previous is as Owner, for lists of members that differ from call to call.
-	Previous func(shard int, members []Address) string
-	// Rejoin starts a new incarnation in the background, which is brought by [Joined].
-	Rejoin func()
+	LeaseTime time.Duration // also if the lease does not run out
+	// Ask asks the witness, and does not block. The answer, if there is one, is [Answered].
+	Ask func(number uint64, q *view.Request)
 	// Joined is called each time the node has its lease, and knows the members. The error is that
 	// the configurations of two members do not fit.
 	Joined func(error)
@@ -49,20 +41,16 @@ type Config struct {
 // Address is one incarnation of a member, and where it is reached.
 type Address = link.Address
 
-// Network is one incarnation of this member in the cluster. Its methods never block.
+// Network connects this member with others. Its methods never block.
 type Network interface {
-	// ID returns the id of the incarnation.
-	ID() string
-	// Address returns the host and port at which others reach it.
+	// Address returns the host and port at which others reach this member.
 	Address() string
+	// Begin begins an incarnation of this member. The links of the previous one have been closed.
+	Begin(id string)
 	// Link begins the link to an incarnation of another member, whose messages are received from then on.
 	// There is no other link to it, and there was none.
 	Link(to Address) Link
-	// Activate asks for the virtual actor of a shard. The answer is [Activated].
-	Activate(shard int)
-	// Leave tells the provider that the member leaves.
-	Leave()
-	// Stop ends the incarnation.
+	// Stop ends all connections.
 	Stop()
 }
 
@@ -88,16 +76,16 @@ type Link interface {
 
 // From package cluster to the node.
 type (
-	// Joined brings a new incarnation.
+	// Joined brings the network: the node can begin.
 	Joined struct{ Network Network }
-	// Topology brings the members, this one included.
-	Topology struct {
-		Network string // the id of the incarnation that it comes from
-		Members []Address
+	// Answered is an answer of the witness.
+	Answered struct {
+		Number uint64
+		Answer view.Answer
 	}
 	// Changed brings the state of a link.
 	Changed struct {
-		Network string
+		Network string // the incarnation of this member
 		Peer    string // the incarnation of the other member
 		State   link.State
 	}
@@ -107,26 +95,8 @@ type (
 		From    string // the incarnation of its sender
 		Message link.Message
 	}
-	// Activated says whether the virtual actor of a shard is active here.
-	Activated struct {
-		Network string
-		Shard   int
-		Here    bool
-	}
-	// Deactivated says that the virtual actor of a shard ends here.
-	Deactivated struct {
-		Network string
-		Shard   int
-	}
-	// Confirmed says that the coordinator of the cluster, if it has one, knows the
-	// incarnation, at the time when it was asked.
-	Confirmed struct {
-		Network string
-		At      time.Time
-	}
-	// Expelled says that the coordinator does not know the incarnation any longer.
-	Expelled struct{ Network string }
-	// Leave makes the node leave the cluster. The reply is [Left].
+	// Leave makes the node leave the cluster. The reply is [Left]. The last member of a cluster has left only when its
+	// supervisor has stopped: until then it may write to the store. A second Leave is answered after that.
 	Leave struct{}
 	// LeaveNow says that a node that leaves does not wait for calls any longer.
 	LeaveNow struct{}

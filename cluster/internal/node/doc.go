@@ -5,17 +5,17 @@
 //	agent ──▶ node ──▶ supervisor                     a key of this member
 //	agent ──▶ node ══ link ══▶ node ──▶ supervisor    a key of another one
 //
-// Keys belong to shards. A shard is a virtual actor, which Proto.Actor's cluster activates on
-// one member. The node knows which shards are active here, asks the previous owners to release
-// them first, and releases those that have moved. Read the files in this order:
+// Keys belong to shards. The owner of a shard follows from the view. The node serves the shards that all others
+// have ceded, and releases those that have moved. Read the files in this order:
 //
 //   - config.go: what package cluster and the node tell each other
 //   - node.go: the actor, and a table of its messages
 //   - route.go: commands of callers here
 //   - serve.go: commands of callers on other members
-//   - shard.go: which shards are active here, and how they move
+//   - shard.go: which shards are served here, and how they move
+//   - membership.go: the view, and the place of this member in it
 //   - peer.go: the other members
-//   - heartbeat.go: heartbeats, and the lease that they renew
+//   - heartbeat.go: heartbeats, which say who is reached, and what is held
 //   - leave.go: how this member leaves
 //   - envelope.go: what goes over the network
 //   - gather.go: commands to all members
@@ -25,5 +25,5 @@
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent
 //
-// A node imports nothing of Proto.Actor's cluster: the engine is behind [Network].
+// A node decides with package view, and has no connections of its own: they are behind [Network].
 package node

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -52,7 +51,7 @@ func (n *node) onReceived(c actor.Context, from string, m link.Message) {
 		n.onHeartbeat(c, p, m.Body)
 	case m.Type == typeConfirm:
 		n.onConfirm(c, p, m.Body)
-	case p.alive():
+	case p.member && !p.ended:
 		n.onMessage(c, p, m)
 	}
 }
@@ -60,9 +59,9 @@ func (n *node) onReceived(c actor.Context, from string, m link.Message) {
 // onChanged notes what has become of a link.
 func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
 	switch {
-	case p == nil || !p.alive():
+	case p == nil || p.ended || !p.member:
 	case state.Ended:
-		p.ended, p.goneAt = true, time.Now()
+		p.ended = true
 		n.losePeer(c, p)
 	case state.Version != 0:
 		n.onOtherVersion(c, p, state.Version)
@@ -83,7 +82,6 @@ func (n *node) onOtherVersion(c actor.Context, p *peer, version uint32) {
 		n.refuse(c, x, p)
 	}
 	p.link.Drop()
-	n.cedeFor(c, p)
 	n.routeWaiting(c)
 }
 

@@ -2,74 +2,74 @@ package node
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
 
-// heartbeat is the body of a heartbeat and of its answer.
+// heartbeat is the body of a heartbeat and of its answer. It shows that two members reach each other, and says what its sender
+// holds.
 type heartbeat struct {
-	Number uint64 `json:"number"`
-	Name   string `json:"name"`
-	Shards int    `json:"shards"`
-	Known  bool   `json:"known"` // in an answer: the sender of the heartbeat is a member
-	Fenced bool   `json:"fenced,omitempty"`
+	Number  uint64       `json:"number"`
+	Holding view.Holding `json:"holding,omitzero"`
 }
 
 type (
-	// beat is a round of heartbeats.
-	beat struct {
-		at        time.Time
-		confirmed map[string]bool // by incarnation
-	}
 	// tick says that the next heartbeat is due.
 	tick struct{}
+	// tellDue says that the others are to be told what this member holds.
+	tellDue struct{}
 )
 
-const (
-	// departedBeats is in how many rounds a member that was removed gets one heartbeat. They are few,
-	// because the engine tries to connect each time.
-	departedBeats = 8
-	// keptBeats is how many rounds of heartbeats may be confirmed.
-	keptBeats = 8
-)
+// keptBeats is how many rounds of heartbeats may be confirmed.
+const keptBeats = 8
 
-// onTick sends a round of heartbeats, which renew the lease when they are confirmed.
+// onTick sends a round of heartbeats, and asks the witness.
 func (n *node) onTick(c actor.Context) {
-	if n.left {
+	if n.ended {
 		return
 	}
 	n.ticker = n.after(c, n.cfg.LeaseTime/4, &tick{})
-	now := time.Now()
 	if n.net == nil {
 		return
 	}
-	n.sweepBindings(now)
-	n.checkGap(now)
-	n.beatAt = now
-	n.beats++
-	n.beatLog[n.beats] = &beat{now, map[string]bool{}}
-	delete(n.beatLog, n.beats-keptBeats)
-	for _, p := range inOrder(n.peers) {
-		switch {
-		case p.member:
-		case p.leaving && now.Sub(p.heardAt) > 2*n.cfg.LeaseTime:
-			n.losePeer(c, p)
-		case now.Sub(p.goneAt) > departedFor:
-			n.forgetPeer(p)
-			continue
-		case !p.leaving && n.beats%departedBeats != 0:
-			continue
-		}
-		p.link.Cast(link.Message{Type: typeHeartbeat, Body: n.heartbeat(n.beats, false)})
+	now := n.cfg.Lease.Now()
+	if now-n.tickAt > n.cfg.LeaseTime/2 { // what was sent meanwhile may still be on its way
+		n.awakeAt = now
 	}
-	n.renewAlone(now)
+	n.tickAt = now
+	n.sweepBindings(time.Now())
+	n.beat()
+	n.ask()
 	n.tellJoined()
 	n.logLease()
-	n.logRivals(now)
+}
+
+// beat sends a heartbeat to all others.
+func (n *node) beat() {
+	n.beats++
+	for _, p := range inOrder(n.peers) {
+		n.cast(p, typeHeartbeat, n.beats)
+	}
+}
+
+// cast sends a heartbeat, or the answer to one.
+func (n *node) cast(p *peer, typ string, number uint64) {
+	h := heartbeat{Number: number}
+	if n.inside && p.member {
+		h.Holding = n.shards.Holding()
+	}
+	body, _ := json.Marshal(h)
+	p.link.Cast(link.Message{Type: typ, Body: body})
+}
+
+// onTellDue tells the others what this member still holds.
+func (n *node) onTellDue() {
+	n.telling = false
+	n.beat()
 }
 
 // logLease logs when the lease was lost, and when it is held again.
@@ -77,147 +77,94 @@ func (n *node) logLease() {
 	held := n.cfg.Lease.Held()
 	switch {
 	case n.held && !held:
-		n.cfg.Logger.Warn().Str("member", n.cfg.Name).Msg("member starts no calls: too few others confirm that it is a member")
+		n.cfg.Logger.Warn().Str("member", n.cfg.Name).Msg("member starts no calls: the witness of the cluster does not answer")
 	case held && !n.held:
 		n.cfg.Logger.Info().Str("member", n.cfg.Name).Msg("member has its lease")
 	}
 	n.held = held
 }
 
-// logRivals logs once that the provider lists another member at the own address. Its earlier incarnations
-// may be listed until their registration ends, of which a member that is cut off does not hear.
-func (n *node) logRivals(now time.Time) {
-	if !n.held {
-		clear(n.rivals)
-		return
-	}
-	for _, m := range n.members {
-		if m.Host != n.net.Address() || m.ID == n.net.ID() {
-			continue
-		}
-		since, seen := n.rivals[m.ID]
-		switch {
-		case !seen:
-			n.rivals[m.ID] = now
-		case !since.IsZero() && now.Sub(since) > rivalAfter*n.cfg.LeaseTime:
-			n.rivals[m.ID] = time.Time{}
-			n.cfg.Logger.Error().Str("member", n.cfg.Name).Str("address", m.Host).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
-		}
-	}
-}
-
-// rivalAfter is how many leases a member at the own address must be listed until it is taken for another one.
-const rivalAfter = 5
-
-// checkGap ends the lease if the process was stopped for longer than the lease. It is
-// renewed when somebody confirms the membership, whom a member that is alone may not have.
-func (n *node) checkGap(now time.Time) {
-	gap := max(now.Sub(n.beatAt), now.Round(0).Sub(n.beatAt.Round(0)))
-	if n.beatAt.IsZero() || gap < n.cfg.LeaseTime || !n.proven || len(n.members) == 1 && n.cfg.Quorum(2) <= 1 {
-		return
-	}
-	n.proven = false
-	clear(n.beatLog)
-	n.cfg.Lease.End()
-	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Dur("gap", gap).Msg("member was stopped for longer than its lease")
-}
-
-// heartbeat returns the body of a heartbeat, or of its answer.
-func (n *node) heartbeat(number uint64, known bool) []byte {
-	body, _ := json.Marshal(heartbeat{Number: number, Name: n.cfg.Name, Shards: n.cfg.Shards, Known: known, Fenced: !n.cfg.Lease.Held()})
-	return body
-}
-
-// onHeartbeat confirms the heartbeat of a member, or tells its sender that it was removed.
+// onHeartbeat answers a heartbeat.
 func (n *node) onHeartbeat(c actor.Context, p *peer, body []byte) {
 	var h heartbeat
 	if json.Unmarshal(body, &h) != nil {
 		return
 	}
-	n.heard(c, p, h)
-	known := p.member || p.leaving
-	if !known && !n.cfg.Lease.Held() && !h.Fenced { // maybe this member was removed, and not the other one
-		return
+	n.cast(p, typeConfirm, h.Number)
+	if !p.heard { // it did not know this member when this one has sent its own
+		n.cast(p, typeHeartbeat, n.beats)
 	}
-	p.link.Cast(link.Message{Type: typeConfirm, Body: n.heartbeat(h.Number, known)})
+	n.onHolding(c, p, h.Holding)
 }
 
-// silent reports whether a member was not heard yet, or not since its connection has ended, or
-// whether its heartbeats are overdue.
-func (n *node) silent(p *peer) bool {
-	return p.name == "" || p.cut || time.Since(p.heardAt) > n.cfg.LeaseTime/2
-}
-
-// heard notes that a member is there, and gives it what waits.
-func (n *node) heard(c actor.Context, p *peer, h heartbeat) {
-	silent := n.silent(p)
-	first := p.name == ""
-	p.heardAt, p.name, p.cut, p.version = time.Now(), h.Name, false, 0
-	if silent && p.alive() {
-		n.routeWaiting(c)
-	}
-	if first && h.Name == n.cfg.Name {
-		n.conflict = fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
-		n.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
-	}
-	if first && h.Shards != n.cfg.Shards {
-		n.conflict = fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), h.Shards)
-		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", h.Shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
-	}
-}
-
-// onConfirm renews the lease if enough members have confirmed a round of heartbeats. A member
-// that does not know this one any longer has removed it.
+// onConfirm notes that a member is reached, in both directions.
 func (n *node) onConfirm(c actor.Context, p *peer, body []byte) {
 	var h heartbeat
 	if json.Unmarshal(body, &h) != nil {
 		return
 	}
-	n.heard(c, p, h)
-	if !h.Known {
-		n.onRemoved(c, p)
+	if h.Number+keptBeats >= n.beats { // it is not from before a pause
+		n.hear(c, p)
+	}
+	n.onHolding(c, p, h.Holding)
+}
+
+// onHolding notes what another member holds. If its view is newer, the witness is asked for it.
+func (n *node) onHolding(c actor.Context, p *peer, h view.Holding) {
+	if h.View == 0 {
 		return
 	}
-	n.checkGap(time.Now()) // first: it forgets the rounds from before a pause
-	b := n.beatLog[h.Number]
-	if b == nil {
+	if !p.greets {
+		p.greets = true
+		n.welcome(c, p)
+	}
+	if h.View > n.keeper.View().Number {
+		n.ask()
+	}
+	if !p.member || !n.inside {
 		return
 	}
-	n.proven = true
-	if p.member {
-		b.confirmed[p.ID] = true
+	n.shards.Heard(p.ID, h)
+	n.beginShards(c)
+}
+
+// hear notes that a member is there, and gives it what waits.
+func (n *node) hear(c actor.Context, p *peer) {
+	silent, first := n.silent(p), !p.heard
+	p.heardAt, p.heard, p.cut, p.version = n.cfg.Lease.Now(), true, false, 0
+	if first {
+		n.checkConflict(p)
+		if !n.inside {
+			n.ask()
+		}
 	}
-	if len(b.confirmed)+1 >= n.cfg.Quorum(len(n.members)) {
-		n.cfg.Lease.Renew(b.at)
-		n.tellJoined()
+	if silent && p.alive() {
+		n.routeWaiting(c)
 	}
 }
 
-// onRemoved handles that another member has removed this one.
-func (n *node) onRemoved(c actor.Context, p *peer) {
-	if n.leaving == nil {
-		n.expelled(c, "the member "+p.label()+" has removed it")
-		return
-	}
-	p.ended = true
-	n.losePeer(c, p)
+// silent reports whether a member was not heard yet, or not since its connection has ended, or
+// whether its heartbeats are overdue.
+func (n *node) silent(p *peer) bool {
+	return !p.heard || p.cut || n.cfg.Lease.Now()-p.heardAt > n.cfg.LeaseTime/2
 }
 
-// whyFenced says why this member may not act, or returns "" if it may.
-func (n *node) whyFenced() string {
-	switch {
-	case n.net == nil:
-		return "this member is joining the cluster"
-	case !n.cfg.Lease.Held():
-		return "this member is cut off from the cluster"
+// reach tells the keeper which members are not reached, and whether all are.
+func (n *node) reach() {
+	now, all := n.cfg.Lease.Now(), n.conflict == ""
+	var unheard []string
+	for _, m := range n.keeper.View().Members {
+		p := n.peers[m.ID]
+		switch {
+		case m.ID == n.id:
+		case p == nil: // it is at the own address, and was not removed yet
+			all = false
+		default:
+			if now-max(p.heardAt, n.awakeAt) > n.cfg.LeaseTime {
+				unheard = append(unheard, m.ID)
+			}
+			all = all && p.heard && now-p.heardAt < n.cfg.LeaseTime/2
+		}
 	}
-	return ""
-}
-
-// renewAlone renews the lease without others, if that is enough. There are no members before the first
-// topology, and when the last one has told the provider that it leaves.
-func (n *node) renewAlone(now time.Time) {
-	if n.net != nil && n.proven && (len(n.members) > 0 || n.deregistered) && n.cfg.Quorum(len(n.members)) <= 1 {
-		n.cfg.Lease.Renew(now)
-	}
+	n.keeper.Hears(unheard, all)
 }

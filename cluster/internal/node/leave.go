@@ -9,39 +9,51 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// leaves says that a member leaves the cluster, and hands over its shards; with Done, that it has done so.
-// Clean: each command that the member ran was answered.
+// leaves says that a member has left. Clean: each command that the member ran was answered.
 type leaves struct {
-	Done  bool `json:"done"`
 	Clean bool `json:"clean"`
 }
 
 func init() { wire.Register[leaves]("leaves") }
 
-// onLeave leaves the cluster: the shards are handed over, and the calls that are here finish.
+const (
+	// leavePause is how long a member that leaves waits until it looks again whether the others have all messages.
+	leavePause = 20 * time.Millisecond
+	// flushTime is how long the last messages of a member have to be sent.
+	flushTime = 200 * time.Millisecond
+)
+
+type (
+	// leaveDue says that it is time to look whether the member can leave.
+	leaveDue struct{ late }
+	// flushDue says that flushTime is over.
+	flushDue struct{ late }
+	// endDue says that the witness does not answer.
+	endDue struct{ late }
+)
+
+// onLeave leaves the cluster: the member asks for a view in which it owns nothing, hands its shards over, and waits for the
+// calls that are here.
 func (n *node) onLeave(c actor.Context) {
-	if n.left {
-		n.mail.Send(c.Sender(), &Left{})
-		return
-	}
 	n.leaving = c.Sender()
-	n.leftAt = time.Now().Add(n.closeTime())
-	if n.net == nil {
-		n.finishLeaving(c)
-		return
+	switch {
+	case n.ended:
+		n.sayLeft()
+	case !n.left:
+		n.leftAt = time.Now().Add(n.closeTime())
+		n.keeper.Leave()
+		n.ask()
+		n.onLeaveDue(c)
 	}
-	n.setOwners()
-	for _, p := range inOrder(n.peers) {
-		n.post(p, 0, &leaves{})
-	}
-	n.routeWaiting(c)
-	n.announceBy = time.Now().Add(announceTime)
-	n.onLeaveDue(c)
 }
 
-// announceTime is how long the others have to take the announcement that a member leaves. One
-// that misses it believes that the member has died.
-const announceTime = 500 * time.Millisecond
+// sayLeft answers who has the member leave.
+func (n *node) sayLeft() {
+	if n.leaving != nil {
+		n.mail.Send(n.leaving, &Left{})
+		n.leaving = nil
+	}
+}
 
 // linksIdle reports whether the others have got all messages.
 func (n *node) linksIdle() bool {
@@ -52,12 +64,6 @@ func (n *node) linksIdle() bool {
 	}
 	return true
 }
-
-// leaveDue says that it is time to look whether the member can leave.
-type leaveDue struct{}
-
-// leavePause is how long a member that leaves waits until it looks again whether the others have all messages.
-const leavePause = 20 * time.Millisecond
 
 // onLeaveDue has [node.finishLeaving] called now and then: Receive calls it after each message.
 func (n *node) onLeaveDue(c actor.Context) {
@@ -71,42 +77,25 @@ func (n *node) finishLeaving(c actor.Context) {
 	if n.leaving == nil || n.left {
 		return
 	}
-	if n.net != nil && !n.deregistered {
-		if !n.linksIdle() && time.Now().Before(n.announceBy) {
-			return
-		}
-		n.deregistered = true
-		n.net.Leave()
-		n.releaseMoved(c)
-	}
-	if time.Now().Before(n.leftAt) {
-		busy := len(n.exchanges) > 0 || len(n.served) > 0
-		for _, s := range n.shards {
-			busy = busy || s.state == releasing
-		}
-		if n.net != nil && (busy || !n.linksIdle()) {
+	if (n.inside && n.cfg.Lease.Held() || n.dropping) && time.Now().Before(n.leftAt) {
+		self, _ := n.keeper.View().Member(n.id)
+		if n.dropping || !self.Leaving || len(n.exchanges)+len(n.served) > 0 || n.shards.Releasing() || !n.linksIdle() {
 			return
 		}
 	}
 	n.left = true
 	n.finishAll(c)
-	if n.net == nil {
-		n.onFlushDue(c)
+	if !n.inside {
+		n.endNode(c)
 		return
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
-			n.post(p, 0, &leaves{Done: true, Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
+			n.post(p, 0, &leaves{Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	n.after(c, flushTime, &flushDue{})
 }
-
-// flushTime is how long the last messages of a member have to be sent.
-const flushTime = 200 * time.Millisecond
-
-// flushDue says that flushTime is over.
-type flushDue struct{}
 
 // finishAll answers all exchanges of a node that has left.
 func (n *node) finishAll(c actor.Context) {
@@ -115,33 +104,67 @@ func (n *node) finishAll(c actor.Context) {
 	}
 }
 
-// onFlushDue ends the incarnation.
+// onFlushDue has the member leave the view.
 func (n *node) onFlushDue(c actor.Context) {
-	n.left = true
-	n.finishAll(c)
-	for _, p := range inOrder(n.peers) {
-		n.losePeer(c, p)
+	if n.ended {
+		return
 	}
-	clear(n.peers)
-	for _, s := range n.shards {
-		if s.state == activating {
-			s.timer.Stop()
+	n.departing = true
+	n.depart()
+	n.after(c, n.cfg.LeaseTime, &endDue{})
+}
+
+// depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its
+// own, also those that only the store knows.
+func (n *node) depart() {
+	if len(n.keeper.View().Members) == 1 && !n.supervisorStopped {
+		n.keeper.Depart(false)
+		n.remains = true
+		for i := range n.ownBits.words {
+			n.ownBits.words[i].Store(^uint64(0))
 		}
+		n.sayLeft()
+		return
 	}
-	clear(n.shards)
+	n.remains = false
+	for i := range n.ownBits.words {
+		n.ownBits.words[i].Store(0)
+	}
+	n.keeper.Depart(true)
+	n.ask()
+}
+
+// onEndDue ends a member that the witness does not answer. Its lease runs out, and the others remove it.
+func (n *node) onEndDue(c actor.Context) {
+	if !n.ended && !n.remains {
+		n.endNode(c)
+	}
+}
+
+// endNode ends the node.
+func (n *node) endNode(c actor.Context) {
+	n.left, n.ended = true, true
+	n.finishAll(c)
+	n.endIncarnation(c)
 	if n.net != nil {
 		n.net.Stop()
 		n.net = nil
 	}
-	n.cfg.Lease.End()
 	if n.ticker != nil {
 		n.ticker.Stop()
 	}
-	if n.leaving != nil {
-		n.mail.Send(n.leaving, &Left{})
-		n.leaving = nil
+	n.sayLeft()
+	n.cfg.Joined, n.cfg.Ask, n.cfg.Observe = func(error) {}, nil, nil // the node outlives the member
+	n.quit(c)
+}
+
+// onSupervisorStopped lets the last member leave the view.
+func (n *node) onSupervisorStopped(c actor.Context) {
+	n.supervisorStopped = true
+	if n.departing && !n.ended {
+		n.depart()
+		n.after(c, n.cfg.LeaseTime, &endDue{})
 	}
-	n.cfg.Rejoin, n.cfg.Joined, n.cfg.Observe = nil, nil, nil // the node outlives the member
 	n.quit(c)
 }
 
@@ -149,26 +172,19 @@ func (n *node) onFlushDue(c actor.Context) {
 // stopped. The actor is not stopped but forgotten: it still gets what is in its mailbox, and what timers and
 // others that have its PID send.
 func (n *node) quit(c actor.Context) {
-	if n.left && n.net == nil && n.supervisorStopped {
+	if n.ended && n.supervisorStopped {
 		n.stopped()
 		c.ActorSystem().ProcessRegistry.LocalPIDs.GetBucket(c.Self().Id).Remove(c.Self().Id)
 	}
 }
 
-// onLeaves notes that a member leaves, or has left.
+// onLeaves notes that a member has left.
 func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
-	if msg.Done {
-		p.ended = true
-		for x := range p.exchanges {
-			if msg.Clean { // it has not run what it has not answered
-				x.sent = nil
-			}
+	p.ended = true
+	for x := range p.exchanges {
+		if msg.Clean { // it has not run what it has not answered
+			x.sent = nil
 		}
-		n.losePeer(c, p)
-		return
 	}
-	p.leaving = true
-	n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
-	n.setOwners()
-	n.routeWaiting(c)
+	n.losePeer(c, p)
 }

@@ -8,28 +8,33 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // node is the actor.
 //
-//	joining ──Joined──▶ member ──Leave──▶ leaving ──last call, or time over──▶ left
-//	   ▲                  │
-//	   └──── expelled ────┘
+//	joining ──view──▶ inside ──Leave──▶ leaving ──last call, or time over──▶ left ──view──▶ ended
+//	   ▲                │
+//	   └─── removed ────┘
 //
-// It never blocks. Without a network, and while it is fenced, calls wait for an owner.
+// It never blocks. While it is joining or fenced, calls wait for an owner.
 type node struct {
-	cfg     *Config
-	net     Network // nil while joining
-	ownBits ownedShards
-	view    atomic.Pointer[view] // for other goroutines; nil while joining
-	peers   map[string]*peer     // other members, by incarnation; also those that have left, for a while
-	members []Address            // the topology
-	owners  []Address            // of these, who may own shards
-	shards  map[int]*shard       // that are active here, or on their way
+	cfg    *Config
+	net    Network                   // nil before Joined, and once ended
+	id     string                    // of the incarnation; "" between two
+	keeper *view.Keeper              // its place in the view
+	inside bool                      // the last view that is known has the incarnation
+	peers  map[string]*peer          // the other members, and those who want to be members, by incarnation
+	owners *view.Owners              // by the last view
+	placed atomic.Pointer[placement] // for other goroutines; nil between two incarnations
 
-	toRelease []*shard // until releaseDue
+	shards    *view.Shards     // of the incarnation
+	ownBits   ownedShards      // those that it serves
+	waiting   map[int]*waiters // by shard
+	toRelease []int            // shards that have moved, until releaseDue
+	telling   bool             // tellDue is on its way
 
 	exchanges map[uint64]*exchange // commands to other members, without a reply
 	byKey     map[messages.Key]*keyed
@@ -54,21 +59,21 @@ type node struct {
 
 	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
 
-	held   bool                 // the lease, at the last tick
-	rivals map[string]time.Time // members at the own address, and since when: zero once that is logged
-
-	conflict string // why this member conflicts with another one, or empty
+	held     bool          // the lease, at the last tick
+	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
+	conflict string        // why this member conflicts with another one, or empty
 
 	beats   uint64
-	beatAt  time.Time // of the last tick
-	beatLog map[uint64]*beat
-	proven  bool // somebody has confirmed the membership since the last gap
+	tickAt  time.Duration // of the last tick
+	awakeAt time.Duration // of the first one after a pause
 
-	leaving      *actor.PID // who waits for Left, once leaving
-	leftAt       time.Time  // when leaving ends at the latest
-	announceBy   time.Time  // when the provider is told at the latest
-	deregistered bool       // the provider is told
-	left         bool       // it has said so to the others
+	dropping  bool       // the supervisor drops the sessions of an incarnation that has ended
+	leaving   *actor.PID // who waits for Left, once leaving
+	leftAt    time.Time  // when leaving ends at the latest
+	left      bool       // nothing is left to do but to leave the view
+	departing bool       // it has told the others
+	remains   bool       // it is the last member, and waits for its supervisor
+	ended     bool       // it is no member, and will never be one
 
 	supervisorStopped bool
 
@@ -107,10 +112,10 @@ const maxLetters = 1 << 10
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{
-		cfg: cfg, outside: newOutside(), peers: map[string]*peer{}, shards: map[int]*shard{}, exchanges: map[uint64]*exchange{},
+		cfg: cfg, outside: newOutside(), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){}, rivals: map[string]time.Time{}, beatLog: map[uint64]*beat{},
+		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){},
 	}
 	events := clusterapi.NewRelay(maxLetters, func(event any) { cfg.System.EventStream.Publish(event) }, nil, nil)
 	n.mail = clusterapi.NewPost(cfg.System, events, func(message, reason any, stack []byte) {
@@ -138,7 +143,7 @@ func (n *node) handle(c actor.Context) {
 		c.Watch(n.cfg.Supervisor)
 		n.onTick(c)
 	case *actor.Stopped:
-		n.onFlushDue(c)
+		n.endNode(c)
 		n.stopped()
 	case *actor.Terminated:
 		n.onTerminated(c, msg.Who)
@@ -207,11 +212,9 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 func (n *node) onReport(c actor.Context, msg any) {
 	switch msg := msg.(type) {
 	case *Joined:
-		n.onJoined(c, msg.Network)
-	case *Topology:
-		if n.is(msg.Network) {
-			n.onTopology(c, msg.Members)
-		}
+		n.onJoined(msg.Network)
+	case *Answered:
+		n.onWitness(c, msg)
 	case *Changed:
 		if n.is(msg.Network) {
 			n.onChanged(c, n.peers[msg.Peer], msg.State)
@@ -220,26 +223,10 @@ func (n *node) onReport(c actor.Context, msg any) {
 		if n.is(msg.Network) {
 			n.onReceived(c, msg.From, msg.Message)
 		}
-	case *Activated:
-		if n.is(msg.Network) {
-			n.onActivated(c, msg)
-		}
-	case *Deactivated:
-		if n.is(msg.Network) {
-			n.release(c, msg.Shard)
-		}
-	case *Confirmed:
-		if n.is(msg.Network) {
-			n.cfg.Lease.Renew(msg.At)
-			n.proven = n.proven || n.cfg.Lease.Held() // it may be from before a pause
-			n.tellJoined()
-		}
-	case *Expelled:
-		if n.is(msg.Network) {
-			n.expelled(c, "the coordinator of the cluster does not know it")
-		}
 	case *tick:
 		n.onTick(c)
+	case *tellDue:
+		n.onTellDue()
 	case *encoded:
 		n.onEncoded(c, msg)
 	case *decoded:
@@ -265,8 +252,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.onOverdue(c, msg.of)
 	case *gatherDue:
 		n.onGatherDue(c, msg.of)
-	case *handoffDue:
-		n.onHandoffDue(c, msg.of)
 	case *releaseDue:
 		n.onReleaseDue(c)
 	case *shardsReleased:
@@ -285,8 +270,10 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.onLeaveDue(c)
 	case *flushDue:
 		n.onFlushDue(c)
+	case *endDue:
+		n.onEndDue(c)
 	case *dropped:
-		n.onDropped(c, msg)
+		n.onDropped(msg)
 	case *actor.DeadLetterResponse:
 	default:
 		n.onUnknownMessage(c, msg)
@@ -308,7 +295,7 @@ func (n *node) onUnknownMessage(c actor.Context, msg any) {
 }
 
 // is reports whether a message comes from the current incarnation.
-func (n *node) is(network string) bool { return n.net != nil && n.net.ID() == network }
+func (n *node) is(network string) bool { return n.id != "" && n.id == network }
 
 // recoverBug logs a panic. A restart would lose all calls.
 func (n *node) recoverBug(c actor.Context) {

@@ -254,7 +254,7 @@ func TestSubscriptionsOfOneURIKeepTheirOrder(t *testing.T) {
 		check(w.scopeOf(a, 0), none) // the shard is activated here
 		check(w.scopeOf(a, 0), none)
 		w.cutLink(a, b, true)
-		time.Sleep(leaseTime)
+		time.Sleep(leaseTime/2 + 100*time.Millisecond)
 		check(w.scopeOf(b, 0), func(i int) { // b is silent
 			time.Sleep(10 * time.Millisecond)
 			if i == 40 {
@@ -363,15 +363,17 @@ func TestCancelledCallIsNotRunElsewhere(t *testing.T) {
 // What a member has lost may have run, also if the next member only keeps it waiting for its shard when
 // it is cancelled.
 func TestCallThatWasLostAndIsCancelledElsewhereMayHaveRun(t *testing.T) {
-	inWorld(t, 3, nil, func(w *world) {
+	inWorld(t, 4, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		scope := w.scopeOf(b, 0)
-		for i := 0; ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "c:1"}}) != "c:1"; i++ {
+		for i := 0; ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), []Address{{Host: "a:1"}, {Host: "c:1"}, {Host: "d:1"}}) != "c:1"; i++ {
 			scope = w.scopeOf(b, i)
 		}
 		p := a.send(call(scope, "slow", func(op *messages.CallTool) { op.Replay = messages.ReplayAlways }))
 		time.Sleep(100 * time.Millisecond)
 		w.kill(b)
+		time.Sleep(removal - leaseTime)
+		w.cutLink(w.members[2], w.members[3], true) // so that the one does not know what the other one holds
 		for waits := false; !waits; {
 			time.Sleep(time.Millisecond)
 			require.False(t, p.answered())

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ type outside struct {
 	after  func(d time.Duration, f func()) timer   // calls f after a time
 	work   func(f func())                          // runs what may take long in another goroutine
 	random func(below time.Duration) time.Duration // is not negative
+	newID  func() string                           // of an incarnation
 	props  []actor.PropsOption                     // of the actor
 }
 
@@ -32,6 +34,7 @@ func newOutside() outside {
 		after:  func(d time.Duration, f func()) timer { return time.AfterFunc(d, f) },
 		work:   dispatcher.Schedule,
 		random: rand.N[time.Duration],
+		newID:  func() string { return fmt.Sprintf("%016x", rand.Uint64()) },
 		props:  []actor.PropsOption{actor.WithDispatcher(dispatcher)},
 	}
 }

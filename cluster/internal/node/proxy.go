@@ -463,8 +463,7 @@ func (n *node) introduce(p *peer, cmd messages.Command) {
 // onTerminated tells the members that know it that an actor here has terminated.
 func (n *node) onTerminated(c actor.Context, who *actor.PID) {
 	if who.Equal(n.cfg.Supervisor) {
-		n.supervisorStopped = true
-		n.quit(c)
+		n.onSupervisorStopped(c)
 	}
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)

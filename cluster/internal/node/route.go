@@ -88,13 +88,13 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *clust
 		x.values = &called.Values
 	}
 	if n.leaving != nil && !n.left {
-		n.reply(x.caller, n.failure(op, messages.CodeDraining, "this member is leaving the cluster"))
+		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
 		return
 	}
 	n.begin(c, x)
 }
 
-// stays reports whether an operation needs no other member: its shard is active here, or it
+// stays reports whether an operation needs no other member: its shard is served here, or it
 // is malformed, so that the supervisor rejects it.
 func (n *node) stays(op messages.Operation) (here bool) {
 	defer func() {
@@ -188,14 +188,11 @@ func (n *node) route(c actor.Context, x *exchange) {
 	}
 }
 
-// routeHere gives an exchange to the own supervisor, when the shard of its key is active.
+// routeHere gives an exchange to the own supervisor, when the shard of its key is served here.
 func (n *node) routeHere(c actor.Context, x *exchange, number int) {
-	s := n.activate(c, number)
-	if s.state != active {
+	if !n.shards.Serves(number) {
 		n.wait(c, x)
-		if s.state == activating {
-			s.keys[x.key] = true
-		}
+		n.waitersOf(number).keys[x.key] = true
 		return
 	}
 	n.end(x)

@@ -111,7 +111,7 @@ func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
 func (n *node) onDecoded(c actor.Context, d *decoded) {
 	from, id := d.from, d.id
 	switch {
-	case n.peers[from.ID] != from || !from.alive():
+	case n.peers[from.ID] != from || !from.member || from.ended:
 		return
 	case id&isReply != 0:
 		n.onReplyDecoded(c, from, id&^isReply, d.value, d.err)
@@ -133,10 +133,6 @@ func (n *node) onDecoded(c actor.Context, d *decoded) {
 		n.onGone(c, from, msg.Ref)
 	case *taken:
 		n.onLineTaken(c, from, msg.Ref)
-	case *claim:
-		n.onClaim(c, from, msg.Shard)
-	case *ceded:
-		n.onCeded(c, from, msg.Shard)
 	case *wantEvents:
 		n.onWantEvents(c, from, msg.Want)
 	case *event:
@@ -214,16 +210,14 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 		n.answerMoved(c, s, past)
 		return
 	}
-	switch shard := n.activate(c, number); shard.state {
-	case active:
+	if n.shards.Serves(number) {
 		n.start(c, s)
-	case activating:
-		s.waits = true
-		shard.served = append(shard.served, s)
-		n.served[s.id] = s
-	default:
-		n.answerMoved(c, s, past)
+		return
 	}
+	s.waits = true
+	w := n.waitersOf(number)
+	w.served = append(w.served, s)
+	n.served[s.id] = s
 }
 
 // start gives a command of another member to the own supervisor.
@@ -333,7 +327,7 @@ func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID 
 
 // cancelServed cancels the operations of other members that wait for the shard of a key.
 func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
-	shard := n.shards[ShardOf(key, n.cfg.Shards)]
+	shard := n.waiting[ShardOf(key, n.cfg.Shards)]
 	if shard == nil {
 		return
 	}
@@ -355,8 +349,8 @@ func (n *node) dropServed(c actor.Context, p *peer) {
 	}
 }
 
-// expired reports whether the deadline of an operation has passed while its shard was being
-// activated: the member of its caller has answered it.
+// expired reports whether the deadline of an operation has passed while its shard was ceded by the others: the member
+// of its caller has answered it.
 func (s *served) expired(now time.Time) bool {
 	op, ok := s.cmd.(messages.Operation)
 	return ok && !op.Head().Deadline.IsZero() && now.After(op.Head().Deadline)

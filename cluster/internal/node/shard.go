@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -34,7 +33,7 @@ func ShardOf(key messages.Key, shards int) int {
 	return int(h % uint64(shards))
 }
 
-// ownedShards says which shards are active here. It may be read from any goroutine.
+// ownedShards says which shards are served here. It may be read from any goroutine.
 type ownedShards struct {
 	shards int
 	words  []atomic.Uint64
@@ -44,13 +43,13 @@ func (o *ownedShards) init(shards int) {
 	o.shards, o.words = shards, make([]atomic.Uint64, (shards+63)/64)
 }
 
-// owns reports whether the shard of a key is active here.
+// owns reports whether the shard of a key is served here.
 func (o *ownedShards) owns(key messages.Key) bool {
 	shard := ShardOf(key.Normal(), o.shards)
 	return o.words[shard/64].Load()&(1<<(shard%64)) != 0
 }
 
-// set notes that a shard is active, or is not.
+// set notes that a shard is served, or is not.
 func (o *ownedShards) set(shard int, is bool) {
 	if is {
 		o.words[shard/64].Or(1 << (shard % 64))
@@ -59,59 +58,38 @@ func (o *ownedShards) set(shard int, is bool) {
 	o.words[shard/64].And(^(uint64(1) << (shard % 64)))
 }
 
-// shard is a shard that is active here, or on its way.
-//
-//	activating ──activated, and ceded by all──▶ active ──moved, or claimed──▶ releasing ──▶ gone
-type shard struct {
-	number  int
-	state   shardState
-	here    bool                  // Proto.Actor has activated its virtual actor here
-	claimed map[*peer]bool        // members that were asked to cede it, and have not answered
-	timer   timer                 // sends handoffDue, while activating
-	waiting map[*peer]bool        // members that have claimed it, and wait until it is released
-	until   time.Time             // while cededAway: it is not activated here before this time
-	served  []*served             // commands that wait for it
-	keys    map[messages.Key]bool // of exchanges that wait for it
+// placement says which keys belong to a member, also if their shards are not served yet.
+type placement struct {
+	owners *view.Owners
+	id     string // of this member
 }
 
-type shardState uint8
+// places reports whether a key belongs to this member. All keys belong to the last one, also while it leaves. It may be
+// called from any goroutine.
+func (n *node) places(key messages.Key) bool {
+	p := n.placed.Load()
+	if p == nil || !n.cfg.Lease.Held() {
+		return false
+	}
+	owner, found := p.owners.Of(ShardOf(key.Normal(), n.cfg.Shards))
+	return !found || owner.ID == p.id
+}
 
-const (
-	activating shardState = iota
-	active
-	releasing
-	cededAway // to a member that has learnt of a topology first
-)
+// waiters are what waits until a shard that this member owns is ceded by all others.
+type waiters struct {
+	keys   map[messages.Key]bool // of exchanges
+	served []*served
+}
 
 type (
-	// claim asks the previous owner of a shard to release it. The answer is ceded.
-	claim struct {
-		Shard int `json:"shard"`
-	}
-	// ceded says that no session of a shard is open any longer.
-	ceded struct {
-		Shard int `json:"shard"`
-	}
-	// handoffDue says that the previous owners of a shard had enough time.
-	handoffDue struct{ of *shard }
 	// releaseDue says that the shards that have moved are to be released.
 	releaseDue struct{}
 	// shardsReleased says that the supervisor has closed the sessions of shards.
-	shardsReleased struct{ of []*shard }
+	shardsReleased struct {
+		incarnation string
+		of          []int
+	}
 )
-
-func init() {
-	wire.Register[claim]("claim")
-	wire.Register[ceded]("ceded")
-}
-
-// cededFor is how long a member that has ceded a shard does not activate it again, although its own
-// topology, which may be the older one, still says that the member owns it.
-const cededFor = 2 * time.Second
-
-// previousOwners is how many members are asked to cede a shard: the next ones in the order of
-// rendezvous hashing. If so many members join at once, the previous owner may not be among them.
-const previousOwners = 3
 
 // owner is the member that owns a shard.
 type owner struct {
@@ -122,150 +100,81 @@ type owner struct {
 // ownerOf returns the owner of a shard, or nil if that is not known, or if this member may
 // not act.
 func (n *node) ownerOf(shard int) *owner {
-	if n.net == nil || !n.cfg.Lease.Held() {
+	if !n.inside || !n.cfg.Lease.Held() {
 		return nil
 	}
-	address := n.cfg.Owner(shard, n.owners)
-	if address == n.net.Address() {
+	m, found := n.owners.Of(shard)
+	switch {
+	case !found:
+		return nil
+	case m.ID == n.id:
 		return &owner{self: true}
 	}
-	for _, m := range n.members {
-		if p := n.peers[m.ID]; m.Host == address && p != nil && p.alive() {
-			return &owner{peer: p}
-		}
+	if p := n.peers[m.ID]; p != nil && p.alive() {
+		return &owner{peer: p}
 	}
 	return nil
 }
 
-// setOwners notes who may own shards. A member that leaves hands nothing over to others
-// that leave.
-func (n *node) setOwners() {
-	n.owners = n.members
-	if n.leaving != nil {
-		n.owners = slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool {
-			p := n.peers[m.ID]
-			return m.ID == n.net.ID() || p != nil && (p.leaving || p.ended)
-		})
-	}
-	n.view.Store(&view{n.owners, n.net.Address()})
-}
-
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.
-func (n *node) isLast() bool { return n.leaving != nil && len(n.owners) == 0 }
+func (n *node) isLast() bool { return n.leaving != nil && n.inside && n.owners.None() }
 
-// view is what decides who owns a shard.
-type view struct {
-	members []Address
-	address string // of this member
-}
-
-// places reports whether a key belongs to this member, also if its shard is not active. It may be called
-// from any goroutine.
-func (n *node) places(key messages.Key) bool {
-	v := n.view.Load()
-	return v != nil && n.cfg.Lease.Held() && n.cfg.Owner(ShardOf(key.Normal(), n.cfg.Shards), v.members) == v.address
-}
-
-// activate returns a shard that this member owns, and activates it if it is not active yet.
-func (n *node) activate(c actor.Context, number int) *shard {
-	s := n.shards[number]
-	if s != nil && (s.state != cededAway || time.Now().Before(s.until)) {
-		return s
+// waitersOf returns what waits for a shard.
+func (n *node) waitersOf(shard int) *waiters {
+	w := n.waiting[shard]
+	if w == nil {
+		w = &waiters{keys: map[messages.Key]bool{}}
+		n.waiting[shard] = w
 	}
-	s = &shard{number: number, claimed: map[*peer]bool{}, keys: map[messages.Key]bool{}}
-	n.shards[number] = s
-	n.claim(c, s)
-	n.net.Activate(number)
-	return s
+	return w
 }
 
-// claim asks those who may have had a shard before to release it.
-func (n *node) claim(c actor.Context, s *shard) {
-	rest := slices.DeleteFunc(slices.Clone(n.members), func(m Address) bool { return m.ID == n.net.ID() })
-	for range previousOwners {
-		address := n.cfg.Previous(s.number, rest)
-		i := slices.IndexFunc(rest, func(m Address) bool { return m.Host == address })
-		if i < 0 {
-			break
-		}
-		if p := n.peers[rest[i].ID]; p != nil && p.alive() {
-			s.claimed[p] = true
-		}
-		rest = slices.Delete(rest, i, i+1)
+// takeView gives the view to the shards: those that have moved are released, and those that have come are served once all
+// others have ceded them.
+func (n *node) takeView(c actor.Context) {
+	release := n.shards.SetView(n.keeper.View())
+	for _, shard := range release {
+		n.ownBits.set(shard, false)
 	}
-	for _, p := range n.peers {
-		if p.leaving && p.alive() {
-			s.claimed[p] = true
+	if len(release) > 0 && len(n.toRelease) == 0 {
+		c.Send(c.Self(), &releaseDue{})
+	}
+	n.toRelease = append(n.toRelease, release...)
+	for shard, w := range inOrder(n.waiting) {
+		if !n.shards.Owns(shard) {
+			n.dropWaiters(c, shard, w)
 		}
 	}
-	for _, p := range membersOf(s.claimed) {
-		n.post(p, 0, &claim{s.number})
-	}
-	s.timer = n.after(c, n.closeTime(), &handoffDue{s})
+	n.beginShards(c)
 }
 
-// membersOf returns the members of a set in the order of their ids.
-func membersOf(set map[*peer]bool) []*peer {
-	return slices.SortedFunc(maps.Keys(set), func(a, b *peer) int { return cmp.Compare(a.ID, b.ID) })
-}
-
-// onActivated notes that Proto.Actor has activated a shard here, or elsewhere.
-func (n *node) onActivated(c actor.Context, msg *Activated) {
-	s := n.shards[msg.Shard]
-	switch {
-	case s == nil || s.state != activating:
-	case msg.Here:
-		s.here = true
-		n.makeActive(c, s)
-	default:
-		n.drop(c, s)
-	}
-}
-
-// onCeded notes that a member has released a shard.
-func (n *node) onCeded(c actor.Context, from *peer, number int) {
-	if s := n.shards[number]; s != nil && s.state == activating {
-		delete(s.claimed, from)
-		n.makeActive(c, s)
-	}
-}
-
-// onHandoffDue activates a shard whose previous owners did not answer in time.
-func (n *node) onHandoffDue(c actor.Context, s *shard) {
-	if n.shards[s.number] == s && s.state == activating {
-		clear(s.claimed)
-		n.makeActive(c, s)
-	}
-}
-
-// onClaim releases a shard for its next owner.
-func (n *node) onClaim(c actor.Context, from *peer, number int) {
-	if s := n.shards[number]; s != nil && s.state != cededAway {
-		if s.waiting == nil {
-			s.waiting = map[*peer]bool{}
-		}
-		s.waiting[from] = true
-		n.release(c, number)
+// beginShards serves the shards that the others have ceded.
+func (n *node) beginShards(c actor.Context) {
+	if !n.inside {
 		return
 	}
-	n.post(from, 0, &ceded{number})
-}
-
-// makeActive makes a shard active once it is activated here, and ceded by all.
-func (n *node) makeActive(c actor.Context, s *shard) {
-	if !s.here || len(s.claimed) > 0 {
+	began := n.shards.Begin()
+	for _, shard := range began {
+		n.ownBits.set(shard, true)
+	}
+	if len(n.waiting) == 0 {
 		return
 	}
-	s.timer.Stop()
-	s.state = active
-	n.ownBits.set(s.number, true)
-	keys, calls := s.keys, s.served
-	s.keys, s.served = nil, nil
-	for _, key := range slices.SortedFunc(maps.Keys(keys), messages.Key.Compare) {
+	for _, shard := range began {
+		if w := n.waiting[shard]; w != nil {
+			delete(n.waiting, shard)
+			n.serveWaiters(c, w)
+		}
+	}
+}
+
+// serveWaiters runs what has waited for a shard.
+func (n *node) serveWaiters(c actor.Context, w *waiters) {
+	for _, key := range slices.SortedFunc(maps.Keys(w.keys), messages.Key.Compare) {
 		n.routeKey(c, key)
 	}
 	now := time.Now()
-	for _, call := range calls {
+	for _, call := range w.served {
 		switch {
 		case n.served[call.id] != call:
 		case call.expired(now):
@@ -276,41 +185,13 @@ func (n *node) makeActive(c actor.Context, s *shard) {
 	}
 }
 
-// drop ends the activation of a shard. What waits for it looks for another owner.
-func (n *node) drop(c actor.Context, s *shard) {
-	if s.state == activating {
-		s.timer.Stop()
-	}
-	delete(n.shards, s.number)
-	for _, call := range s.served {
+// dropWaiters has what waits for a shard look for another owner.
+func (n *node) dropWaiters(c actor.Context, shard int, w *waiters) {
+	delete(n.waiting, shard)
+	for _, call := range w.served {
 		if n.served[call.id] == call {
 			n.answerMoved(c, call, call.history)
 		}
-	}
-	n.answerClaims(c, s)
-}
-
-// answerClaims tells the members that have claimed a shard that no session of it is open here.
-func (n *node) answerClaims(c actor.Context, s *shard) {
-	for _, p := range membersOf(s.waiting) {
-		n.post(p, 0, &ceded{s.number})
-	}
-}
-
-// release ends a shard that has moved: its sessions are closed, or left to the next owner.
-func (n *node) release(c actor.Context, number int) {
-	s := n.shards[number]
-	switch {
-	case s == nil || s.state == releasing:
-		return
-	case s.state != active:
-		n.drop(c, s)
-		return
-	}
-	s.state = releasing
-	n.ownBits.set(number, false)
-	if n.toRelease = append(n.toRelease, s); len(n.toRelease) == 1 {
-		c.Send(c.Self(), &releaseDue{})
 	}
 }
 
@@ -318,53 +199,34 @@ func (n *node) release(c actor.Context, number int) {
 // supervisor look at all its sessions. But the shards of a command wait for each other's calls.
 const maxReleases = 64
 
-// onReleaseDue has the supervisor release the shards that have moved.
+// onReleaseDue has the supervisor release the shards that have moved: their sessions are closed, or left to the next
+// owners.
 func (n *node) onReleaseDue(c actor.Context) {
 	leave := n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
-		n.askSupervisor(c, &clusterapi.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{some} })
+		id := n.id
+		n.askSupervisor(c, &clusterapi.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{id, some} })
 	}
 	n.toRelease = nil
 }
 
 // inShards returns what selects the keys of some shards.
-func (n *node) inShards(some []*shard) func(messages.Key) bool {
-	shards, numbers := n.cfg.Shards, map[int]bool{}
-	for _, s := range some {
-		numbers[s.number] = true
+func (n *node) inShards(some []int) func(messages.Key) bool {
+	shards, numbers := n.cfg.Shards, view.NewSet(n.cfg.Shards)
+	for _, shard := range some {
+		numbers.Put(shard, true)
 	}
-	return func(key messages.Key) bool { return numbers[ShardOf(key.Normal(), shards)] }
+	return func(key messages.Key) bool { return numbers.Has(ShardOf(key.Normal(), shards)) }
 }
 
-// onShardsReleased notes that shards have no session any longer.
+// onShardsReleased notes that shards have no session any longer, and tells the others.
 func (n *node) onShardsReleased(c actor.Context, msg *shardsReleased) {
-	for _, s := range msg.of {
-		if n.shards[s.number] == s {
-			n.onShardReleased(c, s)
-		}
+	if msg.incarnation != n.id || !n.shards.Released(msg.of) {
+		return
 	}
-	n.finishLeaving(c)
-}
-
-// onShardReleased tells those who have claimed a shard that it is theirs.
-func (n *node) onShardReleased(c actor.Context, s *shard) {
-	delete(n.shards, s.number)
-	n.answerClaims(c, s)
-	if len(s.waiting) > 0 && n.leaving == nil {
-		n.shards[s.number] = &shard{number: s.number, state: cededAway, until: time.Now().Add(cededFor)}
+	if !n.telling {
+		n.telling = true
+		c.Send(c.Self(), &tellDue{})
 	}
-}
-
-// releaseMoved releases the shards that other members own now.
-func (n *node) releaseMoved(c actor.Context) {
-	for number, s := range inOrder(n.shards) {
-		address := n.cfg.Owner(number, n.owners)
-		mine := n.leaving == nil && address == n.net.Address()
-		switch {
-		case s.state == cededAway:
-			delete(n.shards, number)
-		case !mine:
-			n.release(c, number)
-		}
-	}
+	n.beginShards(c)
 }

@@ -139,8 +139,8 @@ var actions = []struct {
 	{"inspect", 1, func(s *simulation) { s.send(s.anyProcess(), &messages.Inspect{ID: "inspect"}) }},
 	{"a connection ends", 2, func(s *simulation) {
 		p, other := s.anyProcess(), s.anyProcess()
-		if p.current != nil && other.current != nil && p.current.links[other.current.id] != nil {
-			p.current.links[other.current.id].breaks()
+		if l := p.port.links[other.port.id]; l != nil {
+			l.breaks()
 		}
 	}},
 }
@@ -165,15 +165,20 @@ func (s *simulation) anyProcess() *process {
 	return live[s.N(len(live))]
 }
 
-// canSpare reports whether there are enough processes without one.
+// canSpare reports whether there are enough processes without one: with raft more than half of its voters.
 func (s *simulation) canSpare() bool {
-	stay := 0
+	stay, voters, votes := 0, 0, 0
 	for _, p := range s.live() {
-		if !p.leaving {
-			stay++
+		if p.leaving {
+			continue
+		}
+		if stay++; p.host != nil {
+			if n := p.host.Voters(); n > 0 {
+				votes, voters = votes+1, max(voters, n)
+			}
 		}
 	}
-	return stay > max(2, s.quorum(s.cfg.members))
+	return stay > 2 && (s.cfg.etcd || votes-1 > voters/2)
 }
 
 // hosts returns the names of all that have links.

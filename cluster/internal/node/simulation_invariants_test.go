@@ -1,16 +1,14 @@
 package node
 
 import (
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// recovery is how long after the end of all faults everything works.
-const recovery = 30 * time.Second
+// recovery is how long after the end of all faults everything works, if processes may have been killed and started just before.
+const recovery = 10 * time.Second
 
 // overlap is two processes that may both run a shard.
 type overlap struct {
@@ -38,36 +36,10 @@ func (s *simulation) checkOverlaps() {
 				case before && !is:
 					delete(s.overlaps, at)
 				case is && now.Sub(since) > 0:
-					s.overlapped(at, now.Sub(since))
+					s.violate("two members act", "%s and %s both run shard %d, for %v", a.name, b.name, shard, now.Sub(since))
 				}
 			}
 		}
-	}
-}
-
-// staleView is for how long two members may both act today while both are registered: one of them has not heard of a change
-// of the members, and its registration ends if it does not hear from etcd.
-const staleView = etcdTTL + time.Second
-
-// overlapped notes for how long two processes have acted for a shard. Two that list the same members never both act.
-//
-// What is excluded today ends when there is one witness, the view: a member with a view of its own goes on for as long as other
-// members renew its lease. With etcd, it is not registered any longer, or it has not heard of a change yet, and then for a
-// time that is bounded. Without etcd, each member decides for itself whom it lists.
-func (s *simulation) overlapped(at overlap, d time.Duration) {
-	a, b := at.a, at.b
-	registered := s.cfg.etcd && s.etcd.registered[a.current.id] != nil && s.etcd.registered[b.current.id] != nil
-	switch {
-	case slices.Equal(a.node.members, b.node.members):
-		s.violate("two members act", "%s and %s both run shard %d, for %v", a.name, b.name, at.shard, d)
-	case registered && d > staleView:
-		s.violate("two members act for long", "%s and %s both run shard %d, for %v", a.name, b.name, at.shard, d)
-	case registered:
-		s.crossed("two members act, one of which has a stale view")
-		s.stale = max(s.stale, d)
-	default:
-		s.crossed("two members act, as they have two witnesses")
-		s.longest = max(s.longest, d)
 	}
 }
 
@@ -121,12 +93,7 @@ func (s *simulation) stable() bool {
 	live := s.live()
 	for _, p := range live {
 		n, known := p.node, 1
-		if s.cfg.etcd && p.current != nil {
-			if r := s.etcd.registered[p.current.id]; r == nil || time.Until(r.expires) < clusterLease {
-				return false
-			}
-		}
-		if n.net == nil || !n.isListed(n.members) || !p.lease.Held() || p.leaving || p.current == nil || len(n.members) != len(live) {
+		if !n.inside || !p.lease.Held() || p.leaving || len(n.keeper.View().Members) != len(live) || n.keeper.View().Number != live[0].node.keeper.View().Number {
 			return false
 		}
 		for _, other := range n.peers {
@@ -144,7 +111,14 @@ func (s *simulation) stable() bool {
 // logState logs what the processes know.
 func (s *simulation) logState() {
 	for _, p := range s.live() {
-		s.logf("%s: leaving %v, lease %v, net %v, members %v", p.name, p.leaving, p.lease.Held(), p.node.net != nil, p.node.members)
+		n := p.node
+		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.id, n.keeper.View().Number, p.leaving, p.lease.Held(), n.inside, n.shards, len(n.waiting))
+		for _, x := range inOrder(n.exchanges) {
+			s.logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
+		}
+		for _, other := range inOrder(n.peers) {
+			s.logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, n.silent(other), other.ended, other.link.Idle())
+		}
 	}
 }
 
@@ -175,7 +149,7 @@ func (s *simulation) checkEnd() {
 		n := p.node
 		for what, size := range map[string]int{
 			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "boxed": len(n.boxed), "asked": len(n.asked),
-			"asking": len(n.asking), "lines": len(n.lines), "shards": len(n.shards), "peers": len(n.peers), "sessions": len(p.runs.sessions),
+			"asking": len(n.asking), "lines": len(n.lines), "waiting": len(n.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.violate("left "+what, "%d %s of %s", size, what, p.name)
@@ -195,30 +169,16 @@ func (s *simulation) checkEnd() {
 	}
 }
 
-// sent counts what is sent between members.
-func (s *simulation) sent(m link.Message) {
-	switch m.Type {
-	case "resent":
-		s.crossed("a call is sent to a second member")
-	case "moved":
-		s.crossed("a call comes to a member that does not own its key")
-	case "cancelled":
-		s.crossed("a call is cancelled on its way")
-	}
-}
-
 // observe counts the crossings that a step of a process has reached.
 func (s *simulation) observe(p *process) {
 	if p == nil || p.dead {
 		return
 	}
 	n := p.node
-	for _, sh := range n.shards {
-		if sh.state == releasing && len(sh.waiting) > 0 {
-			s.crossed("a shard is claimed while it is released")
-		}
-		if sh.state == activating && len(sh.served)+len(sh.keys) > 0 && len(sh.claimed) > 0 {
-			s.crossed("a call waits for a shard to be ceded")
-		}
+	if n.inside && n.shards.Releasing() {
+		s.crossed("a shard is released")
+	}
+	if len(n.waiting) > 0 {
+		s.crossed("a call waits for a shard to be ceded")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
+	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -29,10 +30,12 @@ type process struct {
 	mailbox *lane
 	invoker actor.MessageInvoker
 
-	current *engine
+	port    *port
+	host    *quorum.Host // of raft, or nil
 	paused  bool
 	resumed time.Time // after the last pause
 	leaving bool
+	ending  int // how often it has looked whether raft needs it
 	left    bool
 	dead    bool
 }
@@ -58,18 +61,23 @@ func (s *simulation) spawn(name string) {
 	registry.LocalPIDs.LocalPIDs[0].Clear()
 	registry.SequenceID = 0
 	p.mailbox = s.newLane(nil)
-	p.lease = lease.New(p.stretched(clusterLease))
+	p.port = &port{p: p}
+	p.lease = lease.New(clusterLease, func() time.Duration { return time.Duration(float64(time.Since(s.began)) * p.rate) })
 	p.runs = newRunner(p)
 	s.processes = append(s.processes, p)
 	p.node = newNode(&Config{
 		Name: name, System: p.system, Supervisor: p.runs.pid, Shards: clusterSize, Logger: zerolog.New(&nodeLog{p}),
-		Lease: p.lease, LeaseTime: p.stretched(clusterLease), Quorum: s.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: p.rejoin,
+		Lease: p.lease, LeaseTime: clusterLease, Ask: p.ask,
 		Joined: func(error) {}, Observe: func(func(messages.Event)) func() { return func() {} },
 		CallTimeout: callTime, MaxWaiting: 1000, KeepOpen: s.cfg.store,
 	})
 	p.node.outside = outside{
-		after:  func(d time.Duration, f func()) timer { return s.later(p, d, "", f) },
-		work:   func(f func()) { s.later(p, 0, p.name+" works", f) },
+		after: func(d time.Duration, f func()) timer { return s.later(p, d, "", f) },
+		work:  func(f func()) { s.later(p, 0, p.name+" works", f) },
+		newID: func() string {
+			s.entered++
+			return fmt.Sprintf("%s%d", name, s.entered)
+		},
 		random: func(below time.Duration) time.Duration { return below * time.Duration(s.N(8)) / 8 },
 		props:  []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return simulatedMailbox{p} })},
 	}
@@ -96,23 +104,6 @@ func (p *process) stretched(d time.Duration) time.Duration {
 		return d
 	}
 	return time.Duration(float64(d)/p.rate) + time.Microsecond
-}
-
-func (s *simulation) quorum(members int) int {
-	switch {
-	case s.cfg.etcd:
-		return members/2 + 1
-	case s.cfg.members > 2:
-		return s.cfg.members/2 + 1
-	}
-	return 1
-}
-
-// rejoin begins the next incarnation.
-func (p *process) rejoin() {
-	p.s.crossed("a member joins again")
-	p.current = nil
-	p.enter()
 }
 
 // tell sends a message to the node.
@@ -153,9 +144,9 @@ func describe(msg any) string {
 	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
 	case *Received:
 		return fmt.Sprintf("%s of %s, id %d", msg.Message.Type, msg.From, msg.Message.ID&^isReply)
-	case *Topology:
-		return fmt.Sprintf("members %v", msg.Members)
-	case *Activated, *Deactivated, *retryDue:
+	case *Answered:
+		return fmt.Sprintf("answer %d: %v", msg.Number, msg.Answer)
+	case *retryDue:
 		return fmt.Sprintf("%T %+v", msg, msg)
 	case messages.Command:
 		return fmt.Sprintf("%T %s", msg, msg.RequestID())
@@ -215,9 +206,9 @@ func (p *process) kill() {
 	p.s.logf("%s is killed", p.name)
 	p.dead, p.paused = true, false
 	for _, other := range p.s.live() {
-		if i := other.current; i != nil && p.s.connected(p.name, other.name) {
-			for id := range inOrder(i.links) {
-				if l := i.links[id]; l.to.Host == p.address {
+		if p.s.connected(p.name, other.name) {
+			for id := range inOrder(other.port.links) {
+				if l := other.port.links[id]; l.to.Host == p.address {
 					p.s.later(nil, 5*time.Millisecond, "", func() { l.breaks() })
 				}
 			}
@@ -235,13 +226,26 @@ func (p *process) leave() {
 	done := p.s.box(p, func(any) {
 		p.s.later(p, 0, p.name+" has left", func() {
 			p.runs.stop()
-			if p.current != nil {
-				p.current.Stop()
-			}
-			p.s.later(p, time.Second, "", func() { p.left = true })
+			p.s.later(p, 0, "", p.end)
 		})
 	})
 	p.system.Root.RequestWithCustomSender(p.pid, &Leave{}, done)
+}
+
+// end ends a process once its node has, and raft does not need it.
+func (p *process) end() {
+	switch {
+	case !p.node.ended:
+	case p.host != nil && p.ending < 20 && p.host.Voters() > 1:
+		if p.ending++; p.ending%5 == 1 {
+			p.host.Leave()
+			p.drive()
+		}
+	default:
+		p.left = true
+		return
+	}
+	p.s.later(p, 100*time.Millisecond, "", p.end)
 }
 
 // box is a PID whose messages a function gets.

@@ -2,14 +2,16 @@ package node
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
 	"github.com/mcpactor/mcpactor/internal/schedule"
 )
 
@@ -25,7 +27,9 @@ type simulation struct {
 	lanes   []*lane      // in which one thing happens after the other
 	timers  []*happening // the others
 	serial  int
-	entered int // incarnations so far
+	entered int    // incarnations so far
+	voters  uint64 // likewise, of the hosts of raft
+	holders int    // members that had all keys at the last look
 	steps   int
 	began   time.Time
 	keep    bool // the log
@@ -36,8 +40,6 @@ type simulation struct {
 	recovered time.Time // when all members knew each other after the end of all faults
 	crossings map[string]int
 	overlaps  map[overlap]time.Time // and since when
-	longest   time.Duration         // of these, that two witnesses explain
-	stale     time.Duration         // likewise, a stale view
 
 	violation string // the first one, or ""
 	kind      string // of it
@@ -150,6 +152,16 @@ func (s *simulation) next() (ready []*happening, at time.Time) {
 	return ready, at
 }
 
+// dice has the random numbers of raft, from a seed.
+type dice struct{ *mathrand.Rand }
+
+func (d dice) Read(to []byte) (int, error) {
+	for i := range to {
+		to[i] = byte(d.IntN(256))
+	}
+	return len(to), nil
+}
+
 // maxSteps bounds a schedule: one without end is not in time.
 const maxSteps = 200_000
 
@@ -170,7 +182,7 @@ func (s *simulation) step(until time.Time) bool {
 		s.checkOverlaps()
 		return true
 	}
-	e := ready[s.Choose(len(ready), func(r *rand.Rand) int {
+	e := ready[s.Choose(len(ready), func(r *mathrand.Rand) int {
 		if r.IntN(4) > 0 {
 			return 0
 		}
@@ -227,7 +239,7 @@ func (s *simulation) start() {
 	s.Part()
 	s.prepare(config{
 		etcd: s.N(3) > 0, members: []int{3, 3, 4, 2, 1}[s.N(5)], drifts: s.N(2) == 1, holds: s.N(2) == 1, lossy: s.N(4) == 1,
-		store: s.N(2) == 1, fast: s.N(2) == 1,
+		store: s.N(2) == 1, fast: s.N(2) == 1, forgets: s.N(4) == 1,
 	})
 	s.await(30*time.Second, "all members know each other", s.stable)
 }
@@ -235,9 +247,9 @@ func (s *simulation) start() {
 // prepare starts the members.
 func (s *simulation) prepare(cfg config) {
 	s.began, s.crossings, s.overlaps = time.Now(), map[string]int{}, map[overlap]time.Time{}
-	s.network = network{cfg: cfg, s: s, links: map[[2]string]*line{}, etcd: etcd{registered: map[string]*registration{}}}
+	s.network = network{cfg: cfg, s: s, links: map[[2]string]*line{}, disks: map[string]quorum.State{}}
+	rand.Reader = dice{mathrand.New(mathrand.NewPCG(uint64(s.N(1<<20)), 1))}
 	s.callers = callers{s: s, executed: map[string]int{}, at: map[string]string{}}
-	s.etcd.rate = s.clock()
 	s.etcd.lane = s.newLane(func() bool { return s.etcd.hung })
 	for i := range cfg.members {
 		s.spawn(string(rune('a' + i)))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -27,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -34,7 +34,7 @@ import (
 
 const (
 	leaseTime = 2 * time.Second
-	removal   = 3 * time.Second // after which the provider removes a member that it does not reach
+	removal   = 3500 * time.Millisecond // after which the others have removed a member that is silent
 	shards    = 64
 	maxTime   = 20 * time.Minute // that a scenario may take
 )
@@ -42,24 +42,24 @@ const (
 // world is a cluster in one process: members with nodes and supervisors of their own, the network
 // between them, the provider that tells them of each other, and the MCP server that all of them use.
 type world struct {
-	t        *testing.T
-	seed     uint64
-	rand     *rand.Rand
-	server   *fakeServer
-	logs     *logs
-	cfg      supervisor.Config
-	majority bool // the lease needs more than half of the members that a member knows
-	members  []*member
+	t       *testing.T
+	seed    uint64
+	rand    *rand.Rand
+	server  *fakeServer
+	logs    *logs
+	cfg     supervisor.Config
+	members []*member
 
-	linksMu    sync.Mutex // of the links; taken before mu
-	mu         sync.Mutex
-	registered []*incarnation
-	listening  map[string]*incarnation // by address
-	lastAt     map[[2]string]time.Time // of the last envelope between two addresses
-	cut        map[[2]string]bool
-	lose       float64
-	delay      time.Duration
-	jitter     time.Duration // at most this much is added to the delay
+	linksMu   sync.Mutex // of the links; taken before mu
+	mu        sync.Mutex
+	register  view.Register           // of the witness
+	listening map[string]*incarnation // by address
+	lastAt    map[[2]string]time.Time // of the last envelope between two addresses
+	cut       map[[2]string]bool
+	began     time.Time
+	lose      float64
+	delay     time.Duration
+	jitter    time.Duration // at most this much is added to the delay
 }
 
 // inWorld runs a scenario in a bubble of fake time, on a cluster of n members, and then the
@@ -78,8 +78,8 @@ func inWorld(t *testing.T, n int, prepare func(w *world), scenario func(w *world
 			panic(fmt.Sprintf("%s did not end within %v, MCPACTOR_SEED=%d\n%s", t.Name(), maxTime, seed, stacks[:runtime.Stack(stacks, true)]))
 		}).Stop()
 		w := &world{
-			t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs), majority: n > 2,
-			listening: map[string]*incarnation{}, lastAt: map[[2]string]time.Time{}, cut: map[[2]string]bool{}, delay: time.Millisecond,
+			t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), server: newFakeServer(), logs: new(logs),
+			listening: map[string]*incarnation{}, began: time.Now(), lastAt: map[[2]string]time.Time{}, cut: map[[2]string]bool{}, delay: time.Millisecond,
 			cfg: supervisor.Config{
 				Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 				CallTimeout:  20 * time.Second, ConnectTimeout: 5 * time.Second, DrainTimeout: 3 * time.Second, CloseTimeout: time.Second,
@@ -128,7 +128,7 @@ type member struct {
 // join starts a member. It does not wait until it has joined.
 func (w *world) join() *member {
 	m := &member{w: w, name: string(rune('a' + len(w.members)))}
-	m.address, m.lease = m.name+":1", lease.New(leaseTime)
+	m.address, m.lease = m.name+":1", lease.New(leaseTime, w.clock)
 	m.system = actor.NewActorSystem(func(c *actor.Config) {
 		c.LoggerFactory = func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 	})
@@ -148,10 +148,13 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Quorum: w.quorum, Owner: ownerOf, Previous: ownerOf, Rejoin: m.enter, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		Lease: m.lease, LeaseTime: leaseTime, Ask: m.ask, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
-	m.node.ownBits.init(shards)
+	m.node.outside.newID = func() string {
+		m.serial++
+		return fmt.Sprint(m.name, "#", m.serial)
+	}
 	m.pid, err = m.node.spawn()
 	require.NoError(w.t, err)
 	f := m.node.places
@@ -159,28 +162,22 @@ func (w *world) join() *member {
 	w.mu.Lock()
 	w.members = append(w.members, m)
 	w.mu.Unlock()
-	m.enter()
+	m.current = &incarnation{m: m}
+	w.later(50*time.Millisecond, func() { m.system.Root.Send(m.pid, &Joined{memberNetwork{m}}) })
 	return m
 }
 
-func (w *world) quorum(members int) int {
-	if w.majority {
-		return members/2 + 1
-	}
-	return 1
-}
+// clock is that of all leases.
+func (w *world) clock() time.Duration { return time.Since(w.began) }
 
-// ownerOf is rendezvous hashing.
-func ownerOf(shard int, members []Address) (owner string) {
-	var most uint64
+// ownerOf returns the address of the owner of a shard.
+func ownerOf(shard int, members []Address) string {
+	var v view.View
 	for _, m := range members {
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%s %d %s", m.Host, shard, m.Host)
-		if sum := h.Sum64() * 0x9e3779b97f4a7c15; owner == "" || sum > most {
-			owner, most = m.Host, sum
-		}
+		v.Members = append(v.Members, view.Member{ID: m.Host, Host: m.Host})
 	}
-	return owner
+	owner, _ := v.Owners().Of(shard)
+	return owner.Host
 }
 
 // ofActors matches the messages that our actors send.
@@ -202,35 +199,64 @@ func (m *member) onDeadLetter(event any) {
 	}
 }
 
-// incarnation is the engine of a member.
+// incarnation is one of a member.
 type incarnation struct {
 	m       *member
 	id      string
-	view    []Address                // the topology that it knows
-	grains  map[int]bool             // active here
 	links   map[string]*scriptedLink // by incarnation
 	stopped bool                     // it sends and gets nothing
 }
 
-var _ Network = (*incarnation)(nil)
+// memberNetwork is the network of a member.
+type memberNetwork struct{ m *member }
 
-// enter starts an incarnation, and registers it.
-func (m *member) enter() {
+var _ Network = memberNetwork{}
+
+func (n memberNetwork) Address() string { return n.m.address }
+
+// Begin begins an incarnation.
+func (n memberNetwork) Begin(id string) {
+	w := n.m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.m.current.stopped = true
+	n.m.current = &incarnation{m: n.m, id: id, links: map[string]*scriptedLink{}}
+	w.listening[n.m.address] = n.m.current
+}
+
+func (n memberNetwork) Link(to Address) Link { return n.m.current.Link(to) }
+
+// Stop ends the incarnation.
+func (n memberNetwork) Stop() {
+	w := n.m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.m.current.stopped = true
+	if w.listening[n.m.address] == n.m.current {
+		delete(w.listening, n.m.address)
+	}
+}
+
+// ask asks the witness, which takes its time.
+func (m *member) ask(number uint64, q *view.Request) {
 	w := m.w
-	w.later(50*time.Millisecond, func() {
-		if m.killed.Load() {
+	away := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return m.killed.Load() || w.cut[[2]string{m.address, "provider"}]
+	}
+	w.later(w.random(5*time.Millisecond), func() {
+		if away() {
 			return
 		}
 		w.mu.Lock()
-		m.serial++
-		i := &incarnation{m: m, id: fmt.Sprint(m.name, "#", m.serial), grains: map[int]bool{}, links: map[string]*scriptedLink{}}
-		m.current = i
-		w.listening[m.address] = i
-		w.registered = slices.DeleteFunc(w.registered, func(other *incarnation) bool { return other.m == m })
-		w.registered = append(w.registered, i)
+		a := w.register.Do(q)
 		w.mu.Unlock()
-		i.tell(&Joined{i})
-		w.announce()
+		w.later(w.random(5*time.Millisecond), func() {
+			if !away() {
+				m.system.Root.Send(m.pid, &Answered{number, a})
+			}
+		})
 	})
 }
 
@@ -243,46 +269,6 @@ func (w *world) random(most time.Duration) time.Duration {
 	return time.Duration(w.rand.Int64N(int64(most) + 1))
 }
 
-// announce tells all incarnations of the members, each at its own time.
-func (w *world) announce() {
-	w.mu.Lock()
-	var all []*incarnation
-	for _, i := range w.listening {
-		all = append(all, i)
-	}
-	w.mu.Unlock()
-	for _, i := range all {
-		w.later(w.random(100*time.Millisecond), i.look)
-	}
-}
-
-// look takes the members from the provider.
-func (i *incarnation) look() {
-	w := i.m.w
-	w.mu.Lock()
-	if i.stopped || i.m.killed.Load() || w.cut[[2]string{i.m.address, "provider"}] {
-		w.mu.Unlock()
-		return
-	}
-	i.view = nil
-	for _, r := range w.registered {
-		i.view = append(i.view, Address{ID: r.id, Host: r.m.address})
-	}
-	view := slices.Clone(i.view)
-	var moved []int
-	for shard := range i.grains {
-		if ownerOf(shard, view) != i.m.address {
-			moved = append(moved, shard)
-			delete(i.grains, shard)
-		}
-	}
-	w.mu.Unlock()
-	i.tell(&Topology{Network: i.id, Members: view})
-	for _, shard := range moved {
-		w.later(w.random(20*time.Millisecond), func() { i.tell(&Deactivated{Network: i.id, Shard: shard}) })
-	}
-}
-
 // tell sends a message to the node, unless the process was killed.
 func (i *incarnation) tell(msg any) {
 	if i.m.killed.Load() {
@@ -290,9 +276,6 @@ func (i *incarnation) tell(msg any) {
 	}
 	i.m.system.Root.Send(i.m.pid, msg)
 }
-
-func (i *incarnation) ID() string      { return i.id }
-func (i *incarnation) Address() string { return i.m.address }
 
 // Link begins the link to another incarnation.
 func (i *incarnation) Link(to Address) Link {
@@ -361,45 +344,18 @@ func (w *world) carry(i *incarnation, from, to string, how way, arrive, lost fun
 	})
 }
 
-// Activate activates the virtual actor of a shard, as the engine does: on the member that owns the
-// shard by the topology that is known here.
-func (i *incarnation) Activate(shard int) {
-	w := i.m.w
-	w.later(5*time.Millisecond+w.random(20*time.Millisecond), func() {
-		w.mu.Lock()
-		here := !i.stopped && ownerOf(shard, i.view) == i.m.address
-		if here {
-			i.grains[shard] = true
-		}
-		w.mu.Unlock()
-		i.tell(&Activated{Network: i.id, Shard: shard, Here: here})
-	})
-}
-
-// Leave removes the incarnation from the provider.
-func (i *incarnation) Leave() { i.m.w.later(20*time.Millisecond, func() { i.m.w.remove(i) }) }
-
-// Stop ends the incarnation.
-func (i *incarnation) Stop() {
-	w := i.m.w
-	w.mu.Lock()
-	i.stopped = true
-	if w.listening[i.m.address] == i {
-		delete(w.listening, i.m.address)
-	}
-	w.mu.Unlock()
-	w.later(20*time.Millisecond, func() { w.remove(i) })
-}
-
-// remove removes an incarnation from the provider.
+// remove removes an incarnation from the view, as if it had been silent.
 func (w *world) remove(i *incarnation) {
 	w.mu.Lock()
-	w.registered = slices.DeleteFunc(w.registered, func(other *incarnation) bool { return other == i })
-	w.mu.Unlock()
-	w.announce()
+	defer w.mu.Unlock()
+	v := w.register.View
+	v.Number++
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m view.Member) bool { return m.ID == i.id })
+	w.register.View = v
+	delete(w.register.Beats, i.id)
 }
 
-// kill ends the process of a member. The provider removes it later.
+// kill ends the process of a member. The others remove it later.
 func (w *world) kill(m *member) {
 	m.killed.Store(true)
 	w.mu.Lock()
@@ -408,27 +364,20 @@ func (w *world) kill(m *member) {
 	delete(w.listening, m.address)
 	w.mu.Unlock()
 	w.server.cutOff(m)
-	w.later(removal, func() { w.remove(i) })
 }
 
-// isolate cuts a member off from all others, and from the provider, which removes it later.
-// heal ends that.
-func (w *world) isolate(m *member) {
-	w.setCut(m, true)
-	w.later(removal, func() {
-		w.mu.Lock()
-		i := m.current
-		still := w.cut[[2]string{m.address, "provider"}]
-		w.mu.Unlock()
-		if still {
-			w.remove(i)
-		}
-	})
-}
+// isolate cuts a member off from all others, and from the witness. heal ends that.
+func (w *world) isolate(m *member) { w.setCut(m, true) }
 
-func (w *world) heal(m *member) {
-	w.setCut(m, false)
-	w.announce()
+func (w *world) heal(m *member) { w.setCut(m, false) }
+
+// hang has the witness answer nobody, or go on.
+func (w *world) hang(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.members {
+		w.cut[[2]string{m.address, "provider"}] = is
+	}
 }
 
 func (w *world) setCut(m *member, is bool) {
@@ -467,7 +416,7 @@ func (w *world) awaitStable() {
 		for _, m := range live {
 			known := 0
 			for _, one := range m.known() {
-				if !one.Leaving && one.ID != "" && one.Name != one.Address { // it was heard
+				if !one.Leaving && one.ID != "" && one.Answered {
 					known++
 				}
 			}
@@ -507,15 +456,12 @@ func (f nodeFunc) TakenBy() *actor.PID {
 	return actor.NewPID("nobody", "nobody")
 }
 
-// ownerOf returns the member that owns a key by the provider.
+// ownerOf returns the member that owns a key by the view.
 func (w *world) ownerOf(scope string) *member {
 	w.mu.Lock()
-	var all []Address
-	for _, r := range w.registered {
-		all = append(all, Address{ID: r.id, Host: r.m.address})
-	}
+	owner, _ := w.register.View.Owners().Of(ShardOf(messages.Key{Server: "s", Scope: scope}, shards))
 	w.mu.Unlock()
-	address := ownerOf(ShardOf(messages.Key{Server: "s", Scope: scope}, shards), all)
+	address := owner.Host
 	for _, m := range w.members {
 		if m.address == address {
 			return m
@@ -687,12 +633,13 @@ func (m *member) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(m.w.t, m.sup.Stop(ctx))
-	m.w.mu.Lock()
-	i := m.current
-	m.w.mu.Unlock()
-	if i != nil {
-		i.Stop()
+	p = newSent(m, nil)
+	m.system.Root.RequestWithCustomSender(m.pid, &Leave{}, p.pid) // the last one has left only now
+	select {
+	case <-p.others:
+	case <-p.replies: // of the door
 	}
+	p.close()
 }
 
 // verify ends a scenario: all members leave, nothing is left of them, and the replies are true.
@@ -787,7 +734,7 @@ func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
 		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
-		"boxed": len(n.boxed), "asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "shards": len(n.shards), "peers": len(n.peers),
+		"boxed": len(n.boxed), "asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "waiting": len(n.waiting), "peers": len(n.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

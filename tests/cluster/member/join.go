@@ -21,8 +21,6 @@ const (
 	sessions = 1024
 	// protocol is the newest version of MCP that has sessions over HTTP.
 	protocol = "2025-11-25"
-	// refresh is how often automanaged asks the other members whether they are there.
-	refresh = 300 * time.Millisecond
 	// drain is how long running calls may take when their session moves.
 	drain = 10 * time.Second
 )
@@ -35,16 +33,15 @@ func join(ctx context.Context, system *actor.ActorSystem, cfg *Config, client *h
 			Store: store, LeaveOpen: store != nil, Logger: log,
 		},
 		Name: "test", Member: cfg.Name, Listen: cfg.Listen, Advertise: cfg.Advertise,
-		Provider:    cfg.Provider,
-		Automanaged: cluster.Automanaged{Listen: cfg.Health, Hosts: cfg.Hosts, Refresh: refresh},
-		Etcd:        cluster.Etcd{Endpoints: []string{cfg.Etcd}, Prefix: "/test"},
-		Lease:       cfg.Lease,
+		Lease: cfg.Lease,
 	}
 	if cfg.Certificate != "" {
 		own.TLS = &cluster.TLS{CertFile: cfg.Certificate, KeyFile: cfg.Key, CAFile: cfg.CA}
 	}
-	if cfg.Provider != "etcd" {
-		own.Etcd = cluster.Etcd{}
+	if cfg.Witness == "etcd" {
+		own.Etcd = cluster.Etcd{Endpoints: []string{cfg.Etcd}, Prefix: "/test"}
+	} else {
+		own.Hosts, own.Directory = cfg.Hosts, cfg.Directory
 	}
 	return cluster.Start(ctx, system, own)
 }

@@ -128,10 +128,8 @@ func leaks(ignored []goleak.Option) string {
 }
 
 // leftByTheEngine are goroutines of Proto.Actor that end by themselves later, and that nobody can end
-// before: timers of throttles, and the idle connections of the provider that polls hosts.
+// before: timers of throttles.
 var leftByTheEngine = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/cluster.NewGossipActor.NewThrottleWithLogger.func2.1"),
-	goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/cluster.(*Gossiper).StartGossiping.NewThrottle.func3.1"),
 	goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"),
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),

@@ -19,17 +19,16 @@ const ServerName = "counter"
 type Config struct {
 	// Name is the name of the member in replies.
 	Name string `json:"name"`
-	// Provider is the name of the provider: "automanaged" or "etcd".
-	Provider string `json:"provider"`
+	// Witness says who keeps the view: "hosts" or "etcd".
+	Witness string `json:"witness"`
 	// Listen is the address that the member listens on, and Advertise the one at which others
 	// reach it.
 	Listen    string `json:"listen"`
 	Advertise string `json:"advertise"`
-	// Health is the address that the member listens on for automanaged, and Hosts are those
-	// at which the members reach each other.
-	Health string   `json:"health,omitempty"`
-	Hosts  []string `json:"hosts,omitempty"`
-	// Etcd is the URL of etcd, for the provider and for the store.
+	// Hosts are the addresses at which the members reach each other, and Directory is where they store what they agree to.
+	Hosts     []string `json:"hosts,omitempty"`
+	Directory string   `json:"directory"`
+	// Etcd is the URL of etcd, for the view and for the store.
 	Etcd string `json:"etcd,omitempty"`
 	// Shared keeps the sessions in etcd.
 	Shared bool `json:"shared,omitempty"`

@@ -2,13 +2,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/mcpactor/mcpactor/tests/cluster/member"
 )
 
 func main() {
-	if member.Main() != nil {
+	if err := member.Main(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }

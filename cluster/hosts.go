@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
+	"github.com/mcpactor/mcpactor/cluster/internal/node"
+	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
+)
+
+const (
+	// ticksPerLease is how often raft looks at the time in each lease.
+	ticksPerLease = 20
+	// leaveAgain is how long a host waits until it asks again not to vote any longer.
+	leaveAgain = 500 * time.Millisecond
+)
+
+// hosts is the witness of a cluster whose hosts keep the view, with raft. One goroutine uses the host and its log.
+type hosts struct {
+	cfg    *Config
+	logger zerolog.Logger
+	tell   func(any)
+	host   *quorum.Host
+	log    *quorum.Log // nil without a directory
+	links  map[string]*mesh.Link
+	inbox  chan func() // for the goroutine
+	status atomic.Pointer[string]
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  chan struct{} // nil before begin
+}
+
+// newHosts returns the witness, with what the host has stored.
+func newHosts(cfg *Config, logger zerolog.Logger, tell func(any)) (*hosts, error) {
+	h := &hosts{cfg: cfg, logger: logger, tell: tell, links: map[string]*mesh.Link{}, inbox: make(chan func(), 1024)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	state := quorum.State{ID: quorum.NewID()}
+	var err error
+	if cfg.Directory != "" {
+		if h.log, state, err = quorum.OpenLog(cfg.Directory, cfg.Advertise); err != nil {
+			return nil, fmt.Errorf("cluster: directory: %w", err)
+		}
+	}
+	if h.host, err = quorum.NewHost(cfg.Advertise, cfg.Hosts, state); err != nil {
+		return nil, fmt.Errorf("cluster: directory: %w", err)
+	}
+	return h, nil
+}
+
+// begin starts the goroutine.
+func (h *hosts) begin(n *network) {
+	for _, host := range h.cfg.Hosts {
+		if host != h.cfg.Advertise {
+			h.links[host] = n.mesh.Link(link.Address{Host: host})
+		}
+	}
+	h.ended = make(chan struct{})
+	go h.run()
+}
+
+// run runs the host until the witness is closed.
+func (h *hosts) run() {
+	defer close(h.ended)
+	ticker := time.NewTicker(h.cfg.Lease / ticksPerLease)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case do := <-h.inbox:
+			do()
+		case <-ticker.C:
+			h.host.Tick()
+			h.note()
+		}
+		if err := h.drive(); err != nil {
+			h.logger.Error().Str("member", h.cfg.Member).Err(err).Msg("the log of the host cannot be written: the member takes no part any longer, and must be restarted")
+			return
+		}
+	}
+}
+
+// note keeps what the host waits for.
+func (h *hosts) note() {
+	status := ""
+	if !h.host.Led() {
+		if status = "more than half of hosts must answer"; h.host.Voters() == 0 {
+			status = "the hosts must all start once, or more than half of them must take this one up"
+		}
+		if lacks := h.host.Lacks(); len(lacks) > 0 {
+			status += "; not heard yet: " + strings.Join(lacks, ", ")
+		}
+	}
+	h.status.Store(&status)
+}
+
+// drive does what the host wants. What it must not forget is stored before anybody hears of it.
+func (h *hosts) drive() error {
+	for {
+		out, some := h.host.Ready()
+		if !some {
+			return nil
+		}
+		if out.Save != nil && h.log != nil {
+			if err := h.log.Save(out.Save, h.host.State); err != nil {
+				return err
+			}
+		}
+		for _, p := range out.Packets {
+			if l := h.links[p.To]; l != nil {
+				l.Cast(link.Message{Type: "raft", Body: p.Data})
+			}
+		}
+		for _, a := range out.Answers {
+			h.tell(&node.Answered{Number: a.Number, Answer: a.Answer})
+		}
+	}
+}
+
+// do has the goroutine do something. If there is too much, it is as if it was lost.
+func (h *hosts) do(f func()) {
+	select {
+	case h.inbox <- f:
+	default:
+	}
+}
+
+func (h *hosts) ask(number uint64, q *view.Request) { h.do(func() { h.host.Ask(number, q) }) }
+func (h *hosts) packet(data []byte)                 { h.do(func() { h.host.Receive(data) }) }
+
+func (h *hosts) lacks() string {
+	if status := h.status.Load(); status != nil {
+		return *status
+	}
+	return "it begins"
+}
+
+// leave has the host vote no longer.
+func (h *hosts) leave(ctx context.Context) {
+	if h.ended == nil {
+		return
+	}
+	left := make(chan bool, 1)
+	for {
+		h.do(func() {
+			h.host.Leave()
+			select {
+			case left <- h.host.Voters() <= 1:
+			default:
+			}
+		})
+		pause := time.NewTimer(leaveAgain / 10)
+		select {
+		case is := <-left:
+			if is {
+				return
+			}
+		case <-h.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hosts) close() {
+	h.cancel()
+	if h.ended != nil {
+		<-h.ended
+	}
+	if h.log != nil {
+		h.log.Close() //nolint:errcheck // all is stored
+	}
+}

@@ -1,0 +1,229 @@
+package quorum
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
+)
+
+// hosts are hosts whose packets arrive at once, or not at all.
+type hosts struct {
+	t        *testing.T
+	random   *rand.Rand
+	names    []string
+	all      map[string]*Host
+	stored   map[string]State
+	lose     float64
+	cut      map[[2]string]bool
+	answered map[uint64]Answered // by number
+	number   uint64
+	packets  []Packet
+	from     []string
+}
+
+func newHosts(t *testing.T, seed uint64, n int) *hosts {
+	c := &hosts{t: t, random: rand.New(rand.NewPCG(seed, 0)), all: map[string]*Host{}, stored: map[string]State{}, cut: map[[2]string]bool{}, answered: map[uint64]Answered{}}
+	for i := range n {
+		c.names = append(c.names, fmt.Sprintf("h%d:1", i))
+	}
+	for _, name := range c.names {
+		c.restart(name, false)
+	}
+	return c
+}
+
+// restart starts a host: with what it has stored, or with nothing.
+func (c *hosts) restart(name string, stored bool) {
+	state := State{ID: 1 + c.random.Uint64N(1<<62)}
+	if stored {
+		state = c.stored[name]
+	}
+	h, err := NewHost(name, c.names, state)
+	require.NoError(c.t, err)
+	c.all[name], c.stored[name] = h, h.State()
+	c.stored[name] = State{ID: state.ID, Hard: state.Hard, Snapshot: state.Snapshot, Entries: state.Entries}
+}
+
+// run has some ticks pass.
+func (c *hosts) run(ticks int) {
+	for range ticks {
+		for _, name := range c.names {
+			if h := c.all[name]; h != nil {
+				h.Tick()
+				c.drive(name)
+			}
+		}
+		for len(c.packets) > 0 {
+			p, from := c.packets[0], c.from[0]
+			c.packets, c.from = c.packets[1:], c.from[1:]
+			if h := c.all[p.To]; h != nil && !c.cut[[2]string{from, p.To}] && c.random.Float64() >= c.lose {
+				h.Receive(p.Data)
+				c.drive(p.To)
+			}
+		}
+	}
+}
+
+// drive does what a host is to do, through its log.
+func (c *hosts) drive(name string) {
+	h := c.all[name]
+	for {
+		out, some := h.Ready()
+		if !some {
+			return
+		}
+		if out.Save != nil {
+			part := State{Hard: out.Save.Hard, Entries: out.Save.Entries}
+			if out.Save.Snapshot != nil {
+				part = h.State()
+			}
+			data, err := encode(part)
+			require.NoError(c.t, err)
+			state := c.stored[name]
+			require.NoError(c.t, state.add(data[headerSize:]))
+			c.stored[name] = state
+		}
+		for _, p := range out.Packets {
+			c.packets, c.from = append(c.packets, p), append(c.from, name)
+		}
+		for _, a := range out.Answers {
+			c.answered[a.Number] = a
+		}
+	}
+}
+
+// write asks for a next view, and reports whether there was an answer.
+func (c *hosts) write(name string) (Answered, bool) {
+	c.number++
+	c.all[name].Ask(c.number, &view.Request{From: view.Member{ID: name, Host: name}, Beat: true, First: true})
+	c.drive(name)
+	c.run(30)
+	a, is := c.answered[c.number]
+	return a, is
+}
+
+func TestHostsAgreeOnTheOrderOfRequests(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5} {
+		c := newHosts(t, 1, n)
+		c.run(60)
+		last := uint64(0)
+		for i := range 20 {
+			a, is := c.write(c.names[i%n])
+			require.True(t, is)
+			require.Greater(t, a.Answer.Beats[c.names[i%n]].Revision, last)
+			last = a.Answer.Beats[c.names[i%n]].Revision
+		}
+	}
+}
+
+func TestNothingBeginsBeforeAllHostsHaveStarted(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	delete(c.all, "h2:1")
+	c.run(200)
+	_, is := c.write("h0:1")
+	require.False(t, is)
+	require.Equal(t, []string{"h2:1"}, c.all["h0:1"].Lacks())
+	c.restart("h2:1", false)
+	c.run(100)
+	_, is = c.write("h0:1")
+	require.True(t, is)
+}
+
+func TestHostThatHasLostItsLogIsANewVoter(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	_, is := c.write("h1:1")
+	require.True(t, is)
+	for range 10 {
+		for _, name := range c.names {
+			c.restart(name, false)
+			c.run(150)
+			require.True(t, c.all[name].isVoter())
+			a, is := c.write(name)
+			require.True(t, is)
+			require.Contains(t, a.Answer.Beats, "h1:1")
+			require.Len(t, c.all[name].voters, 3)
+		}
+	}
+}
+
+func TestHostsGoOnWithTheirLogs(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	last := uint64(0)
+	for range 10 {
+		for range 100 { // so that there are snapshots
+			a, is := c.write("h1:1")
+			require.True(t, is)
+			require.Greater(t, a.Answer.Beats["h1:1"].Revision, last)
+			last = a.Answer.Beats["h1:1"].Revision
+		}
+		for _, name := range c.names {
+			c.restart(name, true)
+		}
+		c.run(60)
+	}
+	require.NotNil(t, c.stored["h0:1"].Snapshot)
+}
+
+// What was answered is never forgotten, whatever is lost, cut and restarted.
+func TestAnsweredRequestsLast(t *testing.T) {
+	for seed := range uint64(40) {
+		c := newHosts(t, seed, 3)
+		c.run(60)
+		last := uint64(0)
+		for range 60 {
+			switch name := c.names[c.random.IntN(3)]; c.random.IntN(8) {
+			case 0:
+				c.cut[[2]string{name, c.names[c.random.IntN(3)]}] = true
+			case 1:
+				clear(c.cut)
+			case 2:
+				c.restart(name, true)
+			case 3:
+				c.lose = []float64{0, 0.1, 0.3}[c.random.IntN(3)]
+			case 4:
+				if c.random.IntN(4) == 0 {
+					clear(c.cut)
+					c.lose = 0
+					c.run(200)
+					c.restart(name, false)
+					c.run(200)
+				}
+			default:
+				if a, is := c.write(name); is {
+					revision := a.Answer.Beats[name].Revision
+					require.Greater(t, revision, last, "seed %d", seed)
+					last = revision
+				}
+			}
+		}
+		clear(c.cut)
+		c.lose = 0
+		c.run(200)
+		for _, name := range c.names {
+			a, is := c.write(name)
+			require.True(t, is, "seed %d", seed)
+			require.Greater(t, a.Answer.Beats[name].Revision, last)
+			last = a.Answer.Beats[name].Revision
+		}
+	}
+}
+
+func TestStrangersChangeNothing(t *testing.T) {
+	c := newHosts(t, 1, 1)
+	c.run(60)
+	h := c.all["h0:1"]
+	for _, data := range []string{"", "{}", `{"from":"x:1","hello":{"id":7}}`, `{"from":"h0:1","raft":"AAAA"}`} {
+		h.Receive([]byte(data))
+	}
+	require.Len(t, h.voters, 1)
+	require.True(t, proto.Equal(h.conf, h.conf))
+	_, is := c.write("h0:1")
+	require.True(t, is)
+}

@@ -1,0 +1,218 @@
+package quorum
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Log is the file with the state of a host. Its records are appended, each with its length and a checksum, and are on
+// the disk when Save returns. A record at the end that was not written as a whole was never acted on, and is
+// dropped. It is used by one goroutine.
+type Log struct {
+	path string
+	file *os.File
+	id   uint64
+}
+
+// record is one step of the state. The parts are messages of protobuf.
+type record struct {
+	ID       uint64   `json:"id,omitempty"` // begins a state
+	Hard     []byte   `json:"hard,omitempty"`
+	Snapshot []byte   `json:"snapshot,omitempty"`
+	Entries  [][]byte `json:"entries,omitempty"`
+}
+
+const (
+	// headerSize is that of the length and the checksum in front of a record.
+	headerSize = 8
+	// maxRecord bounds a record: what is longer is no record.
+	maxRecord = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// OpenLog opens the log of the host at an address in a directory, which several hosts may use, or begins one. It returns
+// the state in it.
+func OpenLog(directory, address string) (*Log, State, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, State{}, err
+	}
+	l := &Log{path: filepath.Join(directory, strings.NewReplacer(":", "_", "/", "_").Replace(address)+".log")}
+	data, err := os.ReadFile(l.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		state := State{ID: NewID()}
+		return l, state, l.replace(state)
+	case err != nil:
+		return nil, State{}, err
+	}
+	state, size, err := replay(data)
+	if err != nil {
+		return nil, State{}, fmt.Errorf("%s: %w", l.path, err)
+	}
+	if l.file, err = os.OpenFile(l.path, os.O_RDWR, 0o600); err != nil {
+		return nil, State{}, err
+	}
+	if err := l.file.Truncate(int64(size)); err != nil {
+		return nil, State{}, err
+	}
+	_, err = l.file.Seek(int64(size), io.SeekStart)
+	l.id = state.ID
+	return l, state, err
+}
+
+// NewID returns the id of a voter that has never been one.
+func NewID() uint64 { return 1 + rand.Uint64N(1<<62) }
+
+// Save stores what is new. all returns the whole state, which replaces the file when there is a snapshot.
+func (l *Log) Save(s *Save, all func() State) error {
+	if s.Snapshot != nil {
+		return l.replace(all())
+	}
+	data, err := encode(State{Hard: s.Hard, Entries: s.Entries})
+	if err != nil {
+		return err
+	}
+	if _, err := l.file.Write(data); err != nil {
+		return err
+	}
+	return l.file.Sync()
+}
+
+// replace replaces the file: a crash leaves the old one, or the new one.
+func (l *Log) replace(state State) error {
+	data, err := encode(state)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(l.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync()); err == nil {
+		err = os.Rename(l.path+".new", l.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	l.Close() //nolint:errcheck // it was synced, and is no longer used
+	l.file = file
+	return syncDirectory(filepath.Dir(l.path))
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// encode returns the record of a state, or of a part of one.
+func encode(s State) ([]byte, error) {
+	r := record{ID: s.ID}
+	var errs []error
+	marshal := func(m proto.Message) []byte {
+		data, err := proto.Marshal(m)
+		errs = append(errs, err)
+		return data
+	}
+	if s.Hard != nil {
+		r.Hard = marshal(s.Hard)
+	}
+	if s.Snapshot != nil {
+		r.Snapshot = marshal(s.Snapshot)
+	}
+	for _, e := range s.Entries {
+		r.Entries = append(r.Entries, marshal(e))
+	}
+	body, err := json.Marshal(r)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	data := make([]byte, headerSize, headerSize+len(body))
+	binary.LittleEndian.PutUint32(data, uint32(len(body)))
+	binary.LittleEndian.PutUint32(data[4:], crc32.Checksum(body, castagnoli))
+	return append(data, body...), nil
+}
+
+// replay returns the state of a file, and the size of the records that are whole. What follows them is at most one record.
+func replay(data []byte) (state State, size int, err error) {
+	for size+headerSize <= len(data) {
+		length := int(binary.LittleEndian.Uint32(data[size:]))
+		end := size + headerSize + length
+		if length > maxRecord || end > len(data) {
+			break
+		}
+		body := data[size+headerSize : end]
+		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[size+4:]) {
+			if end < len(data) {
+				return state, size, fmt.Errorf("the record at %d is damaged: remove the file, and the host joins as a new one", size)
+			}
+			break
+		}
+		if err := state.add(body); err != nil {
+			return state, size, err
+		}
+		size = end
+	}
+	if state.ID == 0 {
+		return state, size, errors.New("it is no log of a host: remove the file, and the host joins as a new one")
+	}
+	return state, size, nil
+}
+
+// add adds a record.
+func (s *State) add(body []byte) error {
+	var r record
+	if err := json.Unmarshal(body, &r); err != nil {
+		return err
+	}
+	if r.ID != 0 {
+		*s = State{ID: r.ID}
+	}
+	if r.Hard != nil {
+		s.Hard = &pb.HardState{}
+		if err := proto.Unmarshal(r.Hard, s.Hard); err != nil {
+			return err
+		}
+	}
+	if r.Snapshot != nil {
+		s.Snapshot = &pb.Snapshot{}
+		if err := proto.Unmarshal(r.Snapshot, s.Snapshot); err != nil {
+			return err
+		}
+	}
+	for _, data := range r.Entries {
+		e := &pb.Entry{}
+		if err := proto.Unmarshal(data, e); err != nil {
+			return err
+		}
+		for len(s.Entries) > 0 && s.Entries[len(s.Entries)-1].GetIndex() >= e.GetIndex() {
+			s.Entries = s.Entries[:len(s.Entries)-1]
+		}
+		s.Entries = append(s.Entries, e)
+	}
+	return nil
+}
+
+// syncDirectory has the names in a directory on the disk.
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

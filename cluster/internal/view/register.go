@@ -1,0 +1,76 @@
+package view
+
+import (
+	"maps"
+	"slices"
+)
+
+// Request is what a member asks the witness: to renew its beat, or only to read, and perhaps to replace the view.
+// Requests are immutable once sent.
+type Request struct {
+	From    Member   `json:"from"`
+	Beat    bool     `json:"beat,omitempty"`    // renew the beat of From, if there is one
+	First   bool     `json:"first,omitempty"`   // or begin it: otherwise one that was removed would come back
+	Unheard []string `json:"unheard,omitempty"` // ids of members that From cannot reach
+
+	Next *View `json:"next,omitempty"` // takes the place of the view with the number before it; nil is no change
+	// Silent, if it is not empty, is a member that has not renewed its beat since the revision Seen. Otherwise
+	// nothing changes. Its beat is removed.
+	Silent string `json:"silent,omitempty"`
+	Seen   uint64 `json:"seen,omitempty"`
+}
+
+// Beat is the last sign of life of a member, or of one that wants to join.
+type Beat struct {
+	Revision uint64   `json:"revision"` // grows with each renewal
+	From     Member   `json:"from"`
+	Unheard  []string `json:"unheard,omitempty"`
+}
+
+// Answer is what the witness knows after a request. It is read-only.
+type Answer struct {
+	View  View
+	Beats map[string]Beat // by id
+}
+
+// Register is the state of a witness. All requests are done in one order, whoever keeps it: etcd does a request
+// as one transaction, and the hosts of package quorum as one entry of their log.
+type Register struct {
+	Revision uint64          `json:"revision"`
+	View     View            `json:"view"`
+	Beats    map[string]Beat `json:"beats"`
+}
+
+// Do does a request, and returns what the register then has.
+func (r *Register) Do(q *Request) Answer {
+	r.Revision++
+	if r.Beats == nil {
+		r.Beats = map[string]Beat{}
+	}
+	if q.Fits(r.View.Number, r.Beats[q.Silent].Revision) {
+		if q.Next != nil {
+			r.View = *q.Next
+		}
+		delete(r.Beats, q.Silent)
+	}
+	if _, beats := r.Beats[q.From.ID]; q.Beat && (beats || q.First) {
+		r.Beats[q.From.ID] = Beat{r.Revision, q.From, q.Unheard}
+	}
+	return Answer{r.View, maps.Clone(r.Beats)}
+}
+
+// Fits reports whether the change of a request is to be made, given the number of the view, and the revision of the
+// beat of Silent.
+func (q *Request) Fits(number, revision uint64) bool {
+	return (q.Next == nil || q.Next.Number == number+1) && (q.Silent == "" || q.Seen == revision)
+}
+
+// ids returns the ids of all that a register knows, in order.
+func (a Answer) ids() []string {
+	all := slices.Collect(maps.Keys(a.Beats))
+	for _, m := range a.View.Members {
+		all = append(all, m.ID)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
+	"github.com/mcpactor/mcpactor/cluster/internal/node"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+)
+
+// network connects a member with others, for its node and its witness.
+type network struct {
+	address string
+	mesh    *mesh.Mesh
+	served  chan struct{} // closed when no connection is accepted any longer
+}
+
+var _ node.Network = (*network)(nil)
+
+// listen begins to accept connections. tell tells the node, and packet takes what comes from a host of raft.
+func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func([]byte)) (*network, error) {
+	creds, err := cfg.credentials(logger)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
+	}
+	n := &network{address: cfg.Advertise, served: make(chan struct{})}
+	n.mesh = mesh.New(mesh.Config{
+		Cluster: cfg.Name, Version: wire.Version, Self: link.Address{Host: cfg.Advertise}, Logger: logger, Credentials: creds,
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		},
+		Received: func(from *mesh.Link, m link.Message) {
+			if from.To().ID == "" {
+				packet(m.Body)
+				return
+			}
+			tell(&node.Received{Network: from.From().ID, From: from.To().ID, Message: m})
+		},
+		Changed: func(of *mesh.Link, to link.State) {
+			if of.To().ID != "" {
+				tell(&node.Changed{Network: of.From().ID, Peer: of.To().ID, State: to})
+			}
+		},
+	})
+	go func() {
+		defer close(n.served)
+		if err := n.mesh.Serve(listener); err != nil {
+			logger.Error().Err(err).Msg("member accepts no connections any longer")
+		}
+	}()
+	return n, nil
+}
+
+// Address returns the address at which others reach the member.
+func (n *network) Address() string { return n.address }
+
+// Begin begins an incarnation.
+func (n *network) Begin(id string) { n.mesh.Begin(id) }
+
+// Link begins the link to another member.
+func (n *network) Link(to node.Address) node.Link { return n.mesh.Link(to) }
+
+// Stop does nothing: the witness needs the connections for longer than the node.
+func (n *network) Stop() {}
+
+// close ends all connections.
+func (n *network) close() {
+	n.mesh.Close()
+	<-n.served
+}

@@ -60,7 +60,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		}
 	}()
 	var known *mcpbridge.Record
-	if !d.reopens {
+	if !d.reopens && d.req.Resume == nil { // else the last MCP session is that of an incarnation that had a bug
 		known = d.store.Load()
 	}
 	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)

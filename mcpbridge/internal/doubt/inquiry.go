@@ -347,7 +347,7 @@ func (i *Inquiry) withoutAnswer() Verdict {
 	case got.meetsLimit() && m.front == nil:
 		i.least = paceOther
 		return Away
-	case got.meetsLimit(), got[Ping].read() == readSilent && got[List].read() == readSilent:
+	case got.meetsLimit(), got.areSilent():
 		m.pause = 0
 	}
 	return Unsettled
@@ -562,11 +562,14 @@ func (i *Inquiry) judgeAttach(s Session, got Answers) {
 	}
 }
 
-// comparedAttach concludes with what the control has shown.
+// comparedAttach concludes with what the control has shown. Silence ends no session: a server that opens another may
+// only be slow to answer checks, so that the first session is used, and the next refusal is in doubt.
 func (i *Inquiry) comparedAttach(s Session, v Verdict) {
 	switch {
 	case v == Dead:
 	case i.round[Ping].isKnown(), v == Alive && (i.Failure == nil || i.Failure.Class != mcpbridge.Unauthorized):
+		v = Alive
+	case v == Unsettled && i.Failure == nil && i.round.areSilent():
 		v = Alive
 	default:
 		v = Unsettled

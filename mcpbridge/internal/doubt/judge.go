@@ -127,6 +127,11 @@ func (got Answers) meetsFront() bool {
 	return slices.ContainsFunc(got[:], func(a *Answer) bool { return a.read() == readAway })
 }
 
+// areSilent reports whether there is no answer to any check.
+func (got Answers) areSilent() bool {
+	return got[Ping].read() == readSilent && got[List].read() == readSilent
+}
+
 // meetsLimit reports whether the server asks to try again later.
 func (got Answers) meetsLimit() bool {
 	return slices.ContainsFunc(got[:], func(a *Answer) bool { return a != nil && a.Refusal != nil && isLimit(a.Refusal.Status) })
@@ -177,17 +182,14 @@ func (got Answers) judgeAttach(hasList bool) finding {
 }
 
 // judgeControl returns what follows when the checks that the first session has refused are repeated on the second
-// session, and then on the first. Silence of the first session shows nothing while the server opens
-// sessions. But if a front seems to answer only the first session, it is the server itself.
+// session, and then on the first. The silence of a session shows nothing: the first is alive if it answers now, or if
+// the second is refused like it, by one check at least. But if a front seems to answer only the first session, it is
+// the server itself.
 func (got Answers) judgeControl(again []Check, second, first Answers) Verdict {
-	alike := 0
+	alike, silent := 0, 0
 	for _, which := range again {
 		one, other, before := first[which], second[which], got[which]
-		if before.read() == readSilent {
-			alike++
-			continue
-		}
-		isSame := other.read() != readSilent && wire.Alike(other.Refusal, before.Refusal)
+		isSame := other.read() != readSilent && before.read() != readSilent && wire.Alike(other.Refusal, before.Refusal)
 		switch {
 		case one.read() == readKnown:
 			return Alive
@@ -195,10 +197,12 @@ func (got Answers) judgeControl(again []Check, second, first Answers) Verdict {
 			return Dead
 		case isSame && other.read() == readRefused:
 			alike++
+		case before.read() == readSilent:
+			silent++
 		}
 	}
 	switch {
-	case alike == len(again):
+	case alike > 0 && alike+silent == len(again):
 		return Alive
 	case got.meetsFront(), second.meetsFront(), first.meetsFront():
 		return Away

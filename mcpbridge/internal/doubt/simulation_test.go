@@ -608,9 +608,7 @@ func (m *simulation) settled(i *Inquiry) {
 	} else {
 		m.met["verdict: "+name]++
 	}
-	// A session that was silent, and not refused, is believed alive while the server opens others.
-	wasSilent := i.round[Ping].read() == readSilent || i.round[List].read() == readSilent
-	isHonest := !m.lied && !wasSilent && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
+	isHonest := !m.lied && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
 	switch i.Verdict {
 	case Dead:
 		m.check(m.late != i, "dead, but the server knew the session late")

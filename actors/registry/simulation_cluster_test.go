@@ -167,9 +167,9 @@ func (r *router) lose(p *supervisor) {
 	}
 }
 
-// cancel cancels an operation where it is.
+// cancel cancels an operation where it is. Others run as it sends, and calls get their replies.
 func (r *router) cancel(cmd *messages.Cancel) {
-	for _, x := range r.resent {
+	for _, x := range slices.Clone(r.resent) {
 		if x.at != nil && x.Op.RequestID() == cmd.ID {
 			r.s.system.Root.Send(x.at.pid, cmd)
 		}

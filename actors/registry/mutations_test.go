@@ -19,7 +19,7 @@ import (
 
 var (
 	mutationTime  = flag.Duration("mutation.time", 30*time.Second, "how long a simulation looks for a mutation")
-	mutationOnly  = flag.String("mutation.only", "", "a part of the names of the mutations to run; empty is all")
+	mutationOnly  = flag.String("mutation.only", "", "a regular expression for the names of the mutations to run; empty is all")
 	mutationSuite = flag.Bool("mutation.suite", false, "also run the other tests with each mutation")
 )
 
@@ -51,7 +51,7 @@ func TestMutations(t *testing.T) {
 		how, is := look(t, mutation{name: "no bug at all"}, group.pkg, group.flags...)
 		require.False(t, is, "without a mutation: %s", how)
 		for _, m := range group.mutations {
-			if !strings.Contains(m.name, *mutationOnly) {
+			if !regexp.MustCompile(*mutationOnly).MatchString(m.name) {
 				continue
 			}
 			how, is := look(t, m, group.pkg, group.flags...)

@@ -111,6 +111,9 @@ func (p *supervisor) probe(c actor.Context) {
 		s.logf("a bug in %s at %T", reg.key, c.Message())
 		s.causes[reg.key]++
 		s.crossed("a bug in a session")
+		if _, starts := c.Message().(*actor.Started); starts {
+			s.meddledWith[reg.key] = true // nobody is told what the actor was spawned to close
+		}
 		panic(planted)
 	}
 }

@@ -118,7 +118,7 @@ var mutations = []mutation{
 	{"a restart leaves the MCP session in the store", []change{{"actors/registry/drain.go", "	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {", "	if false {"}}},
 	{"what the store has of a key is closed although another member has the key", []change{{"actors/registry/close.go", "	if !closing.drain.Moves && !r.owns(key) {", "	if false {"}}},
 	{"a session that the store does not have is left open", []change{{inDrain, "leave := keep && s.saved && ", "leave := keep && "}}},
-	{"a session that has expired is left open", []change{{inDrain, " && (conn == s.conn || !s.gone)", ""}}},
+	{"a session that has expired is left open", []change{{inDrain, " && !gone", ""}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.disown(c, msg.Call)\n	}\n", ""}}},

@@ -163,8 +163,11 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 		s.onCallFailed(c, k, e)
 	}
 	// An error of an older connection does not concern the current one.
-	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
-		s.connectionEnded(e)
+	if e != nil && e.Session.HasEnded() && msg.conn == s.conn {
+		if s.drainOrder == nil {
+			s.connectionEnded(e)
+		}
+		s.connGone = e.Session == mcpbridge.Gone
 	}
 }
 

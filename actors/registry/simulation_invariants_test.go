@@ -151,6 +151,11 @@ func (s *simulation) sleepChecked(d time.Duration) {
 
 // checkRest checks that nothing is counted when nothing is left to do.
 func (s *simulation) checkRest() {
+	for _, k := range s.commands {
+		if k.gone && time.Now().Before(k.by) { // another process may still have it
+			s.passTo(k.by, true)
+		}
+	}
 	for _, p := range s.living() {
 		if s.intact() && !p.stopped {
 			p.checkRest()

@@ -199,8 +199,8 @@ func (s *simulation) kill(p *supervisor) {
 		}
 	}
 	for _, of := range s.sessions {
-		if (of.by == p || p.registry.leftovers.has(of.key)) && !s.isStored(of) {
-			of.excuse = "its process was killed, and the store does not have it"
+		if (of.by == p || p.registry.leftovers.has(of.key)) && (!s.isStored(of) || s.changed[of.key.Server]) {
+			of.excuse = "its process was killed, and nobody else has its record, or its configuration"
 		}
 	}
 	for _, caller := range s.processes { // they watched it

@@ -112,6 +112,10 @@ real: ## run the tests with real servers: needs Node, npm, Chromium and nginx, a
 	tests/real/install
 	go test $(RACE) -tags real ./tests/real
 
+.PHONY: wine
+wine: ## run the tests of processes for Windows under Wine: needs Debian and root, and installs the rest
+	tests/wine/run
+
 .PHONY: conformance
 conformance: ## run the official conformance suites for clients: needs npm, and installs the rest
 	tests/conformance/install

@@ -61,6 +61,7 @@ vet: ## vet all modules, also for other systems than this one
 	$(call each,$(MODULES),go vet ./...)
 	go vet -tags real ./tests/real
 	go vet -tags mutations ./actors/registry
+	go vet -tags containers ./tests/containers
 	go vet -tags conformance ./tests/conformance/...
 	for system in darwin windows; do GOOS=$$system $(MAKE) --no-print-directory vet-system || exit 1; done
 
@@ -70,7 +71,7 @@ vet-system: # of GOOS: with all tests
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)
-	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance$(comma)mutations ./...)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance$(comma)mutations$(comma)containers ./...)
 
 .PHONY: fmt
 fmt: ## format the code of all modules
@@ -111,6 +112,11 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 real: ## run the tests with real servers: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
 	tests/real/install
 	go test $(RACE) -tags real ./tests/real
+
+.PHONY: containers
+containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest
+	tests/containers/install
+	go test -count=1 -tags containers ./tests/containers
 
 .PHONY: wine
 wine: ## run the tests of processes for Windows under Wine: needs Debian and root, and installs the rest

@@ -22,15 +22,15 @@ const SessionMark = "{session}"
 // the session waits for it. If this process is killed, the command runs when a supervisor with the same Cleanup and the same
 // Dir of the server starts next, in any process of the same user on this machine.
 //
-// The command must succeed, with the exit status 0, if there is nothing to end. If it fails, closing the session fails,
-// and can be tried again; if it has not succeeded in the end, it is tried again at the next start. It gets the
-// environment and the working directory of the server.
+// The command must succeed, with the exit status 0, if there is nothing to end. It is tried up to five times within a second.
+// If it fails, closing the session fails, and can be tried again; if it has not succeeded in the end, it is tried again
+// at the next start. It gets the environment and the working directory of the server.
 type Cleanup struct {
 	// Command is the program, looked up in PATH. Empty means that there is no cleanup.
 	Command string
 	// Args are the arguments of Command. One of them contains [SessionMark].
 	Args []string
-	// Timeout is how long Command may run. It is killed then, and has failed. Defaults to 10 seconds.
+	// Timeout is how long Command may run, all tries together. It is killed then, and has failed. Defaults to 10 seconds.
 	Timeout time.Duration
 	// Records is a directory for the names of the sessions that are open, which only the user of this process may access. It
 	// is made if it does not exist. Defaults to a directory below [os.UserCacheDir].

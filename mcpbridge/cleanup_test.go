@@ -58,7 +58,7 @@ func TestWarningsNameWhatAContainerLacks(t *testing.T) {
 	}
 	bare := Server{Name: "a", Command: `C:\podman.exe`, Args: []string{"run", "--rm", "-i", "--init", "image"}}
 	require.Len(t, bare.Warnings(), 1)
-	require.Contains(t, bare.Warnings()[0], "podman rm --force --ignore {session}")
+	require.Contains(t, bare.Warnings()[0], "podman rm --force --ignore --time 0 {session}")
 	require.Empty(t, (&Server{Name: "a", Command: "npx", Args: []string{"run"}}).Warnings())
 	require.Empty(t, (&Server{Name: "a", Command: "docker", Args: []string{"mcp", "gateway"}}).Warnings())
 }

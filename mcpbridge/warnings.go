@@ -46,7 +46,7 @@ func (s *Server) Warnings() (warnings []string) {
 	if s.Cleanup.Command == "" {
 		force := "--force"
 		if program == "podman" {
-			force = "--force --ignore"
+			force = "--force --ignore --time 0"
 		}
 		warn("cleanup: is missing, so that a container outlives its session when the server does not end by itself, and this process when it is killed: "+
 			"add --name %s to args, and the cleanup %s rm %s %s", SessionMark, program, force, SessionMark)

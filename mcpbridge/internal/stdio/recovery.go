@@ -13,19 +13,43 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// cleanupDefault is how long a cleanup may take by default.
-const cleanupDefault = 10 * time.Second
+const (
+	// cleanupDefault is how long a cleanup may take by default.
+	cleanupDefault = 10 * time.Second
+	// cleanupTries is how often a cleanup is tried: what has ended a moment ago may be in a state that its engine refuses to
+	// remove.
+	cleanupTries = 5
+	// cleanupPause is the first pause between two tries. It doubles.
+	cleanupPause = 50 * time.Millisecond
+)
 
-// cleanUp runs the cleanup of a server once, for a session.
-func cleanUp(ctx context.Context, config *mcpbridge.Server, session string) error {
+// cleanUp runs the cleanup of a server for a session, until it succeeds.
+func cleanUp(ctx context.Context, config *mcpbridge.Server, session string) (err error) {
 	limit := cmp.Or(config.Cleanup.Timeout, cleanupDefault)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	pause := cleanupPause
+	for range cleanupTries {
+		if err = cleanUpOnce(ctx, config, session); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return fmt.Errorf("cleanup: was killed after %v: %w", limit, err)
+		}
+	}
+	return fmt.Errorf("cleanup: %w", err)
+}
+
+// cleanUpOnce runs the command until ctx ends.
+func cleanUpOnce(ctx context.Context, config *mcpbridge.Server, session string) error {
 	command := *config
 	command.Command, command.Args, command.Cleanup = config.Cleanup.Command, fillIn(config.Cleanup.Args, session), mcpbridge.Cleanup{}
 	p, err := startProcess(&command, nil, nil)
 	if err != nil {
-		return fmt.Errorf("cleanup: %w", err)
+		return err
 	}
 	p.stdin.Close()
 	go io.Copy(io.Discard, p) //nolint:errcheck // it ends with the process
@@ -37,11 +61,8 @@ func cleanUp(ctx context.Context, config *mcpbridge.Server, session string) erro
 	}
 	detail, quote := p.describeEnd()
 	p.closePipes()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("cleanup: was killed after %v: %s", limit, quote)
-	case !p.cmd.ProcessState.Success():
-		return fmt.Errorf("cleanup: %s: %s", detail, quote)
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("%s: %s", detail, quote)
 	}
 	return nil
 }

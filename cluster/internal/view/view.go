@@ -1,3 +1,4 @@
+// Package view decides who is a member of a cluster, who owns a shard, and until when: pure types, which get facts and times.
 package view
 
 import (

@@ -71,3 +71,13 @@ func TestDoctorHasALineForEachServer(t *testing.T) {
 	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[2])
 	require.Empty(t, log.String())
 }
+
+func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {
+	config := configured(t, `{"mcpServers": {"notes": {"command": "/no/such/docker", "args": ["run", "-i", "--init", "notes"]}}}`)
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
+	lines := squeezed(out.String())
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[1], "notes: args: docker run has no --rm")
+	require.Contains(t, lines[2], "notes: cleanup: is missing")
+}

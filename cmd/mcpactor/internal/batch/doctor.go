@@ -33,7 +33,7 @@ type diagnosis struct {
 	err   error
 }
 
-// Run prints a line for each server, and fails if one of them does not work.
+// Run prints a line for each server, and a line for each warning about its configuration. It fails if a server does not work.
 func (cmd *Doctor) Run(p *cli.Program) error {
 	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, "")
 	if err != nil {
@@ -60,7 +60,13 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		}
 		fmt.Fprintf(w, "%s\tworks\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, d.tools, took, printable(describe(d.info)))
 	}
-	switch err := errors.Join(w.Flush(), stopErr); {
+	err = errors.Join(w.Flush(), stopErr)
+	for _, srv := range i.Supervisor.Servers {
+		for _, warning := range srv.Warnings() {
+			fmt.Fprintf(p.Out, "%s: %s\n", srv.Name, warning)
+		}
+	}
+	switch {
 	case err != nil:
 		return err
 	case failed:

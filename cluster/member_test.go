@@ -293,32 +293,23 @@ func TestHostsStartAgain(t *testing.T) {
 
 // The last member closes all MCP sessions, also those that others have left to it.
 func TestStopOfAllMembersLeavesNoSession(t *testing.T) {
-	for name, stop := range map[string]func(*sync.WaitGroup, func()){
-		"at once":         func(all *sync.WaitGroup, f func()) { all.Go(f) },
-		"after the other": func(_ *sync.WaitGroup, f func()) { f() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, hosts, records := newCounters(t), []string{free(t), free(t), free(t)}, new(resume.Memory)
-			var cfgs []cluster.Config
-			for _, host := range hosts {
-				cfgs = append(cfgs, cluster.Config{
-					Member: host, Listen: host, Hosts: hosts, RestartedHostsJoinAnew: true, Lease: time.Second,
-					Supervisor: supervisor.Config{Store: records},
-				})
-			}
-			members := s.startAll(t, cfgs...)
-			for i := range 30 {
-				call(t, members[i%3], fmt.Sprint(i))
-			}
-			require.Equal(t, 30, s.live())
-			var all sync.WaitGroup
-			for _, m := range members {
-				stop(&all, func() { require.NoError(t, m.Stop(t.Context())) })
-			}
-			all.Wait()
-			require.Zero(t, s.live())
+	s, hosts, records := newCounters(t), []string{free(t), free(t), free(t)}, new(resume.Memory)
+	var cfgs []cluster.Config
+	for _, host := range hosts {
+		cfgs = append(cfgs, cluster.Config{
+			Member: host, Listen: host, Hosts: hosts, RestartedHostsJoinAnew: true, Lease: time.Second,
+			Supervisor: supervisor.Config{Store: records},
 		})
 	}
+	members := s.startAll(t, cfgs...)
+	for i := range 30 {
+		call(t, members[i%3], fmt.Sprint(i))
+	}
+	require.Equal(t, 30, s.live())
+	for _, m := range members {
+		require.NoError(t, m.Stop(t.Context()))
+	}
+	require.Zero(t, s.live())
 }
 
 // Neighbouring ports share the shards evenly.

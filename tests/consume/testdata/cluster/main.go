@@ -24,7 +24,7 @@ func main() {
 	})
 	member, err := cluster.Start(ctx, system, cluster.Config{
 		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "greeter", InMemory: server}}},
-		Provider:   "in-process", InProcess: cluster.NewInProcess(),
+		InProcess:  cluster.NewInProcess(),
 	})
 	if err != nil {
 		log.Fatal(err)

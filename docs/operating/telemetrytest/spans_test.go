@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -432,11 +433,17 @@ func TestSpanOfTheCallerIsTheParentOnAllPathsOfAToolset(t *testing.T) {
 		},
 		"use": func(ctx context.Context, h *harness, tools *toolset.Toolset) error {
 			use := &toolset.Use{Name: "s__add", Header: messages.Header{Trace: telemetry.TraceOf(ctx)}}
-			told, err := h.System().Root.RequestFuture(tools.PID(), use, time.Minute).Result()
-			if err != nil {
-				return err
-			}
-			if failure := told.(*toolset.Told).Failure; failure != nil {
+			told := make(chan *toolset.Told, 1)
+			agent := h.System().Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+				switch msg := c.Message().(type) {
+				case *actor.Started:
+					c.Request(tools.PID(), use)
+				case *toolset.Told:
+					told <- msg
+				}
+			}))
+			defer h.System().Root.Stop(agent)
+			if failure := (<-told).Failure; failure != nil {
 				return failure
 			}
 			return nil

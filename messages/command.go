@@ -84,6 +84,12 @@ type Header struct {
 	// only if its session is open and can run it at once; if there is none, one is opened. Zero
 	// means that it may wait until Deadline.
 	WaitUntil time.Time
+	// Quiet bounds how long nothing may be heard of the operation while it runs: it then fails with
+	// [CodeQuiet], may have run, and is cancelled on the server. Progress extends the time, and so do
+	// questions of the server and their answers; while a question is open, the time does not run. The server
+	// is asked for progress, also without a Subscriber. Deadline bounds all of it. Zero means that the
+	// operation may be quiet until Deadline.
+	Quiet time.Duration
 	// Replay says whether the operation is replayed when its answer was lost.
 	Replay Replay
 	// Subscriber gets the [Progress] of the operation, before the reply. The Subscriber of

@@ -54,6 +54,8 @@ const (
 	CodeCancelled Code = "cancelled"
 	// CodeDeadline: the deadline passed.
 	CodeDeadline Code = "deadline"
+	// CodeQuiet: the operation ran, and nothing was heard of it for [Header.Quiet]. It may have run.
+	CodeQuiet Code = "quiet"
 	// CodeInternal: a bug in this module, or in code of the caller that it runs.
 	CodeInternal Code = "internal"
 )

@@ -199,6 +199,18 @@ func WithWaitUntil(ctx context.Context, until time.Time) context.Context {
 	return context.WithValue(ctx, waitKey{}, until)
 }
 
+// quietKey is the key of the time in a context of [WithQuiet].
+type quietKey struct{}
+
+// PrivateKey keeps the time from operations that this one causes.
+func (quietKey) PrivateKey() {}
+
+// WithQuiet returns a context for operations of a [Client] that end when nothing was heard of them for a
+// time while they run, and at the latest at the deadline. See [messages.Header.Quiet].
+func WithQuiet(ctx context.Context, quiet time.Duration) context.Context {
+	return context.WithValue(ctx, quietKey{}, quiet)
+}
+
 // maxNotes is how many notifications of progress wait for a slow function.
 const maxNotes = 256
 
@@ -291,6 +303,9 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		}
 		if h.WaitUntil.IsZero() {
 			h.WaitUntil, _ = ctx.Value(waitKey{}).(time.Time)
+		}
+		if h.Quiet == 0 {
+			h.Quiet, _ = ctx.Value(quietKey{}).(time.Duration)
 		}
 		if h.Attributes.Len() == 0 {
 			h.Attributes = messages.AttributesOf(ctx)

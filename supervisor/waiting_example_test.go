@@ -33,3 +33,26 @@ func ExampleWithWaitUntil() {
 	}
 	// Output: no session in time; the tool has not run
 }
+
+// A call may take an hour, as long as its server is heard from time to time. This server is never heard.
+func ExampleWithQuiet() {
+	desk := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
+	mcp.AddTool(desk, &mcp.Tool{Name: "report"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []supervisor.Server{{Name: "desk", InMemory: desk}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(context.Background())
+
+	patience := 30 * time.Millisecond // the example does not want to wait
+	ctx, cancel := context.WithTimeout(supervisor.WithQuiet(context.Background(), patience), time.Hour)
+	defer cancel()
+	_, err = sup.Client().CallTool(ctx, "desk", "agent", &mcp.CallToolParams{Name: "report"})
+	if errors.Is(err, messages.CodeQuiet) {
+		fmt.Println("the server is silent; the tool may have run")
+	}
+	// Output: the server is silent; the tool may have run
+}

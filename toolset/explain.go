@@ -49,6 +49,7 @@ var explanations = map[messages.Code]explanation{
 	messages.CodeProtocol:      {what: "SERVER answered, but the result could not be read.", next: failsAny, final: true},
 	messages.CodeCancelled:     {what: "The call was cancelled.", next: onlyAsked, final: true},
 	messages.CodeDeadline:      {what: "The result did not arrive in time.", next: "Try again onceWHEN. Ask for less in one call if that is possible."},
+	messages.CodeQuiet:         {what: "SERVER was silent for too long while the call ran.", next: "Try again onceWHEN. Ask for less in one call if that is possible."},
 	messages.CodeInternal:      {what: "The program that makes the calls has a fault.", next: notAgain, final: true},
 }
 

@@ -79,6 +79,10 @@ var told = map[messages.Code][2]string{
 		`The result did not arrive in time. The tool did not run. Try again once. Ask for less in one call if that is possible.`,
 		`The result did not arrive in time. The tool may have run. Check its effect before you repeat the call.`,
 	},
+	messages.CodeQuiet: {
+		`Server "files" was silent for too long while the call ran. The tool did not run. Try again once. Ask for less in one call if that is possible.`,
+		`Server "files" was silent for too long while the call ran. The tool may have run. Check its effect before you repeat the call.`,
+	},
 	messages.CodeInternal: {
 		`The program that makes the calls has a fault. The tool did not run. Do not try again.`,
 		`The program that makes the calls has a fault. The tool may have run. Check its effect before you repeat the call. Do not try again.`,

@@ -190,6 +190,13 @@ func TestUseThatRunsIsCancelledOnTheServer(t *testing.T) {
 		w.system.Root.Send(w.PID(), &messages.Cancel{ID: "1"})
 		require.ErrorIs(w, in.told(w).Failure, messages.CodeCancelled)
 		require.ErrorIs(w, <-ended, context.Canceled)
+
+		in.request(w, &toolset.Use{ID: "2", Name: "one__slow", Header: messages.Header{Quiet: time.Second}})
+		time.Sleep(time.Second)
+		told := in.told(w)
+		require.ErrorIs(w, told.Failure, messages.CodeQuiet)
+		require.Contains(w, told.Output.Text(), "The tool may have run.")
+		require.ErrorIs(w, <-ended, context.Canceled)
 	})
 }
 

@@ -159,7 +159,8 @@ var known = map[messages.Code]bool{
 	messages.CodeExpired: true, messages.CodeLost: true, messages.CodeUnavailable: true, messages.CodeBusy: true,
 	messages.CodeDraining: true, messages.CodeClosed: true, messages.CodeUnknownServer: true, messages.CodeInvalid: true,
 	messages.CodeRefused: true, messages.CodeUnauthorized: true, messages.CodeRateLimited: true, messages.CodeServerError: true,
-	messages.CodeProtocol: true, messages.CodeCancelled: true, messages.CodeDeadline: true, messages.CodeInternal: true,
+	messages.CodeProtocol: true, messages.CodeCancelled: true, messages.CodeDeadline: true, messages.CodeQuiet: true,
+	messages.CodeInternal: true,
 }
 
 // codeOf returns the code of a failure, or empty for success. An error of an interceptor is a

@@ -47,8 +47,24 @@ type Call struct {
 	FirstCtx callctx.Context // of the first run
 
 	// While it runs:
-	Conn mcpbridge.Conn
-	Ctx  *callctx.Context // cancelled at the deadline, by the session
+	quietAt time.Time // when it ends unless something is heard of it, or zero
+	Conn    mcpbridge.Conn
+	Ctx     *callctx.Context // cancelled at the deadline, by the session
+}
+
+// Hear notes that something was heard of the call while it runs, or that it begins to run.
+func (k *Call) Hear(now time.Time) {
+	if quiet := k.Op.Head().Quiet; quiet > 0 {
+		k.quietAt = now.Add(quiet)
+	}
+}
+
+// EndsAt returns when the call is cut off while it runs. quiet is true if it has been quiet for too long then.
+func (k *Call) EndsAt() (at time.Time, quiet bool) {
+	if !k.Replied && !k.quietAt.IsZero() && k.quietAt.Before(k.Deadline) {
+		return k.quietAt, true
+	}
+	return k.Deadline, false
 }
 
 // ParkedUntil returns when the call is answered if it still waits.

@@ -63,6 +63,10 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 		s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
 	}
 	s.addRunning(k)
+	k.Hear(time.Now())
+	if at, quiet := k.EndsAt(); quiet {
+		s.wakeBy(c, at)
+	}
 	pause, self := k.Pause(s.cfg.Random), &s.mailbox
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()

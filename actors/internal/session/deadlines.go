@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,9 +25,16 @@ func (s *session) serveDeadlines(c actor.Context) {
 	now := time.Now()
 	s.expireParked(c, now)
 	for k := range s.running.All() {
+		at, quiet := k.EndsAt()
+		if quiet && !now.Before(at) && s.isAsked(k) {
+			k.Hear(now)
+			at, quiet = k.EndsAt()
+		}
 		switch {
-		case now.Before(k.Deadline):
-			s.wakeBy(c, k.Deadline)
+		case now.Before(at):
+			s.wakeBy(c, at)
+		case quiet:
+			s.cutOff(c, k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
 		case !k.Replied:
 			s.cutOff(c, k, messages.CodeDeadline, "")
 		case k.Conn == s.conn && s.drainOrder == nil:

@@ -15,9 +15,12 @@ func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
 		msg.heard.Remove()
 		for k := range s.running.All() {
 			if k.Op == msg.of && !k.Replied {
+				k.Hear(stamp.Time)
 				stamp.Generation = k.Generation
 				msg.note.SetStamp(stamp)
-				s.cfg.Post.Send(k.Op.Head().Subscriber, msg.note)
+				if to := k.Op.Head().Subscriber; to != nil {
+					s.cfg.Post.Send(to, msg.note)
+				}
 			}
 		}
 		return

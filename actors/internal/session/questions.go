@@ -82,6 +82,16 @@ func (s *session) handlerOf(q *question) *actor.PID {
 	return s.cfg.Handler
 }
 
+// isAsked reports whether a question that may belong to a call is open.
+func (s *session) isAsked(k *contract.Call) bool {
+	for q := range s.questions.All() {
+		if _, its := q.calls[k]; its {
+			return true
+		}
+	}
+	return false
+}
+
 // endQuestions withdraws the questions of a call that has ended. One that may belong to several
 // calls is withdrawn when the last of them ends.
 func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string) {
@@ -109,6 +119,9 @@ func (s *session) withdraw(c actor.Context, q *question, reason string) {
 		return
 	}
 	s.questions.Remove(&q.node)
+	for k := range q.calls {
+		k.Hear(time.Now())
+	}
 	if q.settle(&messages.Refusal{Reason: reason}) {
 		s.cfg.Post.Send(q.handler, &messages.Withdrawn{Origin: *q.req.GetOrigin(), Reason: reason})
 	}

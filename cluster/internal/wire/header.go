@@ -17,6 +17,7 @@ type header struct {
 	ID         string                     `json:"id,omitempty"`
 	Timeout    *time.Duration             `json:"timeout,omitempty"` // in ns; nil without a deadline
 	Wait       *time.Duration             `json:"wait,omitempty"`    // likewise, until WaitUntil
+	Quiet      time.Duration              `json:"quiet,omitempty"`   // in ns
 	Replay     messages.Replay            `json:"replay,omitempty"`
 	Subscriber string                     `json:"subscriber,omitempty"`
 	Owner      string                     `json:"owner,omitempty"`
@@ -30,7 +31,7 @@ type header struct {
 func newHeader(h *messages.Header, refs Refs) (header, error) {
 	pids := pids{refs: refs}
 	to := header{
-		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Replay: h.Replay, Trace: h.Trace,
+		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Quiet: h.Quiet, Replay: h.Replay, Trace: h.Trace,
 		Subscriber: pids.ref("subscriber", h.Subscriber), Owner: pids.ref("owner", h.Owner), Handler: pids.ref("handler", h.Handler),
 		Extra: h.Extra, Verbatim: h.Verbatim,
 	}
@@ -49,7 +50,7 @@ func newHeader(h *messages.Header, refs Refs) (header, error) {
 func (h *header) header(refs Refs) (messages.Header, error) {
 	pids := pids{refs: refs}
 	to := messages.Header{
-		Key: h.Key, ID: h.ID, Deadline: deadline(h.Timeout), WaitUntil: deadline(h.Wait), Replay: h.Replay, Trace: h.Trace, Attributes: messages.NewAttributes(h.Attributes),
+		Key: h.Key, ID: h.ID, Deadline: deadline(h.Timeout), WaitUntil: deadline(h.Wait), Quiet: h.Quiet, Replay: h.Replay, Trace: h.Trace, Attributes: messages.NewAttributes(h.Attributes),
 		Subscriber: pids.pid("subscriber", h.Subscriber), Owner: pids.pid("owner", h.Owner), Handler: pids.pid("handler", h.Handler),
 		Extra: h.Extra, Verbatim: h.Verbatim,
 	}

@@ -35,7 +35,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	ex.Over = inner.Done()
 	defer c.link.Forget(ex)
 	defer c.Questions.Forget(ex)
-	if o := c.owner.Load(); op.Head().Subscriber != nil && o != nil && o.heard != nil {
+	if o := c.owner.Load(); (op.Head().Subscriber != nil || op.Head().Quiet > 0) && o != nil && o.heard != nil {
 		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams) {
 			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message, Meta: p.Meta}, op)
 		})

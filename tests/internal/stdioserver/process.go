@@ -48,6 +48,7 @@ const (
 //	pid     returns its process id
 //	spawn   starts a child that keeps stdout open and ignores SIGTERM, and returns the
 //	        child's process id
+//	report  reports progress each 20 ms, as often as its argument "size" says
 //	exit    writes to stderr, and exits with status 7
 //	flood   writes as many bytes to stderr as its argument "size" says
 //	garble  writes a line to stdout that is not JSON-RPC
@@ -195,7 +196,7 @@ type stdio struct {
 // serve serves until the end of stdin.
 func (s *stdio) serve() error {
 	server := faults.NewTools().Server()
-	for _, name := range []string{"wait", "pid", "spawn", "exit", "flood", "garble", "line", "half", "stop", "lose"} {
+	for _, name := range []string{"wait", "pid", "spawn", "report", "exit", "flood", "garble", "line", "half", "stop", "lose"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, s.command)
 	}
 	mcp.AddTool(server, &mcp.Tool{Name: "wait/ro", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}, s.command)
@@ -251,6 +252,14 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in argume
 			return nil, nil, err
 		}
 		text = fmt.Sprint(child)
+	case "report":
+		for i := range in.Size {
+			time.Sleep(20 * time.Millisecond)
+			progress := &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i)}
+			if err := req.Session.NotifyProgress(ctx, progress); err != nil {
+				return nil, nil, err
+			}
+		}
 	case "exit":
 		fmt.Fprintf(os.Stderr, "out of memory: %s\n", req.Params.Arguments) // as tracebacks do
 		os.Exit(7)

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // The exit statuses of a call.
@@ -33,6 +34,7 @@ type Call struct {
 	Scope     string        `default:"default" help:"Scope of the session. Default: default."`
 	JSON      bool          `name:"json" help:"Print the result as JSON."`
 	Timeout   time.Duration `default:"1m" help:"How long the call may take. Default: 1m."`
+	Quiet     time.Duration `help:"End the call when nothing was heard of it for so long. Default: only after --timeout."`
 	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
 	Server    string        `arg:"" help:"Name of the server."`
 	Tool      string        `arg:"" help:"Name of the tool, as the server has it."`
@@ -58,7 +60,7 @@ func (cmd *Call) Run(p *cli.Program) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
-	reply, err := i.sup.Client().CallTool(ctx, cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
+	reply, err := i.sup.Client().CallTool(supervisor.WithQuiet(ctx, cmd.Quiet), cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
 	stopErr := i.stop(closeLimit)
 	if failure, failed := errors.AsType[*messages.Failure](err); failed {
 		p.Errorf("%s", printable(failure.Error()))

@@ -20,6 +20,7 @@ import (
 type request struct {
 	id       json.RawMessage  // a string or a number, as the line has it
 	timeout  time.Duration    // 0 stands for the configured timeout
+	quiet    time.Duration    // 0 stands for timeout
 	cmd      messages.Command // nil for cancel, tools, and calls by safe name
 	key      messages.Key     // its server is empty for tools and calls by safe name
 	progress bool             // print progress
@@ -62,7 +63,7 @@ func parseRequest(line []byte) (*request, error) {
 	}
 	maps.Copy(fields, map[string]any{
 		"id": &id, "server": &server, "scope": &scope, "tool": &tool, "name": &r.name, "arguments": &r.arguments,
-		"op": &op, "timeout": &r.timeout, "replay": &replay, "progress": &r.progress, "target": &target, "scopes": &scopes,
+		"op": &op, "timeout": &r.timeout, "quiet": &r.quiet, "replay": &replay, "progress": &r.progress, "target": &target, "scopes": &scopes,
 	})
 	if err := decodeFields(line, fields); err != nil {
 		return &r, err
@@ -76,6 +77,8 @@ func parseRequest(line []byte) (*request, error) {
 		return &r, fieldErr("replay", fmt.Errorf("%q is not never, safe or always", replay))
 	case r.timeout < 0:
 		return &r, fieldErr("timeout", errors.New("is negative"))
+	case r.quiet < 0:
+		return &r, fieldErr("quiet", errors.New("is negative"))
 	case tool == "" && r.name == "" && op == "":
 		return &r, fieldErr("tool", errors.New("is missing: give tool, name or op"))
 	case tool != "" && op != "":

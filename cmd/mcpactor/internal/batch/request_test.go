@@ -60,7 +60,7 @@ func TestRequestsBecomeCommands(t *testing.T) {
 }
 
 func TestParametersOfOperationsAreNoFieldsOfEveryRequest(t *testing.T) {
-	for _, field := range []string{"id", "server", "scope", "tool", "name", "op", "timeout", "replay", "progress", "target"} {
+	for _, field := range []string{"id", "server", "scope", "tool", "name", "op", "timeout", "quiet", "replay", "progress", "target"} {
 		require.Empty(t, parameterOps[field], field)
 	}
 }
@@ -115,6 +115,7 @@ func TestErrorsOfRequestsNameTheField(t *testing.T) {
 		`{"id":1,"server":"s","op":"fly"}`:                                         `op: "fly" is unknown; the operations are list_tools,`,
 		`{"id":1,"server":"s","tool":"t","timeout":5}`:                             `timeout: want a duration such as "30s"`,
 		`{"id":1,"server":"s","tool":"t","timeout":"-1s"}`:                         "timeout: is negative",
+		`{"id":1,"server":"s","tool":"t","quiet":"-1s"}`:                           "quiet: is negative",
 		`{"id":1,"server":"s","tool":"t","replay":"sometimes"}`:                    `replay: "sometimes" is not never, safe or always`,
 		`{"id":1,"server":"s","tool":"t","target":"2"}`:                            "target: is only for cancel",
 		`{"id":1,"op":"cancel"}`:                                                   "target: is missing",

@@ -201,6 +201,9 @@ func (r *runner) perform(ctx context.Context, j *job) *response {
 		call.Replay = j.replay
 		cmd = call
 	}
+	if j.quiet > 0 {
+		ctx = supervisor.WithQuiet(ctx, j.quiet)
+	}
 	if j.progress {
 		ctx = supervisor.WithProgress(ctx, r.events.progress(j.id))
 	}

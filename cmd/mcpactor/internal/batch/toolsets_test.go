@@ -181,3 +181,19 @@ func TestACancelledRequestListsNothing(t *testing.T) {
 	_, err = tools.call(ctx, "x", "s__t", nil)
 	require.ErrorIs(t, err, messages.CodeDeadline)
 }
+
+// The time that a request may be quiet is for tools of a server and for safe names.
+func TestRequestEndsWhenNothingWasHeardOfIt(t *testing.T) {
+	inMemory(t, map[string]*mcp.Server{"s": newTools("slow")}, func(t *testing.T, i *instance, tools *toolsets) {
+		lines := responsesTo(t, i, tools, 4, `{"id":"1","server":"s","scope":"a","tool":"slow","quiet":"500ms"}`+"\n"+
+			`{"id":"2","name":"s__slow","scope":"b","quiet":"500ms"}`+"\n"+`{"id":"3","name":"s__slow","scope":"c","quiet":"1500ms"}`)
+		byID := map[string]map[string]any{}
+		for _, line := range lines {
+			byID[line["id"].(string)] = line
+		}
+		require.Equal(t, "quiet", byID["1"]["code"])
+		require.Equal(t, true, byID["1"]["mayHaveRun"])
+		require.Equal(t, "quiet", byID["2"]["code"])
+		require.Equal(t, "slow", text(byID["3"]))
+	})
+}

@@ -16,7 +16,7 @@ import (
 // run runs an operation for a request, whose further parameters are extra.
 func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
 	h := s.header(patience)
-	h.Extra = extra
+	h.Extra, h.Quiet = extra, c.g.cfg.Quiet
 	c.mu.Lock()
 	c.operations[h.ID] = r
 	c.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -35,6 +36,7 @@ type Serve struct {
 	Share    []string          `placeholder:"SERVER" help:"Let clients share one session of a server that keeps nothing for a client."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP on this machine for several clients, at /mcp, in place of stdio. /debug/mcp/ shows the sessions."`
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"With --listen: what clients send as a bearer token. Better in the environment: $$MCPACTOR_SERVE_TOKEN."`
+	Quiet    time.Duration     `help:"End a call when nothing was heard of it for so long: no result, progress or question. Default: the client decides."`
 	NoCache  bool              `help:"Do not keep what the servers list between runs."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
 }
@@ -115,6 +117,7 @@ func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
 		}
 		cfg = Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
 	}
+	cfg.Quiet = cmd.Quiet
 	for _, name := range cmd.Share {
 		i := slices.IndexFunc(cfg.Tools, func(t toolset.Server) bool { return t.Name == name })
 		if i < 0 {

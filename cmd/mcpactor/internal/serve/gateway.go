@@ -43,6 +43,8 @@ type Config struct {
 	Tools []toolset.Server
 	// Prefixed is true if the names of tools and prompts get the name of their server.
 	Prefixed bool
+	// Quiet is the [messages.Header.Quiet] of requests of clients.
+	Quiet time.Duration
 	// Lists keeps the lists of the servers between runs, or is nil.
 	Lists mcpbridge.Store
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -305,4 +306,24 @@ func TestProcessThatDiesIsStartedAgain(t *testing.T) {
 	require.NotEqual(t, first, second)
 	require.Contains(t, second, "is gone.")
 	w.stop()
+}
+
+// A client that never gives up is told in words when nothing was heard of its call.
+func TestCallOfAClientEndsWhenNothingWasHeardOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		tools := faults.NewTools()
+		defer tools.Close()
+		w := worldOf(t, Config{
+			Supervisor: supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}},
+			Tools:      []toolset.Server{{Name: "s"}}, Quiet: time.Minute,
+		})
+		defer w.stop()
+		session, began := w.connect(nil), time.Now()
+		text, isError := w.call(session, "wait", nil)
+		require.True(t, isError)
+		require.Contains(t, text, "silent for too long")
+		require.Contains(t, text, "The tool may have run.")
+		require.Equal(t, time.Minute, time.Since(began))
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +17,8 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
 
-const (
-	// ticksPerLease is how often raft looks at the time in each lease.
-	ticksPerLease = 20
-	// leaveAgain is how long a host waits until it asks again not to vote any longer.
-	leaveAgain = 500 * time.Millisecond
-)
+// ticksPerLease is how often raft looks at the time in each lease.
+const ticksPerLease = 20
 
 // hosts is the witness of a cluster whose hosts keep the view, with raft. One goroutine uses the host and its log.
 type hosts struct {
@@ -149,28 +146,22 @@ func (h *hosts) leave(ctx context.Context) {
 	if h.ended == nil {
 		return
 	}
-	left := make(chan bool, 1)
+	left := make(chan struct{})
+	done := sync.OnceFunc(func() { close(left) })
+	again := time.NewTicker(h.cfg.Lease / ticksPerLease)
+	defer again.Stop()
 	for {
 		h.do(func() {
-			h.host.Leave()
-			select {
-			case left <- h.host.Voters() <= 1:
-			default:
+			if h.host.Leave() {
+				done()
 			}
 		})
-		pause := time.NewTimer(leaveAgain / 10)
 		select {
-		case is := <-left:
-			if is {
-				return
-			}
+		case <-again.C:
+		case <-left:
+			return
 		case <-h.ended:
 			return
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-pause.C:
 		case <-ctx.Done():
 			return
 		}

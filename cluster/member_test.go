@@ -265,8 +265,8 @@ func TestHostsOfAListFindEachOtherAndSpeakTLS(t *testing.T) {
 	}
 }
 
-// Hosts that are stopped one after the other start again with what they have stored, in any order. One that has lost it joins
-// as a new one.
+// Hosts that are stopped one after the other start again with what they have stored. The last one needs no other, and takes
+// them up. One that has lost its log joins as a new one.
 func TestHostsStartAgain(t *testing.T) {
 	s, dir := newCounters(t), t.TempDir()
 	hosts := []string{free(t), free(t), free(t)}
@@ -274,8 +274,8 @@ func TestHostsStartAgain(t *testing.T) {
 	for _, host := range hosts {
 		cfgs = append(cfgs, cluster.Config{Member: host, Listen: host, Hosts: hosts, Directory: dir, Lease: time.Second})
 	}
-	for round := range 2 {
-		members := s.startAll(t, cfgs...)
+	members := s.startAll(t, cfgs...)
+	for round := range 3 {
 		call(t, members[0], "x")
 		if round == 0 {
 			require.NoError(t, members[1].Stop(t.Context()))
@@ -288,28 +288,50 @@ func TestHostsStartAgain(t *testing.T) {
 		for _, m := range members {
 			require.NoError(t, m.Stop(t.Context()))
 		}
+		members[2] = s.start(t, cfgs[2])
+		call(t, members[2], "x")
+		members[0], members[1] = s.start(t, cfgs[0]), s.start(t, cfgs[1])
+		for _, m := range members {
+			knows(t, m, 3)
+		}
 	}
 }
 
 // The last member closes all MCP sessions, also those that others have left to it.
 func TestStopOfAllMembersLeavesNoSession(t *testing.T) {
-	s, hosts, records := newCounters(t), []string{free(t), free(t), free(t)}, new(resume.Memory)
-	var cfgs []cluster.Config
-	for _, host := range hosts {
-		cfgs = append(cfgs, cluster.Config{
-			Member: host, Listen: host, Hosts: hosts, RestartedHostsJoinAnew: true, Lease: time.Second,
-			Supervisor: supervisor.Config{Store: records},
-		})
+	hosts, hub := []string{free(t), free(t), free(t)}, cluster.NewInProcess()
+	for witness, configure := range map[string]func(c *cluster.Config, i int){
+		"hosts": func(c *cluster.Config, i int) {
+			c.Listen, c.Hosts, c.RestartedHostsJoinAnew = hosts[i], hosts, true
+		},
+		"in process": func(c *cluster.Config, _ int) { c.InProcess = hub },
+	} {
+		for _, atOnce := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, at once: %t", witness, atOnce), func(t *testing.T) {
+				s, records := newCounters(t), new(resume.Memory)
+				var cfgs []cluster.Config
+				for i := range hosts {
+					cfg := cluster.Config{Member: fmt.Sprint("m", i), Lease: time.Second, Supervisor: supervisor.Config{Store: records}}
+					configure(&cfg, i)
+					cfgs = append(cfgs, cfg)
+				}
+				members := s.startAll(t, cfgs...)
+				for i := range 30 {
+					call(t, members[i%3], fmt.Sprint(i))
+				}
+				require.Equal(t, 30, s.live())
+				var wait sync.WaitGroup
+				for _, m := range members {
+					wait.Go(func() { require.NoError(t, m.Stop(t.Context())) })
+					if !atOnce {
+						wait.Wait()
+					}
+				}
+				wait.Wait()
+				require.Zero(t, s.live())
+			})
+		}
 	}
-	members := s.startAll(t, cfgs...)
-	for i := range 30 {
-		call(t, members[i%3], fmt.Sprint(i))
-	}
-	require.Equal(t, 30, s.live())
-	for _, m := range members {
-		require.NoError(t, m.Stop(t.Context()))
-	}
-	require.Zero(t, s.live())
 }
 
 // Neighbouring ports share the shards evenly.

@@ -236,14 +236,12 @@ func (p *process) leave() {
 func (p *process) end() {
 	switch {
 	case !p.node.ended:
-	case p.host != nil && p.ending < 20 && p.host.Voters() > 1:
-		if p.ending++; p.ending%5 == 1 {
-			p.host.Leave()
-			p.drive()
-		}
-	default:
+	case p.host == nil || p.ending >= 20 || p.host.Leave():
 		p.left = true
 		return
+	default:
+		p.ending++
+		p.drive()
 	}
 	p.s.later(p, 100*time.Millisecond, "", p.end)
 }

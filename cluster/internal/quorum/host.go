@@ -90,11 +90,14 @@ type Host struct {
 
 	snapshots []uint64 // voters that were sent one since the last tick
 
-	ticks   int
-	leaves  bool
-	fresh   map[string]greeted // hosts without a log, by address
-	waiting *entry             // until there is a leader
-	out     Output             // what was not given to the driver yet
+	ticks     int
+	leaves    bool
+	leftAt    uint64             // the last entry when it began to leave
+	handsOver bool               // it has asked another voter to lead
+	left      bool               // one that remains says that it is no voter
+	fresh     map[string]greeted // hosts without a log, by address
+	waiting   *entry             // until there is a leader
+	out       Output             // what was not given to the driver yet
 }
 
 // greeted is a hello that has come.
@@ -109,11 +112,13 @@ type (
 		From  string `json:"from"` // the address
 		Raft  []byte `json:"raft,omitempty"`
 		Hello *hello `json:"hello,omitempty"`
+		Left  uint64 `json:"left,omitempty"` // a voter that is none any longer
 	}
-	// hello says that a host is no voter.
+	// hello says that a host is no voter, or asks whether it is none any longer.
 	hello struct {
-		ID    uint64 `json:"id"`
-		Fresh bool   `json:"fresh"` // it has no log
+		ID     uint64 `json:"id"`
+		Fresh  bool   `json:"fresh"`            // it has no log
+		Leaves uint64 `json:"leaves,omitempty"` // it does not want to be one: an entry at which it was
 	}
 	// entry is a request in the log.
 	entry struct {
@@ -193,13 +198,42 @@ func (h *Host) votes(host string) bool {
 // Led reports whether there is a leader.
 func (h *Host) Led() bool { return h.node.BasicStatus().Lead != raft.None }
 
-// Leave has the host be no voter any longer, so that the others are enough without it. See
-// Voters. The last voter remains one.
-func (h *Host) Leave() {
-	if h.leaves = true; h.isVoter() && len(h.voters) > 1 {
-		remove := pb.ConfChangeType_ConfChangeRemoveNode
-		h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{{Type: &remove, NodeId: proto.Uint64(h.id)}}}) //nolint:errcheck // as if it was lost
+// Leave has the host be no voter any longer, so that the others are enough without it. It is called until it returns true: the
+// host may end. Before that the others may need it to agree that it is gone: two voters are only enough if both run. The last
+// voter remains one.
+func (h *Host) Leave() (left bool) {
+	if !h.leaves {
+		h.leaves, h.left, h.leftAt = true, !h.isVoter(), h.applied
 	}
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(h.voters)), func(id uint64) bool { return id == h.id })
+	if h.left || len(others) == 0 {
+		return true
+	}
+	switch next := h.nextLeader(others); {
+	case !h.isVoter(): // the others may not know it yet
+	case h.Leads() && next != 0 && !h.handsOver: // otherwise there is no leader for a while, and no lease is renewed
+		h.handsOver = true
+		h.node.TransferLeader(next)
+	default:
+		remove := pb.ConfChangeType_ConfChangeRemoveNode
+		h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{{Type: &remove, NodeId: proto.Uint64(h.id)}}}) //nolint:errcheck // the next call tries again
+	}
+	for _, id := range others {
+		h.send(h.voters[id], frame{Hello: &hello{ID: h.id, Leaves: h.leftAt}})
+	}
+	return false
+}
+
+// nextLeader returns the voter that has most of the log of this leader, of those that it has heard lately, or 0.
+func (h *Host) nextLeader(others []uint64) (next uint64) {
+	most := uint64(0)
+	progress := h.node.Status().Progress
+	for _, id := range others {
+		if p := progress[id]; p.RecentActive && p.Match > most {
+			next, most = id, p.Match
+		}
+	}
+	return next
 }
 
 // Voters returns how many voters there are, as far as the host knows, or 0 if it is none.
@@ -228,7 +262,7 @@ func (h *Host) Tick() {
 	if h.ticks%helloTicks == 0 {
 		for _, host := range h.hosts {
 			if host != h.self {
-				h.send(host, frame{Hello: &hello{h.id, h.isFresh()}})
+				h.send(host, frame{Hello: &hello{ID: h.id, Fresh: h.isFresh()}})
 			}
 		}
 	}
@@ -291,7 +325,16 @@ func (h *Host) Receive(data []byte) {
 	if json.Unmarshal(data, &f) != nil || f.From == h.self || !slices.Contains(h.hosts, f.From) {
 		return
 	}
-	if f.Hello != nil {
+	switch {
+	case f.Left == h.id:
+		h.left = h.leaves
+		return
+	case f.Hello != nil && f.Hello.Leaves != 0:
+		if h.isVoter() && h.voters[f.Hello.ID] == "" && h.applied >= f.Hello.Leaves {
+			h.send(f.From, frame{Left: f.Hello.ID})
+		}
+		return
+	case f.Hello != nil:
 		h.onHello(f.From, f.Hello)
 		return
 	}
@@ -416,9 +459,15 @@ func (h *Host) apply(e *pb.Entry) {
 			h.voters[a.ID] = a.Host
 		}
 		h.conf, h.changed = h.node.ApplyConfChange(&change), true
-		maps.DeleteFunc(h.voters, func(id uint64, _ string) bool {
-			return !slices.Contains(h.conf.GetVoters(), id) && !slices.Contains(h.conf.GetVotersOutgoing(), id)
-		})
+		for _, id := range slices.Sorted(maps.Keys(h.voters)) {
+			if slices.Contains(h.conf.GetVoters(), id) || slices.Contains(h.conf.GetVotersOutgoing(), id) {
+				continue
+			}
+			if h.isVoter() {
+				h.send(h.voters[id], frame{Left: id})
+			}
+			delete(h.voters, id)
+		}
 	}
 }
 

@@ -215,6 +215,44 @@ func TestAnsweredRequestsLast(t *testing.T) {
 	}
 }
 
+// Hosts that leave at once, each of which ends when it may, leave a last one that needs nobody, and that starts again alone.
+func TestTheLastHostIsEnough(t *testing.T) {
+	for seed := range uint64(100) {
+		c := newHosts(t, seed, 3)
+		c.run(60)
+		c.lose = float64(seed%3) * 0.1
+		last := c.names[seed%3]
+		for range 400 {
+			for _, name := range c.names {
+				if h := c.all[name]; h != nil && name != last && c.random.IntN(3) == 0 && h.Leave() {
+					delete(c.all, name)
+				}
+			}
+			c.run(1)
+		}
+		require.Len(t, c.all, 1, "seed %d", seed)
+		c.run(60)
+		_, is := c.write(last)
+		require.True(t, is, "seed %d", seed)
+		require.True(t, c.all[last].Leave(), "the last one remains a voter")
+		c.restart(last, true)
+		c.run(60)
+		_, is = c.write(last)
+		require.True(t, is, "seed %d", seed)
+		for _, name := range c.names {
+			if name != last {
+				c.restart(name, true)
+			}
+		}
+		c.lose = 0
+		c.run(200)
+		for _, name := range c.names {
+			_, is := c.write(name)
+			require.True(t, is, "seed %d", seed)
+		}
+	}
+}
+
 func TestStrangersChangeNothing(t *testing.T) {
 	c := newHosts(t, 1, 1)
 	c.run(60)

@@ -20,6 +20,8 @@ var (
 const (
 	// maxTextLine bounds a line that is no message.
 	maxTextLine = 1 << 20
+	// maxBlanks bounds how often a blank after an incomplete value is looked at.
+	maxBlanks = 64
 	// minRoom is the least size of [Output.Room].
 	minRoom = 4 << 10
 )
@@ -44,7 +46,7 @@ type Output struct {
 	Limit int // of one message, in bytes
 
 	came     []byte // the output that is not used yet; its bytes are never overwritten
-	searched int    // the offset in came before which no line ends
+	searched int    // the offset in came before which no line ends, but those that a value has passed
 	part     part   // the part of the output in which came begins
 	ended    bool   // nothing more will come
 	cut      bool   // the output has ended within a value
@@ -52,6 +54,7 @@ type Output struct {
 	syntax syntax // of the value
 	at     int    // how much of came the syntax has followed
 	line   int    // the offset in came of the last line of the value
+	looked int    // how many bytes were searched and followed in all, which a test bounds
 
 	found []Piece
 	taken int // of found
@@ -176,14 +179,22 @@ func (o *Output) step() (more bool, err error) {
 
 // lineEnd returns the end of the first line that came, or -1.
 func (o *Output) lineEnd() int {
-	if n := bytes.IndexByte(o.came[o.searched:], '\n'); n >= 0 {
-		o.searched += n
-		return o.searched + 1
+	if end := o.newline(); end > 0 || !o.ended {
+		return end
 	}
-	if o.searched = len(o.came); o.ended {
-		return len(o.came)
+	return len(o.came)
+}
+
+// newline returns the offset after the first line feed that came and was not passed, or -1.
+func (o *Output) newline() int {
+	left := o.came[o.searched:]
+	n := bytes.IndexByte(left, '\n')
+	if n < 0 {
+		o.searched, o.looked = len(o.came), o.looked+len(left)
+		return -1
 	}
-	return -1
+	o.searched, o.looked = o.searched+n, o.looked+n
+	return o.searched + 1
 }
 
 // own returns the first n unused bytes, which the caller may keep. It copies a few bytes of a large buffer, so that the
@@ -204,7 +215,7 @@ func (o *Output) drop(n int) {
 	case len(left) < n: // do not keep the memory of the dropped bytes
 		left = bytes.Clone(left)
 	}
-	o.came, o.searched, o.at, o.line = left, 0, 0, 0
+	o.came, o.searched, o.at, o.line = left, max(0, o.searched-n), 0, 0
 }
 
 // take removes and returns the first n unused bytes, which the caller may keep.
@@ -248,16 +259,16 @@ func (o *Output) value() (more bool, err error) {
 		}
 	}
 	for o.at < len(o.came) {
-		next := o.came[o.at:]
-		n := bytes.IndexByte(next, '\n') + 1
-		if n > 0 {
-			next = next[:n]
+		next, end := o.came[o.at:], o.newline()
+		if end > 0 {
+			next = o.came[o.at:end]
 		}
-		if o.line > 0 && n > 0 && isMessage(o.came[o.line:o.at+n]) {
+		if o.line > 0 && end > 0 && isMessage(o.came[o.line:end]) {
 			o.giveUp()
 			return true, nil
 		}
-		o.at += o.syntax.follow(next)
+		taken := o.syntax.follow(next)
+		o.at, o.looked = o.at+taken, o.looked+taken
 		switch o.syntax.state {
 		case valueComplete:
 			return o.complete()
@@ -267,8 +278,8 @@ func (o *Output) value() (more bool, err error) {
 			}
 			return true, nil
 		}
-		if n > 0 {
-			o.line = o.at
+		if end > 0 {
+			o.line, o.searched = o.at, o.at
 		}
 	}
 	if len(bytes.TrimSuffix(bytes.TrimSuffix(o.came, []byte("\n")), []byte("\r"))) > o.Limit {
@@ -281,12 +292,14 @@ func (o *Output) value() (more bool, err error) {
 	return o.ended, nil
 }
 
-// mayBeComplete reports whether an incomplete line is worth a look: it may end with a complete value, or it may be too
-// long.
+// mayBeComplete reports whether an incomplete line is worth a look: it may end with a complete value, or with so many
+// blanks that only the syntax knows, or it may be too long.
 func (o *Output) mayBeComplete() bool {
-	left := bytes.TrimRight(o.came, blanks)
-	last := left[len(left)-1]
-	return last == '}' || last == ']' || len(o.came) > o.Limit || len(o.came) > maxTextLine && o.at == 0
+	last := o.came[max(0, len(o.came)-maxBlanks):]
+	o.looked += len(last)
+	left := bytes.TrimRight(last, blanks)
+	return len(left) == 0 || left[len(left)-1] == '}' || left[len(left)-1] == ']' ||
+		len(o.came) > o.Limit || len(o.came) > maxTextLine && o.at == 0
 }
 
 // complete looks at a value that is complete.
@@ -363,7 +376,7 @@ func (o *Output) text(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	begin, resp := responseAtEnd(line)
+	begin, resp := responseAtEnd(line, &o.looked)
 	if resp == nil {
 		o.add(Piece{Kind: Text, Data: line})
 		return

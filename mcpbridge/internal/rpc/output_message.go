@@ -31,8 +31,9 @@ func isMessage(line []byte) bool {
 // maxTried bounds how many beginnings of a response are tried in a line of text.
 const maxTried = 32
 
-// responseAtEnd returns the response at the end of a line of text, and where it begins, or nil.
-func responseAtEnd(line []byte) (begin int, resp *jsonrpc.Response) {
+// responseAtEnd returns the response at the end of a line of text, and where it begins, or nil. It adds the bytes that it
+// looks at to looked.
+func responseAtEnd(line []byte, looked *int) (begin int, resp *jsonrpc.Response) {
 	text := bytes.TrimRight(line, blanks)
 	if !bytes.HasSuffix(text, []byte("}")) || !bytes.Contains(text, version) {
 		return 0, nil
@@ -45,6 +46,7 @@ func responseAtEnd(line []byte) (begin int, resp *jsonrpc.Response) {
 		begin += n
 		var object syntax
 		length := object.follow(text[begin:])
+		*looked += length
 		switch {
 		case object.state != valueComplete:
 			begin++

@@ -310,10 +310,14 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 }
 
 // H-C5: the number of processes that start at once is bounded over all servers. A process
-// that hangs returns its permit.
+// that hangs returns its permit. A container counts as a process.
 func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
+	container := mcpbridge.Server{
+		Name: "two", Command: "docker", Args: []string{"run", "--rm", "-i", "--init", "--name", mcpbridge.SessionMark, "example/two"},
+		Cleanup: mcpbridge.Cleanup{Command: "docker", Args: []string{"rm", "--force", mcpbridge.SessionMark}, Records: t.TempDir()},
+	}
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{
-		{Name: "one", Command: "one"}, {Name: "two", Command: "two"}, {Name: "hung", Command: "hung"}, {Name: "stuck", Command: "stuck"},
+		container, {Name: "one", Command: "one"}, {Name: "hung", Command: "hung"}, {Name: "stuck", Command: "stuck"},
 	}}
 	inFakeTime(t, cfg, func(h *harness) {
 		var now, most atomic.Int64

@@ -76,7 +76,7 @@ func TestScopeIsReplacedForEachKey(t *testing.T) {
 func TestScopeThatWouldMeanSomethingElseIsRefused(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range []struct{ server, want string }{
-		{`{"command": "x", "cwd": "` + root + `/${scope}"}`, "cwd: the scope"},
+		{fmt.Sprintf(`{"command": "x", "cwd": %q}`, root+"/${scope}"), "cwd: the scope"},
 		{`{"command": "x", "cwd": "${scope}"}`, "cwd: the scope"},
 		{`{"command": "x", "args": ["--root=/srv/${scope}"]}`, "args[0]: the scope"},
 		{`{"command": "x", "args": ["a", "/srv/${scope}"]}`, "args[1]: the scope"},
@@ -180,7 +180,7 @@ func FuzzScope(f *testing.F) {
 			require.Len(t, got.Args, 2)
 			require.False(t, strings.HasPrefix(got.Args[0], "-"))
 			require.Equal(t, "/srv/"+scope+"/x", strings.TrimPrefix(got.Args[1], "--root="))
-			require.Equal(t, "/srv/"+scope+"/x", filepath.Clean("/srv/"+scope+"/x"))
+			require.Equal(t, "/srv/"+scope+"/x", filepath.ToSlash(filepath.Clean("/srv/"+scope+"/x")))
 			require.Equal(t, scope, got.Env["A"])
 			require.Equal(t, root, filepath.Dir(got.Dir))
 			require.Equal(t, scope, filepath.Base(got.Dir))

@@ -27,7 +27,7 @@ func TestVariablesThatCannotBeReplacedAreErrors(t *testing.T) {
 		"${NOT_SET:-${TOKEN}}":    "has an unknown form of ${…}",
 		"${workspaceFolder}":      "the workspace folder is unknown",
 		"${workspaceFolder:a}/b":  "the workspace folder is unknown",
-		"${file:no/such}":         "no such file",
+		"${file:no/such}":         "open no",
 		"Bearer ${TOKEN":          "has a ${ without a closing }",
 		"{env:TOKEN}":             "{env:…} is supported only in files of opencode",
 		"{file:/etc/hostname}":    "{file:…} is supported only in files of opencode",

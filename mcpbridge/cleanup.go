@@ -19,7 +19,7 @@ const SessionMark = "{session}"
 //	Cleanup: mcpbridge.Cleanup{Command: "docker", Args: []string{"rm", "--force", "{session}"}},
 //
 // The command runs when all processes of the session have ended, also if the session could not be opened. Closing
-// the session waits for it. If this process is killed, the command runs when a supervisor with the same Cleanup and the same
+// the session waits for it: the processes have half of CloseTimeout to end, and the command has the rest, and a second. If this process is killed, the command runs when a supervisor with the same Cleanup and the same
 // Dir of the server starts next, in any process of the same user on this machine.
 //
 // The command must succeed, with the exit status 0, if there is nothing to end. It is tried up to five times within a second.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,16 @@ func TestCleanupIsTriedSeveralTimes(t *testing.T) {
 	require.Empty(t, recordsIn(t, dir))
 }
 
+// An engine may need longer than the processes of the session.
+func TestHalfOfTheTimeIsForTheCleanup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.Equal(t, 10*time.Second, new(process).timeToEnd(ctx))
+		require.Equal(t, 5*time.Second, (&process{after: new(cleanup)}).timeToEnd(ctx))
+	})
+}
+
 func TestCleanupThatHangsIsKilled(t *testing.T) {
 	srv := withCleanup(t.TempDir(), "exec cat", `trap '' TERM; sleep 60 & sleep 60`)
 	srv.Cleanup.Timeout = 100 * time.Millisecond
@@ -135,6 +146,7 @@ func TestSessionsOfAKilledProcessAreCleanedUpAtTheNextStart(t *testing.T) {
 
 	kill()
 	requireGone(t, pids...)
+	require.NoError(t, os.Chtimes(records[0], time.Time{}, time.Now().Add(-startLimit)))
 	other := *srv
 	other.Cleanup.Args = append([]string{"-e"}, srv.Cleanup.Args...)
 	ended, err = New(&other).(transport.Recoverer).Recover(t.Context())
@@ -152,6 +164,34 @@ func TestSessionsOfAKilledProcessAreCleanedUpAtTheNextStart(t *testing.T) {
 	ended, err = server.Recover(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, ended)
+}
+
+// A daemon may make a container after its client was killed, and therefore after the first cleanup.
+func TestSessionsThatHadJustStartedAreCleanedUpTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		srv := withCleanup(dir, "exec cat", `echo >> "$1"`)
+		records, err := recordsOf(srv)
+		require.NoError(t, err)
+		record := filepath.Join(records, "mcpactor-new")
+		require.NoError(t, os.WriteFile(record, nil, 0o600))
+		require.NoError(t, os.Chtimes(record, time.Time{}, time.Now().Add(-time.Second)))
+
+		ctx, cancel := context.WithTimeout(t.Context(), startLimit/2)
+		defer cancel()
+		ended, err := recoverSessions(ctx, srv)
+		require.NoError(t, err)
+		require.Zero(t, ended)
+		require.FileExists(t, record, "the next start goes on")
+
+		ended, err = recoverSessions(t.Context(), srv)
+		require.NoError(t, err)
+		require.Equal(t, 1, ended)
+		require.NoFileExists(t, record)
+		lines, err := os.ReadFile(filepath.Join(dir, "mcpactor-new"))
+		require.NoError(t, err)
+		require.Equal(t, "\n\n\n", string(lines), "one, then two")
+	})
 }
 
 func TestRecordsArePrivate(t *testing.T) {

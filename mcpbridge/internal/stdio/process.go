@@ -233,7 +233,7 @@ func (p *process) terminate() {
 }
 
 // stop ends the process: it closes the input, then asks the process to end, then kills it. Each step gets
-// a share of the time until the deadline of ctx. When ctx ends, stop kills at
+// a share of the time until the deadline of ctx, see timeToEnd. When ctx ends, stop kills at
 // once. It returns nil if the leader has ended, the group was killed, and the cleanup has succeeded. Otherwise it
 // may be called again.
 func (p *process) stop(ctx context.Context) error {
@@ -245,10 +245,7 @@ func (p *process) stop(ctx context.Context) error {
 
 func (p *process) end(ctx context.Context) error {
 	defer p.closePipes()
-	left := stopDefault
-	if deadline, ok := ctx.Deadline(); ok {
-		left = time.Until(deadline)
-	}
+	left := p.timeToEnd(ctx)
 	p.stdin.Close()
 	if p.ends(ctx, left*2/5) {
 		return nil
@@ -263,6 +260,19 @@ func (p *process) end(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("process %d was killed and did not end", p.cmd.Process.Pid)
+}
+
+// timeToEnd returns how long the steps of stop may take together. Half of the time is for the cleanup, if there is one: to
+// remove a container whose monitor was killed, podman needs up to two seconds.
+func (p *process) timeToEnd(ctx context.Context) time.Duration {
+	left := stopDefault
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	if p.after != nil {
+		left /= 2
+	}
+	return left
 }
 
 // ends waits for the end of the process, and reports whether it came.

@@ -21,6 +21,8 @@ const (
 	cleanupTries = 5
 	// cleanupPause is the first pause between two tries. It doubles.
 	cleanupPause = 50 * time.Millisecond
+	// startLimit is how long a daemon may take to make a container: it goes on when its client was killed.
+	startLimit = 10 * time.Second
 )
 
 // cleanUp runs the cleanup of a server for a session, until it succeeds.
@@ -67,15 +69,24 @@ func cleanUpOnce(ctx context.Context, config *mcpbridge.Server, session string) 
 	return nil
 }
 
-// recoverSessions runs the cleanup for the sessions of processes that have been killed, one after the other, until ctx ends. It
-// returns how many sessions it has ended, and why others are left.
+// recoverSessions runs the cleanup for the sessions of processes that have been killed, one after the other, until ctx ends, and
+// once more for those that had just been started. It returns how many sessions it has ended, and why others are left.
 func recoverSessions(ctx context.Context, config *mcpbridge.Server) (ended int, err error) {
 	dir, err := recordsOf(config)
 	if err != nil {
 		return 0, err
 	}
 	entries, err := os.ReadDir(dir)
-	var errs []error
+	errs := []error{err}
+	end := func(c *cleanup) (ok bool) {
+		if err := cleanUp(ctx, config, c.session); err != nil {
+			errs = append(errs, err)
+			c.record.Close()
+			return false
+		}
+		return true
+	}
+	var young []*cleanup
 	for _, entry := range entries {
 		if ctx.Err() != nil {
 			break
@@ -85,17 +96,36 @@ func recoverSessions(ctx context.Context, config *mcpbridge.Server) (ended int, 
 			continue // another process has ended the session
 		}
 		c := &cleanup{session: entry.Name(), record: f}
-		if lock(f) != nil || !isAt(f) {
+		switch {
+		case lock(f) != nil || !isAt(f):
 			f.Close()
-			continue
+		case !end(c):
+		case c.untilSettled() > 0:
+			young = append(young, c)
+		default:
+			c.forget()
+			ended++
 		}
-		if err := cleanUp(ctx, config, c.session); err != nil {
-			errs = append(errs, err)
-			f.Close()
-			continue
-		}
-		c.forget()
-		ended++
 	}
-	return ended, errors.Join(append(errs, err)...)
+	for _, c := range young {
+		select {
+		case <-time.After(c.untilSettled()):
+			if end(c) {
+				c.forget()
+				ended++
+			}
+		case <-ctx.Done():
+			c.record.Close()
+		}
+	}
+	return ended, errors.Join(errs...)
+}
+
+// untilSettled returns for how long what the session has started may still come to be.
+func (c *cleanup) untilSettled() time.Duration {
+	info, err := c.record.Stat()
+	if err != nil {
+		return 0
+	}
+	return min(startLimit, time.Until(info.ModTime().Add(startLimit)))
 }

@@ -120,12 +120,12 @@ func (e engine) requireNone(t *testing.T) {
 	require.Eventually(t, func() bool {
 		left = e.containers(t)
 		return len(left) == 0
-	}, 20*time.Second, 100*time.Millisecond, "%v", &left)
+	}, 40*time.Second, 100*time.Millisecond, "%v", &left)
 }
 
 func start(t *testing.T, server mcpbridge.Server) *supervisor.Supervisor {
 	t.Helper()
-	sup, err := supervisor.Start(actor.NewActorSystem(), supervisor.Config{Servers: []mcpbridge.Server{server}, CloseTimeout: 3 * time.Second})
+	sup, err := supervisor.Start(actor.NewActorSystem(), supervisor.Config{Servers: []mcpbridge.Server{server}, CloseTimeout: 10 * time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { sup.Stop(context.Background()) })
 	return sup
@@ -184,75 +184,81 @@ func owner(t *testing.T, server mcpbridge.Server, until string) *exec.Cmd {
 
 // Whatever ends a session, its container ends too.
 func TestContainersEndWithTheirSessions(t *testing.T) {
-	all := engines(t)
-	for name, e := range all {
-		for habit, trait := range map[string]stdioserver.Trait{"ends with its input": "", "ignores its end and SIGTERM": stdioserver.Stubborn} {
-			t.Run(name+"/"+habit, func(t *testing.T) {
-				server := e.server(t, trait)
-				open := func(t *testing.T) *supervisor.Supervisor {
-					sup := start(t, server)
-					require.NoError(t, ping(t.Context(), sup))
-					require.Len(t, e.containers(t), 1)
-					return sup
-				}
-				t.Run("the scope is closed", func(t *testing.T) {
-					closed, err := open(t).Client().CloseScope(t.Context(), "a")
-					require.NoError(t, err)
-					require.Empty(t, closed.Left)
-					require.Empty(t, e.containers(t), "closing waits for the cleanup")
-				})
-				t.Run("the supervisor stops", func(t *testing.T) {
-					require.NoError(t, open(t).Stop(t.Context()))
-					require.Empty(t, e.containers(t))
-				})
-				t.Run("the container is killed", func(t *testing.T) {
-					sup := open(t)
-					run(t, e.cmd("kill", e.containers(t)[0]))
-					require.Eventually(t, func() bool { return ping(t.Context(), sup) == nil }, 20*time.Second, 100*time.Millisecond)
-					require.Len(t, e.containers(t), 1, "the second one, alone")
-					require.NoError(t, sup.Stop(t.Context()))
-					require.Empty(t, e.containers(t))
-				})
-				t.Run("its command is killed", func(t *testing.T) {
-					sup := open(t)
-					require.NoError(t, syscall.Kill(childOf(t, os.Getpid(), e.command[0]), syscall.SIGKILL))
-					require.Eventually(t, func() bool { return ping(t.Context(), sup) == nil }, 20*time.Second, 100*time.Millisecond)
-					require.Len(t, e.containers(t), 1, "the second one, alone")
-					require.NoError(t, sup.Stop(t.Context()))
-					require.Empty(t, e.containers(t))
-				})
-				t.Run("its program is killed", func(t *testing.T) {
-					program := owner(t, server, "open")
-					require.Len(t, e.containers(t), 1)
-					require.NoError(t, program.Process.Kill())
-					program.Wait()
-					start(t, server)
-					e.requireNone(t)
-				})
-			})
-		}
-		t.Run(name+"/killed while it starts", func(t *testing.T) {
-			server := e.server(t, stdioserver.Stubborn)
-			for range 10 {
-				program := owner(t, server, "starting")
-				<-time.After(rand.N(time.Second))
-				require.NoError(t, program.Process.Kill())
-				program.Wait()
-			}
-			start(t, server)
-			e.requireNone(t)
-		})
-		t.Run(name+"/it does not open", func(t *testing.T) {
-			server := e.server(t, stdioserver.Mute)
-			server.Limits.ConnectTimeout = 2 * time.Second
-			sup := start(t, server)
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-			defer cancel()
-			require.Error(t, ping(ctx, sup))
-			require.NoError(t, sup.Stop(t.Context()))
-			e.requireNone(t)
+	for name, e := range engines(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testEngine(t, e)
 		})
 	}
+}
+
+func testEngine(t *testing.T, e engine) {
+	for habit, trait := range map[string]stdioserver.Trait{"ends with its input": "", "ignores its end and SIGTERM": stdioserver.Stubborn} {
+		t.Run(habit, func(t *testing.T) {
+			server := e.server(t, trait)
+			open := func(t *testing.T) *supervisor.Supervisor {
+				sup := start(t, server)
+				require.NoError(t, ping(t.Context(), sup))
+				require.Len(t, e.containers(t), 1)
+				return sup
+			}
+			t.Run("the scope is closed", func(t *testing.T) {
+				closed, err := open(t).Client().CloseScope(t.Context(), "a")
+				require.NoError(t, err)
+				require.Empty(t, closed.Left)
+				require.Empty(t, e.containers(t), "closing waits for the cleanup")
+			})
+			t.Run("the supervisor stops", func(t *testing.T) {
+				require.NoError(t, open(t).Stop(t.Context()))
+				require.Empty(t, e.containers(t))
+			})
+			t.Run("the container is killed", func(t *testing.T) {
+				sup := open(t)
+				run(t, e.cmd("kill", e.containers(t)[0]))
+				require.Eventually(t, func() bool { return ping(t.Context(), sup) == nil }, 20*time.Second, 100*time.Millisecond)
+				require.Len(t, e.containers(t), 1, "the second one, alone")
+				require.NoError(t, sup.Stop(t.Context()))
+				require.Empty(t, e.containers(t))
+			})
+			t.Run("its command is killed", func(t *testing.T) {
+				sup := open(t)
+				require.NoError(t, syscall.Kill(childOf(t, os.Getpid(), e.command[0]), syscall.SIGKILL))
+				require.Eventually(t, func() bool { return ping(t.Context(), sup) == nil }, 20*time.Second, 100*time.Millisecond)
+				require.Len(t, e.containers(t), 1, "the second one, alone")
+				require.NoError(t, sup.Stop(t.Context()))
+				require.Empty(t, e.containers(t))
+			})
+			t.Run("its program is killed", func(t *testing.T) {
+				program := owner(t, server, "open")
+				require.Len(t, e.containers(t), 1)
+				require.NoError(t, program.Process.Kill())
+				program.Wait()
+				start(t, server)
+				e.requireNone(t)
+			})
+		})
+	}
+	t.Run("killed while it starts", func(t *testing.T) {
+		server := e.server(t, stdioserver.Stubborn)
+		for range 10 {
+			program := owner(t, server, "starting")
+			<-time.After(rand.N(time.Second))
+			require.NoError(t, program.Process.Kill())
+			program.Wait()
+		}
+		start(t, server)
+		e.requireNone(t)
+	})
+	t.Run("it does not open", func(t *testing.T) {
+		server := e.server(t, stdioserver.Mute)
+		server.Limits.ConnectTimeout = 2 * time.Second
+		sup := start(t, server)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		require.Error(t, ping(ctx, sup))
+		require.NoError(t, sup.Stop(t.Context()))
+		e.requireNone(t)
+	})
 }
 
 // childOf returns a process that runs a program and has a parent.

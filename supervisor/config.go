@@ -85,7 +85,7 @@ type Config struct {
 	// restarted. Defaults to 10 s.
 	DrainTimeout time.Duration
 	// CloseTimeout bounds the closing of one connection: the DELETE over HTTP, or the end of
-	// the process over stdio. Defaults to 5 s.
+	// the process over stdio, and its [mcpbridge.Cleanup]. Defaults to 5 s.
 	CloseTimeout time.Duration
 
 	// Interceptors wrap every operation, the first one outermost: to log, measure, change

@@ -31,6 +31,7 @@ type (
 		method   string
 		fresh    bool
 		late     bool           // only say whether the server is down
+		alone    bool           // not on the session of another scope, which has failed to list
 		of       *server        // whose configuration says what class is, or nil
 		bind     *messages.Bind // the binding of the scope that said so
 		class    string         // of the key
@@ -90,11 +91,11 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 				continue
 			}
 			result, err := l.list(ctx, op, a.Run)
-			if own := a.Run.On == q.key; own && (err != nil || again) {
+			own := a.Run.On == q.key
+			if own && (err != nil || again) {
 				return result, err
-			} else if own {
-				again = true // the catalogue has it, unless it has changed already
 			}
+			again, q.alone = own, q.alone || err != nil // the catalogue has it, unless it has changed already
 		case ctx.Err() == nil:
 			return l.next(ctx, op)
 		}
@@ -207,6 +208,9 @@ func (r *registry) onListAsked(msg *listAsked) {
 		return
 	}
 	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key), Down: ep.Down, Fresh: msg.fresh}
+	if !msg.alone {
+		q.Idle = r.isIdle
+	}
 	if q.Class == "" {
 		if msg.of != srv || msg.bind != bind {
 			msg.reply <- listAnswer{classOf: srv, bind: bind}
@@ -223,6 +227,12 @@ func (r *registry) onListAsked(msg *listAsked) {
 	a := listAnswer{Answer: r.catalogue.Ask(q, time.Now()), down: down}
 	a.fails = r.cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
 	msg.reply <- a
+}
+
+// isIdle reports whether the session of a key would list at once.
+func (r *registry) isIdle(key messages.Key) bool {
+	reg := r.currentOf(key)
+	return reg != nil && reg.outstanding == 0 && reg.isHeard()
 }
 
 // classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.

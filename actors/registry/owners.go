@@ -92,6 +92,7 @@ func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 		}
 	}
 	for _, reg := range r.index.ofScope(key.Scope) {
+		r.catalogue.Separate(&reg.lists)
 		reg.send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})

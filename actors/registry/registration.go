@@ -222,9 +222,9 @@ func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) 
 func (r *registry) setState(reg *registration, state messages.State) {
 	r.index.setState(reg, state)
 	if state == messages.StateReady {
-		r.catalogue.Opened(&reg.lists, reg.key, time.Now())
+		r.catalogue.Opened(&reg.lists, reg.key, r.classOf(reg.server, reg, reg.key), time.Now())
 	} else {
-		reg.lists.Lost(time.Now())
+		r.catalogue.Lost(&reg.lists, time.Now())
 	}
 	reg.unheard = nil
 	r.recount(reg)
@@ -289,6 +289,7 @@ func (r *registry) give(c actor.Context, k *contract.Call) {
 	reg := r.sessionOf(c, k.Key)
 	if _, sets := k.Op.(*messages.SetRoots); sets {
 		reg.ownLists = true
+		r.catalogue.Separate(&reg.lists)
 	}
 	reg.outstanding++
 	reg.calls++
@@ -377,7 +378,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 func (r *registry) remove(c actor.Context, reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
-	reg.lists.Closed(time.Now())
+	r.catalogue.Closed(&reg.lists, time.Now())
 	reg.outstanding = 0
 	r.recount(reg)
 	reg.wantsDial = false

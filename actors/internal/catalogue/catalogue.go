@@ -20,6 +20,8 @@ const (
 	retryAfter = 5 * time.Second
 	// maxTries is how many sessions list in a row until the shared list is settled.
 	maxTries = 3
+	// maxLooks is how many open sessions are looked at to find one that is idle.
+	maxLooks = 8
 	// maxShelves bounds the lists that are remembered.
 	maxShelves = 1 << 12
 	// maxScopes bounds the scopes that are counted for one list.
@@ -35,17 +37,25 @@ const (
 //	   └──── Listed: failure ──┘                     └─ maxAge without an open session: stale
 //
 // A session that is open has its own list, which is compared with the shared one. The shared list is replaced when
-// two open sessions list the same other one, or when it is stale.
+// two open sessions list the same other one, or when it is stale. A scope without a session has an open one of its
+// class list for it, if there is one: listing opens a session only if there is none.
 //
 // Its owner reports facts with Opened, Lost, Closed, Changed and Listed. All methods take constant time, but Forget and
 // Snapshot, whose time grows with the lists, of which there is a bounded number.
 type Catalogue struct {
 	shelves map[place]*shelf
 	recent  ring.Ring[*shelf] // the least recently asked for first
+	open    map[audience]*ring.Ring[*Session]
 }
 
 // place is where a list belongs.
-type place struct{ server, class, method string }
+type place struct {
+	audience
+	method string
+}
+
+// audience is who sees the same of a server.
+type audience struct{ server, class string }
 
 // List is what a server has listed. It is read-only.
 type List struct {
@@ -94,6 +104,9 @@ type Question struct {
 	Of     *Session // of the key, or nil
 	Down   bool     // the server is known to be down
 	Fresh  bool     // a list that is stale, and that no open session lists, is fetched again
+
+	// Idle reports whether the session of a key would list at once for another scope. nil: none would.
+	Idle func(messages.Key) bool
 }
 
 // Answer has one field of List, Wait and Run set.
@@ -108,7 +121,9 @@ type Answer struct {
 }
 
 // New returns a catalogue without lists.
-func New() *Catalogue { return &Catalogue{shelves: map[place]*shelf{}} }
+func New() *Catalogue {
+	return &Catalogue{shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}}
+}
 
 // Ask answers a question.
 func (c *Catalogue) Ask(q Question, now time.Time) Answer {
@@ -126,9 +141,7 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	case own != nil && own.list != nil && (open || !q.Fresh): // also while the session has lost its connection
 		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
 	case sh.shared == nil, own != nil && own.list != nil, sh.mustList(q, now):
-		a := c.run(sh, q.Key, q.Of)
-		a.Run.Remember = a.Run.Remember && !q.Fresh
-		return a
+		return c.first(sh, q)
 	}
 	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
 		switch due := by.seen < sh.changes || sh.shared.expired(now); {
@@ -147,6 +160,38 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	}
 	sh.missed = sh.missed || a.Stale
 	return a
+}
+
+// first begins a listing for a key without a session: on one of its audience that is open and idle, or else on the one
+// that the listing opens.
+func (c *Catalogue) first(sh *shelf, q Question) Answer {
+	if by := c.idle(sh, q); by != nil {
+		if h := by.heldOf(sh.method, sh); h != nil && h.listing != nil {
+			return Answer{Wait: h.listing}
+		}
+		return c.run(sh, by.key, by)
+	}
+	a := c.run(sh, q.Key, q.Of)
+	a.Run.Remember = a.Run.Remember && !q.Fresh
+	return a
+}
+
+// idle returns an open session that may list for the key of a question, or nil. It looks at the first few.
+func (c *Catalogue) idle(sh *shelf, q Question) *Session {
+	of := c.open[sh.audience]
+	if of == nil || q.Idle == nil {
+		return nil
+	}
+	looks := 0
+	for by := range of.All() {
+		if looks++; looks > maxLooks {
+			break
+		}
+		if q.Idle(by.key) {
+			return by
+		}
+	}
+	return nil
 }
 
 // run begins a listing on the session of a key. of is that session, or nil if there is none.
@@ -196,6 +241,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	}
 	if of != nil && of.open && of.opened == l.opened && of.told[sh.method] == l.told {
 		of.hold(sh).put(list, l.seen)
+		if sh.isShared(l.On) {
+			c.join(of, sh.audience)
+		}
 	}
 	replaced = sh.take(list, now) || replaced
 	if sh.missed && sh.shared == list && !list.Stored {
@@ -208,14 +256,60 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	return replaced, unsaved && !list.Stored
 }
 
-// Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again.
-func (c *Catalogue) Opened(s *Session, key messages.Key, now time.Time) {
-	s.Lost(now)
+// Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again. class
+// is that of the session, or "" if it is not known.
+func (c *Catalogue) Opened(s *Session, key messages.Key, class string, now time.Time) {
+	c.Lost(s, now)
 	s.opened++
 	s.key, s.open, s.told = key, true, nil
 	for _, h := range s.lists {
 		h.list = nil
 	}
+	if class != "" && class != mcpbridge.OwnListClass(key.Scope) {
+		c.join(s, audience{key.Server, class})
+	}
+}
+
+// join notes that an open session may list for an audience.
+func (c *Catalogue) join(s *Session, of audience) {
+	if s.node.In != nil && s.of == of {
+		return
+	}
+	c.leave(s)
+	if c.open[of] == nil {
+		c.open[of] = &ring.Ring[*Session]{}
+	}
+	s.of = of
+	c.open[of].Push(&s.node, s)
+}
+
+// leave takes an open session out of its audience.
+func (c *Catalogue) leave(s *Session) {
+	if s.node.In == nil {
+		return
+	}
+	if s.node.In.Remove(&s.node); c.open[s.of].Count == 0 {
+		delete(c.open, s.of)
+	}
+}
+
+// Separate notes that a session may list something else from now on, because its scope has set what servers may list
+// by. A listing on it that is under way is of the time before.
+func (c *Catalogue) Separate(s *Session) {
+	c.leave(s)
+	s.opened++
+}
+
+// Lost notes that a session has no connection. Its scope keeps its list.
+func (c *Catalogue) Lost(s *Session, now time.Time) {
+	c.leave(s)
+	s.lost(now)
+}
+
+// Closed notes that a session has ended.
+func (c *Catalogue) Closed(s *Session, now time.Time) {
+	c.Lost(s, now)
+	s.lists = nil
 }
 
 // Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
@@ -245,7 +339,7 @@ func (c *Catalogue) Forget(server string) {
 
 // placeOf returns where the list of a key belongs.
 func (c *Catalogue) placeOf(key messages.Key, class, method string) place {
-	at := place{key.Server, class, method}
+	at := place{audience{key.Server, class}, method}
 	if sh := c.shelves[at]; sh != nil && sh.private {
 		at.class = mcpbridge.OwnListClass(key.Scope)
 	}

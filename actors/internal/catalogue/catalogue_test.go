@@ -23,6 +23,8 @@ type world struct {
 	common    map[string]int // by class: the list that its sessions have, unless they have one of their own
 	announced map[string]int // by class, or by scope if private: the step of the last change that a session was told
 	private   bool           // what is listed is for one scope only
+	unknown   bool           // the class of a session is not known when it is opened
+	idle      bool           // sessions list for others at once
 	down      bool           // the server is known to be down
 	fresh     bool           // whoever asks wants a list that is not stale
 	ttl       time.Duration
@@ -38,6 +40,7 @@ type key struct {
 	open    bool
 	opened  int    // the step
 	own     string // the list of this session alone, or ""
+	alone   bool   // it lists for no other
 	past    []seen // what it had, the oldest first
 }
 
@@ -60,7 +63,7 @@ const method = "tools/list"
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, catalogue: New(), rand: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1, 0),
-		common: map[string]int{}, announced: map[string]int{}, private: seed%5 == 4,
+		common: map[string]int{}, announced: map[string]int{}, private: seed%5 == 4, unknown: seed%2 == 1,
 	}
 	if seed%3 == 2 {
 		w.ttl = time.Minute
@@ -70,6 +73,14 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.keys = append(w.keys, k)
 	}
 	return w
+}
+
+// knownClass returns the class of a key that is opened.
+func (w *world) knownClass(k *key) string {
+	if w.unknown {
+		return ""
+	}
+	return k.class
 }
 
 // has returns what the session of a key lists now.
@@ -93,17 +104,17 @@ func (w *world) note() {
 func (w *world) open(k *key) {
 	w.note()
 	k.open, k.opened, k.past = true, w.step, nil
-	w.catalogue.Opened(k.session, k.Key, w.now)
+	w.catalogue.Opened(k.session, k.Key, w.knownClass(k), w.now)
 	w.note()
 }
 
 func (w *world) end(k *key) {
 	k.open, k.own = false, ""
 	if w.rand.IntN(2) == 0 {
-		k.session.Lost(w.now)
+		w.catalogue.Lost(k.session, w.now)
 		return
 	}
-	k.session.Closed(w.now)
+	w.catalogue.Closed(k.session, w.now)
 	k.session = &Session{}
 }
 
@@ -146,8 +157,12 @@ func (w *world) ask(k *key) Answer {
 		of = nil // the registry has forgotten it
 	}
 	q := Question{Key: k.Key, Method: method, Class: k.class, Of: of, Down: w.down, Fresh: w.fresh}
+	q.Idle = func(messages.Key) bool { return w.idle }
 	a := w.catalogue.Ask(q, w.now)
 	w.note()
+	if a.Run != nil && !k.open && w.idle && !w.unknown && !w.private {
+		require.False(w.t, a.Run.On == k.Key && w.isOpen(k.class), "listing opens no session while an open one of the class could list")
+	}
 	if q.Fresh && a.Stale {
 		require.True(w.t, slices.ContainsFunc(w.keys, func(other *key) bool { return other.open }), "who waits for a fresh list gets a stale one only while a session could list it")
 	}
@@ -165,6 +180,11 @@ func (w *world) ask(k *key) Answer {
 		require.True(w.t, slices.ContainsFunc(w.running, func(r *run) bool { return r.listing == a.Wait }), "who waits waits for a listing")
 	}
 	return a
+}
+
+// isOpen reports whether a session of a class is open.
+func (w *world) isOpen(class string) bool {
+	return slices.ContainsFunc(w.keys, func(k *key) bool { return k.open && !k.alone && k.class == class })
 }
 
 // check checks what a key sees.
@@ -245,9 +265,9 @@ func (w *world) act() {
 			w.finish(w.running[w.rand.IntN(len(w.running))], w.rand.IntN(4) == 0)
 		}
 	default:
-		w.down, w.fresh = w.rand.IntN(8) == 0, w.rand.IntN(4) == 0
+		w.down, w.fresh, w.idle = w.rand.IntN(8) == 0, w.rand.IntN(4) == 0, w.rand.IntN(2) == 0
 		w.ask(k)
-		w.down, w.fresh = false, false
+		w.down, w.fresh, w.idle = false, false, false
 	}
 }
 
@@ -318,7 +338,7 @@ func TestOneListServesAllScopesOfAClass(t *testing.T) {
 	require.Equal(t, messages.ListsSnapshot{Lists: 1, Scopes: len(w.keys) / 2, Oldest: w.now}, snapshot)
 
 	w.now = w.now.Add(time.Hour)
-	first.session.Closed(w.now)
+	w.catalogue.Closed(first.session, w.now)
 	first.open = false
 	w.now = w.now.Add(maxAge - 1)
 	require.Equal(t, Answer{List: a.List, Shared: true, Until: w.now.Add(1)}, w.ask(w.keys[2]))
@@ -349,6 +369,47 @@ func TestSharedListIsReplacedWhenTwoSessionsListTheSame(t *testing.T) {
 	w.catalogue.Changed(two.session, two.class, method)
 	require.Equal(t, "class 0 new", w.settle(other).List.Digest)
 	require.Equal(t, "class 0 new", w.settle(two).List.Digest)
+}
+
+// TestScopeWithoutASessionHasAnOpenOneListForIt asks for lists that nobody has asked for before.
+func TestScopeWithoutASessionHasAnOpenOneListForIt(t *testing.T) {
+	for seed, unknown := range []bool{false, true} {
+		w := newWorld(t, uint64(seed))
+		w.idle = true
+		caller, asks := w.keys[0], w.keys[2]
+		require.Equal(t, unknown, w.unknown)
+		if w.open(caller); unknown {
+			w.settle(caller) // then its class is known
+			w.catalogue.Forget("s")
+		}
+		require.Equal(t, caller.Key, w.ask(asks).Run.On)
+		require.NotNil(t, w.ask(w.keys[4]).Wait)
+		w.finish(w.running[0], true)
+		w.idle = false
+		require.Equal(t, asks.Key, w.ask(asks).Run.On, "that session is busy, or has failed to list")
+		w.finish(w.running[0], true)
+
+		w.idle = true
+		w.catalogue.Separate(caller.session)
+		caller.alone = true
+		require.Equal(t, asks.Key, w.ask(asks).Run.On, "that session may list something else")
+		w.finish(w.running[0], true)
+		w.end(caller)
+		require.Empty(t, w.catalogue.open)
+	}
+}
+
+// TestListOfASessionThatIsSeparatedMeanwhileIsNotItsOwn has a scope get roots while its session lists.
+func TestListOfASessionThatIsSeparatedMeanwhileIsNotItsOwn(t *testing.T) {
+	w := newWorld(t, 0)
+	k := w.keys[0]
+	w.open(k)
+	require.NotNil(t, w.ask(k).Run)
+	w.answer(w.running[0])
+	w.catalogue.Separate(k.session)
+	w.finish(w.running[0], false)
+	require.Equal(t, k.Key, w.ask(k).Run.On)
+	require.Empty(t, w.catalogue.open)
 }
 
 // TestListIsFetchedAgainAfterAFailure has a listing fail for one scope while another one waits.
@@ -385,7 +446,7 @@ func TestListIsFetchedAgainWhenItsTimeIsOver(t *testing.T) {
 		require.False(t, w.settle(w.keys[2]).Stale)
 	}
 	w.now = w.now.Add(w.ttl)
-	w.keys[0].session.Lost(w.now)
+	w.catalogue.Lost(w.keys[0].session, w.now)
 	require.True(t, w.ask(w.keys[2]).Stale, "no session is opened for it")
 }
 
@@ -399,11 +460,11 @@ func TestListOfAnEarlierConnectionIsListedAgain(t *testing.T) {
 		}
 		require.NotNil(t, w.ask(k).Run)
 		w.answer(w.running[0])
-		k.session.Lost(w.now)
+		w.catalogue.Lost(k.session, w.now)
 		w.common[k.class] = 1
 		if !open { // by the listing
-			w.catalogue.Opened(k.session, k.Key, w.now)
-			k.session.Lost(w.now)
+			w.catalogue.Opened(k.session, k.Key, w.knownClass(k), w.now)
+			w.catalogue.Lost(k.session, w.now)
 		}
 		w.open(k)
 		w.finish(w.running[0], false)

@@ -103,6 +103,9 @@ type Session struct {
 	opened uint64            // how often it was opened
 	told   map[string]uint64 // the changes that it has announced, by method
 	lists  map[string]*held  // by method
+
+	of   audience // for which it may list
+	node ring.Node[*Session]
 }
 
 // held is the list of one session.
@@ -163,17 +166,11 @@ func (h *held) leave() {
 	}
 }
 
-// Lost notes that a session has no connection. Its scope keeps its list.
-func (s *Session) Lost(now time.Time) {
+// lost notes that the lists of a session are those of the past.
+func (s *Session) lost(now time.Time) {
 	s.open = false
 	for _, h := range s.lists {
 		h.leave()
 		h.shelf.review(now)
 	}
-}
-
-// Closed notes that a session has ended.
-func (s *Session) Closed(now time.Time) {
-	s.Lost(now)
-	s.lists = nil
 }

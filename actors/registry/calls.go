@@ -51,7 +51,7 @@ func (r *registry) newClientCall(c actor.Context, msg *protocol.ClientCall) *con
 // newResentCall returns an operation of another member as a call of the sender.
 func (r *registry) newResentCall(c actor.Context, msg *protocol.ResentCall) *contract.Call {
 	k := r.newCall(c, msg.Op)
-	k.Values, k.Intercepted, k.Runs = msg.Values, msg.Intercepted, msg.Runs
+	k.Values, k.Intercepted, k.List, k.Runs = msg.Values, msg.Intercepted, msg.List, msg.Runs
 	if msg.MayHaveRun {
 		k.Runs = max(1, msg.Runs)
 		k.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: msg.Detail, Sent: true}

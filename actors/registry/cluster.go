@@ -32,10 +32,10 @@ func (r *registry) tellTimeouts(c actor.Context) {
 // owns reports whether this member owns a key.
 func (r *registry) owns(key messages.Key) bool { return r.cluster.Owns == nil || r.cluster.Owns(key) }
 
-// handBack sends a call whose key another member owns to the cluster, and reports whether it has
-// done so. The call has left the registry then.
+// handBack sends a call whose key another member owns, or which asks another member for a list, to the cluster, and
+// reports whether it has done so. The call has left the registry then.
 func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
-	if r.owns(k.Key) {
+	if k.List == (messages.Key{}) && r.owns(k.Key) {
 		return false
 	}
 	if _, is := k.Op.(*contract.Reopen); is {
@@ -44,7 +44,7 @@ func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
 	}
 	h := *k.Op.Head()
 	h.Key, h.Deadline = k.Key, k.Deadline
-	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, Runs: k.Runs}
+	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, List: k.List, Runs: k.Runs}
 	if k.Lost != nil {
 		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
 	}

@@ -29,7 +29,8 @@ import (
 // mailboxes could not keep exactly.
 type intercepting struct {
 	*registry
-	run           actors.Runner // the interceptors, around the Runner that passes operations on
+	run           actors.Runner // the interceptors, around list
+	list          actors.Runner // the lister, around the Runner that passes operations on
 	interceptions interceptions
 	stopTimer     *time.Timer // sends stopDue
 }
@@ -124,7 +125,8 @@ func (f *intercepting) onStarted(c actor.Context) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.run = chain(f.cfg.Interceptors, lister{f.cfg, f.mailbox, passOn(c.ActorSystem(), f.mailbox)}.run)
+	f.list = lister{f.cfg, f.mailbox, passOn(c.ActorSystem(), f.mailbox)}.run
+	f.run = chain(f.cfg.Interceptors, f.list)
 }
 
 // onOperation runs an operation through the interceptors. Operations that the registry
@@ -135,7 +137,7 @@ func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 	switch waiting := f.waiting + f.unpassed; {
 	case len(f.cfg.Interceptors) == 0 && !asks, malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
 		f.accept(c, k)
-	case f.handBack(c, k): // the interceptors of the member that owns the key run
+	case k.List == (messages.Key{}) && f.handBack(c, k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:
 		f.respond(c, k.Failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
 	case f.interceptions.count[k.Key] >= limits.MaxInFlight+limits.MaxWaiting:
@@ -146,11 +148,11 @@ func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
 }
 
 // onResentCall runs an operation of another member through the interceptors, unless it has passed
-// them there.
+// them there. If that asks for a list, the lister runs it.
 func (f *intercepting) onResentCall(c actor.Context, msg *protocol.ResentCall) {
 	switch {
 	case f.isForeign(c, msg.Op):
-	case msg.Intercepted:
+	case msg.Intercepted && msg.List == (messages.Key{}):
 		f.accept(c, f.newResentCall(c, msg))
 	default:
 		f.onOperation(c, f.newResentCall(c, msg))
@@ -170,6 +172,9 @@ func (f *intercepting) intercept(c actor.Context, k *contract.Call) {
 	h := *k.Op.Head()
 	h.Key, h.Deadline = k.Key, k.Deadline
 	op, run := messages.With(k.Op, h), f.run
+	if k.Intercepted {
+		run = f.list
+	}
 	f.cfg.Async(f.mailbox, func() any { return i.run(ctx, run, op) })
 }
 

@@ -144,6 +144,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, to
 		Accepted: time.Now(), Deadline: op.Head().Deadline, Serial: i.Serial,
 		PassedOn: true, Intercepted: true, Runs: i.Runs, Lost: i.Lost, Undecided: i.Undecided,
 	}
+	k.List, _ = ctx.Value(listKey{}).(messages.Key)
 	if k.Deadline.IsZero() {
 		k.Deadline = i.Deadline
 	}

@@ -31,6 +31,7 @@ type (
 		method   string
 		fresh    bool
 		late     bool           // only say whether the server is down
+		asked    messages.Key   // of the list that another member has asked for, or zero
 		alone    bool           // not on the session of another scope, which has failed to list
 		of       *server        // whose configuration says what class is, or nil
 		bind     *messages.Bind // the binding of the scope that said so
@@ -54,6 +55,7 @@ type listAnswer struct {
 	bind    *messages.Bind // of the scope
 	down    *endpointDown  // the server is known to be down, or nil
 	fails   bool           // the operation does not wait for it
+	ask     bool           // another member may have the list
 }
 
 // endpointDown says why a server is down, and when it is probed next.
@@ -69,6 +71,9 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 		return l.next(ctx, op)
 	}
 	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method(), fresh: fresh}, false
+	if i, ok := ctx.Value(interceptionKey{}).(*interception); ok {
+		q.asked = i.List
+	}
 	for ctx.Err() == nil {
 		switch a := l.ask(ctx, q); {
 		case a.List != nil:
@@ -90,9 +95,9 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 			if a.Run.Remember && l.remember(a.Run) {
 				continue
 			}
-			result, err := l.list(ctx, op, a.Run)
+			result, err := l.list(ctx, op, a)
 			own := a.Run.On == q.key
-			if own && (err != nil || again) {
+			if own && (err != nil || again || q.asked != (messages.Key{})) { // the generation is news to the member that has asked
 				return result, err
 			}
 			again, q.alone = own, q.alone || err != nil // the catalogue has it, unless it has changed already
@@ -150,22 +155,46 @@ func wait(ctx context.Context, listing *catalogue.Listing) *messages.Failure {
 	}
 }
 
-// list lists on the session that the catalogue has named, and reports the outcome.
-func (l lister) list(ctx context.Context, op messages.Operation, listing *catalogue.Listing) (messages.Result, error) {
-	report := &listReturned{listing: listing, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
+// list lists on the session that the catalogue has named, unless another member has the list, and reports the outcome.
+func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+	report := &listReturned{listing: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
 	defer func() { l.mailbox.PostUserMessage(report) }()
 	h := *op.Head()
-	h.Key = listing.On
-	result, err := l.next(ctx, messages.With(op, h))
+	h.Key = a.Run.On
+	result, err := l.fetch(ctx, messages.With(op, h), a)
 	if err != nil {
-		if !errors.As(err, &report.failure) {
-			report.failure = messages.NewFailure(op, messages.CodeInternal, err.Error())
-		}
+		report.failure = failureOf(op, err)
 		return nil, err
 	}
-	report.failure, report.generation, report.list = nil, result.GetReceipt().Generation, catalogue.ListOf(result, time.Now())
+	from := cmp.Or(*contract.ListingOf(result), &messages.Listing{At: time.Now()})
+	report.failure, report.generation, report.list = nil, result.GetReceipt().Generation, catalogue.ListOf(result, from)
 	return copyOf(report.list, listAnswer{Answer: catalogue.Answer{Until: report.list.Until}}), nil
 }
+
+// fetch asks the member that has the list, if that is another one, or else the server.
+func (l lister) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+	if a.ask {
+		result, err := l.next(context.WithValue(ctx, listKey{}, a.Run.ListKey()), op)
+		if err == nil || isOfServer(failureOf(op, err).Code) {
+			return result, err
+		}
+	}
+	return l.next(ctx, op)
+}
+
+// failureOf returns an error of an operation as a failure.
+func failureOf(op messages.Operation, err error) (f *messages.Failure) {
+	if !errors.As(err, &f) {
+		f = messages.NewFailure(op, messages.CodeInternal, err.Error())
+	}
+	return f
+}
+
+// listKey is the key of the [messages.Key] of a list in the context of an operation that asks another member for it.
+type listKey struct{}
+
+// PrivateKey keeps it from operations that an interceptor causes.
+func (listKey) PrivateKey() {}
 
 // remember takes a list from the store, if there is one.
 func (l lister) remember(listing *catalogue.Listing) bool {
@@ -224,7 +253,12 @@ func (r *registry) onListAsked(msg *listAsked) {
 			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
 		}
 	}
+	if msg.asked != (messages.Key{}) && msg.asked != catalogue.ListKey(q.Key.Server, q.Class, q.Method) {
+		msg.reply <- listAnswer{} // this member is configured in another way
+		return
+	}
 	a := listAnswer{Answer: r.catalogue.Ask(q, time.Now()), down: down}
+	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !r.owns(a.Run.ListKey())
 	a.fails = r.cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
 	msg.reply <- a
 }
@@ -251,9 +285,6 @@ func (r *registry) onListReturned(msg *listReturned) {
 	var of *catalogue.Session
 	if reg := r.currentOf(msg.listing.On); reg != nil && reg.generation == msg.generation {
 		of = &reg.lists
-		if msg.list != nil {
-			msg.list.Server = reg.info.Server
-		}
 	}
 	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
 	if unsaved {

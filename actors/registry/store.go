@@ -55,7 +55,7 @@ func (r *registry) saveList(of *catalogue.Listing, list *catalogue.List) {
 	if r.cfg.Store == nil || r.stopping {
 		return
 	}
-	cfg, key := r.cfg, of.StoreKey()
+	cfg, key := r.cfg, of.ListKey()
 	r.pending++
 	cfg.Async(r.mailbox, func() any {
 		contract.KeyStore{Cfg: cfg, Key: key}.Try("save a list", func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func (r *registry) saveList(of *catalogue.Listing, list *catalogue.List) {
 
 // loadList returns a list that was saved, or nil. It may block.
 func loadList(cfg *contract.Config, of *catalogue.Listing) *catalogue.List {
-	record := contract.KeyStore{Cfg: cfg, Key: of.StoreKey()}.Load()
+	record := contract.KeyStore{Cfg: cfg, Key: of.ListKey()}.Load()
 	if record == nil || len(record.List) == 0 {
 		return nil
 	}

@@ -48,6 +48,10 @@ type (
 		Values *caller.Values
 		// Intercepted is true if the operation has passed the interceptors.
 		Intercepted bool
+		// List is not zero if the operation asks the owner of this key for a list of its catalogue, and not the owner
+		// of its own key. If no owner is known, or it is lost, the operation fails at once with
+		// [messages.CodeClosed].
+		List messages.Key
 		// Runs is how often the operation was run.
 		Runs int
 		// MayHaveRun is true if the connection of a run was lost. Detail is why.
@@ -67,6 +71,7 @@ type (
 		Op          messages.Operation
 		Values      *caller.Values
 		Intercepted bool // it does not pass the interceptors again
+		List        messages.Key
 		Runs        int
 		MayHaveRun  bool
 		Detail      string

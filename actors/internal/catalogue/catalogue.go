@@ -90,11 +90,19 @@ type Listing struct {
 // Method returns the method of the list.
 func (l *Listing) Method() string { return l.shelf.method }
 
-// StoreKey returns the key of the list in a store.
-func (l *Listing) StoreKey() messages.Key {
-	sum := sha256.Sum256([]byte(l.shelf.class))
-	return mcpbridge.ListKey(l.shelf.server, fmt.Sprintf("%s %x", l.shelf.method, sum))
+// ListKey returns the key of the list in a store, and of who has it in a cluster.
+func (l *Listing) ListKey() messages.Key {
+	return ListKey(l.shelf.server, l.shelf.class, l.shelf.method)
 }
+
+// ListKey returns the key of a list of a class, which does not tell the class.
+func ListKey(server, class, method string) messages.Key {
+	return mcpbridge.ListKey(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
+}
+
+// MayAsk reports whether other members of a cluster may have the list: scopes share it, and it is not to be fetched on
+// a session that is open.
+func (l *Listing) MayAsk() bool { return l.held == nil && l.shelf.isShared(l.On) }
 
 // Question asks for a list.
 type Question struct {
@@ -205,7 +213,7 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 	default:
 		l.opened = of.opened + 1
 	}
-	l.Remember = l.held == nil && sh.isShared(on)
+	l.Remember = l.MayAsk()
 	if sh.listing == nil {
 		sh.listing = l
 	}

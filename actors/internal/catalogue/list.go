@@ -13,26 +13,29 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// ListOf returns the result of an operation that lists.
-func ListOf(result messages.Result, at time.Time) *List {
+// ListOf returns the result of an operation that lists, and that is from there.
+func ListOf(result messages.Result, from *messages.Listing) *List {
 	switch r := result.(type) {
 	case *messages.ToolList:
-		return listOf(r, r.Result.Tools, r.Result.Cacheable, at)
+		return listOf(r, r.Result.Tools, r.Result.Cacheable, from)
 	case *messages.PromptList:
-		return listOf(r, r.Result.Prompts, r.Result.Cacheable, at)
+		return listOf(r, r.Result.Prompts, r.Result.Cacheable, from)
 	case *messages.ResourceList:
-		return listOf(r, r.Result.Resources, r.Result.Cacheable, at)
+		return listOf(r, r.Result.Resources, r.Result.Cacheable, from)
 	case *messages.ResourceTemplateList:
-		return listOf(r, r.Result.ResourceTemplates, r.Result.Cacheable, at)
+		return listOf(r, r.Result.ResourceTemplates, r.Result.Cacheable, from)
 	}
-	return &List{Result: result, Receipt: *result.GetReceipt(), At: at}
+	return &List{Result: result, Receipt: *result.GetReceipt(), At: from.At}
 }
 
 // listOf returns a list of things. A ttlMs of 0 is no hint: the results of older protocols have none.
-func listOf[T any](result messages.Result, things []T, hint mcp.Cacheable, at time.Time) *List {
-	l := &List{Result: result, Receipt: *result.GetReceipt(), Digest: digestOf(things), Items: len(things), At: at, Private: hint.CacheScope == "private"}
+func listOf[T any](result messages.Result, things []T, hint mcp.Cacheable, from *messages.Listing) *List {
+	l := &List{
+		Result: result, Receipt: *result.GetReceipt(), Server: from.Server, Digest: digestOf(things), Items: len(things),
+		At: from.At, Private: hint.CacheScope == "private",
+	}
 	if hint.TTLMs > 0 {
-		l.Until = at.Add(time.Duration(hint.TTLMs) * time.Millisecond)
+		l.Until = l.At.Add(time.Duration(hint.TTLMs) * time.Millisecond)
 	}
 	return l
 }
@@ -136,7 +139,7 @@ func Decode(method string, data json.RawMessage) *List {
 		return nil
 	}
 	result.GetReceipt().Verbatim = s.Verbatim
-	l := ListOf(result, s.At)
-	l.Server, l.Stored = s.Server, true
+	l := ListOf(result, &messages.Listing{Server: s.Server, At: s.At})
+	l.Stored = true
 	return l
 }

@@ -35,6 +35,7 @@ type Call struct {
 	PassedOn    bool             // interceptors of this registry have passed it on
 	Intercepted bool             // it has passed the interceptors, of this member or of another one
 	Undecided   bool             // it was resent, and whether it may be replayed is not decided
+	List        messages.Key     // whose owner answers from its catalogue, see [protocol.HandedBack], or zero
 	Answered    CallReplied      // sent with the reply
 
 	node ring.Node[*Call] // in a queue
@@ -245,7 +246,11 @@ func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result message
 		info := conn.Info()
 		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
 	}
-	return conn.Do(ctx, k.Op)
+	result, err = conn.Do(ctx, k.Op)
+	if asks, _ := AsksCatalogue(k.Op); asks && err == nil {
+		*ListingOf(result) = &messages.Listing{Server: conn.Info().Server, At: time.Now()}
+	}
+	return result, err
 }
 
 // CodeOfWait returns the code of the failure of a call that has waited for too long.

@@ -22,3 +22,18 @@ func (k *Call) Watches() bool {
 	_, fresh := AsksCatalogue(k.Op)
 	return fresh
 }
+
+// ListingOf returns where the result of an operation that lists says where it is from.
+func ListingOf(result messages.Result) **messages.Listing {
+	switch r := result.(type) {
+	case *messages.ToolList:
+		return &r.Listing
+	case *messages.PromptList:
+		return &r.Listing
+	case *messages.ResourceList:
+		return &r.Listing
+	case *messages.ResourceTemplateList:
+		return &r.Listing
+	}
+	return new(*messages.Listing)
+}

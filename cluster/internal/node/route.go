@@ -203,7 +203,7 @@ func (n *node) routeHere(c actor.Context, x *exchange, number int) {
 func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
 	var msg any = cmd
 	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
-		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
+		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, List: past.List, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
 	}
 	c.RequestWithCustomSender(n.cfg.Supervisor, msg, sender)
 }
@@ -312,6 +312,9 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
 func (n *node) wait(c actor.Context, x *exchange) {
+	if n.giveUpList(c, x) {
+		return
+	}
 	of := n.byKey[x.key]
 	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
 	if !waits {
@@ -472,14 +475,14 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
 func (n *node) onHandedBack(c actor.Context, msg *clusterapi.HandedBack) {
-	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted}
+	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted, List: msg.List}
 	if s := n.servedBy(msg.Caller); s != nil {
 		n.answerMoved(c, s, past)
 		return
 	}
-	h := msg.Op.Head()
+	key, _ := past.routedBy(msg.Op)
 	n.begin(c, &exchange{
-		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: h.Key.Normal(), deadline: h.Deadline, history: past,
+		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: key, deadline: msg.Op.Head().Deadline, history: past,
 	})
 }
 

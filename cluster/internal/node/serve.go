@@ -34,11 +34,12 @@ type served struct {
 type (
 	// history is what was done with a command before.
 	history struct {
-		Runs        int         `json:"runs"`
-		MayHaveRun  bool        `json:"mayHaveRun"`
-		Detail      string      `json:"detail,omitempty"`
-		Intercepted bool        `json:"intercepted"` // it has passed the interceptors of a member
-		Binding     bindVersion `json:"binding,omitzero"`
+		Runs        int          `json:"runs"`
+		MayHaveRun  bool         `json:"mayHaveRun"`
+		Detail      string       `json:"detail,omitempty"`
+		Intercepted bool         `json:"intercepted"` // it has passed the interceptors of a member
+		List        messages.Key `json:"list,omitzero"`
+		Binding     bindVersion  `json:"binding,omitzero"`
 	}
 	// resent is a command with a history.
 	resent struct {
@@ -199,7 +200,7 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 	}
 	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
 	n.adopt(c, s)
-	key, keyed := keyOf(cmd)
+	key, keyed := past.routedBy(cmd)
 	if !keyed {
 		n.start(c, s)
 		return
@@ -210,7 +211,7 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 		n.answerMoved(c, s, past)
 		return
 	}
-	if n.shards.Serves(number) {
+	if n.shards.Serves(number) || past.asksForList() {
 		n.start(c, s)
 		return
 	}

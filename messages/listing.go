@@ -8,7 +8,9 @@ import (
 
 // Listing says where a list comes from that was asked for with Shared. Such a list comes from the catalogue of the
 // supervisor: it is fetched once for all scopes that see the same, and no session is opened for it while one of them is
-// known. A scope with an open session gets what this session lists.
+// known. A scope with an open session gets what this session lists. A scope without one gets a list that nobody has
+// fetched yet by an idle session of another scope that sees the same, or else by a session of its own, which is opened as
+// for a call. Members of a cluster first ask one of them, which is the same for all, whether it has the list.
 //
 // With Fresh, a list that is Stale is fetched again first, on a session that is opened for it: one for all who wait. While
 // the server is down, it is probed until the deadline. So an operation with Fresh and a late deadline is a watch, whose
@@ -29,8 +31,8 @@ type Listing struct {
 	// Shared is true if the list was not fetched on the open session of the scope itself. Then the
 	// generation of the reply is 0.
 	Shared bool `json:"shared,omitempty"`
-	// Stale is true if the server may list something else by now: it is down, for 5 minutes no session has been open
-	// that listed the same, the time that the server has given is over, or a change cannot be fetched.
+	// Stale is true if the server may list something else by now: it is down, for 5 minutes no session of this member has
+	// been open that listed the same, the time that the server has given is over, or a change cannot be fetched.
 	Stale bool `json:"stale,omitempty"`
 	// Down is true if the server is known to be down. It is probed only while operations wait for it.
 	Down bool `json:"down,omitempty"`

@@ -125,7 +125,7 @@ func BenchmarkListing(b *testing.B) {
 func listMutexMap(b *testing.B, l *listed, conversations int, got func()) (sessions func() int, end func()) {
 	var maps []*mutexMap
 	for _, r := range l.routes {
-		maps = append(maps, &mutexMap{limit: unlimited, open: r.open, entries: map[string]*list.Element{}})
+		maps = append(maps, &mutexMap{limit: unlimited, patience: slowStart, open: r.open, entries: map[string]*list.Element{}})
 	}
 	var all errgroup.Group
 	for i := range conversations {

@@ -1,6 +1,7 @@
 package benchmarks
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -18,8 +19,9 @@ import (
 // deadlines, no bound on calls and no backoff. It holds the cap only roughly, and it
 // repeats calls that may have run.
 type mutexMap struct {
-	limit int
-	open  func(ctx context.Context) (session, error)
+	limit    int
+	patience time.Duration // see openTimeout, or 0
+	open     func(ctx context.Context) (session, error)
 
 	opening singleflight.Group
 	closing sync.WaitGroup
@@ -99,7 +101,7 @@ func (m *mutexMap) add(key string) error {
 	if added {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(m.patience, openTimeout))
 	defer cancel()
 	m.opened.Add(1)
 	s, err := m.open(ctx)

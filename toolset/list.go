@@ -233,7 +233,8 @@ func (t *Toolset) onOpened(stamp messages.Stamp, event messages.Event) {
 	}
 	t.mu.Unlock()
 	if begun && !known {
-		t.join(t.ctx, l)
+		fetch := t.join(t.ctx, l) // perhaps one that is about to end, and reflects nothing of the event
+		go func() { _ = t.refresh(t.ctx, l, fetch, time.Now()) }()
 	}
 }
 
